@@ -75,6 +75,9 @@ impl Grace {
 
     /// Clients have ended. Returns the list if it has changed.
     pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
+        if !clients.iter().any(|client| self.present.contains_key(client)) {
+            return None;
+        }
         let before = self.names();
         self.present.retain(|client, _| !clients.contains(client));
         self.changed_since(before)

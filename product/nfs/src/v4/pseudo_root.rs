@@ -3,7 +3,8 @@
 //! Owns: its directories, their names, handles and attributes.
 //! Does not own: the exports and all below them (the volume).
 //! Invariants: no directory has the number 0. A name of an export wins over a path of the host, and only names of exports
-//! are listed in the root. The way to a single export is not listed. Its handles are no secrets: every admitted caller may walk here.
+//! are listed in the root. The way to a single export is not listed. A server with other exports shows another change than the
+//! one before it, so that clients look again. Its handles are no secrets: every admitted caller may walk here.
 
 use afflux_volume::{Attributes, Kind, Timestamp};
 
@@ -37,11 +38,13 @@ pub(super) struct PseudoRoot {
     single: Option<String>,
     /// Names in the root that are listed; the others are only found.
     listed: usize,
+    /// The time of its last change.
+    made: Timestamp,
 }
 
 impl PseudoRoot {
-    /// From the exports' paths ("/" for a single one), and pairs of a path of the host and an export's path.
-    pub(super) fn new(exports: &[String], places: &[(Vec<u8>, String)]) -> Self {
+    /// Made at this time from the exports' paths ("/" for a single one), and pairs of a path of the host and an export's path.
+    pub(super) fn new(exports: &[String], places: &[(Vec<u8>, String)], made: Timestamp) -> Self {
         let single = exports.first().filter(|path| exports.len() == 1 && *path == "/").cloned();
         let mut root = Directory { parent: 0, entries: Vec::new() };
         if single.is_none() {
@@ -50,7 +53,7 @@ impl PseudoRoot {
             root.entries = exports.iter().map(named).collect();
         }
         let listed = root.entries.len();
-        let mut tree = Self { directories: vec![root], single, listed };
+        let mut tree = Self { directories: vec![root], single, listed, made };
         places.iter().for_each(|(path, export)| tree.add(path, export));
         tree
     }
@@ -120,7 +123,7 @@ impl PseudoRoot {
 
     /// The attributes of a directory.
     pub(super) fn attributes(&self, node: Node) -> Attributes {
-        let began = Timestamp { seconds: 1, nanos: 0 };
+        let made = self.made;
         Attributes {
             kind: Kind::Directory,
             mode: 0o555,
@@ -133,9 +136,9 @@ impl PseudoRoot {
             device_minor: 0,
             fsid: FILE_SYSTEM,
             fileid: u64::from(node) + 1,
-            atime: began,
-            mtime: began,
-            ctime: began,
+            atime: made,
+            mtime: made,
+            ctime: made,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
 use afflux_volume::{
     FileHandle, Held, HolderId, KnobId, Lock, LockOwner, LockRefusal, LockWaker, Locks, Nanos, Platform, Share, Span,
-    Volume, VolumeError, WhichKnob,
+    Timestamp, Volume, VolumeError, WhichKnob,
 };
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
@@ -111,7 +111,11 @@ impl<P: Platform> Service<P> {
         let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));
         Self {
             ended_revoked: AtomicU64::new(volume.locks().revoked()),
-            root: PseudoRoot::new(&volume.exports(), places),
+            root: PseudoRoot::new(
+                &volume.exports(),
+                places,
+                Timestamp::from_wall(volume.engine().platform().wall_clock()),
+            ),
             single: OnceLock::new(),
             name: volume.hash_key().map(|byte| byte ^ 0x34),
             is_grace_over: AtomicBool::new(state.grace.missing() == 0),

@@ -499,3 +499,20 @@ fn a_copy_is_cut_so_that_its_slot_is_soon_free() {
     }
     assert_eq!((reader.u32(), reader.u64()), (Ok(0), Ok(16 << 20)));
 }
+
+#[test]
+fn a_copy_within_a_file_that_would_copy_its_own_bytes_in_a_later_part_is_refused_at_once() {
+    let (world, mut session) = begun(2);
+    std::fs::File::create(world.path.join("large")).unwrap().set_len(60 << 20).unwrap();
+    let (it, large) = open(&mut session, (BOTH, 0), b"owner", b"large");
+    let mut copy = |from: u64, to: u64, count: u64| {
+        let words: Vec<u8> = [from, to, count].iter().flat_map(|word| word.to_be_bytes()).collect();
+        let stateid = [&it.0.to_be_bytes()[..], &it.1].concat();
+        let arguments = [stateid.clone(), stateid, words, [0_u32, 1, 0].map(u32::to_be_bytes).concat()].concat();
+        session.call(ops().put(&large).save().raw(60, &arguments)).unwrap().status
+    };
+    for (from, to, count) in [(0, 20 << 20, 30 << 20), (20 << 20, 0, 30 << 20), (0, 20 << 20, 0), (5, 5, 1)] {
+        assert_eq!(copy(from, to, count), status::INVAL, "{from} {to} {count}");
+    }
+    assert_eq!((copy(0, 30 << 20, 30 << 20), copy(30 << 20, 0, 0)), (0, 0));
+}

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_nfs::ClientMemory;
 use afflux_nfs_client::Client;
-use afflux_nfs_client::sessions::{CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
+use afflux_nfs_client::sessions::{ANONYMOUS, CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
 use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Span};
 
 use crate::compounds::{BOTH, READ, WRITE, begun, open, ops, root, status};
@@ -269,6 +269,11 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let mut other = Session::begin(serve(), b"other", 1).unwrap();
     let opens = || root().open((BOTH, 0), b"program", b"file", false);
     assert_eq!(other.call(opens()).unwrap().status, GRACE);
+    // Neither is a lock told free that may be another's, nor is a file used that another may deny.
+    assert_eq!(other.call(ops().put(&file).test_lock(SHARED, WHOLE, b"o")).unwrap().status, GRACE);
+    assert_eq!(other.call(ops().put(&file).read(ANONYMOUS, 0, 1)).unwrap().status, GRACE);
+    assert_eq!(other.call(ops().put(&file).write(ANONYMOUS, 0, 0, b"x")).unwrap().status, GRACE);
+    assert_eq!(other.call(ops().put(&file).set_size(ANONYMOUS, 0)).unwrap().status, GRACE);
     assert_eq!(one.call(root()).map(|it| it.status).unwrap_or_default(), 0, "the first server");
     let mut one = Session::begin_reclaiming(serve(), b"one", 1).unwrap();
     let reclaimed = one.must(ops().put(&file).reclaim_open((BOTH, 0), b"program")).unwrap();

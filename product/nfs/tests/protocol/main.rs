@@ -17,5 +17,6 @@ mod peer;
 mod robustness;
 mod sockets;
 mod tls;
+mod trust;
 mod world;
 mod xattrs;

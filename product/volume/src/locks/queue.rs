@@ -26,6 +26,8 @@ pub trait LockWaker: Send + Sync + 'static {
 
 struct Waiter {
     wanted: Lock,
+    /// The group of its holder.
+    group: u64,
     waker: Arc<dyn LockWaker>,
     /// It is its turn, until then.
     turn: Option<Nanos>,
@@ -51,6 +53,11 @@ impl LockQueue {
         self.0.iter().map(|waiter| waiter.wanted.owner.holder)
     }
 
+    /// The group of each waiter's holder.
+    pub(super) fn groups(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|waiter| waiter.group)
+    }
+
     /// The waiter that goes before one who asks. `waker` is of one who waits itself; others pass those without a turn.
     pub(super) fn before(&self, wanted: &Lock, waker: Option<&Arc<dyn LockWaker>>) -> Option<&Lock> {
         let end = waker.and_then(|waker| self.0.iter().position(|waiter| waiter.is_of(wanted, waker)));
@@ -68,15 +75,14 @@ impl LockQueue {
         ranges.has(wanted.owner) && ranges.conflicts(*wanted).any(waits_for_own)
     }
 
-    /// One waits, behind the others if it is new. False if there are `most` already.
-    pub(super) fn wait(&mut self, wanted: Lock, waker: Arc<dyn LockWaker>, most: usize) -> bool {
+    /// One waits, behind the others if it is new. False for a new one without room.
+    pub(super) fn wait(&mut self, wanted: Lock, waker: Arc<dyn LockWaker>, group: u64, has_room: bool) -> bool {
         if let Some(known) = self.0.iter_mut().find(|waiter| waiter.is_of(&wanted, &waker)) {
-            *known = Waiter { wanted, waker, turn: None };
+            *known = Waiter { wanted, group, waker, turn: None };
             return true;
         }
-        let has_room = self.0.len() < most;
         if has_room {
-            self.0.push(Waiter { wanted, waker, turn: None });
+            self.0.push(Waiter { wanted, group, waker, turn: None });
         }
         has_room
     }

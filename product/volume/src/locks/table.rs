@@ -3,7 +3,7 @@
 //! Owns: the table, its bounds, holders and their end.
 //! Does not own: the rules of ranges, shares and queues (their modules), waiting (`data::locking`).
 //! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at most
-//! half of each, and half of a file's waiters. A file without locks takes no memory. A lapsed holder gives way: it loses
+//! half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of one. A file without locks takes no memory. A lapsed holder gives way: it loses
 //! all locks at once, when somebody asks for some, or for its room.
 
 use std::collections::BTreeMap;
@@ -27,10 +27,10 @@ pub const GROUP_LOCKS_MAX: usize = LOCKS_MAX / 2;
 pub const FILE_LOCKS_MAX: usize = LOCKS_MAX / 2;
 /// Most ranges of one file and one group of holders.
 pub const FILE_GROUP_LOCKS_MAX: usize = FILE_LOCKS_MAX / 2;
+/// Most owners that wait.
+const WAITERS_MAX: usize = 16_384;
 /// Most owners that wait for bytes of one file.
 const FILE_WAITERS_MAX: usize = 1024;
-/// Most of them of one group of holders.
-const FILE_GROUP_WAITERS_MAX: usize = FILE_WAITERS_MAX / 2;
 
 /// A party that holds locks.
 pub trait LockHolder: Send + Sync + 'static {
@@ -86,6 +86,15 @@ struct OfFile {
     host: OnHost,
 }
 
+impl OfFile {
+    /// Whether a holder has or wants something of the file.
+    fn is_of(&self, holder: HolderId) -> bool {
+        let mut owners = self.ranges.owners().map(|(owner, _)| owner.holder);
+        let mut shares = self.shares.iter().map(|it| it.0);
+        owners.any(|it| it == holder) || shares.any(|it| it == holder) || self.queue.holders().any(|it| it == holder)
+    }
+}
+
 #[derive(Default)]
 struct Table {
     files: BTreeMap<u64, Box<OfFile>>,
@@ -93,6 +102,9 @@ struct Table {
     /// Ranges of each group that has any.
     of_groups: BTreeMap<u64, usize>,
     ranges: usize,
+    /// Owners of each group that wait.
+    waiting: BTreeMap<u64, usize>,
+    waiters: usize,
     last_holder: u64,
 }
 
@@ -139,11 +151,31 @@ impl Table {
         lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
     }
 
-    /// The number of waiters from which on this holder may add none to the file.
-    fn waiters_max(&self, file: &OfFile, holder: HolderId) -> usize {
-        let group = self.group(holder);
-        let own = file.queue.holders().filter(|other| self.group(*other) == group).count();
-        if own < FILE_GROUP_WAITERS_MAX { FILE_WAITERS_MAX } else { 0 }
+    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and of all.
+    fn has_room_to_wait(&self, file: &OfFile, group: u64) -> bool {
+        let of_file = file.queue.groups().filter(|other| *other == group).count();
+        // The file's waiters are not among those of the others while it is changed.
+        let of_group = of_file + self.waiting.get(&group).copied().unwrap_or_default();
+        let (own, all) = (of_file < FILE_WAITERS_MAX / 2, file.queue.len() < FILE_WAITERS_MAX);
+        own && all && of_group < WAITERS_MAX / 2 && self.waiters + file.queue.len() < WAITERS_MAX
+    }
+
+    /// Counts a file's waiters, after they had left the count for a change.
+    fn count_waiters(&mut self, of_file: &OfFile) {
+        self.waiters += of_file.queue.len();
+        of_file.queue.groups().for_each(|group| *self.waiting.entry(group).or_default() += 1);
+    }
+
+    /// Takes a file's waiters out of the count.
+    fn uncount_waiters(&mut self, of_file: &OfFile) {
+        self.waiters -= of_file.queue.len();
+        for group in of_file.queue.groups() {
+            let count = self.waiting.entry(group).or_default();
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.waiting.remove(&group);
+            }
+        }
     }
 
     /// Counts the ranges of a holder anew after a change.
@@ -161,7 +193,9 @@ impl Table {
     /// Changes a file's entry, which goes if nothing is left in it.
     fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut Self, &mut OfFile) -> T) -> T {
         let mut of_file = self.files.remove(&file).unwrap_or_default();
+        self.uncount_waiters(&of_file);
         let result = change(self, &mut of_file);
+        self.count_waiters(&of_file);
         let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || of_file.host.is_in_use();
         if !is_locked {
             of_file.host = OnHost::default();
@@ -194,7 +228,9 @@ impl Table {
     /// Ends all that a holder has. Returns how many of its opens denied something.
     fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
-        let files: Vec<u64> = self.files.keys().copied().collect();
+        // A change takes a file out of the table and puts it back: too much for all files of others.
+        let own = self.files.iter().filter(|(_, it)| it.is_of(holder));
+        let files: Vec<u64> = own.map(|(file, _)| *file).collect();
         for file in files {
             self.release(file, |owner| owner.holder == holder, holder, now, wakers);
             self.with(file, |_, of_file| {
@@ -337,13 +373,14 @@ impl Locks {
         }
         if let Err(LockRefusal::Held(held)) = result {
             let waits = table.with(file, |table, it| {
-                let most = table.waiters_max(it, wanted.owner.holder);
+                let group = table.group(wanted.owner.holder).unwrap_or_default();
+                let has_room = table.has_room_to_wait(it, group);
                 if is_of_program(&held)
                     && let Some(host) = it.host.get()
                 {
                     host.wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
                 }
-                it.queue.wait(wanted, Arc::clone(waker), most)
+                it.queue.wait(wanted, Arc::clone(waker), group, has_room)
             });
             if !waits && waker.is_local() {
                 // Nobody would wake it.

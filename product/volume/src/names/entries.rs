@@ -34,7 +34,7 @@ pub enum CreateHow {
     Unchecked(AttributeChange),
     /// The name must be free.
     Guarded(AttributeChange),
-    /// The name must be free, or the file must have been made with the same verifier and be unchanged since. So a
+    /// The name must be free, or the file must be the caller's, made with the same verifier and unchanged since. So a
     /// repeated call succeeds, also after a restart. The verifier is stored in the file's access and modification
     /// times; the client is expected to set the times afterwards.
     Exclusive {
@@ -138,7 +138,8 @@ impl<P: Platform> Volume<P> {
         Ok((inode, attributes))
     }
 
-    /// The existing file of an exclusive creation, if the same call made it.
+    /// The existing file of an exclusive creation, if the same call made it. The times alone do not prove that: everybody who sees
+    /// a file's times can name the verifier that they store.
     async fn existing_own_file(
         &self,
         caller: &Caller,
@@ -149,7 +150,8 @@ impl<P: Platform> Volume<P> {
         let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
         let (atime, mtime) = verifier_times(verifier);
         let same = is_kept(attributes.atime, atime) && is_kept(attributes.mtime, mtime);
-        if inode.kind() == Kind::Regular && same { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
+        let is_own = caller.credentials().is_none_or(|user| user.uid == attributes.uid);
+        if inode.kind() == Kind::Regular && same && is_own { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
     }
 
     /// Makes a directory; durable on return. The consistency is the parent's.

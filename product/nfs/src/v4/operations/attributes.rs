@@ -122,6 +122,8 @@ pub(super) async fn set<P: Platform>(
     let change = attributes::change(&values, on.record, false)?;
     let inode = match compound.object()? {
         Object::Above(_) => return Err(Status::ReadOnly.into()),
+        // An open may be from before the export's rules.
+        Object::Inode(_) if on.caller.is_read_only() => return Err(Status::ReadOnly.into()),
         Object::Inode(inode) => inode,
     };
     let mut rest = change;

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{Caller, DirectoryEntry, FileHandle, Inode, Platform};
+use afflux_volume::{Attributes, Caller, DirectoryEntry, FileHandle, Inode, Platform, VolumeError};
 
 use super::super::attributes::{self, OfHost, Shown, number as n};
 use super::super::codec::{Bitmap, ListArguments};
@@ -186,6 +186,13 @@ fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
     writer.patch_u32(at, bytes as u32);
 }
 
+/// The root of an export with its attributes. A disk that fails or is gone has neither.
+async fn export_root<P: Platform>(on: &Task<'_, P>, path: &str) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
+    let root = on.volume.mount_by(&Caller::SERVER, path.as_bytes()).await?;
+    let found = on.volume.attributes(&root).await?;
+    Ok((root, found))
+}
+
 /// Lists a directory above the exports. Its cookies are places, after the reserved ones.
 async fn list_above<P: Platform>(
     on: &Task<'_, P>,
@@ -196,6 +203,10 @@ async fn list_above<P: Platform>(
     room: Room,
 ) -> Ended {
     let first = *RESERVED_COOKIES.end() + 1;
+    let known = first..first + compound.service.root.listed(node).count() as u64;
+    if arguments.cookie != 0 && !known.contains(&arguments.cookie) {
+        return Err(Status::BadCookie.into());
+    }
     let mut entries = Entries::begin(&mut draft.writer, room);
     let mut fits = true;
     for (at, (number, name, target)) in compound.service.root.listed(node).enumerate() {
@@ -208,16 +219,18 @@ async fn list_above<P: Platform>(
             Target::Export(_) => None,
         };
         fits = match (target, handle) {
-            (Target::Export(path), _) => {
-                let root = on.volume.mount_by(&Caller::SERVER, path.as_bytes()).await?;
-                let found = on.volume.attributes(&root).await?;
-                let handle = on.volume.handle(&root);
-                let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
-                let shown = Shown { handle, attributes: found, mounted_on: number, time_unit_ns, of_host: None };
-                entries.write(cookie, name, |writer| {
-                    attributes::write(writer, &arguments.attributes, &shown, &compound.known());
-                })
-            }
+            (Target::Export(path), _) => match export_root(on, path).await {
+                Ok((root, found)) => {
+                    let handle = on.volume.handle(&root);
+                    let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
+                    let shown = Shown { handle, attributes: found, mounted_on: number, time_unit_ns, of_host: None };
+                    entries.write(cookie, name, |writer| {
+                        attributes::write(writer, &arguments.attributes, &shown, &compound.known());
+                    })
+                }
+                // The others are there all the same.
+                Err(_) => entries.write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
+            },
             (Target::Directory(_), Some((node, handle))) => entries.write(cookie, name, |writer| {
                 attributes::write(writer, &arguments.attributes, &above(compound, node, &handle), &compound.known());
             }),

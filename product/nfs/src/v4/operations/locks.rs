@@ -163,6 +163,10 @@ pub(super) async fn test<P: Platform, O: Operations<P>>(
     let (file, client) = (file_of(compound)?, compound.client()?);
     let span = span(arguments.offset, arguments.len)?;
     let service = &compound.service;
+    if service.is_in_grace(compound.now_ns) {
+        // A lock may be in the way that its client has not asked for again.
+        return Err(Status::Grace.into());
+    }
     let number = service.owner_number(client, on.bytes(owner));
     let holder = service.state().holder(client, service.locks())?;
     let wanted = Lock { owner: lock_owner(holder, number), span, mode: mode(&arguments), process: 0 };

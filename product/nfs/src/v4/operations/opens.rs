@@ -68,6 +68,10 @@ pub(super) fn right_of<P: Platform>(
         }
         _ => {
             let service = &compound.service;
+            if service.is_in_grace(compound.now_ns) {
+                // An open may deny it that its client has not asked for again.
+                return Err(Status::Grace);
+            }
             let share = Share { access, deny: 0 };
             let is_free = !service.locks().denies_any() || service.may_use(file, share, compound.now_ns);
             if is_free { Ok(Right::OfUser) } else { Err(Status::Locked) }
@@ -135,6 +139,8 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
             let task = on.task()?;
             Box::pin(made(task, compound, name, how)).await?
         }
+        // Only a name can be made.
+        (_, how) if !matches!(how, OpenHow::NoCreate) => return Err(Status::Invalid.into()),
         _ => {
             compound.object()?;
             Opened::existing(compound.inode()?, Consistency::default())
@@ -346,15 +352,25 @@ async fn cut<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>, size: u64) ->
     Ok(on.volume.set_attributes_by(on.caller, inode, change, None).await.result?)
 }
 
+/// The open that an operation on the current file names.
+fn own_open<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), Status> {
+    let (place, sequence) = place(compound, stateid)?;
+    let (file, _) = compound.service.state().opens.find(compound.client()?, place, sequence)?;
+    match compound.object()? {
+        Object::Inode(inode) if inode.fileid() == file => Ok((place, sequence)),
+        _ => Err(Status::BadStateid),
+    }
+}
+
 pub(super) fn close<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
 ) -> Result<(), Status> {
     compound.object()?;
-    let (place, sequence) = place(compound, stateid)?;
-    let client = compound.client()?;
-    compound.ended_before(compound.service.close(client, (place, sequence), compound.now_ns))?;
+    let closed = own_open(compound, stateid)
+        .and_then(|named| compound.service.close(compound.client()?, named, compound.now_ns));
+    compound.ended_before(closed)?;
     // A stateid that is none: nothing is open.
     let none = Stateid { sequence: u32::MAX, other: [0; 12] };
     write_stateid(none, &mut draft.writer);
@@ -371,11 +387,13 @@ pub(super) fn downgrade<P: Platform>(
 ) -> Result<(), Status> {
     compound.object()?;
     let share = (share(access, deny)?, compound.mark());
-    let (place, sequence) = place(compound, stateid)?;
     let client = compound.client()?;
     let stateid = match compound.changed_before() {
         Some(stateid) => stateid,
-        None => compound.service.downgrade(client, (place, sequence), share, compound.now_ns)?,
+        None => {
+            let named = own_open(compound, stateid)?;
+            compound.service.downgrade(client, named, share, compound.now_ns)?
+        }
     };
     write_stateid(stateid, &mut draft.writer);
     compound.stateid = stateid;

@@ -120,13 +120,15 @@ pub(super) async fn copy<P: Platform>(
     let (target, writer) = target(on, compound, to, Share::WRITE)?;
     let size = reader.attributes(&source).await?.size;
     let left = size.checked_sub(from_offset).ok_or(Status::Invalid)?;
-    let count = if count == 0 { left } else { count.min(left) }.min(COPIED_BYTES_MAX);
-    let (sources, targets) = (from_offset..from_offset + count, to_offset..to_offset.saturating_add(count));
-    if targets.end > FILE_BYTES_MAX {
-        return Err(Status::TooLarge.into());
-    }
-    if Arc::ptr_eq(&source, &target) && sources.start < targets.end && targets.start < sources.end {
+    let wanted = if count == 0 { left } else { count.min(left) };
+    // A later part must not copy what an earlier one has written.
+    if Arc::ptr_eq(&source, &target) && from_offset.abs_diff(to_offset) < wanted {
         return Err(Status::Invalid.into());
+    }
+    let count = wanted.min(COPIED_BYTES_MAX);
+    let sources = from_offset..from_offset + count;
+    if to_offset.checked_add(count).is_none_or(|end| end > FILE_BYTES_MAX) {
+        return Err(Status::TooLarge.into());
     }
     // As with WRITE: lost data is never taken for committed.
     let verifier = on.volume.write_verifier();

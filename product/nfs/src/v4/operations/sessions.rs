@@ -18,7 +18,7 @@ use super::super::service::session_id;
 use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
 use super::super::state::clients::{Creation, Introduction};
 use super::super::state::slots::{Begun, SlotCall};
-use super::super::state::stateids::Stateid;
+use super::super::state::stateids::{Meaning, Stateid};
 use super::opens::place;
 use crate::status::Status;
 use crate::wire::record::RECORD_BYTES_MAX;
@@ -348,7 +348,11 @@ fn test<P: Platform>(
     for _ in 0..count {
         let (stateid, next) = stateid_at(record, at).map_err(|_| Status::BadXdr)?;
         at = next;
-        let status = state_of(compound, stateid).map_or_else(|status| status, |()| Status::Ok);
+        let status = match stateid.meaning() {
+            Ok(Meaning::State(_)) => state_of(compound, stateid).map_or_else(|status| status, |()| Status::Ok),
+            // Those with a meaning of their own name no state.
+            _ => Status::BadStateid,
+        };
         draft.writer.u32(status.code());
     }
     Ok(())

@@ -1,5 +1,7 @@
 use super::*;
 
+const MADE: Timestamp = Timestamp { seconds: 9, nanos: 5 };
+
 fn places(list: &[(&str, &str)]) -> Vec<(Vec<u8>, String)> {
     list.iter().map(|(path, export)| (path.as_bytes().to_vec(), (*export).to_owned())).collect()
 }
@@ -16,7 +18,8 @@ fn walk(tree: &PseudoRoot, path: &str) -> Option<Target> {
 #[test]
 fn exports_have_one_root_and_are_found_by_their_paths_on_the_host() {
     let exports = ["/a".to_owned(), "/b".to_owned()];
-    let tree = PseudoRoot::new(&exports, &places(&[("/srv/a", "/a"), ("/srv/deep/b", "/b"), ("/a/hidden", "/b")]));
+    let tree =
+        PseudoRoot::new(&exports, &places(&[("/srv/a", "/a"), ("/srv/deep/b", "/b"), ("/a/hidden", "/b")]), MADE);
     assert_eq!(tree.single(), None);
     assert_eq!(walk(&tree, "/a"), Some(Target::Export("/a".to_owned())));
     assert_eq!(walk(&tree, "/srv/a"), Some(Target::Export("/a".to_owned())));
@@ -30,7 +33,7 @@ fn exports_have_one_root_and_are_found_by_their_paths_on_the_host() {
 
 #[test]
 fn a_single_export_is_the_root_itself() {
-    let tree = PseudoRoot::new(&["/".to_owned()], &places(&[("/srv/d", "/")]));
+    let tree = PseudoRoot::new(&["/".to_owned()], &places(&[("/srv/d", "/")]), MADE);
     assert_eq!(tree.single(), Some("/"));
     assert_eq!(walk(&tree, "/srv/d"), Some(Target::Export("/".to_owned())));
     assert_eq!(tree.listed(0).count(), 0);
@@ -38,7 +41,7 @@ fn a_single_export_is_the_root_itself() {
 
 #[test]
 fn no_directory_has_the_number_0_and_forged_handles_lead_nowhere() {
-    let tree = PseudoRoot::new(&["/a".to_owned(), "/b".to_owned()], &places(&[("/srv/a", "/a")]));
+    let tree = PseudoRoot::new(&["/a".to_owned(), "/b".to_owned()], &places(&[("/srv/a", "/a")]), MADE);
     for node in 0..2 {
         assert_ne!(tree.attributes(node).fileid, 0);
         assert_eq!(tree.resolve(&PseudoRoot::handle(node)), Some(node));

@@ -67,7 +67,7 @@ impl Stateid {
             (0, [0, 0, 0]) => Ok(Meaning::Anonymous),
             (1, [0, 0, 0]) => Ok(Meaning::Current),
             (u32::MAX, [u32::MAX, u32::MAX, u32::MAX]) => Ok(Meaning::Bypass),
-            (_, [_, 0, _]) => Err(Status::BadStateid),
+            (_, [_, 0, _] | [u32::MAX, u32::MAX, u32::MAX]) => Err(Status::BadStateid),
             _ => Ok(Meaning::State(StatePlace { memory, place: place - 1, generation })),
         }
     }

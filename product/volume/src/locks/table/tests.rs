@@ -244,7 +244,7 @@ fn a_file_has_a_bound_of_those_who_wait_and_one_group_leaves_half_to_others() {
     rig.locks.lock(5, rig.whole(0), NOW).unwrap();
     let wait = |at: usize| rig.locks.lock_or_wait(5, rig.whole(at), &CountingWaker::of(true).1, NOW);
     for at in [1, 2] {
-        for _ in 0..FILE_GROUP_WAITERS_MAX {
+        for _ in 0..FILE_WAITERS_MAX / 2 {
             assert_eq!(wait(at), Err(LockRefusal::Held(rig.whole(0))));
         }
         assert_eq!(wait(at), Err(LockRefusal::Full));
@@ -252,6 +252,42 @@ fn a_file_has_a_bound_of_those_who_wait_and_one_group_leaves_half_to_others() {
     let (_, elsewhere) = CountingWaker::of(false);
     assert_eq!(rig.locks.lock_or_wait(5, rig.whole(1), &elsewhere, NOW), Err(LockRefusal::Held(rig.whole(0))));
     assert_eq!(rig.locks.held().iter().map(|row| row.waiting).sum::<usize>(), FILE_WAITERS_MAX);
+}
+
+#[test]
+fn all_files_together_have_a_bound_of_those_who_wait_and_one_group_leaves_half_to_others() {
+    const OF_A_FILE: usize = FILE_WAITERS_MAX / 2;
+    let rig = Rig::new(3);
+    let wait = |at: usize, file: u64, owner: usize| {
+        let wanted = rig.whole(at);
+        let wanted = Lock { owner: LockOwner { number: owner as u64, ..wanted.owner }, ..wanted };
+        rig.locks.lock_or_wait(file, wanted, &CountingWaker::of(false).1, NOW).unwrap_err();
+    };
+    let waiting = |at: usize| {
+        let rows = rig.locks.held();
+        rows.iter().find(|row| row.holder == rig.holders[at]).map_or(0, |row| row.waiting)
+    };
+    let files = 0..(WAITERS_MAX / 2 / OF_A_FILE) as u64 + 2;
+    for file in files.clone() {
+        rig.locks.lock(file, rig.whole(0), NOW).unwrap();
+        (0..OF_A_FILE).for_each(|owner| wait(1, file, owner));
+    }
+    assert_eq!(waiting(1), WAITERS_MAX / 2);
+    // The first files have room for no more of this group. One that waits already stays, and another group finds room.
+    wait(1, 0, 3);
+    wait(2, files.end - 1, 3);
+    assert_eq!((waiting(1), waiting(2)), (WAITERS_MAX / 2, 1));
+    // What ends makes room.
+    rig.locks.release_holder(rig.holders[0], NOW);
+    for file in files.clone().take(3) {
+        rig.locks.unlock(file, LockOwner { number: 3, ..rig.whole(1).owner }, Span::WHOLE, NOW).unwrap();
+    }
+    assert_eq!(waiting(1), WAITERS_MAX / 2 - 3);
+    rig.locks.lock(99, rig.whole(2), NOW).unwrap();
+    (0..OF_A_FILE).for_each(|owner| wait(1, 99, owner));
+    assert_eq!(waiting(1), WAITERS_MAX / 2);
+    rig.locks.release_holder(rig.holders[1], NOW);
+    assert_eq!(waiting(1), 0);
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn special_stateids_have_their_meanings_and_what_looks_like_them_has_none() {
     assert_eq!(of(u32::MAX, 0xff).meaning(), Ok(Meaning::Bypass));
     assert_eq!(of(u32::MAX, 0).meaning(), Err(Status::BadStateid));
     assert_eq!(of(7, 0).meaning(), Err(Status::BadStateid));
+    assert_eq!(of(7, 0xff).meaning(), Err(Status::BadStateid), "no stateid of an earlier server");
 }
 
 #[test]
