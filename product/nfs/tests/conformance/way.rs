@@ -75,6 +75,14 @@ impl Mounting {
         (handle, numbers.to_vec())
     }
 
+    /// The change attribute of an object.
+    fn change(&mut self, handle: &[u8]) -> u64 {
+        const CHANGE: u32 = 1 << 3;
+        let outcome = self.call(ops().put(handle).attributes(&[CHANGE]));
+        assert_eq!(outcome.status, 0);
+        u64::from_be_bytes(*outcome.results.last_chunk().unwrap())
+    }
+
     /// As Linux's client: the root, then each name by the handle of the one before.
     fn walked(&mut self, path: &str, pause_ns: u64) -> (Vec<u8>, Vec<u8>) {
         let mut at = self.found(ops().put_root());
@@ -95,7 +103,10 @@ fn a_path_of_the_host_leads_to_the_export_however_long_the_client_takes() {
     for pause_ns in [0, Nanos::SECOND, 11 * Nanos::SECOND] {
         let mut client = Mounting::new("/srv/d");
         let (root, numbers) = client.found(ops().put_root());
+        let before = client.change(&root);
         assert_eq!(client.walked("/srv/d", pause_ns), (root.clone(), numbers.clone()));
+        // A client keeps `srv` as a name in the root until that changes.
+        assert!(client.change(&root) > before);
         assert_eq!(client.found(looked_up("/srv/d", ops().put_root())), (root.clone(), numbers));
         // After any use of the export a client may mount again.
         assert_eq!(client.status(ops().put(&root).list(0, 4096, &[FILEID])), 0);
@@ -152,4 +163,25 @@ fn a_path_of_one_name_leads_to_the_root_under_another_handle() {
     assert_eq!(client.status(ops().put(&by_path).make_directory(b"made")), 0);
     assert_eq!(client.found(ops().put(&by_path).lookup(b"made")), client.found(ops().put(&root).lookup(b"made")));
     assert_eq!(client.status(ops().put(&root).lookup(b"data")), NOENT);
+}
+
+#[test]
+fn a_client_that_keeps_that_there_is_no_way_sees_a_change_when_it_mounts_again() {
+    let mut client = Mounting::new("/srv/d");
+    let (root, _) = client.found(ops().put_root());
+    client.walked("/srv/d", 0);
+    // Another mount of the client may have begun before the end of this one.
+    assert_eq!(client.status(ops().put(&root).lookup(b"srv")), 0);
+    let platform = client.rig.world.platform();
+    client.rig.world.run(platform.sleep_until(platform.now().after(3 * Nanos::SECOND))).unwrap();
+    assert_eq!(client.status(ops().put(&root).lookup(b"srv")), NOENT);
+    let before = client.change(&root);
+    assert_eq!(client.status(ops().put(&root).lookup(b"other")), NOENT);
+    assert_eq!(client.found(ops().put_root()).0, root);
+    let after = client.change(&root);
+    assert!(after > before, "the client would not ask for `srv` again");
+    // Where it has nothing to forget, nothing changes.
+    client.found(ops().put_root());
+    assert_eq!(client.change(&root), after);
+    assert_eq!(client.walked("/srv/d", 0).0, root);
 }

@@ -6,7 +6,7 @@
 //! Invariants: a name of an export wins over a path of the host with the same first name. In a single export, which is
 //! the root itself, only a client that mounts finds the way to a path of the host: one that has asked for the root, and has
 //! used no other name of it since. Other clients do not find the way, so that their programs can make directories of such
-//! names, and no program gets below its own directory.
+//! names, and no program gets below its own directory. The root changes with each beginning of a way, so that its client forgets the way.
 
 use std::sync::Arc;
 
@@ -41,7 +41,14 @@ pub(super) async fn put_root<P: Platform>(on: &Task<'_, P>, compound: &mut Compo
     let object = match single(on, compound).await? {
         None => Object::Above(0),
         Some(root) => {
-            compound.taken.iter().for_each(|taken| taken.session.begin_walk());
+            if let Some(taken) = &compound.taken {
+                taken.session.begin_walk();
+                if taken.session.has_missed_way() {
+                    // Without a change the client would not ask for the way again.
+                    taken.session.note_missed_way(false);
+                    root.tell_of_change();
+                }
+            }
             Object::Inode(root)
         }
     };
@@ -122,9 +129,17 @@ pub(super) async fn found<P: Platform>(
         Ok((inode, _)) => Ok(Object::Inode(inode)),
         Err(Stop::Failed(Status::NotFound)) if may_be_way(compound, directory) => {
             match above(on, compound, 0, on.bytes(name)).await? {
-                Some(way) => return Ok(way),
+                Some(way) => {
+                    // The client keeps the name as one of this directory, until it sees a change.
+                    directory.tell_of_change();
+                    return Ok(way);
+                }
                 None => Err(Stop::Failed(Status::NotFound)),
             }
+        }
+        Err(Stop::Failed(Status::NotFound)) => {
+            note_missed_way(compound, directory, on.bytes(name));
+            Err(Stop::Failed(Status::NotFound))
         }
         Err(Stop::WouldWait) => return Err(Stop::WouldWait),
         Err(stop) => Err(stop),
@@ -133,9 +148,21 @@ pub(super) async fn found<P: Platform>(
     found
 }
 
+/// A client that is not on its way is told that the way's first name is none.
+fn note_missed_way<P: Platform>(compound: &Compound<P>, directory: &Inode<P>, name: &[u8]) {
+    if let Some(taken) = &compound.taken
+        && compound.service.root.find(0, name).is_some()
+        && compound.is_root(directory)
+    {
+        taken.session.note_missed_way(true);
+    }
+}
+
 /// Whether the way to a path of the host may begin in a directory.
 fn may_be_way<P: Platform>(compound: &Compound<P>, directory: &Inode<P>) -> bool {
-    !compound.is_by_path && compound.walker().is_some() && compound.is_root(directory)
+    !compound.is_by_path
+        && compound.walker().is_some_and(|it| it.may_begin_way(compound.now_ns))
+        && compound.is_root(directory)
 }
 
 /// The object with a name above the exports.
@@ -151,6 +178,7 @@ async fn above<P: Platform>(
         Some(Target::Export(path)) => {
             let task = on.task()?;
             let root = Box::pin(task.volume.mount_by(&Caller::SERVER, path.as_bytes())).await?;
+            compound.walker().filter(|_| node != 0).into_iter().for_each(|it| it.arrive(compound.now_ns));
             Ok(Some(Object::Inode(root)))
         }
     }

@@ -6,7 +6,7 @@
 //! [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{KeptItem, Party};
@@ -38,6 +38,10 @@ pub(crate) struct Session {
     item: Mutex<KeptItem>,
     /// The client has asked for the root, and has used none of its names since.
     walks: AtomicBool,
+    /// When it came from the way to the export; 0 if it has not.
+    arrived_ns: AtomicU64,
+    /// The client was told that the first name of the way is none, and may keep that.
+    has_missed_way: AtomicBool,
     slots: Mutex<Slots>,
 }
 
@@ -53,12 +57,35 @@ impl Session {
 
     /// The client asks for the root, as each mount begins.
     pub(crate) fn begin_walk(&self) {
+        self.arrived_ns.store(0, Ordering::Relaxed);
         self.walks.store(true, Ordering::Relaxed);
     }
 
     /// The client uses the root as a directory.
     pub(crate) fn end_walk(&self) {
         self.walks.store(false, Ordering::Relaxed);
+    }
+
+    /// The client has come from the way to the export.
+    pub(crate) fn arrive(&self, now_ns: u64) {
+        self.arrived_ns.store(now_ns.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether the client may begin a way. Another of its mounts may be about to, for a moment after one has arrived.
+    pub(crate) fn may_begin_way(&self, now_ns: u64) -> bool {
+        const MOMENT_NS: u64 = 2_000_000_000;
+        let arrived_ns = self.arrived_ns.load(Ordering::Relaxed);
+        self.is_walking() && (arrived_ns == 0 || now_ns < arrived_ns.saturating_add(MOMENT_NS))
+    }
+
+    /// Notes whether the client was told that there is no way.
+    pub(crate) fn note_missed_way(&self, is_missed: bool) {
+        self.has_missed_way.store(is_missed, Ordering::Relaxed);
+    }
+
+    /// Whether the client was told that there is no way.
+    pub(crate) fn has_missed_way(&self) -> bool {
+        self.has_missed_way.load(Ordering::Relaxed)
     }
 
     /// Whether the client may be on its way to the directory of a mount.
@@ -110,9 +137,20 @@ impl Sessions {
         (back, number, item): (Arc<BackChannel>, u32, KeptItem),
         slots: Slots,
     ) -> Arc<Session> {
-        let (walks, slots, item) = (AtomicBool::new(false), Mutex::new(slots), Mutex::new(item));
-        let session = Session { id, client, party, channel, lease, back, number, item, walks, slots };
-        let session = Arc::new(session);
+        let session = Arc::new(Session {
+            id,
+            client,
+            party,
+            channel,
+            lease,
+            back,
+            number,
+            item: Mutex::new(item),
+            walks: AtomicBool::new(false),
+            arrived_ns: AtomicU64::new(0),
+            has_missed_way: AtomicBool::new(false),
+            slots: Mutex::new(slots),
+        });
         self.known.insert(id, Arc::clone(&session));
         session
     }
