@@ -13,6 +13,7 @@ mod crowds;
 mod durability;
 mod eject;
 mod explaining;
+mod exports;
 #[cfg(feature = "object")]
 mod fake_store;
 mod foreign_calls;

@@ -180,7 +180,7 @@ fn a_client_that_keeps_that_there_is_no_way_sees_a_change_when_it_mounts_again()
     assert_eq!(client.found(ops().put_root()).0, root);
     let after = client.change(&root);
     assert!(after > before, "the client would not ask for `srv` again");
-    // Where it has nothing to forget, nothing changes.
+    // A client without such an answer sees no change.
     client.found(ops().put_root());
     assert_eq!(client.change(&root), after);
     assert_eq!(client.walked("/srv/d", 0).0, root);

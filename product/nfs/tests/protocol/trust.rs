@@ -1,4 +1,4 @@
-//! What nobody gets by a guess or a claim: files of others, state without a right, changes of what is only read.
+//! Files of others, state without a right, changes of a read-only export: no guess and no claim gives them.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::sync::Arc;

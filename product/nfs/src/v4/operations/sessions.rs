@@ -350,7 +350,7 @@ fn test<P: Platform>(
         at = next;
         let status = match stateid.meaning() {
             Ok(Meaning::State(_)) => state_of(compound, stateid).map_or_else(|status| status, |()| Status::Ok),
-            // Those with a meaning of their own name no state.
+            // A special stateid names no state.
             _ => Status::BadStateid,
         };
         draft.writer.u32(status.code());

@@ -38,7 +38,7 @@ pub(crate) struct Session {
     item: Mutex<KeptItem>,
     /// The client has asked for the root, and has used none of its names since.
     walks: AtomicBool,
-    /// When it came from the way to the export; 0 if it has not.
+    /// The time at which it came from the way to the export; 0 before.
     arrived_ns: AtomicU64,
     /// The client was told that the first name of the way is none, and may keep that.
     has_missed_way: AtomicBool,
