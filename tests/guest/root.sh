@@ -6,13 +6,17 @@ suite=$1 folder=$2
 root=$folder/root
 here=$(dirname "$0")
 
+# Debian 12 has neither a client with TLS nor the daemon that shakes hands for it.
+tls=
+[ "$suite" = bookworm ] || tls=,ktls-utils
+
 # A power cut may spoil what is made here, so dpkg need not wait for the disk after each file.
 mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
 echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/unsafe-io"
 
 debootstrap --variant=minbase --include="systemd-sysv,udev,kmod,iproute2,procps,busybox-static,cpio,ca-certificates,\
 nfs-common,nfs-kernel-server,rpcbind,e2fsprogs,xfsprogs,btrfs-progs,dosfstools,exfatprogs,quota,dmsetup,\
-thin-provisioning-tools,fio,git,sqlite3,rsync,strace,python3-minimal,attr,acl,bc,gawk,perl,file,fuse3,libnfs-utils" "$suite" "$root" 1>&2
+thin-provisioning-tools,fio,git,sqlite3,rsync,strace,python3-minimal,attr,acl,bc,gawk,perl,file,fuse3,libnfs-utils$tls" "$suite" "$root" 1>&2
 
 # The package alone: its dependencies would make an initrd for every machine.
 chroot "$root" sh -ec 'cd /tmp; apt-get -qq update
