@@ -25,7 +25,9 @@ fn session(server: &Server, name: &str) -> Session {
 fn names(session: &mut Session) -> Vec<String> {
     let listed = session.must(root().list(0, 4096, &[FILEID])).unwrap();
     let mut reader = listed.reader();
-    (0..2).for_each(|_| drop(reader.next_result().unwrap()));
+    for _ in 0..2 {
+        reader.next_result().unwrap();
+    }
     reader.skip(8).unwrap();
     let mut names = Vec::new();
     while reader.u32().unwrap() == 1 {
