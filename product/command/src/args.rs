@@ -259,6 +259,9 @@ pub(crate) struct StatArgs {
     /// Every figure as lines, under the kernel's names where there are such
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) verbose: bool,
+    /// The files with unwritten bytes, those with most first, and why each is not written
+    #[arg(long, conflicts_with = "verbose")]
+    pub(crate) files: bool,
     /// One JSON object with every counter by name under "counters"
     #[arg(long)]
     pub(crate) json: bool,

@@ -18,7 +18,8 @@ use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 use crate::args;
 use crate::control::client::ControlClient;
 use crate::control::messages::{
-    CacheGauges, ControlReply, ControlRequest, DeviceGauges, LockerGauges, PeerGauges, Report, SERVED_DEVICE_FIGURES,
+    CacheGauges, ControlReply, ControlRequest, DeviceGauges, LeftUnwritten, LockerGauges, PeerGauges, Report,
+    SERVED_DEVICE_FIGURES, UnwrittenFiles,
 };
 use crate::top::Tables;
 use crate::watch::{self, Watch};
@@ -33,6 +34,13 @@ const PAGE_BYTES: u64 = 4096;
 
 pub(crate) fn run(args: &args::StatArgs) -> Outcome {
     let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    if args.files {
+        let watch = Watch { again: args.watch, redraws: !args.json, pause: watch::EVERY };
+        return watch.show(|| {
+            let files = dirty_files(&mut client)?;
+            if args.json { watch::json_line(&files) } else { Ok(file_lines(&files)) }
+        });
+    }
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
         return watch.show(|| watch::json_line(&report(&mut client)?));
@@ -58,6 +66,31 @@ pub(crate) fn report(client: &mut ControlClient) -> Outcome<Report> {
         ControlReply::Report(report) => Ok(*report),
         other => Err(client.unexpected(&other)),
     }
+}
+
+fn dirty_files(client: &mut ControlClient) -> Outcome<UnwrittenFiles> {
+    client.ask(&ControlRequest::Files)?;
+    match client.reply()? {
+        ControlReply::Files(files) => Ok(files),
+        other => Err(client.unexpected(&other)),
+    }
+}
+
+/// A line for each file: its unwritten bytes, its name, and why it is not written.
+fn file_lines(dirty: &UnwrittenFiles) -> String {
+    if dirty.files.is_empty() {
+        return "everything is written\n".to_owned();
+    }
+    let mut text = String::new();
+    for LeftUnwritten { file, bytes, reason } in &dirty.files {
+        let why = reason.as_ref().map(|why| format!("  NOT WRITTEN: {}", output::shown(why))).unwrap_or_default();
+        text.push_str(&format!("{:>9}  {}{why}\n", units::data(*bytes), output::shown(file)));
+    }
+    if dirty.others > 0 {
+        let files = units::plural(dirty.others, "more file");
+        text.push_str(&format!("{:>9}  in {files}\n", units::data(dirty.others_bytes)));
+    }
+    text
 }
 
 /// One line for each device, followed by lines for the policy and the waits; one line for the cache, one for NFS.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::FileInner;
+use afflux_device::devices::file::{FileInner, WriteObstacle};
 use afflux_device::devices::status::DeviceStatus;
 use afflux_device::devices::waits::{DeviceWaits, PerWait};
 use afflux_device::devices::{DeviceId, DeviceState, Devices, ListedFiles};
@@ -127,6 +127,11 @@ impl File {
     /// The error of the last failed write or flush, while data is not durable because of it.
     pub fn write_error(&self) -> Option<DeviceError> {
         lock(&self.0.state).failures.error()
+    }
+
+    /// Why its dirty pages are not written now. `None`: they wait for their turn, or are being written.
+    pub fn write_obstacle(&self) -> Option<WriteObstacle> {
+        self.0.write_obstacle()
     }
 
     /// The device's name for the file.

@@ -28,6 +28,7 @@ pub use afflux_device::client::Client;
 pub use afflux_device::devices::delays::{
     ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays, PerDelay,
 };
+pub use afflux_device::devices::file::WriteObstacle;
 pub use afflux_device::devices::status::{DEVICE_FIGURES, DeviceStatus};
 pub use afflux_device::devices::waits::{DeviceWaits, PauseStatus, PerWait, Waiter, WaitsFor};
 pub use afflux_device::devices::{DeviceId, ListedFiles};

@@ -23,6 +23,8 @@ pub(crate) enum ControlRequest {
     Stat,
     /// Each client's waits.
     Delays,
+    /// The files with unwritten bytes.
+    Files,
     /// Set knobs: all of them, or none if one is refused.
     Set {
         /// Each `KNOB=VALUE`.
@@ -69,6 +71,8 @@ pub(crate) enum ControlReply {
         /// Number of these clients.
         others_count: u64,
     },
+    /// Answer to `Files`.
+    Files(UnwrittenFiles),
     /// Ends the answer to `Delays`.
     DelaysEnded {
         /// Since the server was ready.
@@ -154,9 +158,23 @@ pub(crate) struct LeftUnwritten {
     pub(crate) file: String,
     /// Number of its unwritten bytes.
     pub(crate) bytes: u64,
-    /// The reason, if a write was tried and failed.
+    /// The reason, if there is one besides its turn.
     pub(crate) reason: Option<String>,
 }
+
+/// The files with unwritten bytes, those with most first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct UnwrittenFiles {
+    /// At most [`DIRTY_FILES_MAX`].
+    pub(crate) files: Vec<LeftUnwritten>,
+    /// How many more there are.
+    pub(crate) others: u64,
+    /// Their unwritten bytes.
+    pub(crate) others_bytes: u64,
+}
+
+/// Most files named in an answer.
+pub(crate) const DIRTY_FILES_MAX: usize = 1000;
 
 /// Everything about a server at one moment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

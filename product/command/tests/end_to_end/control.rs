@@ -63,6 +63,36 @@ fn stat_has_every_counter_and_knob_by_name() {
 }
 
 #[test]
+fn stat_names_the_files_with_unwritten_bytes_those_with_most_first() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], LAZY);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file_uncommitted(&root, "small", &Bytes::new(1).vec(8192));
+    client.write_file_uncommitted(&root, "large", &Bytes::new(2).vec(20 * 4096));
+    let found: serde_json::Value = serde_json::from_str(&text(&server.ask(&["stat", "--files", "--json"]))).unwrap();
+    let path = |name: &str| data.join(name).display().to_string();
+    assert_eq!(
+        found,
+        serde_json::json!({
+            "files": [
+                { "file": path("large"), "bytes": 20 * 4096, "reason": null },
+                { "file": path("small"), "bytes": 8192, "reason": null },
+            ],
+            "others": 0,
+            "others_bytes": 0,
+        })
+    );
+    let people = text(&server.ask(&["stat", "--files"]));
+    assert_eq!(people.lines().count(), 2, "{people}");
+    assert!(people.lines().next().unwrap().ends_with(&path("large")), "{people}");
+    server.ask(&["drain"]);
+    assert_eq!(text(&server.ask(&["stat", "--files"])), "everything is written\n");
+    server.stop();
+}
+
+#[test]
 fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
@@ -109,9 +139,9 @@ const BEHAVIOUR: [(&str, &str, &str); 9] = [
     ("reserve_below_bytes", "engine/tests/simulated/space.rs", "reserve_below_bytes"),
     ("attributes_idle_centisecs", "volume/tests/simulated/clients.rs", "AttributesIdleCentisecs"),
     ("nfs_inflight_bytes_max", "nfs/tests/protocol/envelope.rs", "InflightBytes"),
-    ("nfs_request_bytes_max", "linux/src/net/tests.rs", "request_bytes_max"),
-    ("nfs_idle_centisecs", "linux/src/net/tests.rs", "idle_ns"),
-    ("nfs_peer_connections_max", "linux/src/net/tests.rs", "peer_connections_max"),
+    ("nfs_request_bytes_max", "linux-server/src/net/tests.rs", "request_bytes_max"),
+    ("nfs_idle_centisecs", "linux-server/src/net/tests.rs", "idle_ns"),
+    ("nfs_peer_connections_max", "linux-server/src/net/tests.rs", "peer_connections_max"),
     ("nfs_xattrs", "nfs/tests/protocol/xattrs.rs", "nfs_xattrs"),
 ];
 

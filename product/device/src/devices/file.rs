@@ -12,6 +12,7 @@ mod flight;
 mod flushes;
 mod host;
 mod marks;
+mod obstacle;
 mod rounds;
 
 use std::ops::Range;
@@ -41,6 +42,7 @@ use flight::FileFlight;
 use flushes::Flushes;
 use host::HostSide;
 use marks::Marks;
+pub use obstacle::WriteObstacle;
 use rounds::Rounds;
 pub use rounds::{NextRunner, RoundPart, SharedRound, SyncRound};
 

@@ -19,6 +19,7 @@ mod index_memory;
 mod killed;
 mod large_memory;
 mod laws;
+mod obstacles;
 mod ordering;
 mod overdue;
 mod policy_knobs;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_budget::BudgetKnob;
-use afflux_engine::DeviceError;
 use afflux_engine::trace::{EngineEvent, Follower};
+use afflux_engine::{DeviceError, WriteObstacle};
 use afflux_simulator::{
     DiskOptions, Fault, FaultTarget, FaultWhat, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions,
 };
@@ -96,6 +96,8 @@ fn writes_that_do_not_end_give_their_places_to_other_files_and_nothing_is_lost()
     let waited = page_ns(&lab, &other);
     assert!(waited < 100 * MILLISECOND, "{waited} ns: all of them are out of the way");
     assert!(set_aside(&mut follower) >= 20);
+    let aside = stuck.iter().filter(|file| file.file.write_obstacle() == Some(WriteObstacle::Aside)).count();
+    assert!(aside >= 20, "{aside} files say so");
     assert!(all(&ended, false), "their own syncs wait");
     lab.here.disks[0].clear_faults();
     lab.here.disks[0].release();

@@ -27,6 +27,7 @@ impl Responder for Echo {
             }),
             ControlRequest::Stat
             | ControlRequest::Delays
+            | ControlRequest::Files
             | ControlRequest::Record { .. }
             | ControlRequest::Trace { .. }
             | ControlRequest::Unlock { .. } => Err(io::Error::other("no report")),

@@ -21,8 +21,8 @@ use tracing::info;
 
 use crate::control::listener::Responder;
 use crate::control::messages::{
-    CacheGauges, ControlReply, ControlRequest, DeviceGauges, Drained, LeftUnwritten, LockerGauges, NfsGauges, Progress,
-    Report, ServedDirectory, StoreGauges,
+    CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceGauges, Drained, LeftUnwritten, LockerGauges,
+    NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
 };
 use crate::serve::front::Front;
 use crate::serve::front::tls::Tls;
@@ -395,6 +395,15 @@ impl Running {
         self.engine.status().devices.iter().map(|device| device.written_bytes).sum()
     }
 
+    /// The files with unwritten bytes. Asks no device.
+    fn dirty_files(&self) -> UnwrittenFiles {
+        let mut files = self.unwritten();
+        files.retain(|file| file.bytes > 0);
+        files.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.file.cmp(&other.file)));
+        let others = files.split_off(files.len().min(DIRTY_FILES_MAX));
+        UnwrittenFiles { files, others: others.len() as u64, others_bytes: others.iter().map(|file| file.bytes).sum() }
+    }
+
     /// Every file with bytes that are not on its device. Asks no device.
     pub(crate) fn unwritten(&self) -> Vec<LeftUnwritten> {
         let devices = self.engine.status().devices;
@@ -403,7 +412,7 @@ impl Running {
             .map(|(file, bytes)| LeftUnwritten {
                 file: name(&file),
                 bytes,
-                reason: file.write_error().map(|error| error.to_string()),
+                reason: file.write_obstacle().map(|obstacle| obstacle.to_string()),
             })
             .collect()
     }
@@ -427,6 +436,7 @@ impl Responder for Running {
         match request {
             ControlRequest::Stat => send(ControlReply::Report(Box::new(self.report()))),
             ControlRequest::Delays => self.delays(send),
+            ControlRequest::Files => send(ControlReply::Files(self.dirty_files())),
             ControlRequest::Set { assignments, device } => match self.set(&assignments, device.as_deref()) {
                 Ok(replies) => replies.into_iter().try_for_each(send),
                 Err(reason) => send(ControlReply::Refused { reason, wrong_use: true }),
