@@ -26,7 +26,6 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::FrameMemory;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
-use smallvec::SmallVec;
 
 use super::Writeback;
 use super::batch::{Run, claim};
@@ -35,11 +34,8 @@ use super::complete::{Durable, Moved, WriteEnds};
 /// A round at once writes its runs one after the other. With more of them, requests side by side are faster.
 const RUNS_MAX: usize = 4;
 
-/// The runs of a round at once: mostly one.
-pub(super) type Runs = SmallVec<[Run; 1]>;
-
 /// A write whose pages are still under writeback.
-pub(super) struct UnfinishedWrite<P: Platform> {
+struct UnfinishedWrite<P: Platform> {
     ends: WriteEnds<P>,
     operation: Operation,
     memory: FrameMemory,
@@ -54,11 +50,38 @@ pub(super) enum Others {
     AtOnce,
 }
 
-/// The claimed pages of a round at once.
+/// The claimed runs of a round at once: mostly one.
+#[derive(Default)]
 pub(super) struct Claimed {
-    pub(super) runs: Runs,
-    /// The file's failed flushes so far.
+    first: Option<Run>,
+    more: Vec<Run>,
+    /// The file's failed flushes before.
     pub(super) failures: u64,
+}
+
+impl Claimed {
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    fn push(&mut self, run: Run) {
+        match self.first {
+            None => self.first = Some(run),
+            Some(_) => self.more.push(run),
+        }
+    }
+}
+
+/// The writes of a round at once.
+pub(super) struct UnfinishedWrites<P: Platform> {
+    first: Option<UnfinishedWrite<P>>,
+    more: Vec<UnfinishedWrite<P>>,
+}
+
+impl<P: Platform> UnfinishedWrites<P> {
+    pub(super) fn end(self, result: Result<(), DeviceError>, durable: Durable) {
+        self.first.into_iter().chain(self.more).for_each(|written| written.end(result, durable));
+    }
 }
 
 impl<P: Platform> Writeback<P> {
@@ -73,17 +96,18 @@ impl<P: Platform> Writeback<P> {
             return None;
         }
         let claimed = self.claim_at_once(file, Others::None, |state| state.rounds.set_at_once(true))?.0;
-        let Some(written) = self.write_runs(file, claimed.runs).await else {
+        let failures = claimed.failures;
+        let Some(written) = self.write_runs(file, claimed).await else {
             lock(&file.state).rounds.set_at_once(false);
             return None;
         };
         self.base.rare_yield().await;
         // Writes that end from here on owe another flush.
         let owed = lock(&file.state).flushes.try_begin();
-        let result = self.flush_at_once(file, claimed.failures).await;
+        let result = self.flush_at_once(file, failures).await;
         self.base.rare_yield().await;
         let durable = if result.is_ok() { Durable::Now } else { Durable::Later };
-        written.into_iter().for_each(|written| written.end(Ok(()), durable));
+        written.end(Ok(()), durable);
         // Without earlier writes that owed a flush, no page has a tag to be removed.
         match result {
             Ok(()) if !owed => Some(Ok(())),
@@ -102,30 +126,33 @@ impl<P: Platform> Writeback<P> {
         let terms = file.device.in_flight.terms();
         let has_request = self.try_take_request_in_call(&file.device, &terms);
         let mut taken = usize::from(has_request);
-        let (mut runs, mut begun) = (Runs::new(), None);
-        let mut failures = 0;
+        let (mut claimed, mut begun) = (Claimed::default(), None);
         {
             let mut state = lock(&file.state);
             let wanted = state.dirty_runs();
             if has_request && wanted <= RUNS_MAX && may_claim_at_once(file, &state, others) {
-                while runs.len() < wanted && (runs.len() < taken || self.try_take_request_in_call(&file.device, &terms))
-                {
-                    taken = taken.max(runs.len() + 1);
+                claimed.failures = state.flushes.failures();
+                for count in 0..wanted {
+                    if count >= taken && !self.try_take_request_in_call(&file.device, &terms) {
+                        break;
+                    }
+                    taken = taken.max(count + 1);
                     let Some(run) = claim_next(file, &mut state, &terms) else { break };
-                    runs.push(run);
+                    state.flight.set_at_once(run.sequence, true);
+                    claimed.push(run);
                 }
                 // Sectors of the same page may be dirty beyond its run.
-                if runs.len() == wanted && !file.has_tagged(Tag::Dirty) {
-                    runs.iter().for_each(|run| state.flight.mark_at_once(run.sequence));
-                    failures = state.flushes.failures();
+                if claimed.len() == wanted && !file.has_tagged(Tag::Dirty) {
                     begun = Some(begin(&mut state));
                 }
             }
         }
-        (runs.len()..taken).for_each(|_| self.release_request(&file.device));
+        (claimed.len()..taken).for_each(|_| self.release_request(&file.device));
         match begun {
-            Some(begun) => Some((Claimed { runs, failures }, begun)),
+            Some(begun) => Some((claimed, begun)),
             None => {
+                let runs: Vec<Run> = claimed.first.into_iter().chain(claimed.more).collect();
+                runs.iter().for_each(|run| lock(&file.state).flight.set_at_once(run.sequence, false));
                 runs.into_iter().for_each(|run| self.submit_write(file, run, true));
                 None
             }
@@ -150,19 +177,21 @@ impl<P: Platform> Writeback<P> {
     pub(super) async fn write_runs(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
-        runs: Runs,
-    ) -> Option<SmallVec<[UnfinishedWrite<P>; 1]>> {
-        let (mut all, mut is_whole) = (SmallVec::new(), true);
-        for run in runs {
-            match self.write_at_once(file, run).await {
-                Some(written) => all.push(written),
-                None => is_whole = false,
-            }
+        claimed: Claimed,
+    ) -> Option<UnfinishedWrites<P>> {
+        let Claimed { first, more, .. } = claimed;
+        let count = usize::from(first.is_some()) + more.len();
+        let mut written = UnfinishedWrites { first: None, more: Vec::new() };
+        if let Some(run) = first {
+            written.first = self.write_at_once(file, run).await;
         }
-        if is_whole {
-            return Some(all);
+        for run in more {
+            written.more.extend(self.write_at_once(file, run).await);
         }
-        all.into_iter().for_each(|written| written.end(Ok(()), Durable::Later));
+        if usize::from(written.first.is_some()) + written.more.len() == count {
+            return Some(written);
+        }
+        written.end(Ok(()), Durable::Later);
         None
     }
 
@@ -246,7 +275,7 @@ fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<
 }
 
 impl<P: Platform> UnfinishedWrite<P> {
-    pub(super) fn end(self, result: Result<(), DeviceError>, durable: Durable) {
+    fn end(self, result: Result<(), DeviceError>, durable: Durable) {
         self.ends.end_pages(self.operation, self.memory.pieces(), result, (self.moved, durable));
         self.ends.wake_waiters();
     }

@@ -75,15 +75,16 @@ impl<P: Platform> Writeback<P> {
         file: &Arc<FileInner>,
         claimed: Claimed,
     ) -> Option<Result<(), Error>> {
-        if claimed.runs.is_empty() {
+        if claimed.len() == 0 {
             return Some(Ok(()));
         }
-        let written = self.write_runs(file, claimed.runs).await?;
+        let failures = claimed.failures;
+        let written = self.write_runs(file, claimed).await?;
         self.base.rare_yield().await;
-        let result = self.flush_at_once(file, claimed.failures).await;
+        let result = self.flush_at_once(file, failures).await;
         self.base.rare_yield().await;
         // After a failed flush the bytes may be gone: they are dirty again, as after a failed write.
-        written.into_iter().for_each(|written| written.end(result, Durable::Now));
+        written.end(result, Durable::Now);
         Some(result.map_err(Error::Device))
     }
 
