@@ -187,7 +187,7 @@ impl HostDevice {
             depth: DEPTH,
             file_bytes_max: place.file_bytes_max,
             volatile_cache: true,
-            // The host's page cache keeps an error for whoever asks first.
+            // The host tells an error of its page cache to one caller only.
             syncs_overlap: matches!(access, Access::Direct { .. }),
             ..Limits::default()
         };

@@ -213,8 +213,8 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Flushes after the writes of a round at once. If another flush of the file has failed since they were claimed, that may have
-    /// been about these writes.
+    /// Flushes after the writes of a round at once. Fails, too, if another flush of the file has failed since the writes were claimed:
+    /// the device may have dropped their bytes then.
     pub(super) async fn flush_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,

@@ -1,14 +1,14 @@
 //! Syncs of one file beside each other, by callers that wait.
 //!
-//! While a round at once is under way, another caller need not wait for it before its own write and flush begin. First it
-//! claims what is dirty, and notes the rounds under way. Then it writes and flushes as they do. Then it waits for those rounds,
-//! too: pages that were dirty at its call are theirs or its own.
+//! A caller that comes while a round at once is under way writes and flushes beside it. First the caller claims the dirty pages, and
+//! notes the rounds under way. Then it writes and flushes. Then it waits for the noted rounds: they or the caller have each page
+//! that was dirty at its call.
 //!
 //! Owns: when a caller does so, its answer.
 //! Does not own: the writes and the flush (`at_once`), when the next ordinary round begins (`devices::file::rounds`).
 //! Invariants: the device says that syncs may overlap. A failed flush fails each round at once whose writes began before the failure
-//! was known (`a_flush_that_fails_beside_others_leaves_the_pages_of_all_dirty`). No such round begins while a caller waits for
-//! an ordinary one, so that waits for few.
+//! was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`). No round begins beside others while a caller waits for
+//! an ordinary round, so that caller waits for few.
 
 use std::sync::Arc;
 

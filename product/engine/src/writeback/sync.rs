@@ -3,8 +3,8 @@
 //! Owns: rounds. A round marks the dirty pages, has them written, and waits for them and for earlier writes in flight.
 //! It then flushes the device, and answers all callers that asked for it.
 //! Does not own: the writing (`flusher`), device time spent on it.
-//! Invariants: one round a file at a time; a caller that comes while it runs gets the next, so no sync waits for more
-//! than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong it. A separate task runs
+//! Invariants: a file has one ordinary round at a time. A caller that comes while it runs gets the next, so no sync waits for more
+//! than two. Only rounds at once run beside each other (`beside`). A page dirtied after the mark is not in the round, so a rewriter cannot prolong it. A separate task runs
 //! the round (`round_tasks`), or a blocked caller does (`in_call`): callers that go away strand nobody.
 
 use std::ops::Range;
@@ -35,7 +35,7 @@ const PIECE_PAGES: u64 = 1024;
 /// The most leaves of the index whose tags are cleared in one hold of the file's lock.
 const UNMARK_LEAVES: u64 = 1024;
 
-/// What a caller of a sync finds.
+/// The state of a file for a caller of its sync.
 enum Asked {
     /// All is durable.
     Durable,

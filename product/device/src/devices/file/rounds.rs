@@ -1,4 +1,4 @@
-//! The syncs of a file: they run one round at a time, and syncs that arrive meanwhile share the next.
+//! The syncs of a file: they run in rounds, and syncs that arrive during a round share the next.
 //!
 //! A round that writes and flushes at once keeps its pages under writeback, so other callers may make such rounds beside it. First
 //! a round at once begins. Then callers add theirs, each with the answers that it has to wait for, too. Once somebody waits for
