@@ -64,6 +64,10 @@ impl Claimed {
         usize::from(self.first.is_some()) + self.more.len()
     }
 
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.first.iter().chain(&self.more)
+    }
+
     fn push(&mut self, run: Run) {
         match self.first {
             None => self.first = Some(run),
@@ -138,11 +142,11 @@ impl<P: Platform> Writeback<P> {
                     }
                     taken = taken.max(count + 1);
                     let Some(run) = claim_next(file, &mut state, &terms) else { break };
-                    state.flight.set_at_once(run.sequence, true);
                     claimed.push(run);
                 }
                 // Sectors of the same page may be dirty beyond its run.
                 if claimed.len() == wanted && !file.has_tagged(Tag::Dirty) {
+                    claimed.runs().for_each(|run| state.flight.mark_at_once(run.sequence));
                     begun = Some(begin(&mut state));
                 }
             }
@@ -151,9 +155,8 @@ impl<P: Platform> Writeback<P> {
         match begun {
             Some(begun) => Some((claimed, begun)),
             None => {
-                let runs: Vec<Run> = claimed.first.into_iter().chain(claimed.more).collect();
-                runs.iter().for_each(|run| lock(&file.state).flight.set_at_once(run.sequence, false));
-                runs.into_iter().for_each(|run| self.submit_write(file, run, true));
+                let runs = claimed.first.into_iter().chain(claimed.more);
+                runs.for_each(|run| self.submit_write(file, run, true));
                 None
             }
         }

@@ -45,10 +45,10 @@ impl FileFlight {
         !self.writes.is_empty()
     }
 
-    /// Whether the write is of a round that writes and flushes at once.
-    pub fn set_at_once(&mut self, number: u64, is_at_once: bool) {
-        if let Some(was) = self.writes.get_mut(number) {
-            *was = is_at_once;
+    /// The write is of a round that writes and flushes at once.
+    pub fn mark_at_once(&mut self, number: u64) {
+        if let Some(is_at_once) = self.writes.get_mut(number) {
+            *is_at_once = true;
         }
     }
 
