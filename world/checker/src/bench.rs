@@ -23,7 +23,8 @@ pub(crate) struct Shared {
     pub(crate) device: usize,
     pub(crate) disk_file: DiskFileId,
     pub(crate) model: Arc<Mutex<FileModel>>,
-    pub(crate) discarded: AtomicBool,
+    /// Shared by all openings of the file on the disk.
+    pub(crate) discarded: Arc<AtomicBool>,
     /// The number of the file's failed requests on the disk that no longer explain an error (`excuses`).
     pub(crate) failures_settled: AtomicU64,
     /// The same of its failed syncs.
@@ -38,7 +39,7 @@ impl Shared {
             device,
             disk_file,
             model,
-            discarded: AtomicBool::new(false),
+            discarded: Arc::default(),
             failures_settled: AtomicU64::new(0),
             sync_failures_settled: AtomicU64::new(0),
         }

@@ -410,7 +410,8 @@ async fn reopen(bench: &ScenarioBench, file: u64) {
         let disk = &bench.disks[shared.device];
         let size = disk.size(shared.disk_file);
         let file = bench.open(shared.device, shared.disk_file, size);
-        let fresh = Shared::new(file, shared.device, shared.disk_file, Arc::clone(&shared.model));
+        let mut fresh = Shared::new(file, shared.device, shared.disk_file, Arc::clone(&shared.model));
+        fresh.discarded = Arc::clone(&shared.discarded);
         *lock(&bench.slots[slot]) = Arc::new(fresh);
     }
     lock(&bench.slot_use[slot]).exclusive = false;
