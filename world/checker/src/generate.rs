@@ -183,9 +183,12 @@ fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
     if random.chance(500) {
         return spec;
     }
-    let model = Some(random.pick(&catalogue::names()).to_owned());
+    let spec = DeviceSpec { model: Some(random.pick(&catalogue::names()).to_owned()), ..spec };
+    if spec.has_times() {
+        return spec;
+    }
     let DeviceSpec { volatile, latency_ns, rate, .. } = DeviceSpec::default();
-    DeviceSpec { model, volatile, latency_ns, rate, ..spec }
+    DeviceSpec { volatile, latency_ns, rate, ..spec }
 }
 
 /// Half of the runs have no virtual CPUs, since tasks in any order find races sooner. Slices of 3 ms are Linux's former
@@ -237,6 +240,24 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
         scenario.rare.retain(|(name, _)| name != under_way);
         scenario.rare.push((under_way.to_owned(), random.pick(&[300, 900])));
     }
+}
+
+/// Callers that sync one file beside each other, on a disk that goes on with writes during a flush, in some runs. Drawn from a
+/// separate generator, so that other draws stay the same.
+fn draw_syncers(scenario: &mut Scenario, places: &Places, tame: bool) {
+    let random = &mut Random::new(scenario.seed).fork(0x53c5);
+    if !random.chance(80) {
+        return;
+    }
+    let file = random.below(scenario.files.len() as u64);
+    let device = &mut scenario.devices[scenario.files[file as usize].device as usize];
+    let latency_ns = random.pick(&[100_000, 5_000_000]);
+    *device = DeviceSpec { model: Some("throttled".to_owned()), volatile: 1, latency_ns, ..device.clone() };
+    let in_call = Rare::SyncInCall.name();
+    scenario.rare.retain(|(name, _)| name != in_call);
+    scenario.rare.push((in_call.to_owned(), 1000));
+    let count = random.between(4, 40);
+    scenario.tasks.extend(patterns::syncers(random, places, count, file, !tame));
 }
 
 /// The scenario of a seed.
@@ -304,6 +325,7 @@ pub fn generate(seed: u64) -> Scenario {
         }
     }
     draw_short_holds(&mut scenario);
+    draw_syncers(&mut scenario, &places, tame);
     scenario
 }
 

@@ -104,12 +104,13 @@ fn disk(world: &World, number: u64, spec: &DeviceSpec, longer_ahead: bool) -> Re
     let Some(name) = &spec.model else {
         return Ok(Disk::new(world, number, DiskOptions { longer_ahead, ..plain_options(spec) }));
     };
-    let mut model = DeviceChoice { name: name.clone(), overrides: Vec::new() }.model(None);
-    for (key, value) in
-        [("block_bytes", spec.block), ("request_bytes_max", spec.request_max), ("nr_requests", spec.depth)]
-    {
-        model = model.and_then(|mut model| model.set(key, &value.to_string()).map(|()| model));
+    let mut keys =
+        vec![("block_bytes", spec.block), ("request_bytes_max", spec.request_max), ("nr_requests", spec.depth)];
+    if spec.has_times() {
+        keys.extend([("rate", spec.rate), ("volatile", spec.volatile), ("flush_ns", spec.latency_ns)]);
     }
+    let overrides = keys.into_iter().map(|(key, value)| (key.to_owned(), value.to_string())).collect();
+    let model = DeviceChoice { name: name.clone(), overrides }.model(None);
     let model = model.map_err(|error| error.to_string())?;
     let options = DiskOptions {
         capacity_bytes: spec.capacity,

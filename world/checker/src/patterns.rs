@@ -69,25 +69,41 @@ pub(super) fn sectors(random: &mut Random, places: &Places, count: u64, files: u
     ops
 }
 
+/// A few flushes of the file fail, and lose the bytes that they were to make durable.
+fn losing_flushes(random: &mut Random, file: u64) -> Op {
+    let (times, per_mille) = (random.pick(&[1, 1, 2]), random.pick(&[1000, 500]));
+    Op::Fault { device: 0, target: 2, file: file + 1, offset: 0, len: u64::MAX, times, per_mille, what: 5, arg: 0 }
+}
+
+/// Callers that each write pages of one file and sync the file, as threads with a common log do. With `losing`, a few flushes
+/// fail, and lose bytes.
+pub(super) fn syncers(random: &mut Random, places: &Places, count: u64, file: u64, losing: bool) -> Vec<Vec<Op>> {
+    let mut tasks = Vec::new();
+    for _ in 0..random.between(2, 5) {
+        let (page, mut ops) = (random.below(places.pages), Vec::new());
+        while (ops.len() as u64) < count {
+            let offset = (page + random.below(2)) * PAGE;
+            ops.push(Op::Write { file, offset, len: random.pick(&[PAGE, PAGE, 2 * PAGE, 512]) });
+            if losing && random.chance(50) {
+                ops.push(losing_flushes(random, file));
+            }
+            ops.push(Op::Sync { file, offset: 0, len: 0 });
+            if random.chance(300) {
+                ops.push(Op::Sleep { us: random.below(6_000) });
+            }
+        }
+        tasks.push(ops);
+    }
+    tasks
+}
+
 /// A task that lets the flusher write pages and drops them from the cache before it syncs. With `losing`, a failing
 /// flush in between loses the pages.
 pub(super) fn forgetter(random: &mut Random, places: &Places, count: u64, files: u64, losing: bool) -> Vec<Op> {
     let file = random.below(files);
     let mut ops = Vec::new();
     if losing {
-        let (times, per_mille) = (random.pick(&[1, 1, 2]), random.pick(&[1000, 500]));
-        let every = Op::Fault {
-            device: 0,
-            target: 2,
-            file: file + 1,
-            offset: 0,
-            len: u64::MAX,
-            times,
-            per_mille,
-            what: 5,
-            arg: 0,
-        };
-        ops.push(every);
+        ops.push(losing_flushes(random, file));
     }
     while (ops.len() as u64) < count {
         ops.push(Op::Write { file, offset: places.offset(random), len: places.len(random) });

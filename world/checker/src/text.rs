@@ -156,6 +156,11 @@ impl Default for DeviceSpec {
 }
 
 impl DeviceSpec {
+    /// Whether the scenario says the disk's times. A throttled disk's flush takes the latency, and writes go on meanwhile.
+    pub(crate) fn has_times(&self) -> bool {
+        self.model.as_deref().is_none_or(|name| name == "throttled")
+    }
+
     fn to_text(&self) -> String {
         let Self { model, block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille } = self;
         let mut text = "device".to_owned();
@@ -163,7 +168,7 @@ impl DeviceSpec {
             let _ = write!(text, " {name}");
         }
         let _ = write!(text, " block={block} request_max={request_max} depth={depth}");
-        if model.is_none() {
+        if self.has_times() {
             let _ = write!(text, " volatile={volatile} latency_ns={latency_ns} rate={rate}");
         }
         let _ = write!(text, " capacity={capacity} inline_per_mille={inline_per_mille}");
@@ -177,9 +182,11 @@ impl DeviceSpec {
         if let Some(name) = model.filter(|name| !catalogue::names().contains(name)) {
             return Err(format!("no device is called '{name}'; there are {}", catalogue::names().join(", ")));
         }
-        let timing = |name, value| if model.is_some() { Ok(value) } else { number(name) };
+        let model = model.map(ToOwned::to_owned);
+        let has_times = Self { model: model.clone(), ..Self::default() }.has_times();
+        let timing = |name, value| if has_times { number(name) } else { Ok(value) };
         Ok(Self {
-            model: model.map(ToOwned::to_owned),
+            model,
             block: number("block")?,
             request_max: number("request_max")?,
             depth: number("depth")?,

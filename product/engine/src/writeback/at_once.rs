@@ -26,6 +26,7 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::FrameMemory;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
+use smallvec::SmallVec;
 
 use super::Writeback;
 use super::batch::{Run, claim};
@@ -33,14 +34,6 @@ use super::complete::{Durable, Moved, WriteEnds};
 
 /// A round at once writes its runs one after the other. With more of them, requests side by side are faster.
 const RUNS_MAX: usize = 4;
-
-/// A write whose pages are still under writeback.
-struct UnfinishedWrite<P: Platform> {
-    ends: WriteEnds<P>,
-    operation: Operation,
-    memory: FrameMemory,
-    moved: Moved,
-}
 
 /// Which other rounds of the file are under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,41 +43,38 @@ pub(super) enum Others {
     AtOnce,
 }
 
-/// The claimed runs of a round at once: mostly one.
-#[derive(Default)]
-pub(super) struct Claimed {
-    first: Option<Run>,
-    more: Vec<Run>,
+/// The writes of a round at once: mostly one.
+pub(super) struct WritesAtOnce<P: Platform> {
+    claimed: SmallVec<[Run; 1]>,
+    begun: SmallVec<[WriteAtOnce<P>; 1]>,
     /// The file's failed flushes before.
-    pub(super) failures: u64,
+    failures: u64,
 }
 
-impl Claimed {
-    pub(super) fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.more.len()
-    }
+/// A write whose pages stay under writeback until the round ends it.
+struct WriteAtOnce<P: Platform> {
+    ends: WriteEnds<P>,
+    operation: Operation,
+    /// None while a request has it.
+    memory: Option<FrameMemory>,
+    moved: Option<Moved>,
+}
 
-    fn runs(&self) -> impl Iterator<Item = &Run> {
-        self.first.iter().chain(&self.more)
-    }
-
-    fn push(&mut self, run: Run) {
-        match self.first {
-            None => self.first = Some(run),
-            Some(_) => self.more.push(run),
-        }
+impl<P: Platform> Default for WritesAtOnce<P> {
+    fn default() -> Self {
+        Self { claimed: SmallVec::new(), begun: SmallVec::new(), failures: 0 }
     }
 }
 
-/// The writes of a round at once.
-pub(super) struct UnfinishedWrites<P: Platform> {
-    first: Option<UnfinishedWrite<P>>,
-    more: Vec<UnfinishedWrite<P>>,
-}
+impl<P: Platform> WritesAtOnce<P> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.claimed.is_empty() && self.begun.is_empty()
+    }
 
-impl<P: Platform> UnfinishedWrites<P> {
-    pub(super) fn end(self, result: Result<(), DeviceError>, durable: Durable) {
-        self.first.into_iter().chain(self.more).for_each(|written| written.end(result, durable));
+    /// Ends those whose bytes are at the device. The others have ended.
+    pub(super) fn end(&mut self, result: Result<(), DeviceError>, durable: Durable) {
+        self.begun.iter().for_each(|write| write.end(result, durable));
+        self.begun.clear();
     }
 }
 
@@ -99,19 +89,19 @@ impl<P: Platform> Writeback<P> {
         if *range != (0..u64::MAX) {
             return None;
         }
-        let claimed = self.claim_at_once(file, Others::None, |state| state.rounds.set_at_once(true))?.0;
-        let failures = claimed.failures;
-        let Some(written) = self.write_runs(file, claimed).await else {
+        let mut writes = WritesAtOnce::default();
+        self.claim_at_once(file, Others::None, &mut writes, |state| state.rounds.set_at_once(true))?;
+        if !self.write_at_once(file, &mut writes).await {
             lock(&file.state).rounds.set_at_once(false);
             return None;
-        };
+        }
         self.base.rare_yield().await;
         // Writes that end from here on owe another flush.
         let owed = lock(&file.state).flushes.try_begin();
-        let result = self.flush_at_once(file, failures).await;
+        let result = self.flush_at_once(file, &writes).await;
         self.base.rare_yield().await;
         let durable = if result.is_ok() { Durable::Now } else { Durable::Later };
-        written.end(Ok(()), durable);
+        writes.end(Ok(()), durable);
         // Without earlier writes that owed a flush, no page has a tag to be removed.
         match result {
             Ok(()) if !owed => Some(Ok(())),
@@ -125,17 +115,18 @@ impl<P: Platform> Writeback<P> {
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         others: Others,
+        writes: &mut WritesAtOnce<P>,
         begin: impl FnOnce(&mut FileState) -> T,
-    ) -> Option<(Claimed, T)> {
+    ) -> Option<T> {
         let terms = file.device.in_flight.terms();
         let has_request = self.try_take_request_in_call(&file.device, &terms);
-        let mut taken = usize::from(has_request);
-        let (mut claimed, mut begun) = (Claimed::default(), None);
+        let (mut taken, mut begun) = (usize::from(has_request), None);
+        let claimed = &mut writes.claimed;
         {
             let mut state = lock(&file.state);
             let wanted = state.dirty_runs();
             if has_request && wanted <= RUNS_MAX && may_claim_at_once(file, &state, others) {
-                claimed.failures = state.flushes.failures();
+                writes.failures = state.flushes.failures();
                 for count in 0..wanted {
                     if count >= taken && !self.try_take_request_in_call(&file.device, &terms) {
                         break;
@@ -146,20 +137,16 @@ impl<P: Platform> Writeback<P> {
                 }
                 // Sectors of the same page may be dirty beyond its run.
                 if claimed.len() == wanted && !file.has_tagged(Tag::Dirty) {
-                    claimed.runs().for_each(|run| state.flight.mark_at_once(run.sequence));
+                    claimed.iter().for_each(|run| state.flight.mark_at_once(run.sequence));
                     begun = Some(begin(&mut state));
                 }
             }
         }
         (claimed.len()..taken).for_each(|_| self.release_request(&file.device));
-        match begun {
-            Some(begun) => Some((claimed, begun)),
-            None => {
-                let runs = claimed.first.into_iter().chain(claimed.more);
-                runs.for_each(|run| self.submit_write(file, run, true));
-                None
-            }
+        if begun.is_none() {
+            claimed.drain(..).for_each(|run| self.submit_write(file, run, true));
         }
+        begun
     }
 
     /// Takes a request for a caller that writes beside the flusher, if one is free.
@@ -176,44 +163,30 @@ impl<P: Platform> Writeback<P> {
         has_slot
     }
 
-    /// Writes the runs. None if a write failed, or took so long that it was set aside: then all have ended as any write.
-    pub(super) async fn write_runs(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        claimed: Claimed,
-    ) -> Option<UnfinishedWrites<P>> {
-        let Claimed { first, more, .. } = claimed;
-        let count = usize::from(first.is_some()) + more.len();
-        let mut written = UnfinishedWrites { first: None, more: Vec::new() };
-        if let Some(run) = first {
-            written.first = self.write_at_once(file, run).await;
-        }
-        for run in more {
-            written.more.extend(self.write_at_once(file, run).await);
-        }
-        if usize::from(written.first.is_some()) + written.more.len() == count {
-            return Some(written);
-        }
-        written.end(Ok(()), Durable::Later);
-        None
-    }
-
-    /// Writes a run. None if the write failed, or took so long that it was set aside: then it has ended as any write.
-    async fn write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) -> Option<UnfinishedWrite<P>> {
-        let (operation, memory, ends) = self.begin_write(file, run, true);
-        let (memory, result) = self.carry(file, operation, memory).await;
-        let moved = ends.end_transfer(operation, result);
-        if !moved.was_aside() {
-            self.release_request(&file.device);
-        }
-        let written = UnfinishedWrite { ends, operation, memory, moved };
-        match result {
-            Ok(()) if !moved.was_aside() => Some(written),
-            _ => {
-                written.end(result, Durable::Later);
-                None
+    /// Writes what was claimed, one run after the other. False if a write failed, or took so long that it was set aside: then all
+    /// have ended as any write.
+    pub(super) async fn write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, writes: &mut WritesAtOnce<P>) -> bool {
+        let mut all = true;
+        for run in std::mem::take(&mut writes.claimed) {
+            let (operation, memory, ends) = self.begin_write(file, run, true);
+            let mut write = WriteAtOnce { ends, operation, memory: Some(memory), moved: None };
+            let result = self.carry(file, &mut write).await;
+            let moved = write.ends.end_transfer(operation, result);
+            write.moved = Some(moved);
+            if !moved.was_aside() {
+                self.release_request(&file.device);
+            }
+            if result.is_ok() && !moved.was_aside() {
+                writes.begun.push(write);
+            } else {
+                write.end(result, Durable::Later);
+                all = false;
             }
         }
+        if !all {
+            writes.end(Ok(()), Durable::Later);
+        }
+        all
     }
 
     /// Flushes after the writes of a round at once. Fails, too, if another flush of the file has failed since the writes were claimed:
@@ -221,33 +194,28 @@ impl<P: Platform> Writeback<P> {
     pub(super) async fn flush_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
-        failures: u64,
+        writes: &WritesAtOnce<P>,
     ) -> Result<(), DeviceError> {
         self.base.local().count(Counter::SyncRequests, 1);
         self.call(file, Operation::Sync).await?;
-        lock(&file.state).flushes.failure_since(failures).map_or(Ok(()), Err)
+        lock(&file.state).flushes.failure_since(writes.failures).map_or(Ok(()), Err)
     }
 
     /// Brings bytes to the device: on this thread if it may wait and the device can, or by a request.
-    async fn carry(
-        &self,
-        file: &Arc<FileInner>,
-        operation: Operation,
-        memory: FrameMemory,
-    ) -> (FrameMemory, Result<(), DeviceError>) {
-        if let Operation::Write { offset, .. } = operation
+    async fn carry(&self, file: &Arc<FileInner>, write: &mut WriteAtOnce<P>) -> Result<(), DeviceError> {
+        if let (Operation::Write { offset, .. }, Some(memory)) = (write.operation, &write.memory)
             && self.base.platform.may_wait_on_this_thread()
-            && file.device.write_here(&TransferHere::new(&file.backing, offset, &memory)).is_some()
+            && file.device.write_here(&TransferHere::new(&file.backing, offset, memory)).is_some()
         {
-            return (memory, Ok(()));
+            return Ok(());
         }
         let carried = Arc::new(Carried { memory: Mutex::default(), answer: Answer::default() });
         let ends = CarriedEnds { file: Arc::clone(file), carried: Arc::clone(&carried) };
-        let request = Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory));
+        let request = Request::new(Box::new(ends), file.backing.clone(), write.operation, write.memory.take());
         file.device.submit(request.for_sync(true));
         let result = carried.answer.wait().await;
-        let memory = lock(&carried.memory).take();
-        (memory.unwrap_or_else(|| unreachable!("it came with the answer")), result)
+        write.memory = lock(&carried.memory).take();
+        result
     }
 }
 
@@ -277,9 +245,11 @@ fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<
     Some(run)
 }
 
-impl<P: Platform> UnfinishedWrite<P> {
-    fn end(self, result: Result<(), DeviceError>, durable: Durable) {
-        self.ends.end_pages(self.operation, self.memory.pieces(), result, (self.moved, durable));
+impl<P: Platform> WriteAtOnce<P> {
+    fn end(&self, result: Result<(), DeviceError>, durable: Durable) {
+        let pieces = self.memory.as_ref().map_or(&[][..], FrameMemory::pieces);
+        let Some(moved) = self.moved else { return };
+        self.ends.end_pages(self.operation, pieces, result, (moved, durable));
         self.ends.wake_waiters();
     }
 }

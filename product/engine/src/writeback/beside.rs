@@ -12,41 +12,41 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::file::{FileInner, NextRunner, SharedRound};
+use afflux_device::devices::file::{FileInner, FileState, NextRunner, SharedRound};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 
 use super::Writeback;
-use super::at_once::{Claimed, Others};
+use super::at_once::{Others, WritesAtOnce};
 use super::complete::Durable;
 use super::in_call::RoundInCall;
 use afflux_pages::wait::lock;
 
 /// A round at once that has begun beside others.
-pub(super) struct Beside {
+pub(super) struct Beside<P: Platform> {
     own: Arc<SharedRound>,
-    claimed: Claimed,
+    writes: WritesAtOnce<P>,
     /// The rounds under way when it began.
     earlier: Vec<Arc<SharedRound>>,
 }
 
 impl<P: Platform> Writeback<P> {
     /// Begins a round beside those under way, if these leave nothing else to be waited for.
-    pub(super) fn try_begin_beside(self: &Arc<Self>, file: &Arc<FileInner>) -> Option<Beside> {
-        let own = self.spare.round();
-        let begun = self.claim_at_once(file, Others::AtOnce, |state| state.rounds.begin_beside(Arc::clone(&own)));
-        let (claimed, earlier) = begun?;
-        Some(Beside { own, claimed, earlier })
+    pub(super) fn try_begin_beside(self: &Arc<Self>, file: &Arc<FileInner>) -> Option<Beside<P>> {
+        let (own, mut writes) = (self.spare.round(), WritesAtOnce::default());
+        let begin = |state: &mut FileState| state.rounds.begin_beside(Arc::clone(&own));
+        let earlier = self.claim_at_once(file, Others::AtOnce, &mut writes, begin)?;
+        Some(Beside { own, writes, earlier })
     }
 
     /// Carries the round out, and waits for those that were under way before it.
     ///
     /// # Errors
     /// The first error of them.
-    pub(super) async fn sync_beside(self: &Arc<Self>, file: &Arc<FileInner>, beside: Beside) -> Result<(), Error> {
-        let Beside { own, claimed, earlier } = beside;
+    pub(super) async fn sync_beside(self: &Arc<Self>, file: &Arc<FileInner>, beside: Beside<P>) -> Result<(), Error> {
+        let Beside { own, writes, earlier } = beside;
         let (writeback, of, shared) = (Arc::clone(self), Arc::clone(file), Arc::clone(&own));
-        RoundInCall::begin(self, async move { writeback.run_beside(&of, &shared, claimed).await }).await;
+        RoundInCall::begin(self, async move { writeback.run_beside(&of, &shared, writes).await }).await;
         let mut result = own.result.wait().await;
         for round in earlier {
             result = result.and(round.result.wait().await);
@@ -54,8 +54,8 @@ impl<P: Platform> Writeback<P> {
         result
     }
 
-    async fn run_beside(self: &Arc<Self>, file: &Arc<FileInner>, own: &Arc<SharedRound>, claimed: Claimed) {
-        let done = self.write_and_flush_beside(file, claimed).await;
+    async fn run_beside(self: &Arc<Self>, file: &Arc<FileInner>, own: &Arc<SharedRound>, mut writes: WritesAtOnce<P>) {
+        let done = self.write_and_flush_beside(file, &mut writes).await;
         let runner = lock(&file.state).rounds.end(own);
         self.hand_over(file, runner);
         let result = match done {
@@ -73,19 +73,24 @@ impl<P: Platform> Writeback<P> {
     async fn write_and_flush_beside(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
-        claimed: Claimed,
+        writes: &mut WritesAtOnce<P>,
     ) -> Option<Result<(), Error>> {
-        if claimed.len() == 0 {
+        if writes.is_empty() {
             return Some(Ok(()));
         }
-        let failures = claimed.failures;
-        let written = self.write_runs(file, claimed).await?;
+        if !self.write_at_once(file, writes).await {
+            return None;
+        }
         self.base.rare_yield().await;
-        let result = self.flush_at_once(file, failures).await;
+        let result = self.flush_at_once(file, writes).await;
         self.base.rare_yield().await;
-        // After a failed flush the bytes may be gone: they are dirty again, as after a failed write.
-        written.end(result, Durable::Now);
-        Some(result.map_err(Error::Device))
+        // After a failed flush the bytes may be gone: they are dirty again, as after a failed write. So are those of ordinary writes
+        // that ended meanwhile.
+        writes.end(result, Durable::Now);
+        match result {
+            Ok(()) => Some(Ok(())),
+            Err(_) => Some(self.flush_ended(file, false, result).await),
+        }
     }
 
     /// Has the next round begin.
