@@ -99,11 +99,15 @@ impl DeviceMemory {
 
     /// The costs of this instant, with its waiting payers noted.
     pub(super) fn rates(&mut self, view: &View) -> Rates {
-        self.waiting.note(view.now.0, view.device().payers_waiting);
+        self.note_waiting(view);
         let knobs = Knobs::of(&view.knobs);
         let alone = self.prices(&knobs, view);
         let (prices, in_flight_ns) = (self.read_interference.applied(alone), self.in_flight_ns(&knobs, view));
         Rates { knobs, alone, prices, in_flight_ns }
+    }
+
+    fn note_waiting(&mut self, view: &View) {
+        self.waiting.note(view.now.0, view.device().payers_waiting);
     }
 
     /// The prices to count writes by.
@@ -153,14 +157,18 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
+    /// A request has ended. Reads are learned from without the prices of writes.
+    pub(super) fn completed(&mut self, view: &View, done: &Completed) {
         // Runs cost nothing where small calls share one: all time is the bytes'.
         let runs = if must_take_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
         let done = &Completed { runs, ..*done };
         // A lone call lasts as long as one of many.
         let likes = self.learned(view).parallelism.requests();
         let starved = must_take_whole_runs(view) && !done.held_back && done.in_flight < likes;
-        if done.direction == Direction::Write {
+        if done.direction == Direction::Read {
+            self.note_waiting(view);
+        } else {
+            let rates = self.rates(view);
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
             self.read_interference.completed(&done.device.busy, cost_ns);

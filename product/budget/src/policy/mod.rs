@@ -157,8 +157,7 @@ impl DevicePolicy for Budget {
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
-        let rates = device.rates(view);
-        device.completed(view, &rates, done);
+        device.completed(view, done);
     }
 
     fn is_over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
