@@ -54,7 +54,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     files.iter().for_each(|file| violations.extend(absences::check(file)));
     violations.extend(absences::missing(&files));
     files.iter().for_each(|file| violations.extend(apart::check(file)));
-    violations.extend(circles::check(&files));
+    violations.extend(circles::check(&files, &written(circles::LIST)?));
     violations.extend(names::check(&files, &written(names::LIST)?)?);
     violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.

@@ -1,48 +1,36 @@
 //! Imports within a crate run one way: no circle between its files.
 //!
 //! Owns: the definition of a circle.
-//! Does not own: edges between crates (`imports`), the circles that are kept (`kept`), the file that a path leads to
-//! (`modules`).
-//! Invariants: a circle that is not in the table is a violation, and so is a row without its circle. Tests and models
-//! may look at everything.
-
-pub(super) mod kept;
+//! Does not own: edges between crates (`imports`), the file that a path leads to (`modules`).
+//! Invariants: a circle that is not in the list is a violation, and so is a line of the list without its circle. Tests and
+//! models may look at everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::kept::{KEPT, PermittedCircle};
 use super::modules::{self, Modules, Place};
 use super::violation::Violation;
 use crate::repository::TextFile;
 
+/// The list of circles that are kept: `CRATE | FILE FILE… | REASON`.
+pub(super) const LIST: &str = "xtask/circles.txt";
+
 const RULE: &str = "circles";
 
-/// The violations in these files.
-pub(crate) fn check(files: &[TextFile]) -> Vec<Violation> {
-    check_with(files, KEPT)
-}
-
-pub(super) fn check_with(files: &[TextFile], kept: &[PermittedCircle]) -> Vec<Violation> {
+/// The violations in these files, given the text of the list.
+pub(super) fn check(files: &[TextFile], list: &str) -> Vec<Violation> {
+    let mut kept: BTreeSet<&str> = list.lines().filter(|line| !line.starts_with('#')).collect();
     let mut violations = Vec::new();
-    let mut found = BTreeSet::new();
     for (name, modules) in &modules::crates(files) {
         for circle in circles(&named(modules)) {
-            let row = kept.iter().position(|row| row.name == *name && row.files == circle);
-            match row {
-                Some(row) => {
-                    found.insert(row);
-                }
-                None => {
-                    let text = format!("{} import each other: let imports run one way", circle.join(", "));
-                    violations.push(Violation::new(*name, RULE, text));
-                }
+            let begin = format!("{name} | {} | ", circle.join(" "));
+            let line = kept.iter().copied().find(|line| line.len() > begin.len() && line.starts_with(&begin));
+            if !line.is_some_and(|line| kept.remove(line)) {
+                let text = format!("{} import each other: let imports run one way", circle.join(", "));
+                violations.push(Violation::new(*name, RULE, text));
             }
         }
     }
-    for (_, row) in kept.iter().enumerate().filter(|(at, _)| !found.contains(at)) {
-        let text = format!("has a row for {} ({}) and no such circle", row.files.join(", "), row.reason);
-        violations.push(Violation::new(row.name, RULE, text));
-    }
+    violations.extend(kept.iter().map(|line| Violation::new(LIST, RULE, format!("there is no such circle: {line}"))));
     violations
 }
 
