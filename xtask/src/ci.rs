@@ -38,101 +38,78 @@ struct Tool {
     without: &'static str,
 }
 
-const NFS_CLIENT: Tool =
-    Tool { program: "nfs-cp", package: "libnfs-utils", without: "the tests that use the server with libnfs's tools" };
-const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", without: "the tests that count instructions" };
-const PKG_CONFIG: Tool =
-    Tool { program: "pkg-config", package: "pkgconf", without: "the tests of the C interface as it is installed" };
-const STRACE: Tool = Tool { program: "strace", package: "strace", without: "the test that counts system calls" };
-const NETWORK: Tool = Tool { program: "ip", package: "iproute2", without: "the tests over a slow network" };
-const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests beside the real fio" };
-const GANESHA: Tool =
-    Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the comparison with another NFS server" };
-const PORT_MAPPER: Tool =
-    Tool { program: "rpcbind", package: "rpcbind", without: "the comparison with another NFS server" };
-const SHOWMOUNT: Tool =
-    Tool { program: "showmount", package: "nfs-common", without: "the test of a server in the list of an rpcbind" };
-const XFS: Tool = Tool { program: "mkfs.xfs", package: "xfsprogs", without: "the tests on XFS" };
-const NTFS: Tool = Tool { program: "mkntfs", package: "ntfs-3g", without: "the tests on NTFS" };
-const SQUASHFS: Tool = Tool { program: "mksquashfs", package: "squashfs-tools", without: "a test on squashfs" };
-const QUOTA: Tool = Tool { program: "setquota", package: "quota", without: "the tests of quotas" };
-const RSYNC: Tool = Tool { program: "rsync", package: "rsync", without: "a test of copies of a mount" };
-const BTRFS: Tool = Tool { program: "mkfs.btrfs", package: "btrfs-progs", without: "the tests on Btrfs" };
-const EXT4: Tool =
-    Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "the tests on file systems of their own" };
-const TERMINAL: Tool = Tool { program: "script", package: "bsdutils", without: "the tests of a full screen" };
-const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test of another user's socket" };
-const LISTS: Tool = Tool { program: "setfacl", package: "acl", without: "the test of access control lists on a mount" };
-const ATTRIBUTES: Tool =
-    Tool { program: "setfattr", package: "attr", without: "the test of extended attributes on a mount" };
-const SQLITE: Tool = Tool { program: "sqlite3", package: "sqlite3", without: "a database on a mount" };
-const PYTHON: Tool = Tool { program: "python3", package: "python3", without: "the test of a mapping on a mount" };
-const CPP: Tool = Tool { program: "c++", package: "g++", without: "the test of the C header under C++" };
-const BESIDE_CEPH: &str = "the test on a Ceph";
-const CEPH_MON: Tool = Tool { program: "ceph-mon", package: "ceph-mon", without: BESIDE_CEPH };
-const CEPH_OSD: Tool = Tool { program: "ceph-osd", package: "ceph-osd", without: BESIDE_CEPH };
-const RADOSGW: Tool = Tool { program: "radosgw", package: "radosgw", without: BESIDE_CEPH };
-const CURL: Tool = Tool { program: "curl", package: "curl", without: BESIDE_CEPH };
-/// A package of files: one of them stands for all.
-const FIO_EXAMPLES: Tool = Tool {
-    program: "/usr/share/doc/fio/examples/ssd-test.fio",
-    package: "fio-examples",
-    without: "the test that runs fio's own examples",
-};
+const fn tool(program: &'static str, package: &'static str, without: &'static str) -> Tool {
+    Tool { program, package, without }
+}
+
+const NFS_CLIENT: Tool = tool("nfs-cp", "libnfs-utils", "the tests that use the server with libnfs's tools");
+const NETWORK: Tool = tool("ip", "iproute2", "the tests over a slow network");
+const EXT4: Tool = tool("mkfs.ext4", "e2fsprogs", "the tests on file systems of their own");
 /// Brings more than a hundred other packages, so it is installed only on request.
-const BROWSER: Tool =
-    Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
+const BROWSER: Tool = tool("chromium", "chromium", "the tests that look at pages in a browser");
 /// Other names of that browser, as `tests/page-check` knows them.
 const BROWSERS: [&str; 2] = ["chromium-browser", "google-chrome"];
 /// Brings a service that would run from then on: never installed here.
-const PROMTOOL: Tool = Tool {
-    program: "promtool",
-    package: "prometheus",
-    without: "the test that has Prometheus read the dashboard's queries",
-};
+const PROMTOOL: Tool = tool("promtool", "prometheus", "the test that has Prometheus read the dashboard's queries");
 
 /// Programs that the tests use.
 const TOOLS: &[Tool] = &[
     NFS_CLIENT,
-    VALGRIND,
-    PKG_CONFIG,
     NETWORK,
-    FIO,
-    FIO_EXAMPLES,
-    XFS,
-    BTRFS,
-    NTFS,
-    QUOTA,
-    RSYNC,
-    SQUASHFS,
     EXT4,
-    TERMINAL,
-    PERL,
-    CPP,
-    LISTS,
-    ATTRIBUTES,
-    PYTHON,
-    SQLITE,
-    STRACE,
+    tool("valgrind", "valgrind", "the tests that count instructions"),
+    tool("pkg-config", "pkgconf", "the tests of the C interface as it is installed"),
+    tool("fio", "fio", "the tests beside the real fio"),
+    // A package of files: one of them stands for all.
+    tool("/usr/share/doc/fio/examples/ssd-test.fio", "fio-examples", "the test that runs fio's own examples"),
+    tool("mkfs.xfs", "xfsprogs", "the tests on XFS"),
+    tool("mkfs.btrfs", "btrfs-progs", "the tests on Btrfs"),
+    tool("mkntfs", "ntfs-3g", "the tests on NTFS"),
+    tool("setquota", "quota", "the tests of quotas"),
+    tool("rsync", "rsync", "a test of copies of a mount"),
+    tool("mksquashfs", "squashfs-tools", "a test on squashfs"),
+    tool("script", "bsdutils", "the tests of a full screen"),
+    tool("perl", "perl", "the test of another user's socket"),
+    tool("c++", "g++", "the test of the C header under C++"),
+    tool("setfacl", "acl", "the test of access control lists on a mount"),
+    tool("setfattr", "attr", "the test of extended attributes on a mount"),
+    tool("python3", "python3", "the test of a mapping on a mount"),
+    tool("sqlite3", "sqlite3", "a database on a mount"),
+    tool("strace", "strace", "the test that counts system calls"),
 ];
+const BESIDE_CEPH: &str = "the test on a Ceph";
 /// An object store. They are many megabytes, so only a gate installs them.
-const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
+const STORE: &[Tool] = &[
+    tool("ceph-mon", "ceph-mon", BESIDE_CEPH),
+    tool("ceph-osd", "ceph-osd", BESIDE_CEPH),
+    tool("radosgw", "radosgw", BESIDE_CEPH),
+    tool("curl", "curl", BESIDE_CEPH),
+];
+const BESIDE_GANESHA: &str = "the comparison with another NFS server";
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.
-const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER, SHOWMOUNT];
-
+const SERVERS: &[Tool] = &[
+    tool("ganesha.nfsd", "nfs-ganesha-vfs", BESIDE_GANESHA),
+    tool("rpcbind", "rpcbind", BESIDE_GANESHA),
+    tool("showmount", "nfs-common", "the test of a server in the list of an rpcbind"),
+];
 const BESIDE_SMALL_STORES: &str = "the tests on a moto and an Azurite";
 /// What installs programs of other registries.
-const INSTALLERS: &[Tool] = &[
-    Tool { program: "virtualenv", package: "virtualenv", without: BESIDE_SMALL_STORES },
-    Tool { program: "npm", package: "npm", without: BESIDE_SMALL_STORES },
-];
-
+const INSTALLERS: &[Tool] =
+    &[tool("virtualenv", "virtualenv", BESIDE_SMALL_STORES), tool("npm", "npm", BESIDE_SMALL_STORES)];
 const BESIDE_OTHERS: &str = "a column of the comparison of ways to an object store";
 /// The comparison's other participants. The comparison runs without a missing one.
 const MOUNTS_OF_STORES: &[Tool] = &[
-    Tool { program: "s3fs", package: "s3fs", without: BESIDE_OTHERS },
-    Tool { program: "rclone", package: "rclone", without: BESIDE_OTHERS },
-    Tool { program: "fusermount3", package: "fuse3", without: BESIDE_OTHERS },
+    tool("s3fs", "s3fs", BESIDE_OTHERS),
+    tool("rclone", "rclone", BESIDE_OTHERS),
+    tool("fusermount3", "fuse3", BESIDE_OTHERS),
+];
+const IN_A_GUEST: &str = "the cases in a guest";
+/// The cases in a guest run these programs. An emulated machine is many megabytes, so only a gate installs it.
+const GUEST: &[Tool] = &[
+    tool("qemu-system-x86_64", "qemu-system-x86", IN_A_GUEST),
+    tool("debootstrap", "debootstrap", IN_A_GUEST),
+    tool("dpkg-shlibdeps", "dpkg-dev", IN_A_GUEST),
+    EXT4,
 ];
 
 /// Programs on a mount for each change. pjdfstest is left out: it waits for seconds in each of many tests.
@@ -141,15 +118,6 @@ const MOUNTED: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
 const FSX: &str = "fsx@0.3.2";
 /// Cases in a guest for each change: the bytes of Linux's own NFS client arrive, and none is lost with a killed server.
 const CASES: &[&str] = &["mounts", "verifier"];
-const IN_A_GUEST: &str = "the cases in a guest";
-/// The cases in a guest run these programs. An emulated machine is many megabytes, so only a gate installs it.
-const GUEST: &[Tool] = &[
-    Tool { program: "qemu-system-x86_64", package: "qemu-system-x86", without: IN_A_GUEST },
-    Tool { program: "debootstrap", package: "debootstrap", without: IN_A_GUEST },
-    Tool { program: "dpkg-shlibdeps", package: "dpkg-dev", without: IN_A_GUEST },
-    EXT4,
-];
-
 /// How the version of the compiler begins whose instructions the tests have budgets for.
 const COUNTED_WITH: &str = include_str!("../../product/linux-device/tests/counted/compiler");
 

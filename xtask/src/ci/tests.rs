@@ -1,15 +1,15 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use super::{BROWSER, CASES, FIO, demo_cache, linted, other_compiler, said_at_the_end};
+use super::{BROWSER, CASES, NETWORK, demo_cache, linted, other_compiler, said_at_the_end};
 use crate::repository;
 
 #[test]
 fn what_was_left_out_is_said_with_the_reason_and_nothing_if_nothing_was() {
     assert_eq!(said_at_the_end(&[]), "");
-    let said = said_at_the_end(&[FIO, BROWSER]);
+    let said = said_at_the_end(&[NETWORK, BROWSER]);
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[0], "Left out: the tests beside the real fio (fio is not installed, Debian package fio).");
+    assert_eq!(lines[0], "Left out: the tests over a slow network (ip is not installed, Debian package iproute2).");
     assert!(lines[1].contains("in a browser") && lines[1].contains("cargo xtask test --with-browser"), "{said}");
 }
 
