@@ -1,9 +1,9 @@
 //! Tests that were skipped in a run.
 //!
 //! Owns: the file to which the tests write their skips, the reasons that a gate accepts.
-//! Does not own: the line of a test (`afflux_scratch::skipped!`), whether this machine has an ability (`ability`).
+//! Does not own: the line of a test (`afflux_scratch::skipped!`), the probes of this machine (`ability`).
 //! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table, and for
-//! one that this machine has the ability to run. Each excuse names an ability, and each ability has a probe.
+//! one that this machine has the ability to run. Each excuse has a probe of the ability.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,73 +15,87 @@ use crate::repository;
 
 mod ability;
 
-use ability::Ability;
-
-/// A reason that a gate accepts, on a machine that lacks an ability.
-struct Excused {
-    /// A part of the skipped test's reason.
-    reason: &'static str,
-    /// Why a gate accepts the reason.
+/// Reasons that a gate accepts, on a machine that lacks an ability.
+struct Excuse {
+    /// Why a gate accepts them.
     because: &'static str,
-    /// The ability that the test needs. A machine that has it runs the test.
-    needs: Ability,
+    /// Parts of the skipped tests' reasons.
+    reasons: &'static [&'static str],
+    /// Whether this machine has the ability that the tests need. A machine that has it runs the tests.
+    is_able: fn() -> bool,
 }
 
-const fn excused(reason: &'static str, because: &'static str, needs: Ability) -> Excused {
-    Excused { reason, because, needs }
+const fn excuse(because: &'static str, reasons: &'static [&'static str], is_able: fn() -> bool) -> Excuse {
+    Excuse { because, reasons, is_able }
 }
 
-const PROMETHEUS: &str = "the package starts a service, so it is never installed";
-const THROTTLE: &str = "only control groups of version 1 have this throttle";
 const ROOT: &str = "this user is not root";
 const MOUNTS: &str = "a container may not mount or freeze a file system";
-const SECCOMP: &str = "a kernel may be built without seccomp";
+const THROTTLE: &str = "only control groups of version 1 have this throttle";
+const MEMORY_GROUPS: &str = "containers have no control groups of their own";
 const QUOTAS: &str = "a kernel may be built without quotas";
 const FOLDING: &str = "a kernel may be built without folded names";
-const UNCACHED: &str = "Linux has RWF_DONTCACHE since 6.14, on some file systems";
 
-const EXCUSED: &[Excused] = &[
-    excused("root reads every directory", "the other tests need root", Ability::OrdinaryUser),
-    excused("Debian package prometheus", PROMETHEUS, Ability::Prometheus),
-    excused("Debian's prometheus", PROMETHEUS, Ability::Prometheus),
-    excused("the file system is in memory", "the temporary directory may be in memory", Ability::DiskForScratch),
-    excused("blkio", THROTTLE, Ability::Throttle),
-    excused("the kernel has no throttle of control groups", THROTTLE, Ability::Throttle),
-    excused(
-        "no control groups that bound memory",
-        "containers have no control groups of their own",
-        Ability::MemoryGroups,
+const EXCUSES: &[Excuse] = &[
+    excuse("the other tests need root", &["root reads every directory"], || !ability::is_root()),
+    excuse(
+        "the package starts a service, so it is never installed",
+        &["Debian package prometheus", "Debian's prometheus"],
+        ability::has_prometheus,
     ),
-    excused("no limit can be set on", QUOTAS, Ability::Quotas),
-    excused("quota is no option of", QUOTAS, Ability::Quotas),
-    excused("wrong fs type", FOLDING, Ability::FoldedNames),
-    excused("no uncached writes", UNCACHED, Ability::UncachedWrites),
-    excused("DontCache", UNCACHED, Ability::UncachedWrites),
-    excused("kernel takes no filter", SECCOMP, Ability::Filters),
-    excused("kernel has no filters", SECCOMP, Ability::Filters),
-    excused("no number was used twice", "the file system chooses the numbers of inodes", Ability::NumbersUsedTwice),
-    excused("no address but loopback's", "a network name space may have no other address", Ability::Addresses),
-    excused("opened by its handle", "some file systems, such as a container's, have no handles", Ability::Handles),
-    excused("no access control lists", "some file systems have no access control lists", Ability::AccessLists),
-    excused("may not be traced", "a container may not trace processes", Ability::Tracing),
-    excused("userfaultfd", "a container or a user may not handle page faults", Ability::PageFaults),
-    excused("SIGHUP is ignored", "nohup and some services ignore it", Ability::HangUps),
-    excused("/dev/fuse", ROOT, Ability::Root),
-    excused("only root", ROOT, Ability::Root),
-    excused("takes root", ROOT, Ability::Root),
-    excused("needs root", ROOT, Ability::Root),
-    excused("not root", MOUNTS, Ability::Mounts),
-    excused("mounted here", MOUNTS, Ability::Mounts),
-    excused("nothing may be mounted", MOUNTS, Ability::Mounts),
-    excused("no disk:", MOUNTS, Ability::Mounts),
-    excused("no slow disk", MOUNTS, Ability::Mounts),
-    excused("loop device", MOUNTS, Ability::Mounts),
-    excused("losetup", MOUNTS, Ability::Mounts),
-    excused("mount ", MOUNTS, Ability::Mounts),
-    excused("fsfreeze", MOUNTS, Ability::Mounts),
-    excused("it cannot be frozen", MOUNTS, Ability::Mounts),
-    excused("it cannot be pulled out", MOUNTS, Ability::Mounts),
-    excused("the server does not start here", MOUNTS, Ability::Mounts),
+    excuse(
+        "the temporary directory may be in memory",
+        &["the file system is in memory"],
+        ability::has_temporary_files_on_disk,
+    ),
+    excuse(THROTTLE, &["blkio", "the kernel has no throttle of control groups"], ability::has_throttle),
+    excuse(MEMORY_GROUPS, &["no control groups that bound memory"], ability::has_memory_groups),
+    excuse(QUOTAS, &["no limit can be set on", "quota is no option of"], ability::has_quotas),
+    excuse(FOLDING, &["wrong fs type"], ability::has_folded_names),
+    excuse(
+        "Linux has RWF_DONTCACHE since 6.14, on some file systems",
+        &["no uncached writes", "DontCache"],
+        ability::has_uncached_writes,
+    ),
+    excuse(
+        "a kernel may be built without seccomp",
+        &["kernel takes no filter", "kernel has no filters"],
+        ability::has_filters,
+    ),
+    excuse(
+        "the file system chooses the numbers of inodes",
+        &["no number was used twice"],
+        ability::has_numbers_used_twice,
+    ),
+    excuse("a network name space may have no other address", &["no address but loopback's"], ability::has_addresses),
+    excuse(
+        "some file systems, such as a container's, have no handles",
+        &["opened by its handle"],
+        ability::has_handles,
+    ),
+    excuse("some file systems have no access control lists", &["no access control lists"], ability::has_access_lists),
+    excuse("a container may not trace processes", &["may not be traced"], ability::may_trace),
+    excuse("a container or a user may not handle page faults", &["userfaultfd"], ability::may_handle_page_faults),
+    excuse("nohup and some services ignore it", &["SIGHUP is ignored"], || !ability::ignores_hang_ups()),
+    excuse(ROOT, &["/dev/fuse", "only root", "takes root", "needs root"], ability::is_root),
+    excuse(
+        MOUNTS,
+        &[
+            "not root",
+            "mounted here",
+            "nothing may be mounted",
+            "no disk:",
+            "no slow disk",
+            "loop device",
+            "losetup",
+            "mount ",
+            "fsfreeze",
+            "it cannot be frozen",
+            "it cannot be pulled out",
+            "the server does not start here",
+        ],
+        ability::may_mount,
+    ),
 ];
 
 /// Where the tests of a run write what they skip.
@@ -96,44 +110,53 @@ pub(crate) fn begin() -> Result<PathBuf> {
 /// Prints the skipped tests in that file. With `is_gate`, fails for those that are not excused.
 pub(crate) fn end(file: &Path, is_gate: bool) -> Result<()> {
     let lines = fs::read_to_string(file).unwrap_or_default();
-    let has = ability::of_this_machine();
-    eprint!("{}", listed(&lines, &has));
-    let faults = not_excused(&lines, &has);
+    let reasons = reasons(&lines, |excuse| (excuse.is_able)());
+    eprint!("{}", listed(&lines, &reasons));
+    let faults = not_excused(&lines, &reasons);
     if is_gate && faults > 0 {
         bail!("{faults} tests were skipped whose reasons are not in xtask/src/skips.rs");
     }
     Ok(())
 }
 
+/// Each reason once, and why a gate accepts it, if it does.
+type Reasons<'a> = BTreeMap<&'a str, Option<&'static str>>;
+
+fn reasons(lines: &str, is_able: impl Fn(&Excuse) -> bool) -> Reasons<'_> {
+    let reasons = lines.lines().filter_map(fields).map(|(.., reason)| reason);
+    let mut found = Reasons::new();
+    for reason in reasons {
+        let is_here = |excuse: &&Excuse| excuse.reasons.iter().any(|part| reason.contains(part)) && !is_able(excuse);
+        found.entry(reason).or_insert_with(|| EXCUSES.iter().find(is_here).map(|excuse| excuse.because));
+    }
+    found
+}
+
 /// Each reason once, with its tests; a test may skip several parts for one reason.
-fn listed(lines: &str, has: &dyn Fn(Ability) -> bool) -> String {
+fn listed(lines: &str, reasons: &Reasons<'_>) -> String {
     let mut tests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (package, test, reason) in lines.lines().filter_map(fields) {
-        let (test, tests) = (format!("{package}: {test}"), tests.entry(reason).or_default());
+        let (test, tests) = (format!("  {package}: {test}\n"), tests.entry(reason).or_default());
         if !tests.contains(&test) {
             tests.push(test);
         }
     }
     let line = |(reason, tests): (&&str, &Vec<String>)| {
-        let because = excuse(reason, has).map(|because| format!(" (excused: {because})")).unwrap_or_default();
-        format!("Skipped: {reason}{because}\n{}", tests.iter().map(|test| format!("  {test}\n")).collect::<String>())
+        let because = reasons[reason].map(|because| format!(" (excused: {because})")).unwrap_or_default();
+        format!("Skipped: {reason}{because}\n{}", tests.concat())
     };
     tests.iter().map(line).collect()
 }
 
 /// How many lines have a reason that is not in the table, or no reason.
-fn not_excused(lines: &str, has: &dyn Fn(Ability) -> bool) -> usize {
-    lines.lines().filter(|line| fields(line).and_then(|(_, _, reason)| excuse(reason, has)).is_none()).count()
+fn not_excused(lines: &str, reasons: &Reasons<'_>) -> usize {
+    lines.lines().filter(|line| fields(line).and_then(|(.., reason)| reasons[reason]).is_none()).count()
 }
 
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
     let (package, rest) = line.split_once('\t')?;
     let (test, reason) = rest.split_once('\t')?;
     Some((package, test, reason))
-}
-
-fn excuse(reason: &str, has: &dyn Fn(Ability) -> bool) -> Option<&'static str> {
-    EXCUSED.iter().find(|row| reason.contains(row.reason) && !has(row.needs)).map(|row| row.because)
 }
 
 #[cfg(test)]
