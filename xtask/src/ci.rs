@@ -12,14 +12,15 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::thread::{self, ScopedJoinHandle};
 
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::repository::{self, succeeds};
-use crate::{fio_engine, skips};
+use crate::fio_engine;
+use crate::repository::{self, output, succeeds};
+use crate::skips::{self, is_root};
 
 mod own;
 mod programs;
@@ -264,7 +265,7 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
 
 /// Makes the Debian of the cases in a guest, if this machine can and has none.
 fn debian() -> Result<()> {
-    if !is_root()? || !GUEST.iter().all(is_there) {
+    if !is_root() || !GUEST.iter().all(is_there) {
         return Ok(());
     }
     own::succeeds(&["guest", "--debian"])
@@ -279,7 +280,7 @@ fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Ve
 }
 
 fn mounted_programs(skipped: &Path) -> Result<Option<String>> {
-    let obstacle = match is_root()? {
+    let obstacle = match is_root() {
         false => Some("only root is sure to be allowed to mount"),
         true if !Path::new("/dev/fuse").exists() => Some("/dev/fuse is not there"),
         true => (!has_fsx()?).then_some("fsx cannot be installed"),
@@ -290,7 +291,7 @@ fn mounted_programs(skipped: &Path) -> Result<Option<String>> {
 
 fn guest_cases(skipped: &Path, debian: Result<()>) -> Result<Option<String>> {
     let absent = GUEST.iter().find(|tool| !is_there(tool));
-    let obstacle = match (is_root()?, absent) {
+    let obstacle = match (is_root(), absent) {
         (false, _) => Some("only root can make a Debian for a guest".to_owned()),
         (true, Some(tool)) => Some(format!("{} is not installed (Debian package {})", tool.program, tool.package)),
         (true, None) => debian.err().map(|error| format!("{error:#}; perhaps nothing may be mounted")),
@@ -325,8 +326,7 @@ fn said_at_the_end(left_out: &[Tool]) -> String {
 
 /// The version of cargo's compiler.
 fn compiler() -> String {
-    let output = Command::new("rustc").arg("--version").current_dir(repository::root()).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+    output(Command::new("rustc").arg("--version")).unwrap_or_default()
 }
 
 /// A line if the instruction budgets are for another compiler.
@@ -340,13 +340,12 @@ fn other_compiler(version: &str) -> String {
 
 /// The first of the tests' random scenarios: different for each commit, the same for each run of one commit.
 fn fresh_seed() -> u64 {
-    let output = Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).current_dir(repository::root()).output();
-    let hash = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    let hash = output(Command::new("git").args(["rev-parse", "--short=8", "HEAD"])).unwrap_or_default();
     u64::from_str_radix(&hash, 16).unwrap_or(0)
 }
 
 /// Installs a browser if there is none.
-pub(crate) fn browser() -> Result<()> {
+fn browser() -> Result<()> {
     install_missing(&[BROWSER])?;
     if !is_there(&BROWSER) {
         bail!("there is no browser to look at pages in");
@@ -381,13 +380,6 @@ fn install_all(tools: &[Tool]) -> Result<()> {
         Some(tool) => bail!("{} is not there: {} goes without it", tool.program, tool.without),
         None => Ok(()),
     }
-}
-
-/// Runs the tests that check pages; their pictures go to `pictures`.
-pub(crate) fn test_pages(pictures: &Path) -> Result<()> {
-    let mut cargo = Command::new("cargo");
-    cargo.args(["test", "-p", "afflux-report", "-p", "afflux-lab", "a_reader_finds_no_fault"]);
-    succeeds(cargo.env("AFFLUX_PICTURES", pictures).current_dir(repository::root()))
 }
 
 /// Installs a client and creates the directories if necessary, builds quickly, and execs `afflux serve`.
@@ -437,7 +429,7 @@ fn install_missing(tools: &[Tool]) -> Result<()> {
     }
     let list = missing.join(" ");
     let by_hand = format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {list}");
-    if !on_path("apt-get") || !is_root()? {
+    if !on_path("apt-get") || !is_root() {
         eprintln!("Not installed: {list}. To install:\n  {by_hand}");
         return Ok(());
     }
@@ -461,11 +453,6 @@ pub(crate) fn on_path(tool: &str) -> bool {
     // A user's path may lack the folders of programs for root.
     let for_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     std::env::split_paths(&path).chain(for_root).chain([own_tools()]).any(|directory| directory.join(tool).is_file())
-}
-
-fn is_root() -> Result<bool> {
-    let output = Command::new("id").arg("-u").stderr(Stdio::inherit()).output().context("id -u")?;
-    Ok(output.stdout.trim_ascii() == b"0")
 }
 
 fn step(program: &str, arguments: &[&str]) -> Result<()> {

@@ -47,6 +47,8 @@ struct Package {
     features: &'static str,
     /// Files that are copied unchanged: path in the repository, directory of the system, name in that directory.
     files: &'static [(&'static str, &'static str, &'static str)],
+    /// Documents, which stand to each other as in the repository.
+    documents: &'static [&'static str],
     /// Further names of manual pages: file below the manuals, and the page, both before compression.
     manuals: &'static [(&'static str, &'static str)],
     /// Files that a user changes, and an upgrade leaves alone.
@@ -71,23 +73,25 @@ const PACKAGES: [Package; 2] = [
             ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
             ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
             ("packaging/debian/overrides", "usr/share/lintian/overrides", "afflux"),
-            ("README.md", "usr/share/doc/afflux", "README.md"),
-            ("docs/choose.md", "usr/share/doc/afflux/docs", "choose.md"),
-            ("docs/library.md", "usr/share/doc/afflux/docs", "library.md"),
-            ("docs/results.md", "usr/share/doc/afflux/docs", "results.md"),
-            ("docs/use/coherence.md", "usr/share/doc/afflux/docs/use", "coherence.md"),
-            ("docs/use/eject.md", "usr/share/doc/afflux/docs/use", "eject.md"),
-            ("docs/use/govern.md", "usr/share/doc/afflux/docs/use", "govern.md"),
-            ("docs/use/install.md", "usr/share/doc/afflux/docs/use", "install.md"),
-            ("docs/use/live.md", "usr/share/doc/afflux/docs/use", "live.md"),
-            ("docs/use/mount.md", "usr/share/doc/afflux/docs/use", "mount.md"),
-            ("docs/use/nfs.md", "usr/share/doc/afflux/docs/use", "nfs.md"),
-            ("docs/use/stores.md", "usr/share/doc/afflux/docs/use", "stores.md"),
-            ("docs/reference/commands.md", "usr/share/doc/afflux/docs/reference", "commands.md"),
-            ("docs/reference/counters.md", "usr/share/doc/afflux/docs/reference", "counters.md"),
-            ("docs/reference/knobs.md", "usr/share/doc/afflux/docs/reference", "knobs.md"),
-            ("docs/reference/stores-costs.md", "usr/share/doc/afflux/docs/reference", "stores-costs.md"),
-            ("docs/reference/dashboard.json", "usr/share/doc/afflux/docs/reference", "dashboard.json"),
+        ],
+        documents: &[
+            "README.md",
+            "docs/choose.md",
+            "docs/library.md",
+            "docs/results.md",
+            "docs/use/coherence.md",
+            "docs/use/eject.md",
+            "docs/use/govern.md",
+            "docs/use/install.md",
+            "docs/use/live.md",
+            "docs/use/mount.md",
+            "docs/use/nfs.md",
+            "docs/use/stores.md",
+            "docs/reference/commands.md",
+            "docs/reference/counters.md",
+            "docs/reference/knobs.md",
+            "docs/reference/stores-costs.md",
+            "docs/reference/dashboard.json",
         ],
         manuals: &[
             ("man8/mount.fuse.afflux.8", "man1/afflux-mount.1"),
@@ -105,12 +109,8 @@ const PACKAGES: [Package; 2] = [
         name: "afflux-lab",
         krate: "afflux-lab",
         features: "",
-        files: &[
-            ("packaging/debian/copyright", "usr/share/doc/afflux-lab", "copyright"),
-            ("docs/use/simulate.md", "usr/share/doc/afflux-lab/docs/use", "simulate.md"),
-            ("docs/threads.md", "usr/share/doc/afflux-lab/docs", "threads.md"),
-            ("docs/develop/simulator.md", "usr/share/doc/afflux-lab/docs/develop", "simulator.md"),
-        ],
+        files: &[("packaging/debian/copyright", "usr/share/doc/afflux-lab", "copyright")],
+        documents: &["docs/use/simulate.md", "docs/threads.md", "docs/develop/simulator.md"],
         manuals: &[],
         conffiles: "",
         scripts: &[],
@@ -177,18 +177,18 @@ impl Package {
             let from = repository::root().join(source);
             let is_program = fs::metadata(&from).is_ok_and(|found| found.permissions().mode() & 0o100 != 0);
             put(&from, &tree.join(directory), name, if is_program { 0o755 } else { 0o644 })?;
-            if name.ends_with(".md") {
-                self.keep_links(source, &tree.join(directory).join(name))?;
-            }
         }
         let documents = tree.join("usr/share/doc").join(name);
+        for source in self.documents {
+            self.put_document(source, &documents.join(source))?;
+        }
         fs::write(documents.join("changelog"), self.changelog()?)?;
         fs::write(documents.join("NOTICES"), notices::of(self.krate, self.features)?)?;
         self.compress(&tree)?;
         self.link_manuals(&tree)?;
 
         let depends = libraries(place, &tree.join("usr/bin").join(name))?;
-        let architecture = output("dpkg", &["--print-architecture"])?;
+        let architecture = repository::output(Command::new("dpkg").args(["--print-architecture"]))?;
         let control = tree.join("DEBIAN");
         fs::create_dir_all(&control)?;
         fs::write(control.join("control"), self.control(&architecture, &depends, kib(&tree)?))?;
@@ -203,7 +203,7 @@ impl Package {
 
         let package = place.join(format!("{name}_{VERSION}_{architecture}.deb"));
         let file = package.to_str().context("the build's folder has an odd name")?;
-        let date = output("git", &["log", "-1", "--format=%ct"])?;
+        let date = repository::output(Command::new("git").args(["log", "-1", "--format=%ct"]))?;
         let mut build = Command::new("dpkg-deb");
         build.args(["--root-owner-group", compression, "--build", top, file]).env("SOURCE_DATE_EPOCH", date);
         succeeds(&mut build)?;
@@ -212,11 +212,13 @@ impl Package {
         Ok(package)
     }
 
-    /// Leaves the links of an installed document that lead to others.
-    fn keep_links(&self, source: &str, document: &Path) -> Result<()> {
-        let text = fs::read_to_string(document)?;
-        let is_installed = |path: &str| self.files.iter().any(|(from, ..)| *from == path);
-        Ok(fs::write(document, links::kept(&text, source, is_installed))?)
+    /// Copies a document. Of its links, those to other installed documents stay.
+    fn put_document(&self, source: &str, to: &Path) -> Result<()> {
+        let text = fs::read_to_string(repository::root().join(source)).context(source.to_owned())?;
+        let is_page = source.ends_with(".md");
+        let text = if is_page { links::kept(&text, source, |path| self.documents.contains(&path)) } else { text };
+        fs::create_dir_all(to.parent().context("a document is in a directory")?)?;
+        Ok(fs::write(to, text)?)
     }
 
     /// Has the program write its manual pages and completions below `tree`.
@@ -242,7 +244,7 @@ impl Package {
     }
 
     fn changelog(&self) -> Result<String> {
-        let date = output("git", &["log", "-1", "--format=%cD"])?;
+        let date = repository::output(Command::new("git").args(["log", "-1", "--format=%cD"]))?;
         Ok(format!(
             "{} ({VERSION}) unstable; urgency=medium\n\n  * As built from the sources.\n\n -- The Afflux authors \
              <afflux@example.org>  {date}\n",
@@ -349,16 +351,6 @@ fn below(directory: &Path) -> Result<Vec<PathBuf>> {
         at += 1;
     }
     Ok(found)
-}
-
-/// The output of a command, without its last line end.
-fn output(program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).current_dir(repository::root()).output();
-    let output = output.with_context(|| program.to_owned())?;
-    if !output.status.success() {
-        bail!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Development tasks: `cargo xtask` lists them.
 //!
 //! Owns: the exit code.
-//! Does not own: the words (`words`), the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `races`, `mounted`, `guest`,
+//! Does not own: the words (`words`), the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `races`, `mounted`, `guest`,
 //! `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
@@ -20,7 +20,6 @@ mod measured;
 mod mounted;
 mod nightly;
 mod notices;
-mod pages;
 mod races;
 mod repository;
 mod rules;
@@ -66,7 +65,6 @@ fn obey(words: &[&str]) -> Result<()> {
     match words::parsed(words)?.subcommand {
         XtaskCmd::Serve(serve) => ci::serve(&serve.words),
         XtaskCmd::Test(test) => ci::test(test.with_browser),
-        XtaskCmd::Pages(pages) => pages::check(&pages.files),
         XtaskCmd::Tidy(tidy) if tidy.renew => tidy::renew(),
         XtaskCmd::Tidy(_) => tidy::run(),
         XtaskCmd::Rules(_) => rules::print(),

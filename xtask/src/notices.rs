@@ -7,12 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::repository;
+use crate::repository::{self, cargo, output};
 
 /// How the names of files with licences and notices begin.
 const FILES: [&str; 6] = ["copying", "copyright", "licence", "license", "notice", "unlicense"];
@@ -73,7 +72,7 @@ impl Crate {
 /// The crates of others whose code is in the program, in order. Macros that run while it is built are not.
 fn crates_of_others(krate: &str, features: &str) -> Result<BTreeSet<Crate>> {
     const NAME_AND_VERSION: &str = "{p}";
-    let tree = cargo(&[
+    let tree = output(&mut cargo(&[
         "tree",
         "--offline",
         "--package",
@@ -86,7 +85,7 @@ fn crates_of_others(krate: &str, features: &str) -> Result<BTreeSet<Crate>> {
         "none",
         "--format",
         NAME_AND_VERSION,
-    ])?;
+    ]))?;
     let contained: BTreeSet<String> = tree
         .lines()
         .filter_map(|line| {
@@ -94,14 +93,14 @@ fn crates_of_others(krate: &str, features: &str) -> Result<BTreeSet<Crate>> {
             Some(format!("{} {}", words.next()?, words.next()?.trim_start_matches('v')))
         })
         .collect();
-    let host = cargo(&["--version", "--verbose"])?;
+    let host = output(&mut cargo(&["--version", "--verbose"]))?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).context("cargo names no host")?;
     let mut arguments = vec!["metadata", "--offline", "--format-version", "1", "--filter-platform", host];
     let features = format!("{krate}/{features}");
     if !features.ends_with('/') {
         arguments.extend(["--features", features.as_str()]);
     }
-    let metadata: Value = serde_json::from_str(&cargo(&arguments)?).context("cargo metadata")?;
+    let metadata: Value = serde_json::from_str(&output(&mut cargo(&arguments))?).context("cargo metadata")?;
     let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
     let others = packages.iter().filter(|package| !package["source"].is_null()).map(found);
     let others: Vec<Crate> = others.collect::<Result<_>>()?;
@@ -118,15 +117,6 @@ fn found(package: &Value) -> Result<Crate> {
         authors: authors.iter().filter_map(|author| Some(author.as_str()?.to_owned())).collect(),
         directory: directory.to_string_lossy().into_owned(),
     })
-}
-
-fn cargo(arguments: &[&str]) -> Result<String> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(program).args(arguments).current_dir(repository::root()).output().context("cargo")?;
-    if !output.status.success() {
-        bail!("cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -48,6 +48,37 @@ pub(crate) fn succeeds(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// The output of a command, without space around it.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = format!("{command:?}").replace('"', "");
+    let output = command.current_dir(root()).output().with_context(|| line.clone())?;
+    if !output.status.success() {
+        bail!("{line}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Cargo, with these arguments.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(arguments);
+    cargo
+}
+
+/// The path of a file that a document names by the way from the document's own directory.
+pub(crate) fn beside(document: &str, file: &str) -> String {
+    let mut parts: Vec<&str> = document.split('/').collect();
+    parts.pop();
+    for part in file.split('/') {
+        match part {
+            "." | "" => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    parts.join("/")
+}
+
 /// One text file, by its path from the top with `/` between the parts.
 #[derive(Clone, Debug)]
 pub(crate) struct TextFile {

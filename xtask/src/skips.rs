@@ -15,6 +15,8 @@ use crate::repository;
 
 mod ability;
 
+pub(crate) use ability::is_root;
+
 /// Reasons that a gate accepts, on a machine that lacks an ability.
 struct Excuse {
     /// Why a gate accepts them.

@@ -23,9 +23,7 @@ mod waits;
 #[cfg(test)]
 mod tests;
 
-use std::process::Command;
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use self::violation::Violation;
 use crate::repository::TextFile;
@@ -106,12 +104,6 @@ fn written(path: &str) -> Result<String> {
 
 /// Cargo's metadata of the workspace's packages, without packages of other projects.
 fn metadata() -> Result<serde_json::Value> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
-        .current_dir(repository::root())
-        .output()
-        .context("cargo metadata")?;
-    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).context("cargo metadata")
+    let mut metadata = repository::cargo(&["metadata", "--no-deps", "--format-version", "1", "--offline"]);
+    serde_json::from_str(&repository::output(&mut metadata)?).context("cargo metadata")
 }

@@ -27,12 +27,6 @@ xflags::xflags! {
             optional --with-browser
         }
 
-        /// Look at pages in a real browser, and leave pictures of them in target/pictures.
-        cmd pages {
-            /// Files of HTML (those of the tests)
-            repeated files: PathBuf
-        }
-
         /// Check the rules that no compiler checks. `cargo test` does so, too.
         cmd tidy {
             /// First lower the figures of xtask/names.txt and xtask/english.txt to those of today

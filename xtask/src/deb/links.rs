@@ -4,6 +4,8 @@
 //! Does not own: which documents are installed.
 //! Invariants: no link of an installed document leads nowhere. The rest of a document stays as it is.
 
+use crate::repository;
+
 /// A document with the path `document`, in which links to files that are not installed are replaced by their words and paths.
 /// `is_installed` is asked for paths in the repository: installed documents stand to each other as they do there.
 pub(super) fn kept(text: &str, document: &str, is_installed: impl Fn(&str) -> bool) -> String {
@@ -48,16 +50,7 @@ fn path_from(document: &str, target: &str) -> Option<String> {
     if file.is_empty() || file.contains("://") || file.starts_with("mailto:") {
         return None;
     }
-    let mut parts: Vec<&str> = document.split('/').collect();
-    parts.pop();
-    for part in file.split('/') {
-        match part {
-            "." | "" => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    Some(parts.join("/"))
+    Some(repository::beside(document, file))
 }
 
 #[cfg(test)]

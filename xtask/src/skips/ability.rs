@@ -26,7 +26,7 @@ const ADDRESSES: &str = r#"test -n "$(ip -o address show scope global)""#;
 /// File systems with handles, and with numbers that are used again.
 const DISKS: [&str; 2] = ["ext2/ext3", "xfs"];
 
-pub(super) fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     said("id", &["-u"]) == "0"
 }
 

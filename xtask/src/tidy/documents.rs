@@ -6,7 +6,7 @@
 //! Invariants: text in backticks that could not be a path of this repository is left alone.
 
 use super::violation::Violation;
-use crate::repository::TextFile;
+use crate::repository::{TextFile, beside};
 
 /// Endings that make a bare word in backticks a file name.
 const ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
@@ -105,20 +105,6 @@ fn unfenced(text: &str) -> impl Iterator<Item = &str> {
 /// The targets of the links in a line.
 fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
-}
-
-/// The path of a link's file, which is written as seen from a document's directory.
-fn beside(document: &str, file: &str) -> String {
-    let mut parts: Vec<&str> = document.split('/').collect();
-    parts.pop();
-    for part in file.split('/').filter(|part| !part.is_empty()) {
-        match part {
-            "." => {}
-            ".." => drop(parts.pop()),
-            name => parts.push(name),
-        }
-    }
-    parts.join("/")
 }
 
 /// The anchor of a heading, as GitHub makes it.
