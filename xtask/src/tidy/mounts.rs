@@ -1,8 +1,8 @@
 //! Rules about options of mounts, wherever they are printed, documented or used.
 //!
 //! Owns: the words that a mount of this server needs.
-//! Does not own: what the server prints (`product/command/src/serve/front/banner.rs`), what the documents say about each word.
-//! Invariants: options that name the version and a port have every word. Without one of them the mount fails, or programs hang on
+//! Does not own: the server's own lines (`product/command/src/serve/front/banner.rs`), the explanation of each word (the documents).
+//! Invariants: options that name version 3 and a port have every word. Without one of these words the mount fails, or programs hang on
 //! locks.
 
 use super::violation::Violation;

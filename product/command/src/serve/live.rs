@@ -1,4 +1,4 @@
-//! A server that runs, as its commands and its watchers see it.
+//! A running server: the figures that watchers read, and the changes that commands make.
 //!
 //! Owns: the report, the figures, knobs in force, reload, upkeep, signals.
 //! Does not own: the start and the end (`serve`).

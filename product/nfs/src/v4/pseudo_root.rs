@@ -2,9 +2,9 @@
 //!
 //! Owns: its directories, their names, handles and attributes.
 //! Does not own: the exports and all below them (the volume).
-//! Invariants: no directory has the number 0. A name of an export wins over a path of the host, and only names of exports
-//! are listed in the root. The way to a single export is not listed. A server with other exports shows another change than the
-//! one before it, so that clients look again. Its handles are no secrets: every admitted caller may walk here.
+//! Invariants: no directory has the number 0. A name of an export wins over a path of the host. The root lists names of exports
+//! alone, and does not list the way to a single export. A server with other exports tells another change attribute, so
+//! clients look again. Handles of this tree are no secrets: every admitted caller may walk here.
 
 use afflux_volume::{Attributes, Kind, Timestamp};
 

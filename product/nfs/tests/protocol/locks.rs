@@ -269,7 +269,8 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let mut other = Session::begin(serve(), b"other", 1).unwrap();
     let opens = || root().open((BOTH, 0), b"program", b"file", false);
     assert_eq!(other.call(opens()).unwrap().status, GRACE);
-    // Neither is a lock told free that may be another's, nor is a file used that another may deny.
+    // The server does not call a lock free that another client may reclaim. Nor does it let a caller use a file that another
+    // client's open may deny.
     assert_eq!(other.call(ops().put(&file).test_lock(SHARED, WHOLE, b"o")).unwrap().status, GRACE);
     assert_eq!(other.call(ops().put(&file).read(ANONYMOUS, 0, 1)).unwrap().status, GRACE);
     assert_eq!(other.call(ops().put(&file).write(ANONYMOUS, 0, 0, b"x")).unwrap().status, GRACE);

@@ -1,8 +1,8 @@
 //! The syncs of a file: they run in rounds, and syncs that arrive during a round share the next.
 //!
-//! A round that writes and flushes at once keeps its pages under writeback, so other callers may make such rounds beside it. First
-//! a round at once begins. Then callers add theirs, each with the answers that it has to wait for, too. Once somebody waits for
-//! the next round, no more are added. The last to end has the next round begin.
+//! A round that writes and flushes at once keeps its pages under writeback. So other callers may begin such rounds beside the first.
+//! Each of them also waits for answers of the rounds before it. Once a caller waits for the next round, no more rounds begin
+//! beside the present ones. The last of these to end starts the next round.
 //!
 //! Owns: whether rounds run, the next round, the choice of its runner. Does not own: the steps of a round (`writeback::sync`,
 //! `writeback::beside`).
