@@ -26,7 +26,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let point = paths.pop().filter(|_| paths.len() == 1);
     let point = point.ok_or_else(|| Failure::wrong_use("two paths are needed: afflux mount DIR MOUNTPOINT"))?;
     if !args.check {
-        left.clear(&point, &configuration.settings);
+        left.clear(&point, configuration.settings.is_kept_by_systemd());
     }
     let point = MountTarget::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
     let wanted = WantedFront::mount(point, &configuration.settings)?;

@@ -14,7 +14,7 @@ mod stores;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -30,7 +30,7 @@ use tracing::warn;
 
 use self::front::rpcbind::Naming;
 use self::front::{NfsFront, WantedFront, banner, mount_banner, own_clients};
-use self::kept::arena::{self, CacheMemory};
+use self::kept::arena::{self, CacheMemory, WantedMemory};
 use self::kept::kept_mount::{LeftDescriptors, Taken};
 use self::kept::unnamed_files;
 use self::live::reload::Reload;
@@ -43,6 +43,7 @@ use self::start::engine::{kept_prices, start, start_reactors};
 use self::start::places::{Places, Taking};
 use self::start::prefault::Prefault;
 use self::start::source::Source;
+use self::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
 use self::stores::store_end;
 use crate::args;
@@ -51,7 +52,6 @@ use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
 use crate::control::socket_paths::{BoundSocket, RemovedAtEnd};
 use crate::progress::{self, DrainDisplay};
-use crate::settings::ServeSettings;
 use crate::{log, metrics, service};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let configuration = configuration::load(args, host)?;
     let settings = &configuration.settings;
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
-        left.clear(point, settings);
+        left.clear(point, settings.is_kept_by_systemd());
     }
     let wanted = WantedFront::nfs(settings)?;
     run_behind(&wanted, args, configuration, host, left)
@@ -92,7 +92,7 @@ pub(crate) fn run_behind(
         warn!("{warning}");
     }
     let (mut store, taken) = left.for_point(wanted.point(), wanted.is_kept())?;
-    let memory = CacheMemory::open(&settings, &mut store, configuration.cache_bytes, wanted)?;
+    let memory = CacheMemory::open(&WantedMemory::of(&configuration), &mut store, wanted)?;
     let is_left = memory.is_left_in_store();
     let taken = taken.with_cache(is_left)?;
     match run_over(memory, (store, taken), wanted, args, configuration, host) {
@@ -142,7 +142,9 @@ fn run_over(
 
     let reactors = start_reactors(settings.io)?;
     let is_store = opened.is_none();
-    let (source, exports) = opened.map_or_else(|| Source::open_store(&reactors.platform(), &settings), Ok)?;
+    let volume = WantedVolume::of(&settings, &state);
+    let place = settings.directories.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
+    let (source, exports) = opened.map_or_else(|| Source::open_store(&reactors.platform(), place, &volume), Ok)?;
     if is_store {
         notes.extend_from_slice(source.notes());
     }
@@ -155,7 +157,7 @@ fn run_over(
         own_clients::note_locked(locked, settings.lock_memory, &mut notes)?;
     }
     let running = Arc::new(running);
-    let naming = naming(&running, &settings);
+    let naming = settings.rpcbind.then(|| naming(&running)).flatten();
     let upkeep = Upkeep::start(&running, kept, naming.clone())
         .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
     let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
@@ -193,8 +195,8 @@ fn run_over(
 }
 
 /// The server's place in the list of the host's rpcbind.
-fn naming(running: &Running, settings: &ServeSettings) -> Option<Arc<Naming>> {
-    let nfs = running.front.nfs().filter(|_| settings.rpcbind)?;
+fn naming(running: &Running) -> Option<Arc<Naming>> {
+    let nfs = running.front.nfs()?;
     Some(Arc::new(Naming::new(nfs.listen, nfs.server.held_by_version_4().is_some())))
 }
 

@@ -290,6 +290,18 @@ pub(crate) enum ArenaPlace {
     File(PathBuf),
 }
 
+impl ServeSettings {
+    /// Whether the service manager keeps the cache's memory after the server's death.
+    pub(crate) fn is_kept_by_systemd(&self) -> bool {
+        self.arena == Some(ArenaPlace::Systemd)
+    }
+
+    /// Whether a place is a store.
+    pub(crate) fn has_store(&self) -> bool {
+        self.directories.iter().any(|place| is_store(place))
+    }
+}
+
 impl ArenaPlace {
     fn named(name: PathBuf) -> Self {
         if name.as_os_str() == "systemd" { Self::Systemd } else { Self::File(name) }

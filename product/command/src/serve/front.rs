@@ -47,7 +47,7 @@ use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_mount::{Taken, unmounter};
 use crate::serve::live::signals::SignalRequest;
 use crate::serve::start::exports::Export;
-use crate::settings::{ArenaPlace, LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
+use crate::settings::{LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// Longest time for answering calls in progress once the server is stopping.
@@ -167,7 +167,7 @@ impl WantedFront {
             let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
             return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
         }
-        let (is_kept, version) = (settings.arena == Some(ArenaPlace::Systemd), settings.nfs);
+        let (is_kept, version) = (settings.is_kept_by_systemd(), settings.nfs);
         let Some(point) = point else { return Ok(Self { nfs: true, version, is_kept, mount: None }) };
         if settings.directories.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
@@ -192,7 +192,7 @@ impl WantedFront {
                 output::shown(point.path().display())
             )));
         }
-        let is_kept = settings.arena == Some(ArenaPlace::Systemd);
+        let is_kept = settings.is_kept_by_systemd();
         if is_kept && !geteuid().is_root() {
             return Err(Failure::wrong_use(
                 "--arena systemd with a mount takes root: the next server must hide it from itself",
@@ -248,8 +248,8 @@ impl WantedFront {
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
-    pub(crate) fn listening(&self, settings: &ServeSettings, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
-        self.nfs.then(|| listening::bound(settings.listen, store, self.is_kept)).transpose()
+    pub(crate) fn listening(&self, listen: SocketAddr, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
+        self.nfs.then(|| listening::bound(listen, store, self.is_kept)).transpose()
     }
 
     /// The front with all that takes rights. Calls on a mount wait until it is served.

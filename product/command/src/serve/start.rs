@@ -10,3 +10,4 @@ pub(crate) mod exports;
 pub(crate) mod places;
 pub(crate) mod prefault;
 pub(crate) mod source;
+pub(crate) mod wanted_volume;

@@ -21,11 +21,12 @@ use afflux_report::{output, units};
 use afflux_volume::{AdoptedFiles, Directory, Volume};
 use tracing::{info, warn};
 
+use crate::configuration::Configuration;
 use crate::private_directory::{self, Missing, Refused};
 use crate::serve::front::WantedFront;
 use crate::serve::front::own_clients;
 use crate::serve::kept::rescue::{RECOVERIES_MAX, files_elsewhere};
-use crate::settings::{ArenaPlace, LockMemory, ServeSettings, is_store};
+use crate::settings::{ArenaPlace, LockMemory};
 
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
@@ -40,6 +41,20 @@ pub(crate) const MEMORY_IN_STORE: u64 = 1;
 /// in a minute it gives up and drops the data (`packaging/afflux.service`).
 const PAUSE: Duration = Duration::from_secs(5);
 
+/// The memory that a configuration asks for.
+pub(crate) struct WantedMemory<'a> {
+    arena: Option<&'a ArenaPlace>,
+    bytes: u64,
+    has_store: bool,
+}
+
+impl<'a> WantedMemory<'a> {
+    pub(crate) fn of(configuration: &'a Configuration) -> Self {
+        let settings = &configuration.settings;
+        Self { arena: settings.arena.as_ref(), bytes: configuration.cache_bytes, has_store: settings.has_store() }
+    }
+}
+
 /// The memory for a cache, before there is an engine.
 pub(crate) struct CacheMemory {
     bytes: u64,
@@ -48,16 +63,12 @@ pub(crate) struct CacheMemory {
 
 impl CacheMemory {
     /// Takes the memory of `--arena`, if the settings have one. Waits for a server that is about to end.
-    pub(crate) fn open(
-        settings: &ServeSettings,
-        store: &mut DescriptorStore,
-        bytes: u64,
-        front: &WantedFront,
-    ) -> Outcome<Self> {
-        if settings.arena != Some(ArenaPlace::Systemd) {
+    pub(crate) fn open(wanted: &WantedMemory<'_>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome<Self> {
+        if wanted.arena != Some(&ArenaPlace::Systemd) {
             drop_stored(store)?;
         }
-        let Some((place, layout)) = demanded(settings, bytes, front)? else { return Ok(Self { bytes, arena: None }) };
+        let bytes = wanted.bytes;
+        let Some((place, layout)) = demanded(wanted, front)? else { return Ok(Self { bytes, arena: None }) };
         let name = match place {
             ArenaPlace::File(path) => output::shown(path.display()),
             ArenaPlace::Systemd => "--arena systemd".to_owned(),
@@ -84,15 +95,15 @@ impl CacheMemory {
 
     /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
     /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
-    pub(crate) fn check(settings: &ServeSettings, bytes: u64, front: &WantedFront, own: Option<u32>) -> Outcome {
-        match demanded(settings, bytes, front)? {
+    pub(crate) fn check(wanted: &WantedMemory<'_>, lock: LockMemory, front: &WantedFront, own: Option<u32>) -> Outcome {
+        match demanded(wanted, front)? {
             // The server that runs has its memory already.
             None if own.is_some() => Ok(()),
             None => {
-                let frames = frames(bytes)?;
-                if settings.lock_memory == LockMemory::On {
+                let frames = frames(wanted.bytes)?;
+                if lock == LockMemory::On {
                     let locked = own_clients::prepare().and_then(|()| frames.arena().lock());
-                    own_clients::note_locked(locked, settings.lock_memory, &mut Vec::new())?;
+                    own_clients::note_locked(locked, lock, &mut Vec::new())?;
                 }
                 Ok(())
             }
@@ -146,13 +157,9 @@ impl CacheMemory {
 }
 
 /// The place and form of the memory of `--arena`, if the other settings go with it.
-fn demanded<'a>(
-    settings: &'a ServeSettings,
-    bytes: u64,
-    front: &WantedFront,
-) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
-    let Some(place) = &settings.arena else { return Ok(None) };
-    if settings.directories.iter().any(|directory| is_store(directory)) {
+fn demanded<'a>(wanted: &WantedMemory<'a>, front: &WantedFront) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
+    let Some(place) = wanted.arena else { return Ok(None) };
+    if wanted.has_store {
         return Err(Failure::wrong_use(
             "--arena is for directories: bytes that a store's server has accepted are in the store",
         ));
@@ -165,7 +172,7 @@ fn demanded<'a>(
     if let ArenaPlace::File(path) = place {
         refuse_others_way(path)?;
     }
-    let layout = Layout::new(bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
+    let layout = Layout::new(wanted.bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Some((place, layout)))
 }
 

@@ -14,7 +14,6 @@ use afflux_report::output;
 use rustix::process::geteuid;
 use tracing::warn;
 
-use crate::settings::{ArenaPlace, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// The descriptors of an earlier server.
@@ -58,8 +57,8 @@ impl LeftDescriptors {
 
     /// Takes a mount of this program without a server away from the mount point. Comes before the first look
     /// at the point.
-    pub(crate) fn clear(&mut self, point: &Path, settings: &ServeSettings) {
-        let is_kept = settings.arena == Some(ArenaPlace::Systemd) && geteuid().is_root();
+    pub(crate) fn clear(&mut self, point: &Path, is_kept: bool) {
+        let is_kept = is_kept && geteuid().is_root();
         if (is_kept || self.broken.is_some()) && self.mount.is_none() {
             // A failure shows at the mount.
             self.was_dead = remove_mount(point, self.broken.is_some()).unwrap_or_default();

@@ -113,7 +113,7 @@ impl Places {
         let tls = Tls::prepared(&settings.tls)?;
         let listening = match taking.is_own(settings.listen) {
             true => None,
-            false => wanted.listening(settings, store)?,
+            false => wanted.listening(settings.listen, store)?,
         };
         if taking == Taking::Start {
             unnamed_files::keep(opened.as_ref().map(|(source, _)| source), store, wanted)?;

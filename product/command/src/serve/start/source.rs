@@ -4,7 +4,7 @@
 //! Does not own: the two kinds (`exports`, `store_volume`), the server.
 //! Invariants: an address of a store is no path. A volume in a store is served alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afflux_engine::Recovered;
@@ -21,6 +21,7 @@ use crate::serve::kept::rescue;
 use crate::serve::kept::state::StateDirectory;
 use crate::serve::live::running::StoreFigures;
 use crate::serve::start::exports::{self, Export};
+use crate::serve::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
 use crate::serve::stores::store_end::LeftBehind;
 #[cfg(feature = "object")]
@@ -38,8 +39,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// Fails if a store's address makes no sense, or if it stands beside other places.
-    pub(crate) fn check(settings: &ServeSettings) -> Outcome {
-        let places = &settings.directories;
+    pub(crate) fn check(places: &[PathBuf]) -> Outcome {
         match places.iter().find(|place| is_store(place)) {
             Some(store) => served_alone(store, places.len()),
             None => Ok(()),
@@ -60,7 +60,7 @@ impl Source {
             )));
         }
         if places.iter().any(|place| is_store(place)) {
-            return Self::check(settings).map(|()| None);
+            return Self::check(places).map(|()| None);
         }
         let (tree, exports) = exports::open(places, settings.subtree_check, shared)?;
         Ok(Some((Self::Host(tree), exports)))
@@ -68,19 +68,20 @@ impl Source {
 
     /// Opens the volume in a store.
     #[cfg(feature = "object")]
-    pub(crate) fn open_store(platform: &LinuxPlatform, settings: &ServeSettings) -> Outcome<(Self, Vec<Export>)> {
-        let place = settings.directories.first().cloned().unwrap_or_default();
-        let volume = StoreVolume::open(platform, &place.to_string_lossy(), settings)?;
-        Ok((
-            Self::Store(Box::new(volume)),
-            vec![Export { given: place.clone(), directory: place, path: "/".to_owned() }],
-        ))
+    pub(crate) fn open_store(
+        platform: &LinuxPlatform,
+        place: &Path,
+        wanted: &WantedVolume<'_>,
+    ) -> Outcome<(Self, Vec<Export>)> {
+        let volume = StoreVolume::open(platform, &place.to_string_lossy(), wanted)?;
+        let export = Export { given: place.to_owned(), directory: place.to_owned(), path: "/".to_owned() };
+        Ok((Self::Store(Box::new(volume)), vec![export]))
     }
 
     /// This build opens no store.
     #[cfg(not(feature = "object"))]
-    pub(crate) fn open_store(_: &LinuxPlatform, settings: &ServeSettings) -> Outcome<(Self, Vec<Export>)> {
-        Err(no_stores(&settings.directories.first().cloned().unwrap_or_default()))
+    pub(crate) fn open_store(_: &LinuxPlatform, place: &Path, _: &WantedVolume<'_>) -> Outcome<(Self, Vec<Export>)> {
+        Err(no_stores(place))
     }
 
     /// What the host lacks for its directories, or why a store is only read, for the user.

@@ -16,11 +16,11 @@ use crate::control::messages::StoreGauges;
 use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_prices::KeptPrices;
 use crate::serve::live::running::{ServedDevices, StoreFigures};
+use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::LeftBehind;
 use crate::serve::stores::store_place::{Parts, StorePlace};
 use crate::serve::stores::store_view;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
-use crate::settings::ServeSettings;
 use crate::store_waits;
 
 /// The device's name in reports.
@@ -36,17 +36,18 @@ pub(crate) struct StoreVolume {
 }
 
 impl StoreVolume {
-    pub(crate) fn open(platform: &LinuxPlatform, url: &str, settings: &ServeSettings) -> Outcome<Self> {
-        platform.block_on(Self::opened(platform, url, settings))
+    pub(crate) fn open(platform: &LinuxPlatform, url: &str, wanted: &WantedVolume<'_>) -> Outcome<Self> {
+        platform.block_on(Self::opened(platform, url, wanted))
     }
 
-    async fn opened(platform: &LinuxPlatform, url: &str, settings: &ServeSettings) -> Outcome<Self> {
+    async fn opened(platform: &LinuxPlatform, url: &str, volume: &WantedVolume<'_>) -> Outcome<Self> {
+        let settings = volume.settings;
         let options =
-            Options { endpoint: settings.store.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() };
+            Options { endpoint: settings.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() };
         let (url, platform) = (url.to_owned(), platform.clone());
-        let wanted = match &settings.store.snapshot {
+        let wanted = match &settings.snapshot {
             Some(name) => Some((ViewState::Snapshot(name.clone()), format!("it is the snapshot {name}"))),
-            None if settings.store.follow => {
+            None if settings.follow => {
                 Some((ViewState::Following, "it follows the server that writes the volume (--follow)".to_owned()))
             }
             None => None,
@@ -56,13 +57,13 @@ impl StoreVolume {
             None => Store::open(&url, &options).await,
         };
         let place = StorePlace { url, platform, store: store.map_err(|error| Failure::failed(output::shown(error)))? };
-        if settings.store.standby {
+        if settings.standby {
             // A standby outlives outages of its store.
             place.store.serve();
         }
         let (view, why) = match wanted {
             Some(wanted) => wanted,
-            None => match store_writer::open(&place, settings).await? {
+            None => match store_writer::open(&place, volume).await? {
                 Ok((parts, writer)) => {
                     place.store.serve();
                     let notes = place.store.warning().map(str::to_owned).into_iter().collect();

@@ -23,12 +23,10 @@ use rustix::process::{getegid, geteuid};
 use rustix::system::uname;
 use tracing::{error, info, warn};
 
-use crate::private_directory::Missing;
-use crate::serve::kept::state::StateDirectory;
+use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_claim::StoreClaim;
 use crate::serve::stores::store_last::LastWriter;
 use crate::serve::stores::store_place::{Parts, StorePlace};
-use crate::settings::ServeSettings;
 
 pub(crate) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
 
@@ -47,20 +45,21 @@ pub(crate) struct ReadOnly(pub(crate) String);
 /// Opens the volume for writing, unless the store is only read.
 pub(crate) async fn open(
     place: &StorePlace,
-    settings: &ServeSettings,
+    wanted: &WantedVolume<'_>,
 ) -> Outcome<Result<(Parts, StoreWriter), ReadOnly>> {
     let StorePlace { platform, store, .. } = place;
+    let WantedVolume { settings, async_metadata, state } = *wanted;
     let failed = |error| place.failed(&error);
     let host = uname().nodename().to_string_lossy().into_owned();
     let take_claim = || {
-        let taken = StoreClaim::take(&place.url, settings.store.endpoint.as_deref());
+        let taken = StoreClaim::take(&place.url, settings.endpoint.as_deref());
         taken.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(&place.url))))
     };
     let claim = take_claim()?;
-    if !settings.store.take_over {
+    if !settings.take_over {
         // A holder of this name without a process that has the claim was killed.
         let own = claim.is_some().then_some(host.as_str());
-        wait_for_others(place, own, settings.store.standby).await?;
+        wait_for_others(place, own, settings.standby).await?;
     }
     if let Some(other) = store.other_place() {
         output::remark(format_args!(
@@ -83,10 +82,9 @@ pub(crate) async fn open(
         verifier: platform.random_u64(),
         is_alone: store.is_locked(),
     };
-    let state = StateDirectory::at(settings.state.as_deref(), Missing::Make)?;
     let mut last = None;
     let ended = |header: &VolumeHeader| {
-        last = LastWriter::take(&state, header);
+        last = LastWriter::take(state, header);
         last.as_ref().and_then(LastWriter::ended)
     };
     let epoch = records.epoch();
@@ -99,7 +97,7 @@ pub(crate) async fn open(
         );
     }
     let options = ObjectTreeOptions {
-        async_metadata: settings.at_once.async_metadata,
+        async_metadata,
         owner: (geteuid().as_raw(), getegid().as_raw()),
         ..ObjectTreeOptions::default()
     };
@@ -114,7 +112,7 @@ pub(crate) async fn open(
     // A process of this host that lost the volume has ended by now.
     let claim = if claim.is_some() { claim } else { take_claim()? };
     // From now on the next writer need not wait for this one's last answer, once this process has ended.
-    let last = last.or_else(|| LastWriter::take(&state, volume.header()));
+    let last = last.or_else(|| LastWriter::take(state, volume.header()));
     if let Some(last) = &last {
         last.note(EndedWriter { epoch, verifier: volume.verifier() });
     }
