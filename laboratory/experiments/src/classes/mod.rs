@@ -19,7 +19,7 @@ use std::path::Path;
 
 use afflux_report::{Fields, Row};
 
-use crate::contenders::{KernelWay, Stage};
+use crate::contenders::{KernelWay, Stage, announce, turns};
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::hardware::MemoryDisk;
 use crate::host_load;
@@ -50,30 +50,17 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
         left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", place.name())));
         ways.push((*place, has));
     }
-    left_out.iter().for_each(|what| watch.remark(what));
-    let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
-    watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
+    announce(watch, &left_out, plan.expected_s(), plan.repeats);
     let host_load = host_load::load();
-    let total = plan.repeats as usize * ways.len() * plan.loads.len();
-    let mut done = 0;
-    for repeat in 1..=plan.repeats {
-        for (place, ways) in &ways {
-            for load in &plan.loads {
-                let mut turns = load.classes(ways);
-                if repeat % 2 == 0 {
-                    turns.reverse();
-                }
-                for classes in &turns {
-                    let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
-                    let what = format!("{what}, {repeat} of {}", plan.repeats);
-                    watch.step(&what, f64::from(done) / total as f64);
-                    let ran = load::run(&plan, *load, classes, places.directory(*place), &places.stage);
-                    let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-                    watch.row(&row(&plan, (*place, *load), classes, repeat, &ran));
-                }
-                done += 1;
-            }
-        }
+    let races: Vec<_> = ways.iter().flat_map(|ways| plan.loads.iter().map(move |load| (ways, *load))).collect();
+    let turns = turns(plan.repeats, &races, |((_, ways), load), _| load.classes(ways));
+    for (at, (repeat, ((place, _), load), classes)) in turns.iter().enumerate() {
+        let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
+        let what = format!("{what}, {repeat} of {}", plan.repeats);
+        watch.step(&what, at as f64 / turns.len() as f64);
+        let ran = load::run(&plan, *load, classes, places.directory(*place), &places.stage);
+        let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+        watch.row(&row(&plan, (*place, *load), classes, *repeat, &ran));
     }
     drop(places);
     Ok(findings::findings(&plan, std::mem::take(&mut watch.rows), host_load))

@@ -14,12 +14,37 @@ pub(crate) mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::experiment::Watch;
 pub(crate) use kernel::{Kernel, KernelWay};
 pub(crate) use ours::{EngineSetup, Ours};
 pub(crate) use stage::Stage;
+
+/// The runs of all races in their order, each with its repeat from 1. In each repeat the contenders of a race take turns, every
+/// other time in the reverse order, so that a drift of the machine affects all of them alike.
+pub(crate) fn turns<R: Copy, C>(repeats: u64, races: &[R], contenders: impl Fn(R, u64) -> Vec<C>) -> Vec<(u64, R, C)> {
+    let mut turns = Vec::new();
+    for repeat in 1..=repeats {
+        for race in races {
+            let mut own = contenders(*race, repeat);
+            if repeat % 2 == 0 {
+                own.reverse();
+            }
+            turns.extend(own.into_iter().map(|contender| (repeat, *race, contender)));
+        }
+    }
+    turns
+}
+
+/// Tells the reader what is left out, and how long the rest takes.
+pub(crate) fn announce(watch: &mut dyn Watch, left_out: &[String], seconds: u64, repeats: u64) {
+    left_out.iter().for_each(|what| watch.remark(what));
+    let time = afflux_report::units::time(Duration::from_secs(seconds));
+    watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {repeats}."));
+}
 
 /// A file to write. Errors are texts: only the reader of the report uses them.
 pub(crate) trait Sink: Send + Sync {

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use crate::contenders::engine_options::{DIRECTORY, directory};
+use crate::contenders::turns;
 use crate::experiment::{LabError, Request};
 use crate::options::{Named, named, options};
 
@@ -143,17 +144,9 @@ impl Plan {
 
     /// The runs in turns, every other time in the reverse order.
     pub(super) fn measured(&self) -> Vec<(GovernRace, Subject)> {
-        let mut all = Vec::new();
-        for repeat in 0..self.repeats {
-            for (_, race) in GovernRace::ALL {
-                let subjects = self.subjects(*race).filter(|subject| repeat == 0 || *subject != Subject::Kernel);
-                let mut turn: Vec<_> = subjects.map(|subject| (*race, subject)).collect();
-                if repeat % 2 == 1 {
-                    turn.reverse();
-                }
-                all.extend(turn);
-            }
-        }
-        all
+        let races = GovernRace::ALL.iter().map(|(_, race)| *race).collect::<Vec<_>>();
+        let again = |subject: &Subject, repeat| repeat == 1 || *subject != Subject::Kernel;
+        let subjects = |race, repeat| self.subjects(race).filter(|subject| again(subject, repeat)).collect();
+        turns(self.repeats, &races, subjects).into_iter().map(|(_, race, subject)| (race, subject)).collect()
     }
 }

@@ -18,7 +18,7 @@ mod stage;
 use afflux_report::{Fields, Row};
 use serde_json::Value;
 
-use crate::contenders;
+use crate::contenders::{self, announce, turns};
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::host_load::load;
 use crate::machine::measured_row;
@@ -51,31 +51,19 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     if races.is_empty() {
         return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
     }
-    left_out.iter().for_each(|what| watch.remark(what));
-    let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
-    watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
+    announce(watch, &left_out, plan.expected_s(&races), plan.repeats);
     let (mut full_speed, load) = (Vec::new(), load());
     let disks = contenders::Stage::new(&plan.directory, "races").map_err(LabError::Failed)?;
     let stage = Stage { disks, plan: &plan };
-    let total = (plan.repeats as usize * races.len()) as f64;
-    for repeat in 1..=plan.repeats {
-        for (done, race) in races.iter().enumerate() {
-            let done = ((repeat - 1) as usize * races.len() + done) as f64;
-            let mut subjects = plan.subjects(*race);
-            let share = 1.0 / subjects.len() as f64;
-            if repeat % 2 == 0 {
-                subjects.reverse();
-            }
-            for (turn, subject) in subjects.iter().enumerate() {
-                let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
-                watch.step(&what, (done + turn as f64 * share) / total);
-                let ran = run(&stage, *race, subject, repeat);
-                let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-                watch.row(&row(&plan, *race, subject, repeat, &ran));
-                if *race == WritebackRace::FullSpeed {
-                    full_speed.push((subject.name(), ran));
-                }
-            }
+    let turns = turns(plan.repeats, &races, |race, _| plan.subjects(race));
+    for (at, (repeat, race, subject)) in turns.iter().enumerate() {
+        let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
+        watch.step(&what, at as f64 / turns.len() as f64);
+        let ran = run(&stage, *race, subject, *repeat);
+        let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+        watch.row(&row(&plan, *race, subject, *repeat, &ran));
+        if *race == WritebackRace::FullSpeed {
+            full_speed.push((subject.name(), ran));
         }
     }
     drop(stage);

@@ -17,6 +17,7 @@ use afflux_scratch::Scratch;
 
 use super::plan::{Plan, Threshold};
 use super::published;
+use crate::contenders::turns;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{measured_row, rounded};
 use client::{CopyOf, Times, copy};
@@ -111,32 +112,28 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
     let mut copies = Vec::new();
     let stage = Stage::new(plan, file_bytes, scratch.path())?;
     let knobs = plan.centisecs.iter().map(|&centisecs| Subject::Knob(centisecs));
-    let mut subjects: Vec<Subject> = std::iter::once(Subject::Ganesha).chain(knobs).chain([Subject::Plain]).collect();
-    let (mut done, all) = (0, plan.samples as usize * subjects.len());
+    let subjects: Vec<Subject> = std::iter::once(Subject::Ganesha).chain(knobs).chain([Subject::Plain]).collect();
+    let turns = turns(plan.samples, &[()], |(), _| subjects.clone());
     let mut missing = None;
-    for sample in 1..=plan.samples {
-        for &subject in &subjects {
-            if missing == Some(subject) {
-                continue;
-            }
-            let knob = subject.centisecs().map_or(String::new(), |centisecs| format!(" at {centisecs} cs"));
-            let what = format!("measuring {}{knob}, {sample} of {}", subject.name(), plan.samples);
-            watch.step(&what, from + (1.0 - from) * done as f64 / all as f64);
-            done += 1;
-            match stage.start(subject, plan, scratch.path()) {
-                Ok(server) => {
-                    let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
-                    watch.row(&measured.row(plan));
-                    copies.push(measured);
-                }
-                Err(why) if subject == Subject::Ganesha => {
-                    watch.remark(&format!("{} was not measured: {why}.", subject.name()));
-                    missing = Some(subject);
-                }
-                Err(why) => return Err(LabError::failed(why)),
-            }
+    for (at, &(sample, (), subject)) in turns.iter().enumerate() {
+        if missing == Some(subject) {
+            continue;
         }
-        subjects.reverse();
+        let knob = subject.centisecs().map_or(String::new(), |centisecs| format!(" at {centisecs} cs"));
+        let what = format!("measuring {}{knob}, {sample} of {}", subject.name(), plan.samples);
+        watch.step(&what, from + (1.0 - from) * at as f64 / turns.len() as f64);
+        match stage.start(subject, plan, scratch.path()) {
+            Ok(server) => {
+                let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
+                watch.row(&measured.row(plan));
+                copies.push(measured);
+            }
+            Err(why) if subject == Subject::Ganesha => {
+                watch.remark(&format!("{} was not measured: {why}.", subject.name()));
+                missing = Some(subject);
+            }
+            Err(why) => return Err(LabError::failed(why)),
+        }
     }
     Ok(copies)
 }
