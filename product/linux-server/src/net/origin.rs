@@ -9,7 +9,7 @@
 //! orphan, too. If the kernel does not say whether an address is this host's, it counts as such.
 
 use std::mem::size_of;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 
 use afflux_frontend::Origin;
@@ -74,8 +74,10 @@ impl Origins {
     /// Whether both questions get answers; if not, the reason.
     pub(super) fn are_known(&mut self) -> Result<(), Errno> {
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        // Nothing is connected there, and a kernel with sock_diag says so.
-        self.socket(nowhere, nowhere)?;
+        let listening = TcpListener::bind(nowhere).and_then(|it| Ok((it.local_addr()?, it)));
+        let (own, _listening) = listening.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let question = |sequence| socket_question(sequence, own, nowhere).to_vec();
+        self.ask(|all| &all.sockets, question, is_told)?;
         self.is_routed_here(nowhere).map(|_| ())
     }
 
@@ -228,6 +230,14 @@ fn message(answer: &[u8], kind: u16, bytes: usize) -> Result<&[u8], Errno> {
 fn read_route(answer: &[u8]) -> Result<bool, Errno> {
     const TYPE_AT: usize = 7;
     Ok(message(answer, ROUTE, ROUTE_BYTES)?[TYPE_AT] == LOCAL)
+}
+
+/// Whether the kernel knows a socket that is there. A kernel with sock_diag but without inet_diag knows none of TCP.
+fn is_told(answer: &[u8]) -> Result<(), Errno> {
+    match message(answer, BY_FAMILY, ANSWER_BYTES - HEADER_BYTES) {
+        Err(Errno::NOENT) => Err(Errno::PROTONOSUPPORT),
+        message => message.map(drop),
+    }
 }
 
 fn read_socket(answer: &[u8], its: SocketAddr, other: SocketAddr) -> Result<Socket, Errno> {

@@ -137,3 +137,14 @@ fn a_socket_that_is_not_connected_owns_no_connection_even_if_the_kernel_gives_it
     nobodys[HEADER_BYTES + 68..HEADER_BYTES + 72].fill(0);
     assert_eq!(read_socket(&nobodys, its, other), Ok(Socket::Nobodys));
 }
+
+#[test]
+fn a_kernel_that_knows_no_socket_of_tcp_tells_no_origins() {
+    let mut answer = vec![0; HEADER_BYTES + 4];
+    answer[4..6].copy_from_slice(&ERROR.to_ne_bytes());
+    answer[HEADER_BYTES..].copy_from_slice(&(-Errno::NOENT.raw_os_error()).to_ne_bytes());
+    let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    assert_eq!(read_socket(&answer, nowhere, nowhere), Ok(Socket::None));
+    // The same answer to a question about a socket that is there.
+    assert_eq!(is_told(&answer), Err(Errno::PROTONOSUPPORT));
+}
