@@ -141,6 +141,19 @@ fn programs_find_no_way_to_the_export_below_itself() {
 }
 
 #[test]
+fn after_a_mount_that_the_client_answers_from_its_cache_the_way_is_found_for_a_minute() {
+    let mut client = Mounting::new("/srv/d");
+    let (root, _) = client.found(ops().put_root());
+    for (seconds, status) in [(59, 0), (2, NOENT)] {
+        let platform = client.rig.world.platform();
+        let until = platform.now().after(seconds * Nanos::SECOND);
+        client.rig.world.run(platform.sleep_until(until)).unwrap();
+        assert_eq!(client.status(ops().put(&root).lookup(b"srv")), status);
+    }
+    assert_eq!(client.walked("/srv/d", 0).0, root);
+}
+
+#[test]
 fn the_way_is_not_listed_and_its_listing_ends_it() {
     let mut client = Mounting::new("/srv/d");
     let (way, _) = client.found(ops().put_root().lookup(b"srv"));

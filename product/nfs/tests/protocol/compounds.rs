@@ -256,7 +256,7 @@ fn shares_keep_others_out_and_modes_are_kept() {
 fn sessions_and_state_of_others_are_unknown() {
     let (world, mut session) = begun(1);
     let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
-    // Another machine that knows the session's number.
+    // A machine that knows the number of a session of this host.
     let mut other = Peer::new(&world, CLIENT);
     let outcome = |peer: &mut Peer, ops: &Compound| Outcome::read(&peer.call(NFS_4, 1, &ops.arguments(1))).unwrap();
     let stolen = outcome(&mut other, &ops().sequence(session.id, session.sequence + 1, 0, false));

@@ -1,5 +1,6 @@
 //! Locks of version 4 over sockets and over machines: who excludes whom, the stateids of lock owners, notices.
 
+use std::net::Ipv4Addr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -234,6 +235,33 @@ fn a_client_that_waits_is_told_and_has_its_turn_before_others() {
     let refused = other.call(ops().put(&file).lock(SHARED, WHOLE, by_other, b"owner")).unwrap();
     assert_eq!(refused.status, status::DENIED);
     assert_eq!(call(&mut peer, wanted()).status, 0);
+}
+
+#[test]
+fn a_machine_that_gets_another_address_goes_on_with_its_session_and_its_locks() {
+    let (world, mut other) = begun(1);
+    let (mut before, mut after) = (Peer::new(&world, CLIENT), Peer::new(&world, Ipv4Addr::new(192, 0, 2, 9)));
+    let (number, id) = with_back_channel(&mut before);
+    let mut sequence = 1;
+    // The stateid in the third result.
+    let mut call = |peer: &mut Peer, it: afflux_nfs_client::sessions::Compound| {
+        sequence += 1;
+        let whole = ops().sequence(id, sequence, 0, true).followed_by(&it);
+        let outcome = Outcome::read(&peer.call(NFS_4, 1, &whole.arguments(1))).unwrap();
+        assert_eq!(outcome.status, 0);
+        let mut reader = outcome.reader();
+        reader.skip_sequence().unwrap();
+        (0..2).for_each(|_| assert_eq!(reader.next_result().unwrap().1, 0));
+        reader.stateid().unwrap()
+    };
+    let (by_other, file) = open(&mut other, (BOTH, 0), b"program", b"file");
+    let opened = call(&mut before, root().open((BOTH, 0), b"program", b"file", false));
+    let held = call(&mut before, ops().put(&file).lock(EXCLUSIVE, (0, 10), opened, b"owner"));
+    let held = call(&mut after, ops().put(&file).lock_more(EXCLUSIVE, (10, 10), held));
+    let refused = other.call(ops().put(&file).lock(SHARED, (15, 1), by_other, b"owner")).unwrap();
+    assert_eq!(denied(&refused), (0, 20, EXCLUSIVE, number, b"owner".to_vec()));
+    call(&mut after, ops().put(&file).unlock(WHOLE, held).close(opened));
+    other.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, by_other, b"owner")).unwrap();
 }
 
 /// A list of clients in memory.

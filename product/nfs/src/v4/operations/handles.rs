@@ -42,7 +42,7 @@ pub(super) async fn put_root<P: Platform>(on: &Task<'_, P>, compound: &mut Compo
         None => Object::Above(0),
         Some(root) => {
             if let Some(taken) = &compound.taken {
-                taken.session.begin_walk();
+                taken.session.begin_walk(compound.now_ns);
                 if taken.session.has_missed_way() {
                     // Without a change the client would not ask for the way again.
                     taken.session.note_missed_way(false);

@@ -2,8 +2,8 @@
 //!
 //! Owns: their results; which of them need no session.
 //! Does not own: the rules of clients, sessions and slots (`state`).
-//! Invariants: nothing here waits for a disk, so that a client's lease is renewed however busy the disks are. A session
-//! and a client answer their own party alone.
+//! Invariants: nothing here waits for a disk, so that a client's lease is renewed however busy the disks are. A client
+//! answers its own party alone.
 
 use std::hash::Hasher;
 
@@ -56,6 +56,8 @@ pub(in super::super) fn sequence<P: Platform>(
     arguments: &SequenceArguments,
 ) -> Result<Sequenced, Status> {
     let session = compound.service.state().sessions.find(&arguments.session, compound.speaker.0)?;
+    // All state of the client counts for the party that made the session.
+    compound.speaker.0 = session.party;
     if compound.count() > session.channel.operations_max {
         return Err(Status::TooManyOperations);
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the table of sessions, each session's client and party.
 //! Does not own: the slots' rules (`slots`), what both sides agreed on (`agreed`), clients (`clients`).
-//! Invariants: a session's number is no secret that suffices: a session answers its own party alone. There are at most
-//! [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
+//! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every machine
+//! that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,8 +38,8 @@ pub(crate) struct Session {
     item: Mutex<KeptItem>,
     /// The client has asked for the root, and has used none of its names since.
     walks: AtomicBool,
-    /// The time at which it came from the way to the export; 0 before.
-    arrived_ns: AtomicU64,
+    /// The time until which it may begin a way to the export.
+    way_until_ns: AtomicU64,
     /// The client was told that the first name of the way is none, and may keep that.
     has_missed_way: AtomicBool,
     slots: Mutex<Slots>,
@@ -55,9 +55,10 @@ impl Session {
         self.item.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client asks for the root, as each mount begins.
-    pub(crate) fn begin_walk(&self) {
-        self.arrived_ns.store(0, Ordering::Relaxed);
+    /// The client asks for the root, as each mount begins. It may have the rest of the way in its cache, and never ask for that.
+    pub(crate) fn begin_walk(&self, now_ns: u64) {
+        const SLOW_NS: u64 = 60_000_000_000;
+        self.way_until_ns.store(now_ns.saturating_add(SLOW_NS), Ordering::Relaxed);
         self.walks.store(true, Ordering::Relaxed);
     }
 
@@ -66,16 +67,15 @@ impl Session {
         self.walks.store(false, Ordering::Relaxed);
     }
 
-    /// The client has come from the way to the export.
+    /// The client has come from the way to the export. Another of its mounts may be about to begin one.
     pub(crate) fn arrive(&self, now_ns: u64) {
-        self.arrived_ns.store(now_ns.max(1), Ordering::Relaxed);
+        const MOMENT_NS: u64 = 2_000_000_000;
+        self.way_until_ns.store(now_ns.saturating_add(MOMENT_NS), Ordering::Relaxed);
     }
 
-    /// Whether the client may begin a way. Another of its mounts may be about to, for a moment after one has arrived.
+    /// Whether the client may begin a way.
     pub(crate) fn may_begin_way(&self, now_ns: u64) -> bool {
-        const MOMENT_NS: u64 = 2_000_000_000;
-        let arrived_ns = self.arrived_ns.load(Ordering::Relaxed);
-        self.is_walking() && (arrived_ns == 0 || now_ns < arrived_ns.saturating_add(MOMENT_NS))
+        self.is_walking() && now_ns < self.way_until_ns.load(Ordering::Relaxed)
     }
 
     /// Notes whether the client was told that there is no way.
@@ -147,7 +147,7 @@ impl Sessions {
             number,
             item: Mutex::new(item),
             walks: AtomicBool::new(false),
-            arrived_ns: AtomicU64::new(0),
+            way_until_ns: AtomicU64::new(0),
             has_missed_way: AtomicBool::new(false),
             slots: Mutex::new(slots),
         });
@@ -184,9 +184,13 @@ impl Sessions {
         is_one
     }
 
-    /// The session with this number, for its own party.
+    /// The session with this number, for a party that may use it. A machine may have several addresses, and may get another one.
     pub(crate) fn find(&self, id: &SessionId, party: Party) -> Result<Arc<Session>, Status> {
-        self.known.get(id).filter(|session| session.party == party).cloned().ok_or(Status::BadSession)
+        let may_use = |session: &Session| match (session.party, party) {
+            (Party::Machine(_), Party::Machine(_)) => true,
+            (own, party) => own == party,
+        };
+        self.known.get(id).filter(|session| may_use(session)).cloned().ok_or(Status::BadSession)
     }
 
     /// Whether a client has any.

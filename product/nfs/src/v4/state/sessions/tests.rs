@@ -32,10 +32,16 @@ fn a_session_grants_no_more_than_its_bounds() {
 }
 
 #[test]
-fn a_session_answers_its_own_party_alone_and_ends_with_its_client() {
+fn a_session_answers_its_own_user_or_other_machines_and_ends_with_its_client() {
     let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
     let lease = Arc::new(Lease::begun(0));
+    let machines = ["192.0.2.7", "198.51.100.7"].map(|address| Party::Machine(address.parse().unwrap()));
+    sessions.make(number(4), (9, machines[0]), channel(8, 8), Arc::clone(&lease));
+    for (party, status) in [(machines[0], None), (machines[1], None), (PARTY, Some(Status::BadSession))] {
+        assert_eq!(sessions.find(&number(4), party).err(), status, "{party}");
+    }
     sessions.make(number(1), (5, PARTY), channel(8, 8), lease);
+    assert_eq!(sessions.find(&number(1), machines[0]).err(), Some(Status::BadSession));
     assert!(sessions.find(&number(1), PARTY).is_ok());
     assert_eq!(sessions.find(&number(1), Party::User(8)).err(), Some(Status::BadSession));
     assert_eq!(sessions.find(&number(2), PARTY).err(), Some(Status::BadSession));
