@@ -1,5 +1,5 @@
-# What people type on the first day: showmount, a mount without a word more, and mounts by the host's own path. The server has the usual
-# port, and an address that other machines reach.
+# What people type on the first day: showmount, a mount without a word more, mounts by the host's own path, and autofs. The server has
+# the usual port, and an address that other machines reach.
 # limit: 900
 [ $SERVER = afflux ] || skip "it is about our server's names"
 PORT=2049
@@ -33,4 +33,14 @@ for path in $DATA $DATA/below /below; do
     umount /mnt/b
 done
 umount /mnt/a
+
+# autofs: the exports of a host, and a map of one's own. Without `nobind` autofs binds the paths of its own host.
+printf '/net -hosts nobind\n/mnt/auto %s/map\n' $WORK > /etc/auto.master
+echo "here -fstype=nfs,nobind $LISTEN:$DATA/below" > $WORK/map
+later "systemctl stop autofs"
+systemctl start autofs
+same "$(cat /net/$LISTEN/file)" first
+same "$(cat /mnt/auto/here/file)" third
+grep -q ' /mnt/auto/here nfs4 .*vers=4.2' /proc/mounts || wrong "$(grep /mnt/auto /proc/mounts)"
+systemctl stop autofs
 alive
