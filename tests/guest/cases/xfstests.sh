@@ -1,11 +1,21 @@
 # The tests of xfstests that `tests/guest/xfstests` names, over Linux's client, with the verdict that the list has for this server:
-# xfstests, or xfstests:NUMBER,NUMBER... for a few. The list also says where knfsd differs from ours, and why a test fails.
+# xfstests, or xfstests:NUMBER,NUMBER... for a few. With xfstests:4.2 or xfstests:4.1, and numbers behind it, the list is
+# `tests/guest/xfstests-4`. A list also says where knfsd differs from ours, and why a test fails.
 # limit: 7200
 [ -d /kit/suite ] || skip "xfstests is not in the kit: --xfstests DIR"
 disk /dev/vdc $DATA
 disk /dev/vdd /srv/other
+tests_of=/kit/xfstests ports=port=$PORT,mountport=$PORT,mountproto=tcp
+case $ARG in
+    4.*) OPTIONS=vers=${ARG%%,*},tcp,hard tests_of=/kit/xfstests-4 ports=port=$PORT numbers=${ARG#4.?} ;;
+    *) numbers=$ARG ;;
+esac
 case $SERVER in
-    afflux) serve $DATA /srv/other; tests=/data scratch=/other options=$OPTIONS,port=$PORT,mountport=$PORT,mountproto=tcp ;;
+    afflux)
+        serve $DATA /srv/other
+        control set nfs_xattrs=1
+        tests=/data scratch=/other options=$OPTIONS,$ports
+        ;;
     knfsd) knfsd $DATA /srv/other; tests=$DATA scratch=/srv/other options=$OPTIONS ;;
 esac
 mkdir -p $WORK/upper $WORK/work $WORK/suite /mnt/a /mnt/b
@@ -22,17 +32,17 @@ cat > $WORK/config <<C
 export FSTYP=nfs NFS_MOUNT_OPTIONS="-o $options" RESULT_BASE=$WORK/results
 export TEST_DEV=127.0.0.1:$tests TEST_DIR=/mnt/a SCRATCH_DEV=127.0.0.1:$scratch SCRATCH_MNT=/mnt/b
 C
-if [ -n "$ARG" ]; then
-    for number in ${ARG//,/ }; do grep "^generic/$number" /kit/xfstests || echo "generic/$number"; done > $WORK/list
+if [ -n "$numbers" ]; then
+    for number in ${numbers//,/ }; do grep "^generic/$number" $tests_of || echo "generic/$number"; done > $WORK/list
 else
-    grep '^generic/' /kit/xfstests > $WORK/list
+    grep '^generic/' $tests_of > $WORK/list
 fi
 cd $WORK/suite
 # A test that does not end is a failure, and the next one goes on. Some make thousands of files.
 sed -i 's,exec ./$seq,exec timeout -k 10 $(case $seq in */471 | */676 | */736) echo 1500 ;; *) echo 240 ;; esac) ./$seq,' check
 grep -q 'echo 1500' check
 # One of the tests prints the number of a descriptor, so none of ours may be open.
-LD_LIBRARY_PATH=$WORK/suite/libraries HOST_OPTIONS=$WORK/config ./check -nfs $(cut -d ' ' -f 1 $WORK/list) 3>&- 2>&1 | tee $WORK/out || true
+LD_LIBRARY_PATH=$WORK/suite/libraries HOST_OPTIONS=$WORK/config ./check -nfs --exact-order $(cut -d ' ' -f 1 $WORK/list) 3>&- 2>&1 | tee $WORK/out || true
 cd /
 [ $SERVER != afflux ] || alive
 awk -v server=$SERVER '

@@ -32,7 +32,7 @@ impl Kit {
         let bin = kit.folder.join("bin");
         fs::create_dir_all(&bin).context("the kit")?;
         copy_all(&folder().join("cases"), &kit.folder.join("cases"))?;
-        for name in ["run", "lib.sh", "xfstests"] {
+        for name in ["run", "lib.sh", "xfstests", "xfstests-4"] {
             fs::copy(folder().join(name), kit.folder.join(name)).context(name)?;
         }
         kit.package(words)?;
