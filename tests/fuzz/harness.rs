@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{ProtocolMachine as _, Segment};
-use afflux_nfs::{Admission, ClientMemory, RECORD_BYTES_MAX, Server};
+use afflux_nfs::{AdmittedPeers, ClientMemory, RECORD_BYTES_MAX, Server};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -48,7 +48,7 @@ impl FuzzedServer {
         setup.settings.set(xattrs, 1).unwrap();
         let memory = Memory::Whole(CACHE_BYTES);
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
-        let server = Server::new(volume, Admission::AnyPeer);
+        let server = Server::new(volume, AdmittedPeers::AnyPeer);
         server.offer_version_4(ClientMemory::default());
         Self { world, server }
     }

@@ -179,7 +179,7 @@ impl<P: Platform> Site for EngineSite<P> {
 
     async fn forget_clean(&self, file: &EngineFile) {
         let seen = file.file.change_count();
-        self.engine.invalidate(&file.file, file.file.size(), seen).await;
+        self.engine.try_invalidate(&file.file, file.file.size(), seen).await;
     }
 
     async fn read(&self, task: &Client, file: &EngineFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {

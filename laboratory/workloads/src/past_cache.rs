@@ -178,7 +178,7 @@ impl SimulatedSite {
         if file.changed_behind.load(Ordering::Relaxed) && file.changed_behind.swap(false, Ordering::Relaxed) {
             let size = self.volumes[file.volume].disk.size(file.disk_file);
             let seen = file.file.change_count();
-            self.engine.invalidate(&file.file, size.max(file.file.size()), seen).await;
+            self.engine.try_invalidate(&file.file, size.max(file.file.size()), seen).await;
         }
     }
 }

@@ -332,7 +332,7 @@ impl SimulatedSite {
     /// Drops the file's clean pages, as a job asks of the kernel before it reads.
     pub(crate) async fn forget_clean(&self, file: &WorkFile) {
         let seen = file.file.change_count();
-        self.engine.invalidate(&file.file, file.file.size(), seen).await;
+        self.engine.try_invalidate(&file.file, file.file.size(), seen).await;
     }
 
     /// Checks that the disks hold the right bytes: everything, or, if `crashed`, everything that survives a power loss.

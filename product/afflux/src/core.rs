@@ -118,7 +118,7 @@ impl Core {
     /// Has the host open the descriptor that writeback needs while the file has `size` bytes. A writer calls this
     /// before the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
     pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
-        if file.host.can_be_written(&file.device.host, size) || file.host.keep_writable() {
+        if file.host.can_be_written(&file.device.host, size) || file.host.try_keep_writable() {
             return Ok(());
         }
         let opened = if self.platform().may_wait_on_this_thread() {
@@ -141,7 +141,7 @@ impl Core {
     /// Checks whether others changed the file. `stamp` is the host's current state.
     pub(crate) async fn take_note(&self, file: &CachedFile, before: &EngineSnapshot, stamp: Stamp) {
         if let Some(foreign) = file.seen(before, stamp) {
-            self.engine.invalidate(&file.file, foreign.size, foreign.seen).await;
+            self.engine.try_invalidate(&file.file, foreign.size, foreign.seen).await;
         }
     }
 }

@@ -69,9 +69,9 @@ impl Core {
             return (ended.clone(), false);
         }
         let deadline = Instant::now() + self.drain_time;
-        self.gate.wait_until_empty(deadline);
+        self.gate.is_empty_by(deadline);
         let failed = self.drain_until(deadline);
-        let all_ended = self.stop_threads(deadline.saturating_duration_since(Instant::now()).max(GRACE));
+        let all_ended = self.try_stop_threads(deadline.saturating_duration_since(Instant::now()).max(GRACE));
         let outcome = self.outcome(&failed, !all_ended);
         close_within(self.files.forget(), GRACE);
         self.platform().forget_this_thread();
@@ -114,18 +114,18 @@ impl Core {
     }
 
     /// Whether all have ended within `patience`.
-    fn stop_threads(&self, patience: Duration) -> bool {
+    fn try_stop_threads(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let left = || deadline.saturating_duration_since(Instant::now());
         let reactors = self.reactors.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let mut all_ended = reactors.is_none_or(|reactors| reactors.stop_within(patience));
+        let mut all_ended = reactors.is_none_or(|reactors| reactors.try_stop_within(patience));
         for device in self.devices.all() {
-            all_ended &= device.host.stop_within(left());
+            all_ended &= device.host.try_stop_within(left());
         }
         // These only look at files and open them, which changes nothing.
-        let _ = self.work.stop_within(left());
+        let _ = self.work.try_stop_within(left());
         for device in self.devices.all() {
-            let _ = device.calls.stop_within(left());
+            let _ = device.calls.try_stop_within(left());
         }
         all_ended
     }

@@ -100,7 +100,7 @@ impl CachedFile {
     /// Saves the file's state as it gives up its descriptors. False if the state is unknown, or others have changed the
     /// file. Asks the host only if we have changed the file since the last look. If others have, the next opening finds
     /// another state than the saved one.
-    fn look_last(&self) -> bool {
+    fn try_save_look(&self) -> bool {
         let before = self.before_look();
         if self.known().is_unchanged(&before) {
             return true;
@@ -330,7 +330,7 @@ impl Files {
     pub(crate) fn release_descriptors(&self, file: &Arc<CachedFile>) {
         let Some(idle) = self.releasable_idle(file) else { return };
         // The last look for others' changes: afterwards there is nothing to compare with.
-        let is_known = file.look_last();
+        let is_known = file.try_save_look();
         let Some((taken_back, dropped)) = self.takes_back(file, idle, is_known) else { return };
         // Otherwise the claim would live as long as a read that is still in flight.
         taken_back.given().into_iter().for_each(unclaim);

@@ -164,7 +164,7 @@ impl Gate {
     }
 
     /// Waits until no call is inside. False if the deadline passes first.
-    pub(crate) fn wait_until_empty(&self, deadline: Instant) -> bool {
+    pub(crate) fn is_empty_by(&self, deadline: Instant) -> bool {
         let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         while self.stripes.iter().any(|stripe| stripe.inside.load(Ordering::SeqCst) > 0) {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -213,14 +213,14 @@ impl Estimator {
         prices
     }
 
-    /// A request completed. Returns whether prices may have moved.
-    pub fn completed(&mut self, facts: &Facts, done: CompletedRequest) -> bool {
+    /// A request completed.
+    pub fn completed(&mut self, facts: &Facts, done: CompletedRequest) {
         let queues = self.queues;
         let (own, other) = self.both(done.side);
         let passed = facts.since(&mut own.last, done.side);
         if done.bytes == 0 {
             // A failed request proves nothing about time.
-            return false;
+            return;
         }
         own.stretch.advance(passed, own.prices);
         let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
@@ -231,12 +231,10 @@ impl Estimator {
         }
         other.window.other.add(done.work());
         own.learn_from_one(&done, passed, dry);
-        let full = own.is_window_full();
-        if full {
+        if own.is_window_full() {
             self.close(done.side, facts);
         }
         self.raise_generation();
-        full
     }
 
     fn close(&mut self, side: Side, facts: &Facts) {

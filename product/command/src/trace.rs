@@ -44,7 +44,7 @@ pub(crate) fn run(args: &args::TraceArgs) -> Outcome {
         };
         let text = if args.json { json(&events, lost)? } else { lines(&events, lost) };
         // The reader is gone: `trace | head`.
-        if !text.is_empty() && !watch::print("", &text) {
+        if !text.is_empty() && !watch::try_print("", &text) {
             return Ok(());
         }
     }

@@ -36,7 +36,7 @@ impl Watch {
         loop {
             let text = text()?;
             let erase = if redraws && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-            if !print(&erase, &text) || !self.again {
+            if !try_print(&erase, &text) || !self.again {
                 return Ok(());
             }
             drawn = text.lines().count();
@@ -51,7 +51,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> Outcome<String> {
 }
 
 /// Prints a text after a control sequence for the terminal. False once the reader is gone.
-pub(crate) fn print(erase: &str, text: &str) -> bool {
+pub(crate) fn try_print(erase: &str, text: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
     let whole = format!("{erase}{}", output::harmless(text, &output::PAINTS));
     stdout.write_all(whole.as_bytes()).and_then(|()| stdout.flush()).is_ok()

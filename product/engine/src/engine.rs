@@ -104,7 +104,7 @@ impl File {
 
     /// Counts our changes to the host's file that have ended: writebacks, and sizes set. If the count has moved since
     /// right before a look at the host's file, the look may be older than one of the changes: see
-    /// [`Engine::invalidate`].
+    /// [`Engine::try_invalidate`].
     pub fn change_count(&self) -> u64 {
         lock(&self.0.state).host.changes()
     }
@@ -503,8 +503,8 @@ impl<P: Platform> Engine<P> {
     /// [`File::change_count`] from before the host was asked for the size. If the count has moved, the size may be
     /// older than one of our changes: the size is then not taken, and the result is false. Waits for the file's
     /// requests in flight.
-    pub async fn invalidate(&self, file: &File, size: u64, seen: u64) -> bool {
-        self.reshaping.invalidate(&file.0, size, seen).await
+    pub async fn try_invalidate(&self, file: &File, size: u64, seen: u64) -> bool {
+        self.reshaping.try_invalidate(&file.0, size, seen).await
     }
 }
 

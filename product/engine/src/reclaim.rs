@@ -73,7 +73,7 @@ impl<P: Platform> Reclaim<P> {
         }
         let keys: Vec<PageKey> = gone.iter().filter(|(victim, _)| victim.remember).map(|(_, key)| *key).collect();
         cache.eviction.remember(&keys);
-        let freed = gone.iter().filter(|(victim, _)| cache.release_silently(victim.frame)).count();
+        let freed = gone.iter().filter(|(victim, _)| cache.try_release_silently(victim.frame)).count();
         if freed > 0 {
             cache.memory_queue.wake_all();
         }

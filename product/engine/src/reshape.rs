@@ -22,7 +22,7 @@ use afflux_device::request::Operation;
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::cache::nodes::Tag;
-use afflux_pages::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
+use afflux_pages::page::{DETACHED, DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
@@ -313,7 +313,7 @@ impl<P: Platform> Reshaping<P> {
     }
 
     fn end_writing(&self, frame: FrameId) {
-        if self.base.cache.pages.unhold(frame, WRITER) {
+        if self.base.cache.pages.unhold(frame, WRITER).has(DETACHED) {
             self.base.cache.release(frame);
         }
     }
@@ -393,7 +393,7 @@ impl<P: Platform> Reshaping<P> {
         file.kept.iter().for_each(KeptFile::forget);
         let kept = {
             let mut state = lock(&file.state);
-            if state.failures.forget_error() {
+            if state.failures.take_error() {
                 file.device.failures.file_recovers();
             }
             state.flushes.forget_failure();
@@ -405,8 +405,8 @@ impl<P: Platform> Reshaping<P> {
         drop(kept);
     }
 
-    /// [`Engine::invalidate`](crate::Engine::invalidate).
-    pub(crate) async fn invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
+    /// [`Engine::try_invalidate`](crate::Engine::try_invalidate).
+    pub(crate) async fn try_invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
         file.reshaping.take(1).await;
         let _turn = Turn(file);
         let _hold = self.writeback.hold(file).await;

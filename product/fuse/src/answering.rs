@@ -88,7 +88,7 @@ impl<P: Platform> Mount<P> {
         let header = RequestHeader::decode(message).ok()?;
         let operation = request::decode(&header, message).ok()?;
         if let FuseOperation::Interrupt { unique } = operation {
-            let is_ours = self.has_waited(unique).await && self.interrupts.interrupt(unique);
+            let is_ours = self.has_waited(unique).await && self.interrupts.try_take_answer(unique);
             return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
         let expects_interrupts = matches!(operation, FuseOperation::Lock { .. });

@@ -80,7 +80,7 @@ impl LockHolder for Programs {
         false
     }
 
-    fn revoke(&self, _: Nanos) -> bool {
+    fn try_revoke(&self, _: Nanos) -> bool {
         false
     }
 

@@ -186,14 +186,14 @@ impl KernelNodes {
         }
     }
 
-    /// Notes what a file is like as it is opened. Returns whether it was like that at its last open.
-    pub(crate) fn note_opened(&mut self, number: u64, stamp: ContentStamp) -> bool {
-        let Some(node) = self.slots.get_mut(number) else { return false };
+    /// Notes what a file is like as it is opened. Returns what it was like at its last open.
+    pub(crate) fn replace_stamp(&mut self, number: u64, stamp: ContentStamp) -> Option<ContentStamp> {
+        let node = self.slots.get_mut(number)?;
         match &mut node.opened {
-            Some(before) => std::mem::replace(&mut **before, stamp) == stamp,
+            Some(before) => Some(std::mem::replace(&mut **before, stamp)),
             None => {
                 node.opened = Some(Box::new(stamp));
-                false
+                None
             }
         }
     }

@@ -224,8 +224,8 @@ impl HostDevice {
     /// Ends its threads after their current requests. Waits at most `patience`; returns whether all have ended. Call it
     /// after the engine's reactors have ended: the device carries out nothing any more.
     #[must_use]
-    pub fn stop_within(&self, patience: Duration) -> bool {
-        self.core.pool.stop_within(patience)
+    pub fn try_stop_within(&self, patience: Duration) -> bool {
+        self.core.pool.try_stop_within(patience)
     }
 
     /// Whether the current thread is one of its workers.

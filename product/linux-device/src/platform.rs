@@ -206,7 +206,7 @@ impl Reactors {
     /// Stops the threads as the drop does, but waits at most `patience` for operations in flight. Returns false if some
     /// threads have not ended. They end once the kernel has answered; the operations cannot be withdrawn.
     #[must_use]
-    pub fn stop_within(mut self, patience: Duration) -> bool {
+    pub fn try_stop_within(mut self, patience: Duration) -> bool {
         self.request_stop();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         let all_ended = ended.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);

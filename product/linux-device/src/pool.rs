@@ -209,7 +209,7 @@ impl WorkerPool {
 
     /// Takes no more work, finishes the queued work, and waits at most `patience` for the threads to end. Returns
     /// whether they have.
-    pub fn stop_within(&self, patience: Duration) -> bool {
+    pub fn try_stop_within(&self, patience: Duration) -> bool {
         let inner = &self.owner.0;
         inner.close();
         let busy = |state: &mut PoolState| state.threads > 0 || !state.queue.is_empty();

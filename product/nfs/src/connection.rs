@@ -31,7 +31,7 @@ use crate::server::Server;
 use crate::status::Status;
 use crate::v3::arguments::{self, Arguments};
 use crate::v3::mount_arguments::{self, MountArguments};
-use crate::v3::procedures::{self, Waiting};
+use crate::v3::procedures::{self, WaitingCall};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
 use crate::v3::{lock_refusal, mount};
 use crate::v4::compound::{self, Compound};
@@ -192,7 +192,7 @@ impl<P: Platform> Connection<P> {
                 }
                 let Some(record) = chunk.next_record() else { break };
                 self.batch.begin();
-                if !self.start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
+                if !self.try_start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
                     self.lacks_room = true;
                     chunk.unread_last(&record);
                     self.records.put_back(chunk);
@@ -205,22 +205,22 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Starts or refuses the call in a record. `first` is true for the first of a poll. False if the call has to wait.
-    fn start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
+    fn try_start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
         let bytes = chunk.bytes(record.clone());
         match rpc::parse(bytes) {
             Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
                 Ok((caller, NFS)) if call.version == NFS_VERSION_4 => {
-                    return self.start_compound(&call, caller, chunk, record, first);
+                    return self.try_start_compound(&call, caller, chunk, record, first);
                 }
-                Ok((caller, NFS)) => return self.start_nfs(&call, caller, chunk, record, first),
+                Ok((caller, NFS)) => return self.try_start_nfs(&call, caller, chunk, record, first),
                 Ok((_, lock_refusal::PROGRAM)) => self.refuse_lock(&call, bytes),
-                Ok((caller, _)) => return self.start_mount(&call, caller, chunk, record, first),
+                Ok((caller, _)) => return self.try_start_mount(&call, caller, chunk, record, first),
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
             Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
             Incoming::Reply(number) => {
-                let is_awaited = self.outbox.as_ref().is_some_and(|outbox| outbox.answered(number));
+                let is_awaited = self.outbox.as_ref().is_some_and(|outbox| outbox.try_answer(number));
                 if !is_awaited {
                     self.tally.count(Event::StrayReply);
                 }
@@ -268,7 +268,7 @@ impl<P: Platform> Connection<P> {
                 ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, last))
             }
             MOUNT => (
-                MountArguments::known(call.version, call.procedure),
+                MountArguments::has_procedure(call.version, call.procedure),
                 (*mount_arguments::VERSIONS.start(), *mount_arguments::VERSIONS.end()),
             ),
             lock_refusal::PROGRAM => {
@@ -302,7 +302,7 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    fn start_nfs(
+    fn try_start_nfs(
         &mut self,
         call: &Call,
         caller: usize,
@@ -336,7 +336,7 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Starts a call of version 4.
-    fn start_compound(
+    fn try_start_compound(
         &mut self,
         call: &Call,
         caller: usize,
@@ -385,23 +385,23 @@ impl<P: Platform> Connection<P> {
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
         let known = self.callers.get(caller);
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
-        if arguments.changes_once() {
+        if arguments.needs_kept_reply() {
             self.running.give_back(worker);
             let whose = CallOwner { party: self.origin.party(), user: known.uid() };
             let key = self.server.replies.key(self.peer, whose, xid, &record);
             let draft = Draft::accepted(xid, Vec::new());
-            self.run_once(key, Waiting { by, record, arguments, draft, before: Before::Nothing }, charge);
+            self.run_once(key, WaitingCall { by, record, arguments, draft, before: Before::Nothing }, charge);
         } else {
             let draft = Draft::accepted(xid, std::mem::take(&mut worker.draft));
             self.run(
                 worker,
-                WorkerTask::Call(Waiting { by, record, arguments, draft, before: Before::Nothing }),
+                WorkerTask::Call(WaitingCall { by, record, arguments, draft, before: Before::Nothing }),
                 charge,
             );
         }
     }
 
-    fn start_mount(
+    fn try_start_mount(
         &mut self,
         call: &Call,
         caller: usize,
@@ -432,7 +432,7 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Runs a call unless it is running or has run; then it gets that call's reply.
-    fn run_once(&mut self, key: Key, call: Waiting, charge: u64) {
+    fn run_once(&mut self, key: Key, call: WaitingCall, charge: u64) {
         let server = &self.server;
         let start = || -> BoxFuture<'static, KeptReply> {
             let volume = Arc::clone(&server.volume);
@@ -572,7 +572,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     }
 }
 
-async fn reply_to<P: Platform>(volume: &Volume<P>, call: Waiting) -> KeptReply {
+async fn reply_to<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> KeptReply {
     let Reply { record, status, data: _ } = procedures::carry_out(volume, call).await;
     KeptReply { record: record.into(), status }
 }
@@ -582,7 +582,7 @@ async fn kept_reply<P: Platform>(
     volume: &Volume<P>,
     kept: &Arc<CallJournal>,
     keys: CallKeys,
-    mut call: Waiting,
+    mut call: WaitingCall,
 ) -> KeptReply {
     let now_ns = wall_ns(volume);
     let renamed = procedures::renamed_number(volume, &call).await;

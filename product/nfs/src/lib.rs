@@ -29,25 +29,25 @@ mod workers;
 
 pub use connection::Connection;
 pub use knobs::{KNOBS, NfsKnob};
-pub use places::Places;
+pub use places::ExportPaths;
 pub use server::{Server, TlsUse};
 pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::ClientList;
 pub use v4::service::{ClientMemory, NotHeld};
-pub use wire::admission::{Admission, GroupsOf, Network, Rules, Squash};
+pub use wire::admission::{AdmittedPeers, GroupsOf, Network, Rules, Squash};
 pub use wire::record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use wire::rpc;
 
 /// Reads `record`, one record without its mark, as far as that needs no volume: header, credentials and arguments.
 /// Returns whether it contains a call with readable arguments. For fuzzers: it returns for any bytes.
-pub fn decodes(record: &bytes::Bytes) -> bool {
+pub fn is_decodable(record: &bytes::Bytes) -> bool {
     let rpc::Incoming::Call(call) = rpc::parse(record) else {
         return false;
     };
     if call.version == 4 {
         let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);
-        return claimed.is_ok() && v4::decodes(record, call.arguments_at);
+        return claimed.is_ok() && v4::is_decodable(record, call.arguments_at);
     }
     if (call.procedure as usize) < v3::arguments::PROCEDURES.len() {
         let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);

@@ -8,9 +8,9 @@ use std::path::{Component, Path, PathBuf};
 
 /// The paths of the exports on the host.
 #[derive(Clone, Debug, Default)]
-pub struct Places(Vec<(PathBuf, String)>);
+pub struct ExportPaths(Vec<(PathBuf, String)>);
 
-impl Places {
+impl ExportPaths {
     /// From the absolute paths of exports, and the exports' names. An export may have several paths.
     pub fn new(places: impl IntoIterator<Item = (PathBuf, String)>) -> Self {
         Self(places.into_iter().filter(|(path, _)| path.is_absolute()).collect())

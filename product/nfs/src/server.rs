@@ -13,12 +13,12 @@ use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::Calls;
 use crate::knobs::NfsKnob;
-use crate::places::Places;
+use crate::places::ExportPaths;
 use crate::v3::mounts::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
 use crate::v4::service::ClientMemory;
-use crate::wire::admission::{Admission, PeerRights};
+use crate::wire::admission::{AdmittedPeers, PeerRights};
 use crate::wire::callers::Callers;
 use crate::workers::Spares;
 
@@ -45,12 +45,12 @@ pub enum TlsUse {
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
-    admission: RwLock<Admission>,
+    admission: RwLock<AdmittedPeers>,
     /// Number of changes of `admission`.
     admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
     /// The exports' paths on the host, if it has any.
-    pub(crate) places: OnceLock<Places>,
+    pub(crate) places: OnceLock<ExportPaths>,
     /// Version 4, if it is offered.
     pub(crate) version_4: OnceLock<Arc<Service<P>>>,
     /// Clients may use TLS, or must.
@@ -70,7 +70,7 @@ impl<P: Platform> Server<P> {
     ///
     /// # Panics
     /// When the settings of the volume's engine do not have the front end's [`KNOBS`](crate::KNOBS).
-    pub fn new(volume: Arc<Volume<P>>, admission: Admission) -> Arc<Self> {
+    pub fn new(volume: Arc<Volume<P>>, admission: AdmittedPeers) -> Arc<Self> {
         Self::keeping(volume, admission, None)
     }
 
@@ -79,7 +79,7 @@ impl<P: Platform> Server<P> {
     ///
     /// # Panics
     /// As [`Server::new`].
-    pub fn keeping(volume: Arc<Volume<P>>, admission: Admission, words: Option<KeptWords>) -> Arc<Self> {
+    pub fn keeping(volume: Arc<Volume<P>>, admission: AdmittedPeers, words: Option<KeptWords>) -> Arc<Self> {
         let journal = |words: KeptWords| {
             let all = 0..(*words).as_ref().len();
             CallJournal::new(words, all, REPLY_FORM)
@@ -104,14 +104,14 @@ impl<P: Platform> Server<P> {
     }
 
     /// Clients may mount the exports by these paths, too. To be called once, before the first connection.
-    pub fn name_places(&self, places: Places) {
+    pub fn name_places(&self, places: ExportPaths) {
         self.places.get_or_init(|| places);
     }
 
     /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once, after [`Server::name_places`] and before the first
     /// connection.
     pub fn offer_version_4(&self, memory: ClientMemory) {
-        let places = self.places.get().map(Places::named_paths).unwrap_or_default();
+        let places = self.places.get().map(ExportPaths::named_paths).unwrap_or_default();
         self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, memory))).hold_left();
     }
 
@@ -136,14 +136,14 @@ impl<P: Platform> Server<P> {
     }
 
     /// Ends the client of version 4 that is this holder of locks, as if it were dead. False if there is none.
-    pub fn end_holder(&self, holder: HolderId) -> bool {
+    pub fn try_end_holder(&self, holder: HolderId) -> bool {
         let now_ns = self.volume.engine().platform().now().0;
-        self.version_4.get().is_some_and(|service| service.end_holder(holder, now_ns))
+        self.version_4.get().is_some_and(|service| service.try_end_holder(holder, now_ns))
     }
 
     /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that
     /// have begun keep their callers.
-    pub fn admit(&self, admission: Admission) {
+    pub fn admit(&self, admission: AdmittedPeers) {
         *self.admission.write().unwrap_or_else(PoisonError::into_inner) = admission;
         self.admission_changes.fetch_add(1, Ordering::Release);
     }

@@ -19,7 +19,7 @@ use bytes::BytesMut;
 use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 
-use crate::v3::procedures::{self, Waiting};
+use crate::v3::procedures::{self, WaitingCall};
 use crate::v4::course::{self, WaitingCompound};
 use crate::wire::reply::Reply;
 
@@ -35,7 +35,7 @@ pub(crate) struct Spares(AtomicUsize);
 
 impl Spares {
     /// Adds one; false if there are too many.
-    fn add(&self) -> bool {
+    fn try_add(&self) -> bool {
         let more = |count| (count < SPARES_MAX).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
@@ -48,7 +48,7 @@ impl Spares {
 /// The task of a worker.
 pub(crate) enum WorkerTask<P: Platform> {
     /// A call of version 3.
-    Call(Waiting),
+    Call(WaitingCall),
     /// A compound of version 4, which runs to its end.
     Compound(WaitingCompound<P>),
     /// Anything else.
@@ -138,7 +138,7 @@ impl<P: Platform> Workers<P> {
 
     /// Takes an idle worker back.
     pub(crate) fn give_back(&mut self, free: Free) {
-        if self.free.len() < KEPT || self.spares.add() {
+        if self.free.len() < KEPT || self.spares.try_add() {
             self.free.push(free);
         } else {
             self.workers[free.place] = None;

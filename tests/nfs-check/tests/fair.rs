@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_nfs_client::{Call, Envelope, Handle, NFS, Stability, read_reply, take_record};
 use afflux_simulator::{
     CpuOptions, Disk, DiskOptions, Link, LinkEnd, LinkOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform,
@@ -149,7 +149,7 @@ fn shares(load: Load, options: WorldOptions, of: impl Fn(usize) -> (u8, usize)) 
     };
     world.run(make).unwrap();
     let link = Link::new(&world, 0, LinkOptions::parse("rate=10Gbit,delay=0.1ms").unwrap());
-    let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
+    let server = Server::new(Arc::clone(&volume), AdmittedPeers::AnyPeer);
     let platform = Arc::clone(world.platform());
     let site = Arc::new(Site { load, platform, link, server, moved: Mutex::new(vec![0; CONNECTIONS]) });
     for (at, file) in files.into_inner() {

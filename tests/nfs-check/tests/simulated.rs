@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_nfs_check::random::{Exercise, Plan};
 use afflux_nfs_client::{Envelope, MOUNT, take_record};
 use afflux_simulator::{
@@ -154,7 +154,7 @@ fn run(plan: Plan, roughness: Roughness) -> Result<u64, String> {
     setup.settings.add(&afflux_nfs::KNOBS);
     let volume = SimMachine::new(&world, Memory::Whole(CACHE_BYTES), setup).unwrap().add_tree("disk", &tree).unwrap();
     let link = Arc::new(Link::new(&world, 0, LinkOptions::parse(roughness.link).unwrap()));
-    let server = Server::new(volume, Admission::AnyPeer);
+    let server = Server::new(volume, AdmittedPeers::AnyPeer);
     let exercise = Arc::new(Mutex::new(Exercise::new(plan, b"")));
     let site = Site { platform: Arc::clone(world.platform()), link: Arc::clone(&link), server, exercise };
     let root = world.run(site.root()).unwrap();

@@ -348,7 +348,7 @@ async fn invalidate(bench: &ScenarioBench, file: u64) {
     if size != shared.file.size() {
         bench.sleep_ns(300_000).await;
     }
-    bench.engine.invalidate(&shared.file, size, seen).await;
+    bench.engine.try_invalidate(&shared.file, size, seen).await;
 }
 
 /// Waits up to a virtual second until no other task uses the slot; returns whether the slot is exclusive now.
@@ -396,7 +396,7 @@ async fn host_change(bench: &ScenarioBench, file: u64, size: u64, offset: u64, l
             model.note_synced(now, 0, u64::MAX);
         }
         let seen = shared.file.change_count();
-        bench.engine.invalidate(&shared.file, size, seen).await;
+        bench.engine.try_invalidate(&shared.file, size, seen).await;
     }
     lock(&bench.slot_use[slot]).exclusive = false;
 }

@@ -31,7 +31,7 @@ impl Cache for Ours {
         let Self { cache, there } = self;
         while !cache.has_room() {
             let looked = cache.evict(1, |page| there[page as usize] = None);
-            assert!(looked, "a cache of clean pages that nothing can be evicted from");
+            assert!(looked > 0, "a cache of clean pages that nothing can be evicted from");
         }
         let why = if ahead { Admitted::Ahead } else { Admitted::Demand };
         there[page as usize] = cache.admit(u64::from(page), why);

@@ -16,7 +16,7 @@ use std::task::Poll;
 use afflux_engine::counters::{COUNTER_COUNT, Counter};
 use afflux_engine::settings::Knob;
 use afflux_engine::{DeviceId, Engine, Nanos, Platform};
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
     Disk, DiskFigures, Link, Memory, MemoryTree, OWN_POLICY, Setup, SimMachine, SimPlatform, TreeOptions, World,
@@ -110,7 +110,7 @@ impl ServerMachine {
         let beside = plan.beside.map(|rate| innocent(&world, &mut parts, rate)).transpose()?;
         let (engine, devices) = (parts.engine, parts.devices);
         let link = Link::new(&world, 0, plan.link.clone());
-        let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
+        let entry = NfsEntry::new(world.platform(), link, Server::new(volume, AdmittedPeers::AnyPeer));
         let machine = Self { world, disk, tree, engine, devices, entry, looks: Arc::default(), beside };
         machine.watch();
         if machine.beside.is_some() {

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::Platform;
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
     CpuOptions, Disk, DiskOptions, Link, LinkOptions, Memory, MemoryTree, Setup, SimMachine, TreeOptions, World,
@@ -48,7 +48,7 @@ pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f
     let mut machine = SimMachine::new(&world, Memory::Stamped(1 << 30), setup).unwrap();
     let volume = machine.add_tree("disk", &tree).unwrap();
     let link = Link::new(&world, 0, LinkOptions::default());
-    let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
+    let entry = NfsEntry::new(world.platform(), link, Server::new(volume, AdmittedPeers::AnyPeer));
     let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
     let options = NfsClientOptions { file_bytes, ..NfsClientOptions::default() };
     let client = NfsClient::new(world.platform(), &entry, options, Arc::clone(&model));

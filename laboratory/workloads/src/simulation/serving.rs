@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{Disk, DiskFileId, Link, MemoryTree, SimMachine, SimPlatform, TreeOptions, World};
 use afflux_volume::{AttributeChange, Directory, New};
@@ -56,7 +56,7 @@ pub(super) fn streams(workloads: &[Workload]) -> impl Iterator<Item = &NfsStream
 pub(super) fn serve(world: &World, machine: &mut SimMachine, name: &str, disk: &Arc<Disk>) -> Result<Served, String> {
     let tree = MemoryTree::new(world, disk, TreeOptions::default());
     let volume = machine.add_tree(name, &tree).map_err(|error| error.to_string())?;
-    Ok(Served { tree, server: Server::new(volume, Admission::AnyPeer) })
+    Ok(Served { tree, server: Server::new(volume, AdmittedPeers::AnyPeer) })
 }
 
 /// Creates the clients, their links and their files.

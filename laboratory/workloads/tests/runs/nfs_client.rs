@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::{DeviceError, Nanos, Platform};
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
     Disk, DiskOptions, Fault, FaultTarget, FaultWhat, Link, LinkOptions, Memory, MemoryTree, Setup, SimMachine,
@@ -36,7 +36,7 @@ impl ClientFixture {
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let volume = volume(&world, &tree, memory);
         let link = Link::new(&world, 0, LinkOptions::parse(link).unwrap());
-        let entry = NfsEntry::new(world.platform(), link, Server::new(Arc::clone(&volume), Admission::AnyPeer));
+        let entry = NfsEntry::new(world.platform(), link, Server::new(Arc::clone(&volume), AdmittedPeers::AnyPeer));
         let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
         Self { world, disk, tree, volume, entry, model }
     }
@@ -135,7 +135,7 @@ fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed()
         for device in 0..first.engine().status().devices.len() {
             assert!(first.engine().drain(afflux_engine::DeviceId(device as u32)).await.is_empty());
         }
-        entry.replace_server(Some(Server::new(next, Admission::AnyPeer)));
+        entry.replace_server(Some(Server::new(next, AdmittedPeers::AnyPeer)));
     });
     let outcome = lab.world.run(client.run()).unwrap().unwrap();
     assert!(outcome.connections_lost == 1 && outcome.resent_bytes >= 500_000, "{outcome:?}");

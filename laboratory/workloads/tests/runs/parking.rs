@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{ProtocolMachine as _, Segment};
-use afflux_nfs::{Admission, Connection, NfsKnob, Server};
+use afflux_nfs::{AdmittedPeers, Connection, NfsKnob, Server};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -40,7 +40,7 @@ impl ParkingFixture {
         setup.settings.set(NfsKnob::InflightBytes, INFLIGHT_BYTES).unwrap();
         let mut machine = SimMachine::new(&world, Memory::Whole(8 << 20), setup).unwrap();
         let volume = machine.add_tree("disk", &tree).unwrap();
-        let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
+        let server = Server::new(Arc::clone(&volume), AdmittedPeers::AnyPeer);
         Self { world, disk, volume, server }
     }
 

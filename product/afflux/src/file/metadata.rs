@@ -72,7 +72,7 @@ impl File {
         let host = self.looked()?;
         if let Some(foreign) = self.0.file.seen(&before, Stamp::from(&host)) {
             self.block(pin!(async {
-                self.0.engine.invalidate(&self.0.pages, foreign.size, foreign.seen).await;
+                self.0.engine.try_invalidate(&self.0.pages, foreign.size, foreign.seen).await;
                 Ok(())
             }))?;
         }

@@ -18,10 +18,10 @@ fn nobody_comes_in_once_it_is_closed_and_those_inside_are_waited_for() {
     let inside = gate.enter(3).unwrap();
     gate.close();
     assert!(matches!(gate.enter(3).err(), Some(Error::Closed)));
-    assert!(!gate.wait_until_empty(Instant::now()));
+    assert!(!gate.is_empty_by(Instant::now()));
     let waits = {
         let gate = Arc::clone(&gate);
-        std::thread::spawn(move || gate.wait_until_empty(soon()))
+        std::thread::spawn(move || gate.is_empty_by(soon()))
     };
     drop(inside);
     assert!(waits.join().unwrap());
@@ -34,7 +34,7 @@ fn who_waits_inside_leaves_when_it_closes() {
     let mut waits = pin!(gate.pass::<()>(5, forever.as_mut()));
     let mut context = Context::from_waker(Waker::noop());
     assert!(waits.as_mut().poll(&mut context).is_pending());
-    assert!(gate.wait_until_empty(Instant::now()), "who waits is not inside");
+    assert!(gate.is_empty_by(Instant::now()), "who waits is not inside");
     gate.close();
     assert!(matches!(waits.as_mut().poll(&mut context), Poll::Ready(Err(Error::Closed))));
 }
@@ -93,5 +93,5 @@ fn a_panic_inside_closes_it_and_a_call_of_a_drop_does_not() {
     let mut call = pin!(gate.pass::<()>(5, unlucky.as_mut()));
     let inside = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
     assert!(inside.is_err() && gate.is_poisoned());
-    assert!(gate.wait_until_empty(Instant::now()), "nobody is inside");
+    assert!(gate.is_empty_by(Instant::now()), "nobody is inside");
 }

@@ -24,14 +24,14 @@ pub(super) fn program(process: u32) -> String {
 
 /// Whether the process holds nothing any more, though its parent may not have asked for its end yet.
 pub(super) fn has_ended(process: u32) -> bool {
-    holds_nothing(&fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default())
+    has_nothing_open(&fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default())
 }
 
 /// The number of a process's threads in its `stat`, counted behind its name.
 const THREADS: usize = 17;
 
 /// The same by the process's `stat`; nothing if the process is gone.
-fn holds_nothing(stat: &str) -> bool {
+fn has_nothing_open(stat: &str) -> bool {
     // The program's name ends at the last parenthesis, and may hold spaces.
     let Some((_, fields)) = stat.rsplit_once(") ") else { return true };
     // Files are closed with the last thread. The first one may end earlier.

@@ -32,7 +32,7 @@ use afflux_linux_server::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountMemory, MountTarget,
     OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of, serve,
 };
-use afflux_nfs::{Places, Rules, Server};
+use afflux_nfs::{ExportPaths, Rules, Server};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_tls::TlsMachine;
@@ -46,7 +46,7 @@ use crate::serve::kept::client_state::ClientState;
 use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_mount::{Taken, unmounter};
 use crate::serve::live::signals::SignalRequest;
-use crate::serve::start::exports::Export;
+use crate::serve::start::exports::ServedExport;
 use crate::settings::{LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
 use crate::unmounter::{Unmounter, Unmounting};
 
@@ -323,8 +323,8 @@ impl WantedFront {
 }
 
 /// The paths of the exports: without symbolic links, and as the user gave them.
-fn places(exports: &[Export]) -> Places {
-    Places::new(exports.iter().flat_map(|export| {
+fn places(exports: &[ServedExport]) -> ExportPaths {
+    ExportPaths::new(exports.iter().flat_map(|export| {
         let given = std::path::absolute(&export.given).unwrap_or_else(|_| export.given.clone());
         [export.directory.clone(), given].map(|path| (path, export.path.clone()))
     }))
@@ -348,7 +348,7 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
-        (exports, clients): (&[Export], impl FnOnce() -> KeptClients),
+        (exports, clients): (&[ServedExport], impl FnOnce() -> KeptClients),
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen)) = self.nfs {

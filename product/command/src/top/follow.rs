@@ -55,7 +55,7 @@ impl Following {
         // This thread ends with its connection or the process. If the server goes away, the reports show it.
         let body = move || while take(&mut events, &keeping).is_ok() {};
         thread::Builder::new().name("events".to_owned()).spawn(body).map_err(failed)?;
-        let body = move || while poll_server(&mut reports, &kept, &told) {};
+        let body = move || while try_poll_server(&mut reports, &kept, &told) {};
         thread::Builder::new().name("reports".to_owned()).spawn(body).map_err(failed)?;
         Ok(Self(samples))
     }
@@ -100,7 +100,7 @@ fn take(client: &mut ControlClient, kept: &Mutex<PendingEvents>) -> Outcome {
 
 /// Asks once and waits. False once there is no receiver, or after the server failed to answer; the receiver gets that
 /// failure.
-fn poll_server(
+fn try_poll_server(
     client: &mut ControlClient,
     kept: &Mutex<PendingEvents>,
     told: &SyncSender<Outcome<FollowedReport>>,

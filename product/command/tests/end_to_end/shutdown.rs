@@ -24,7 +24,7 @@ const LAZY: &[&str] = &[
 #[test]
 fn a_signal_writes_everything_and_ends_with_0() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        if signal == Signal::HUP && hangup_is_ignored() {
+        if signal == Signal::HUP && is_hangup_ignored() {
             afflux_scratch::skipped!("SIGHUP is ignored here (nohup)");
             continue;
         }
@@ -49,7 +49,7 @@ fn a_signal_writes_everything_and_ends_with_0() {
 }
 
 /// Whether children inherit an ignored SIGHUP.
-fn hangup_is_ignored() -> bool {
+fn is_hangup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0

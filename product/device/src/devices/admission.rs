@@ -377,7 +377,7 @@ impl Take<'_> {
         let Some(ticket) = self.ticket else { return };
         let woken = {
             let mut line = self.queue.line();
-            if line.writers.wait_on(ticket) { line.admit() } else { Vec::new() }
+            if line.writers.try_wait_on(ticket) { line.admit() } else { Vec::new() }
         };
         wake(woken);
     }
@@ -417,7 +417,7 @@ impl Drop for Take<'_> {
             let mut line = self.queue.line();
             self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
             line.by_file.remove(&(self.file, ticket));
-            if line.writers.leave(ticket) {
+            if line.writers.take_grant(ticket) {
                 line.ledger.leave(self.pages);
             }
             line.admit()

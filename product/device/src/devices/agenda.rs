@@ -297,7 +297,7 @@ impl<F> Agenda<F> {
     }
 
     /// The flusher has written all it can for tasks short of frames; returns whether there were any.
-    pub fn end_reclaim_writes(&self) -> bool {
+    pub fn take_reclaim_writes(&self) -> bool {
         self.memory_short.swap(false, Ordering::Relaxed)
     }
 

@@ -81,9 +81,9 @@ impl Failures {
         self.failing_pages.fetch_add(now.failing.wrapping_sub(before.failing), Ordering::Relaxed);
     }
 
-    /// Returns whether the room changes.
-    pub fn set_room(&self, pages: u64) -> bool {
-        self.room_pages.swap(pages, Ordering::Relaxed) != pages
+    /// Sets the room; returns the one before.
+    pub fn replace_room(&self, pages: u64) -> u64 {
+        self.room_pages.swap(pages, Ordering::Relaxed)
     }
 
     /// Notes how a write or flush ended. `known`: it failed as the file's write before it did. An error that concerns one

@@ -119,12 +119,12 @@ impl Figures {
     }
 
     /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.
-    pub fn writes_on(&self, first: u64, (file, end): FilePosition) -> bool {
-        self.usage().writes_on(file, first, end)
+    pub fn try_continue_write(&self, first: u64, (file, end): FilePosition) -> bool {
+        self.usage().try_continue_write(file, first, end)
     }
 
     /// An idle write up to a place is about to be submitted; returns whether the one before it ended at `first`.
-    pub fn idles_on(&self, first: u64, (file, end): FilePosition) -> bool {
-        self.usage().idles_on(file, first, end)
+    pub fn try_continue_idle_write(&self, first: u64, (file, end): FilePosition) -> bool {
+        self.usage().try_continue_idle_write(file, first, end)
     }
 }

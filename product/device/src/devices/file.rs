@@ -274,7 +274,7 @@ impl FileInner {
             return None;
         }
         let is_durable = state.failures.pages() == 0 && !state.flushes.has_failed();
-        if is_durable && state.failures.forget_error() {
+        if is_durable && state.failures.take_error() {
             self.device.failures.file_recovers();
         }
         self.unclean.store(false, Ordering::Release);

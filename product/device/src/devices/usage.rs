@@ -76,8 +76,8 @@ impl Usage {
         if self.is_store && bytes >= LARGE_CALL_BYTES {
             self.reading.note_call(now.since(submitted));
         }
-        let changes = self.reading.ends((runs, bytes), beside, at_end.busy.reads_ns);
-        (changes.then(|| self.window_sizes()), at_end)
+        let prices = self.reading.ends((runs, bytes), beside, at_end.busy.reads_ns);
+        (prices.map(|_| self.window_sizes()), at_end)
     }
 
     fn at_end(&mut self, now: Nanos) -> AtEnd {
@@ -92,13 +92,13 @@ impl Usage {
     }
 
     /// A write from `first` up to `end` of a file is submitted; returns whether the write before it ended at `first`.
-    pub(super) fn writes_on(&mut self, file: u32, first: u64, end: u64) -> bool {
+    pub(super) fn try_continue_write(&mut self, file: u32, first: u64, end: u64) -> bool {
         self.write_end.replace((file, end)) == Some((file, first))
     }
 
     /// An idle write from `first` up to `end` of a file is submitted; returns whether the device continues its last
     /// idle write.
-    pub(super) fn idles_on(&mut self, file: u32, first: u64, end: u64) -> bool {
+    pub(super) fn try_continue_idle_write(&mut self, file: u32, first: u64, end: u64) -> bool {
         self.idle_end.replace((file, end)) == Some((file, first))
     }
 

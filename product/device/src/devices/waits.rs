@@ -322,8 +322,8 @@ impl Present {
 
     /// A call of the payer no longer waits.
     fn pays_no_more(&mut self, payer: (Option<Client>, PayerId)) {
-        if one_less(&mut self.payers, &payer) {
-            one_less(&mut self.clients, &payer.0);
+        if remove_one(&mut self.payers, &payer) {
+            remove_one(&mut self.clients, &payer.0);
         }
     }
 
@@ -362,7 +362,7 @@ impl Present {
 }
 
 /// Counts one less under the key; returns whether none is left.
-fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K) -> bool {
+fn remove_one<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else { return false };
     *count -= 1;
     let last = *count == 0;

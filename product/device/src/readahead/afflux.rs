@@ -341,7 +341,7 @@ impl StreamWindow {
         }
         self.close();
         (self.run_start, self.next) = (pages.start, pages.end);
-        if !before.is_empty() && self.strides.note_read(before.start, pages, self.doubt) {
+        if !before.is_empty() && self.strides.try_arm(before.start, pages, self.doubt) {
             return self.strides.reads_first(terms);
         }
         Ahead::NONE

@@ -116,8 +116,13 @@ impl Learner {
     }
 
     /// A read of `runs` runs has ended, or failed if it moved nothing; `left` reads are still in flight. `reads_ns` is
-    /// the clock of time with reads in flight. Returns whether prices have moved.
-    pub(crate) fn ends(&mut self, (runs, bytes): (u64, u64), (left, alone): (u32, bool), reads_ns: u64) -> bool {
+    /// the clock of time with reads in flight. Returns the prices if they have moved.
+    pub(crate) fn ends(
+        &mut self,
+        (runs, bytes): (u64, u64),
+        (left, alone): (u32, bool),
+        reads_ns: u64,
+    ) -> Option<ReadPrices> {
         self.spoiled |= !alone || bytes == 0;
         self.work.runs += runs;
         self.work.bytes += bytes;
@@ -126,16 +131,16 @@ impl Learner {
         let ReadWork { reads, bytes: all, .. } = self.work;
         let is_large = reads >= READS && all >= reads * READ_BYTES_LARGE;
         if !(left == 0 && reads >= enough || reads >= READS_BUSY || is_large) {
-            return false;
+            return None;
         }
         let (work, took_ns) = (std::mem::take(&mut self.work), reads_ns.saturating_sub(self.began_ns));
         self.began_ns = reads_ns;
         self.last_mib_ns = (u128::from(took_ns) * MIB / u128::from(work.bytes.max(1))) as u64;
-        let learns = !std::mem::take(&mut self.spoiled) && took_ns > 0;
-        if learns {
-            self.learn(work, took_ns);
+        if std::mem::take(&mut self.spoiled) || took_ns == 0 {
+            return None;
         }
-        learns
+        self.learn(work, took_ns);
+        Some(self.prices)
     }
 
     fn learn(&mut self, work: ReadWork, took_ns: u64) {

@@ -35,7 +35,7 @@ struct Armed {
 
 impl Strides {
     /// A read of `pages` missed, after a read at `from`; returns whether there is a stride now.
-    pub(super) fn note_read(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
+    pub(super) fn try_arm(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
         let leap = pages.start.wrapping_sub(from) as i64;
         let record = pages.end - pages.start;
         self.equal = if leap == self.leap { self.equal.saturating_add(1) } else { 1 };

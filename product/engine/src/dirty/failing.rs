@@ -23,14 +23,18 @@ const FAILED_PART: u64 = 2;
 
 /// Recomputes the device's limits if its failed pages have changed.
 pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
-    while device.failures.set_room(room_pages(devices, device)) {
+    let room_changes = || {
+        let pages = room_pages(devices, device);
+        device.failures.replace_room(pages) != pages
+    };
+    while room_changes() {
         devices.refresh_room(device, moment);
         refresh_guard(devices, device);
     }
 }
 
 /// Whether failed pages hold half of the device's limit: other writers get the little room left page by page.
-pub(crate) fn leave_little_room(devices: &Devices, device: &DeviceState) -> bool {
+pub(crate) fn has_little_room(devices: &Devices, device: &DeviceState) -> bool {
     device.failures.pages() > devices.totals.part_pages() / 2
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     devices.show_knobs();
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { PageCount::MAX };
     for device in &all {
-        device.failures.set_room(room_pages(devices, device));
+        device.failures.replace_room(room_pages(devices, device));
         device.charges.unwritable.set_most(roomless_pages_max(devices));
         if devices.policy.needs().memory_guard {
             device.admission().set_unseen(unseen);

@@ -268,7 +268,7 @@ impl<P: Platform> Reading<P> {
             if cache.pages.try_detach_idle(frame) {
                 state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 file.pages.index.remove(&cache.nodes, page);
-                cache.release_silently(frame);
+                cache.try_release_silently(frame);
             } else {
                 cache.note_clean(frame);
             }

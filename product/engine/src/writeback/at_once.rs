@@ -241,7 +241,7 @@ fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<
     let run = claim(file, state, Tag::Dirty, bytes_max).ok()?;
     let first = run.offset / PAGE_BYTES;
     // Nothing of the file is in flight before it, so the device has to seek to it.
-    file.device.figures.writes_on(first, (file.pages.slot, first + run.pages));
+    file.device.figures.try_continue_write(first, (file.pages.slot, first + run.pages));
     Some(run)
 }
 

@@ -212,7 +212,7 @@ impl<P: Platform> WriteEnds<P> {
             // No caller is left to be told.
             Err(_) if state.is_discarded() => {}
             Err(error) => {
-                if state.failures.note(error) {
+                if state.failures.insert_error(error) {
                     self.file.device.failures.file_fails();
                 }
                 state.failures.try_fails(now, |tries| (RETRY_NS_MIN << tries.min(20)).min(RETRY_NS_MAX));

@@ -42,7 +42,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         match next {
             Next::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
-                if device.agenda().end_reclaim_writes() && !device.limits().readable_before_flush {
+                if device.agenda().take_reclaim_writes() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {

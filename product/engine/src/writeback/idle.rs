@@ -85,7 +85,7 @@ fn overwritten_pages(file: &FileInner) -> (u64, u64) {
             from = page + 1;
             if let Some(frame) = file.cache.frame_at(&file.pages, page) {
                 looked_at += 1;
-                overwritten += u64::from(file.cache.pages.look(frame));
+                overwritten += u64::from(file.cache.pages.take_overwritten(frame));
             }
         }
     }

@@ -311,7 +311,7 @@ impl<P: Platform> Writeback<P> {
                 }
                 if from == 0 {
                     self.base.local().count(Counter::WriteErrors, 1);
-                    if state.failures.note(error) {
+                    if state.failures.insert_error(error) {
                         file.device.failures.file_fails();
                     }
                     state.flushes.fails();
@@ -319,7 +319,7 @@ impl<P: Platform> Writeback<P> {
                 }
                 next = self.redirty(file, &mut state, from);
                 if next.is_none() {
-                    if state.flushes.redirtied() {
+                    if state.flushes.take_evicted() {
                         self.base.devices.note_lost();
                     }
                     file.requeue(&mut state, self.base.now());

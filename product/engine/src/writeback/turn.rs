@@ -256,10 +256,10 @@ impl<P: Platform> Writeback<P> {
         let first = run.offset / PAGE_BYTES;
         let place = (file.pages.slot, first + run.pages);
         // All requests may have ended together while the turn waited for one: nothing came between.
-        run.continues |= device.figures.writes_on(first, place) && waited;
+        run.continues |= device.figures.try_continue_write(first, place) && waited;
         if matches!(taken.turn, Turn::Idle { .. }) {
             // Each waits for the one before, but the device's head is where that ended.
-            run.continues |= device.figures.idles_on(first, place);
+            run.continues |= device.figures.try_continue_idle_write(first, place);
         }
         let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
         taken.left = LeftOfFile::More;

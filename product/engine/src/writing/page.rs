@@ -17,7 +17,7 @@ use afflux_pages::cache::hit::InPage;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::eviction::Admitted;
 use afflux_pages::page::{
-    DIRTY, FAILED, PRESENT, PRIOR, PageIdentity, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
+    DETACHED, DIRTY, FAILED, PRESENT, PRIOR, PageIdentity, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
 };
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
@@ -107,7 +107,7 @@ impl<P: Platform> Writing<P> {
                 } else {
                     self.write_in_place(state, write, frame, means)
                 };
-                if self.base.cache.pages.unhold(frame, WRITER) {
+                if self.base.cache.pages.unhold(frame, WRITER).has(DETACHED) {
                     self.base.cache.release(frame);
                 }
                 result

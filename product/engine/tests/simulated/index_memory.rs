@@ -28,7 +28,7 @@ fn pages_strewn_over_a_file_take_no_memory_beside_the_caches() {
     let lab = lab();
     let file = lab.laid_out(0);
     file.disk.make_sparse(file.id, 1 << 47);
-    lab.run(async { assert!(lab.here.engine.invalidate(&file.file, 1 << 47, file.file.change_count()).await) });
+    lab.run(async { assert!(lab.here.engine.try_invalidate(&file.file, 1 << 47, file.file.change_count()).await) });
     let before = status(&lab);
     assert_eq!(before.free_bytes, before.cache_bytes);
     let read = 1200;
@@ -53,7 +53,7 @@ fn a_cache_full_of_strewn_pages_goes_on() {
     let lab = lab();
     let file = lab.laid_out(0);
     file.disk.make_sparse(file.id, 1 << 47);
-    lab.run(async { assert!(lab.here.engine.invalidate(&file.file, 1 << 47, file.file.change_count()).await) });
+    lab.run(async { assert!(lab.here.engine.try_invalidate(&file.file, 1 << 47, file.file.change_count()).await) });
     let metadata_bytes = status(&lab).metadata_bytes;
     lab.run(async {
         for at in 0..3 * FRAMES {

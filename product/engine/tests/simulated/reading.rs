@@ -142,7 +142,7 @@ fn a_file_changed_behind_is_read_again_after_it_was_told() {
         lab.here.read(&file, 0, 3 * PAGE).await.unwrap();
         file.disk.change_behind(file.id, 5000, 0, &bytes(2, 0, 5000));
         let seen = file.file.change_count();
-        assert!(lab.here.engine.invalidate(&file.file, 5000, seen).await);
+        assert!(lab.here.engine.try_invalidate(&file.file, 5000, seen).await);
         assert_eq!(lab.here.read(&file, 0, 3 * PAGE).await.unwrap(), bytes(2, 0, 5000));
     });
 }
@@ -179,7 +179,7 @@ fn a_size_asked_for_before_a_write_of_ours_cuts_nothing() {
         let (size, seen) = (file.disk.size(file.id), file.file.change_count());
         lab.here.write(&file, 0, 3 * PAGE, 2).await.unwrap();
         lab.here.engine.sync(&file.file, 0..u64::MAX).await.unwrap();
-        assert!(!lab.here.engine.invalidate(&file.file, size, seen).await);
+        assert!(!lab.here.engine.try_invalidate(&file.file, size, seen).await);
         assert_eq!(lab.here.read(&file, 0, 4 * PAGE).await.unwrap(), bytes(2, 0, 3 * PAGE));
     });
 }
@@ -202,7 +202,7 @@ fn a_size_asked_for_in_the_middle_of_a_write_of_ours_cuts_nothing() {
         while !ended.load(Ordering::Relaxed) {
             lab.here.sleep(SECOND).await;
         }
-        assert!(!lab.here.engine.invalidate(&file.file, size, seen).await);
+        assert!(!lab.here.engine.try_invalidate(&file.file, size, seen).await);
         assert_eq!(lab.here.read(&file, 0, 4 * PAGE).await.unwrap(), bytes(2, 0, 3 * PAGE));
     });
 }
@@ -215,7 +215,7 @@ fn a_size_asked_for_before_one_was_set_changes_nothing() {
         for size in [3 * PAGE as u64, 100] {
             let (old, seen) = (file.disk.size(file.id), file.file.change_count());
             lab.here.engine.set_size(&file.file, size).await.unwrap();
-            assert!(!lab.here.engine.invalidate(&file.file, old, seen).await);
+            assert!(!lab.here.engine.try_invalidate(&file.file, old, seen).await);
             assert_eq!(file.file.size(), size);
         }
     });

@@ -20,7 +20,7 @@ fn a_call_that_waits_answers_its_interrupt_itself() {
     let mut call = pin!(interrupts.run(1, PROGRAM, never.as_mut()));
     let mut cx = Context::from_waker(Waker::noop());
     assert_eq!(call.as_mut().poll(&mut cx), Poll::Pending);
-    assert!(!interrupts.interrupt(1), "the call answers");
+    assert!(!interrupts.try_take_answer(1), "the call answers");
     assert_eq!(call.as_mut().poll(&mut cx), Poll::Ready(CallEnd::Interrupted));
 }
 
@@ -30,13 +30,13 @@ fn a_call_whose_thread_is_inside_it_is_answered_by_the_interrupter_once() {
     let interrupts = Interrupts::default();
     // The interrupt comes while the call's own thread is in the host.
     let stuck = poll_fn(|_| {
-        assert!(interrupts.interrupt(1), "nobody else can answer");
-        assert!(!interrupts.interrupt(1), "it is answered once");
+        assert!(interrupts.try_take_answer(1), "nobody else can answer");
+        assert!(!interrupts.try_take_answer(1), "it is answered once");
         Poll::Ready("made")
     });
     assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(stuck))), Poll::Ready(CallEnd::Late(Some("made"))));
     let stuck = poll_fn(|_| {
-        assert!(interrupts.interrupt(2));
+        assert!(interrupts.try_take_answer(2));
         Poll::<()>::Pending
     });
     assert_eq!(poll(interrupts.run(2, PROGRAM, pin!(stuck))), Poll::Ready(CallEnd::Late(None)), "it is given up");
@@ -46,6 +46,6 @@ fn a_call_whose_thread_is_inside_it_is_answered_by_the_interrupter_once() {
 fn a_call_that_has_ended_is_not_interrupted() {
     let interrupts = Interrupts::default();
     assert_eq!(poll(interrupts.run(1, PROGRAM, pin!(async { 7 }))), Poll::Ready(CallEnd::Itself(7)));
-    assert!(!interrupts.interrupt(1));
+    assert!(!interrupts.try_take_answer(1));
     assert_eq!(interrupts.len(), 0);
 }

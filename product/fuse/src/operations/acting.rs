@@ -89,7 +89,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     }
 
     /// Whether the change in these directories is to be tried again, after this result.
-    pub(super) async fn tries_again<T>(
+    pub(super) async fn should_retry<T>(
         &mut self,
         result: &Result<T, VolumeError>,
         directories: &[&Arc<Inode<P>>],
@@ -107,7 +107,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
 
     /// Whether the change of this object is to be tried again, after this result. One of these capabilities gives the
     /// right to it.
-    pub(super) async fn tries_again_on<T>(
+    pub(super) async fn should_retry_on<T>(
         &mut self,
         result: &Result<T, VolumeError>,
         object: &Arc<Inode<P>>,
@@ -177,7 +177,7 @@ pub(super) async fn check_open<P: Platform>(
     loop {
         let (rights, _) = on.volume.access_by(acting.caller(), inode).await?;
         let result = if rights & wanted == wanted { Ok(()) } else { Err(VolumeError::Denied) };
-        if !acting.tries_again_on(&result, inode, capability::DAC_OVERRIDE | capability::DAC_READ_SEARCH).await {
+        if !acting.should_retry_on(&result, inode, capability::DAC_OVERRIDE | capability::DAC_READ_SEARCH).await {
             return result;
         }
     }

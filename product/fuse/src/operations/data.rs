@@ -58,12 +58,11 @@ fn opened<P: Platform>(
 ) -> Outcome {
     let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
     locks::share(on, fh, inode, flags)?;
-    let open_flags =
-        match attributes.map(|attributes| on.known().note_opened(header.node, ContentStamp::of(attributes))) {
-            Some(true) => flag::KEEP_CACHE | no_flush(on),
-            Some(false) => no_flush(on),
-            None => direct(on, flags),
-        };
+    let open_flags = match attributes.map(ContentStamp::of) {
+        Some(stamp) if on.known().replace_stamp(header.node, stamp) == Some(stamp) => flag::KEEP_CACHE | no_flush(on),
+        Some(_) => no_flush(on),
+        None => direct(on, flags),
+    };
     let mut answer = ReplyDraft::empty();
     answer.granted.file = Some(fh);
     open_out(&mut answer.head, fh, open_flags);

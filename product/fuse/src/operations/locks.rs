@@ -172,7 +172,7 @@ fn access(flags: u32) -> u8 {
 /// Notes the use that an open makes of a file. Refuses it if a client denies that use.
 pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, flags: u32) -> Result<(), Errno> {
     let Some(locker) = on.locker else { return Ok(()) };
-    if on.volume.locks().share(inode.fileid(), (locker, fh), Share { access: access(flags), deny: 0 }, now(on)) {
+    if on.volume.locks().try_share(inode.fileid(), (locker, fh), Share { access: access(flags), deny: 0 }, now(on)) {
         return Ok(());
     }
     on.close(fh);
@@ -203,7 +203,7 @@ pub(super) fn share_to_cut<'a, P: Platform>(
     // No open file has such a number.
     let (file, open) = (inode.fileid(), (locker, header.unique | 1 << 63));
     let share = Share { access: access(flags) | Share::WRITE, deny: 0 };
-    match on.volume.locks().share(file, open, share, now(on)) {
+    match on.volume.locks().try_share(file, open, share, now(on)) {
         true => Ok(CuttingShare { on, of: Some((file, open)) }),
         false => Err(Errno::BUSY),
     }

@@ -49,7 +49,7 @@ impl LockHolder for Elsewhere {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn revoke(&self, now: Nanos) -> bool {
+    fn try_revoke(&self, now: Nanos) -> bool {
         self.has_lapsed(now)
     }
 
@@ -205,9 +205,9 @@ fn an_open_that_others_deny_is_refused_and_programs_are_in_the_way_of_denials() 
     let locks = kernel.volume.locks();
     let holder = locks.register(Arc::new(Elsewhere(false.into())), 9);
     let denies = Share { access: Share::READ, deny: Share::WRITE };
-    assert!(!locks.share(file, (holder, 1), denies, Nanos(0)));
+    assert!(!locks.try_share(file, (holder, 1), denies, Nanos(0)));
     kernel.call(RELEASE, node, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
-    assert!(locks.share(file, (holder, 1), denies, Nanos(0)));
+    assert!(locks.try_share(file, (holder, 1), denies, Nanos(0)));
     assert_eq!((kernel.open(node, 1), kernel.open(node, 0).is_ok()), (Err(16), true));
     let open_files = kernel.mount.open_files();
     assert_eq!(open_files, 1, "a refused open leaves nothing");
@@ -227,7 +227,7 @@ fn an_open_that_others_deny_is_refused_and_programs_are_in_the_way_of_denials() 
     kernel.call(RELEASE, node_2, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
     let file_2 = kernel.world.run(kernel.volume.lookup(&root, b"read by none")).unwrap().unwrap().0.fileid();
     let denies = Share { access: Share::WRITE, deny: Share::READ };
-    assert!(locks.share(file_2, (holder, 2), denies, Nanos(0)));
+    assert!(locks.try_share(file_2, (holder, 2), denies, Nanos(0)));
     assert_eq!(kernel.open(node_2, 2 | TRUNC), Err(16));
     let create = [words(&[2 | TRUNC | 0o100, 0o100_644, 0, 0]), name("read by none")].concat();
     assert_eq!(kernel.call(35, ROOT, &create).map(drop), Err(16));

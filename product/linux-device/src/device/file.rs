@@ -303,7 +303,7 @@ impl HostFile {
     }
 
     /// Keeps the descriptor for all writes, if it is open. Returns whether it is.
-    pub fn keep_writable(&self) -> bool {
+    pub fn try_keep_writable(&self) -> bool {
         let descriptors = self.lock();
         let is_open = descriptors.buffered.as_ref().is_some_and(|found| found.writable);
         if is_open {
@@ -319,7 +319,7 @@ impl HostFile {
     pub fn open_writable(&self) -> std::io::Result<()> {
         // This reference keeps the pool from closing it again.
         let _opened = self.try_open(Path::Buffered, DescriptorUse::Write)?;
-        self.keep_writable();
+        self.try_keep_writable();
         Ok(())
     }
 

@@ -61,7 +61,7 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
         return Access::Direct { block_bytes: offset_align.max(ALIGN_MIN), memory_align };
     }
     for block_bytes in [ALIGN_MIN, ALIGN_MAX] {
-        if takes(file.as_fd(), block_bytes as usize) {
+        if can_transfer(file.as_fd(), block_bytes as usize) {
             return Access::Direct { block_bytes, memory_align: block_bytes };
         }
     }
@@ -162,7 +162,7 @@ fn reported_alignment(file: BorrowedFd<'_>) -> Option<(u32, u32)> {
     told.then_some((stat.stx_dio_offset_align, stat.stx_dio_mem_align))
 }
 
-fn takes(file: BorrowedFd<'_>, block_bytes: usize) -> bool {
+fn can_transfer(file: BorrowedFd<'_>, block_bytes: usize) -> bool {
     // At an address that is aligned to the block and no better.
     let mut memory = Box::new([Aligned([0; ALIGN_MAX as usize]), Aligned([0; ALIGN_MAX as usize])]);
     let memory = if block_bytes == ALIGN_MAX as usize {

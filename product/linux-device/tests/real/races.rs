@@ -196,7 +196,7 @@ fn one_thread(lab: &RaceFixture, files: &[File], phase: u64, own: u64, known: &m
             0 => lab.platform.block_on(lab.engine.sync(file, 0..u64::MAX)).unwrap(),
             1 => {
                 let seen = file.change_count();
-                lab.platform.block_on(lab.engine.invalidate(file, FILE_SECTORS * SECTOR, seen));
+                lab.platform.block_on(lab.engine.try_invalidate(file, FILE_SECTORS * SECTOR, seen));
             }
             2..45 => {
                 let bytes = [step as u8; SECTOR as usize];

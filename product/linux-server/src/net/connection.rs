@@ -39,7 +39,7 @@ const ROUNDS_MAX: usize = 16;
 /// How long a peer gets to take the last bytes sent before its unread bytes make the close a reset.
 const LINGER_NS: u64 = Nanos::SECOND;
 
-pub(super) struct Connection {
+pub(super) struct SocketConnection {
     machine: Box<dyn ProtocolMachine>,
     /// Whether the service can wake it.
     known: bool,
@@ -79,7 +79,7 @@ pub(super) struct Connection {
 /// The connection is over, in whatever way.
 struct ConnectionOver;
 
-impl Connection {
+impl SocketConnection {
     pub(super) fn new(fd: OwnedFd, machine: Box<dyn ProtocolMachine>, place: Arc<Membership>) -> Self {
         Self {
             socket: Rc::new(Socket { fd, place }),
@@ -117,9 +117,9 @@ impl Connection {
         moved |= self.take_output(cx);
         self.shrink();
         // A started operation is polled in the next round, so that it wakes this task.
-        moved |= self.start_send();
-        moved |= self.start_receive();
-        moved |= self.wait_for_room(cx);
+        moved |= self.try_start_send();
+        moved |= self.try_start_receive();
+        moved |= self.try_find_room(cx);
         Ok(moved)
     }
 
@@ -204,7 +204,7 @@ impl Connection {
         moved
     }
 
-    fn start_send(&mut self) -> bool {
+    fn try_start_send(&mut self) -> bool {
         let Some(outgoing) = &mut self.outgoing else { return false };
         outgoing.append(&mut self.output);
         self.output_bytes = 0;
@@ -249,7 +249,7 @@ impl Connection {
 
     /// Reports to the service the state that it needs for making room, and waits if room is missing. True if there is
     /// some now.
-    fn wait_for_room(&mut self, cx: &Context<'_>) -> bool {
+    fn try_find_room(&mut self, cx: &Context<'_>) -> bool {
         // A connection that holds only the beginning of a record and waits for room is in the way of others, too.
         let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_room && self.is_quiet()));
         self.place().set_waits_for_peer(receives || self.sending.is_some());
@@ -265,7 +265,7 @@ impl Connection {
         let (room, held) = (self.room, self.place().held());
         let more = self.machine.is_short_of_room() && self.make_room() > room;
         self.place().hold(held, held);
-        more || self.start_receive()
+        more || self.try_start_receive()
     }
 
     /// The number of bytes to receive into `input`; none while there is no room for them.
@@ -322,7 +322,7 @@ impl Connection {
         *input = buffer;
     }
 
-    fn start_receive(&mut self) -> bool {
+    fn try_start_receive(&mut self) -> bool {
         let wanted = match self.place().phase() {
             _ if self.ended || self.input.is_none() => false,
             _ if self.lingering.is_some() => true,
@@ -373,7 +373,7 @@ impl Connection {
         let quiet = self.is_quiet();
         self.place().set_busy(!quiet);
         // A peer that has sent nothing more does not wait to be read.
-        if self.place().goes(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
+        if self.place().has_to_go(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
             // The last bytes sent are on their way and no received bytes are unread; a client connects again.
             return true;
         }
@@ -393,7 +393,7 @@ impl Connection {
     }
 }
 
-impl Future for Connection {
+impl Future for SocketConnection {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -44,7 +44,7 @@ impl RoomShare {
     }
 }
 
-pub(super) struct Room {
+pub(super) struct SharedRoom {
     /// The taken part of the bound: the units of all possible connections, and the bytes held beyond them.
     taken: AtomicU64,
     /// The maximum of `taken` since memory was last given back.
@@ -61,7 +61,7 @@ struct RoomWaiters {
     turn: u64,
 }
 
-impl Room {
+impl SharedRoom {
     /// Room for `connections_max` connections at a time.
     pub(super) fn new(connections_max: usize) -> Self {
         let units = connections_max as u64 * UNIT_BYTES;

@@ -18,13 +18,13 @@ use afflux_frontend::{Party, Peer, ProtocolMachine};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::connection::Connection;
+use super::connection::SocketConnection;
 use super::crowd::{Choice, RefusedConnection, ServeLimits};
 use super::listener::Listener;
 use super::origin::Origins;
 use super::service::{Reason, ServeHandle, ServiceState};
 use super::socket::connection_waits;
-use super::waiting::Waiting;
+use super::waiting::PartyQueue;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
 
@@ -39,7 +39,7 @@ const ACCEPTED_MAX: usize = 1_024;
 const LOOK_NS: u64 = Nanos::SECOND;
 
 /// Accepted connections that wait for room.
-type WaitingPeers = Waiting<(OwnedFd, Peer)>;
+type WaitingPeers = PartyQueue<(OwnedFd, Peer)>;
 
 /// Whether this kernel reports the users of local peers' sockets, and which addresses are this host's; the error is the
 /// reason if it does not.
@@ -118,14 +118,14 @@ impl ServiceState {
         let reactor = Arc::clone(place.reactor());
         reactor.run(move |reactor| {
             let machine = place.machine(peer);
-            reactor.add_task("connection", Box::pin(Connection::new(socket, machine, place)));
+            reactor.add_task("connection", Box::pin(SocketConnection::new(socket, machine, place)));
         });
     }
 }
 
 /// Accepts all connections that have come, then looks for room. So no connection waits for room of an earlier one.
 async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
-    let (mut waiting, mut accepted) = (Waiting::new(), 0);
+    let (mut waiting, mut accepted) = (PartyQueue::new(), 0);
     while service.is_accepting() {
         match accept_some(&service, &listener, &mut waiting) {
             Accepted::All => accepted = 0,

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
 use super::listener::accepted;
 use super::origin::Origins;
-use super::room::{Room, RoomShare, UNIT_BYTES};
+use super::room::{RoomShare, SharedRoom, UNIT_BYTES};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
 use afflux_linux_device::reactor::{Remote, Sleep};
@@ -127,7 +127,7 @@ pub(super) struct ServiceState {
     refused: AtomicU64,
     closed_stalled: AtomicU64,
     closed_unread: AtomicU64,
-    pub(super) room: Room,
+    pub(super) room: SharedRoom,
     roster: Mutex<Roster>,
     /// Locked during the questions about one peer.
     origins: Mutex<Origins>,
@@ -280,7 +280,7 @@ impl ServiceState {
         on_refused: impl Fn(&RefusedConnection) + Send + Sync + 'static,
         factory: impl Fn(Peer) -> Box<dyn ProtocolMachine> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let room = Room::new(limits().connections_max);
+        let room = SharedRoom::new(limits().connections_max);
         Arc::new(Self {
             platform: platform.clone(),
             factory: Box::new(factory),
@@ -512,7 +512,7 @@ impl Membership {
     /// Whether the connection was told to go, and goes; it is then counted under that reason. A connection that was
     /// told to go for its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by
     /// now, or if `lies_there` finds no bytes.
-    pub(super) fn goes(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
+    pub(super) fn has_to_go(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);
         if reason == 0 {

@@ -15,9 +15,9 @@ pub(super) const PARTY_MAX: usize = 64;
 pub(super) const ALL_MAX: usize = 80;
 
 /// The waiting connections, in the order of their arrival.
-pub(super) struct Waiting<T>(VecDeque<(Party, T)>);
+pub(super) struct PartyQueue<T>(VecDeque<(Party, T)>);
 
-impl<T> Waiting<T> {
+impl<T> PartyQueue<T> {
     pub(super) fn new() -> Self {
         Self(VecDeque::new())
     }

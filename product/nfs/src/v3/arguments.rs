@@ -55,7 +55,7 @@ pub(crate) enum Creation {
 }
 
 /// The node that MKNOD makes.
-pub(crate) enum Node {
+pub(crate) enum MadeNode {
     Special(SpecialKind, AttributeChange),
     /// A kind that another procedure makes.
     OtherKind,
@@ -95,7 +95,7 @@ pub(crate) enum Arguments {
     Create { place: DirOpArgs, creation: Creation },
     MakeDirectory { place: DirOpArgs, change: AttributeChange },
     Symlink { place: DirOpArgs, change: AttributeChange, target: Field },
-    MakeNode { place: DirOpArgs, node: Node },
+    MakeNode { place: DirOpArgs, node: MadeNode },
     Remove(DirOpArgs),
     RemoveDirectory(DirOpArgs),
     Rename { from: DirOpArgs, to: DirOpArgs },
@@ -111,7 +111,7 @@ impl Arguments {
     /// Whether a second run of the call could have another effect or answer than the first, so that its reply must be
     /// kept for a client that sends the call again. Every SETATTR and every CREATE but the exclusive one counts, not
     /// only the guarded ones: a late repetition of a truncation would cut off newer data.
-    pub(crate) fn changes_once(&self) -> bool {
+    pub(crate) fn needs_kept_reply(&self) -> bool {
         match self {
             Self::Create { creation, .. } => !matches!(creation, Creation::Exclusive(_)),
             Self::SetAttributes { .. }
@@ -302,7 +302,7 @@ impl Fields<'_> {
         })
     }
 
-    fn node(&mut self) -> Result<Node, XdrError> {
+    fn node(&mut self) -> Result<MadeNode, XdrError> {
         const FIRST: u32 = 1;
         const BLOCK: u32 = 3;
         const CHARACTER: u32 = 4;
@@ -313,12 +313,12 @@ impl Fields<'_> {
             return Err(XdrError::Value { field: "ftype", value: kind });
         }
         if !matches!(kind, BLOCK | CHARACTER | SOCKET | FIFO) {
-            return Ok(Node::OtherKind);
+            return Ok(MadeNode::OtherKind);
         }
         let change = self.change()?;
         Ok(match kind {
-            SOCKET => Node::Special(SpecialKind::Socket, change),
-            FIFO => Node::Special(SpecialKind::Fifo, change),
+            SOCKET => MadeNode::Special(SpecialKind::Socket, change),
+            FIFO => MadeNode::Special(SpecialKind::Fifo, change),
             _ => {
                 let (major, minor) = (self.reader.u32()?, self.reader.u32()?);
                 let kind = if kind == BLOCK {
@@ -326,7 +326,7 @@ impl Fields<'_> {
                 } else {
                     SpecialKind::CharDevice { major, minor }
                 };
-                Node::Special(kind, change)
+                MadeNode::Special(kind, change)
             }
         })
     }

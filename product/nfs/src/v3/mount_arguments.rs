@@ -34,7 +34,7 @@ pub(crate) enum MountArguments {
 
 impl MountArguments {
     /// Whether `version` has `procedure`.
-    pub(crate) fn known(version: u32, procedure: u32) -> bool {
+    pub(crate) fn has_procedure(version: u32, procedure: u32) -> bool {
         (procedure as usize) < PROCEDURES.len() && (procedure != MNT || version == VERSION_WITH_HANDLES)
     }
 

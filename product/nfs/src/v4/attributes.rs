@@ -94,12 +94,12 @@ impl Bitmap {
     }
 
     /// Whether the host must be asked for one of them.
-    pub(super) fn asks_host(&self) -> bool {
+    pub(super) fn needs_host(&self) -> bool {
         self.has_any(OF_HOST)
     }
 
     /// Whether a directory's entry alone does not have all of them.
-    pub(super) fn asks_objects(&self) -> bool {
+    pub(super) fn needs_objects(&self) -> bool {
         self.has_beside(OF_ENTRY)
     }
 

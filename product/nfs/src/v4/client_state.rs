@@ -50,8 +50,8 @@ impl LockHolder for LockingClient {
         self.lease.has_ended(now.0)
     }
 
-    fn revoke(&self, now: Nanos) -> bool {
-        self.lease.revoke_if_ended(now.0)
+    fn try_revoke(&self, now: Nanos) -> bool {
+        self.lease.try_revoke_ended(now.0)
     }
 
     fn name(&self) -> String {

@@ -146,7 +146,7 @@ pub(super) struct SequenceArguments {
 
 /// An operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Operation {
+pub(super) enum CompoundOperation {
     Access(u32),
     Close(Stateid),
     Commit {
@@ -314,7 +314,7 @@ pub(super) fn read_operation(
     record: &[u8],
     at: usize,
     minor: u32,
-    operation: &mut Operation,
+    operation: &mut CompoundOperation,
 ) -> Result<(u32, Next), XdrError> {
     let mut fields = Fields { reader: Reader::starting_at(record, at) };
     let number = fields.reader.u32()?;
@@ -361,83 +361,89 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn operation(&mut self, number: u32, minor: u32, operation: &mut Operation) -> Result<(), XdrError> {
+    fn operation(&mut self, number: u32, minor: u32, operation: &mut CompoundOperation) -> Result<(), XdrError> {
         let last = if minor >= 2 { number::LAST_OF_2 } else { number::LAST_OF_1 };
         if !(number::FIRST..=last).contains(&number) {
-            *operation = Operation::Illegal;
+            *operation = CompoundOperation::Illegal;
             return Ok(());
         }
         *operation = match number {
-            3 => Operation::Access(self.reader.u32()?),
+            3 => CompoundOperation::Access(self.reader.u32()?),
             4 => {
                 let _sequence = self.reader.u32()?;
-                Operation::Close(self.stateid()?)
+                CompoundOperation::Close(self.stateid()?)
             }
-            5 => Operation::Commit { offset: self.reader.u64()?, count: self.reader.u32()? },
-            6 => Operation::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? },
-            9 => Operation::GetAttributes(bitmap(&mut self.reader)?),
-            10 => Operation::GetHandle,
-            11 => Operation::Link(self.counted()?),
+            5 => CompoundOperation::Commit { offset: self.reader.u64()?, count: self.reader.u32()? },
+            6 => {
+                CompoundOperation::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? }
+            }
+            9 => CompoundOperation::GetAttributes(bitmap(&mut self.reader)?),
+            10 => CompoundOperation::GetHandle,
+            11 => CompoundOperation::Link(self.counted()?),
             12 => {
                 let (kind, reclaims) = (self.lock_kind()?, self.reader.bool("reclaim")?);
                 let lock = self.lock(kind)?;
-                Operation::Lock { lock, reclaims, locker: self.locker()? }
+                CompoundOperation::Lock { lock, reclaims, locker: self.locker()? }
             }
             13 => {
                 let kind = self.lock_kind()?;
                 let lock = self.lock(kind)?;
                 let _client = self.reader.u64()?;
-                Operation::TestLock { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
+                CompoundOperation::TestLock { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
             }
             14 => {
                 let (_kind, _sequence) = (self.lock_kind()?, self.reader.u32()?);
-                Operation::Unlock { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
+                CompoundOperation::Unlock {
+                    stateid: self.stateid()?,
+                    offset: self.reader.u64()?,
+                    len: self.reader.u64()?,
+                }
             }
-            15 => Operation::Lookup(self.counted()?),
-            16 => Operation::LookupParent,
-            17 => Operation::Verify { values: self.values()?, are_same: false },
-            18 => Operation::Open(self.open()?),
+            15 => CompoundOperation::Lookup(self.counted()?),
+            16 => CompoundOperation::LookupParent,
+            17 => CompoundOperation::Verify { values: self.values()?, are_same: false },
+            18 => CompoundOperation::Open(self.open()?),
             21 => {
                 let stateid = self.stateid()?;
                 let _sequence = self.reader.u32()?;
-                Operation::Downgrade { stateid, access: self.reader.u32()?, deny: self.reader.u32()? }
+                CompoundOperation::Downgrade { stateid, access: self.reader.u32()?, deny: self.reader.u32()? }
             }
-            22 => Operation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
-            23 | 24 => Operation::PutRoot,
-            25 | 68 => Operation::Read {
+            22 => CompoundOperation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
+            23 | 24 => CompoundOperation::PutRoot,
+            25 | 68 => CompoundOperation::Read {
                 stateid: self.stateid()?,
                 offset: self.reader.u64()?,
                 count: self.reader.u32()?,
                 in_segments: number != 25,
             },
-            26 => Operation::List(self.list()?),
-            27 => Operation::ReadLink,
-            28 => Operation::Remove(self.counted()?),
-            29 => Operation::Rename { from: self.counted()?, to: self.counted()? },
-            31 => Operation::Restore,
-            32 => Operation::Save,
-            33 => Operation::Security(self.counted()?),
-            34 => Operation::SetAttributes { stateid: self.stateid()?, values: self.values()? },
-            37 => Operation::Verify { values: self.values()?, are_same: true },
-            38 => Operation::Write {
+            26 => CompoundOperation::List(self.list()?),
+            27 => CompoundOperation::ReadLink,
+            28 => CompoundOperation::Remove(self.counted()?),
+            29 => CompoundOperation::Rename { from: self.counted()?, to: self.counted()? },
+            31 => CompoundOperation::Restore,
+            32 => CompoundOperation::Save,
+            33 => CompoundOperation::Security(self.counted()?),
+            34 => CompoundOperation::SetAttributes { stateid: self.stateid()?, values: self.values()? },
+            37 => CompoundOperation::Verify { values: self.values()?, are_same: true },
+            38 => CompoundOperation::Write {
                 stateid: self.stateid()?,
                 offset: self.reader.u64()?,
                 stability: self.one_of("stable_how4", 2)?,
                 data: self.counted()?,
             },
-            40 => Operation::BackChannel(self.calling()?),
+            40 => CompoundOperation::BackChannel(self.calling()?),
             41 => {
                 let session = self.reader.fixed()?;
                 let direction = self.reader.u32()?;
                 let _uses_rdma = self.reader.bool("bctsa_use_conn_in_rdma_mode")?;
-                Operation::Bind { session, direction }
+                CompoundOperation::Bind { session, direction }
             }
-            42 => Operation::Introduce(self.introduction()?),
-            43 => Operation::CreateSession(self.session()?),
-            44 => Operation::DestroySession(self.reader.fixed()?),
-            45 => Operation::FreeStateid(self.stateid()?),
-            52 => Operation::SecurityOfCurrent { of_parent: self.one_of("secinfo_style4", 1)? == 1 },
-            53 => Operation::Sequence(SequenceArguments {
+            42 => CompoundOperation::Introduce(self.introduction()?),
+            43 => CompoundOperation::CreateSession(self.session()?),
+            44 => CompoundOperation::DestroySession(self.reader.fixed()?),
+            45 => CompoundOperation::FreeStateid(self.stateid()?),
+            52 => CompoundOperation::SecurityOfCurrent { of_parent: self.one_of("secinfo_style4", 1)? == 1 },
+            53 => CompoundOperation::Sequence(SequenceArguments {
                 session: self.reader.fixed()?,
                 sequence: self.reader.u32()?,
                 slot: self.reader.u32()?,
@@ -445,22 +451,32 @@ impl Fields<'_> {
                 keeps: self.reader.bool("sa_cachethis")?,
             }),
             55 => self.stateids()?,
-            57 => Operation::DestroyClient(self.reader.u64()?),
-            58 => Operation::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
-            59 => Operation::Allocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? },
-            60 => Operation::Copy(self.copy()?),
-            62 => {
-                Operation::Deallocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
-            }
-            69 => Operation::Seek { stateid: self.stateid()?, offset: self.reader.u64()?, what: self.reader.u32()? },
-            72 => Operation::GetXattr(self.counted()?),
+            57 => CompoundOperation::DestroyClient(self.reader.u64()?),
+            58 => CompoundOperation::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
+            59 => CompoundOperation::Allocate {
+                stateid: self.stateid()?,
+                offset: self.reader.u64()?,
+                len: self.reader.u64()?,
+            },
+            60 => CompoundOperation::Copy(self.copy()?),
+            62 => CompoundOperation::Deallocate {
+                stateid: self.stateid()?,
+                offset: self.reader.u64()?,
+                len: self.reader.u64()?,
+            },
+            69 => CompoundOperation::Seek {
+                stateid: self.stateid()?,
+                offset: self.reader.u64()?,
+                what: self.reader.u32()?,
+            },
+            72 => CompoundOperation::GetXattr(self.counted()?),
             73 => {
                 let how = self.one_of("setxattr_option4", 2)?;
-                Operation::SetXattr { how, name: self.counted()?, value: self.counted()? }
+                CompoundOperation::SetXattr { how, name: self.counted()?, value: self.counted()? }
             }
-            74 => Operation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
-            75 => Operation::RemoveXattr(self.counted()?),
-            _ => Operation::Unsupported,
+            74 => CompoundOperation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
+            75 => CompoundOperation::RemoveXattr(self.counted()?),
+            _ => CompoundOperation::Unsupported,
         };
         Ok(())
     }
@@ -658,13 +674,13 @@ impl Fields<'_> {
         Ok(calling)
     }
 
-    fn stateids(&mut self) -> Result<Operation, XdrError> {
+    fn stateids(&mut self) -> Result<CompoundOperation, XdrError> {
         let count = self.reader.u32()?;
         let at = self.reader.position();
         for _ in 0..count {
             self.stateid()?;
         }
-        Ok(Operation::TestStateids { count, at })
+        Ok(CompoundOperation::TestStateids { count, at })
     }
 }
 

@@ -11,7 +11,7 @@ use afflux_frontend::{CallKeys, JournalCall, Left};
 use afflux_volume::{Before, Inode, Platform, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
-use super::codec::{self, Bitmap, Head, Operation, number};
+use super::codec::{self, Bitmap, CompoundOperation, Head, number};
 use super::denied::Denied;
 use super::service::{Service, Shared};
 use super::state::clients::Speaker;
@@ -120,16 +120,16 @@ pub(crate) struct Arrived {
 pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
     let head = codec::head(record, at).ok()?;
     let (passed, mut at) = codec::behind_usual(record, head.at);
-    let (mut wanted, mut operation) = (0_u32, Operation::Unsupported);
+    let (mut wanted, mut operation) = (0_u32, CompoundOperation::Unsupported);
     // The session may allow fewer.
     for _ in passed..head.count.min(super::state::agreed::OPERATIONS_MAX) {
         let Ok((_, Ok(next))) = codec::read_operation(record, at, head.minor, &mut operation) else { break };
         at = next;
         wanted = wanted.saturating_add(match operation {
-            Operation::Read { count, .. } => count.min(READ_BYTES_MAX),
-            Operation::List(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
-            Operation::GetXattr(_) => XATTR_BYTES_MAX as u32,
-            Operation::ListXattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
+            CompoundOperation::Read { count, .. } => count.min(READ_BYTES_MAX),
+            CompoundOperation::List(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
+            CompoundOperation::GetXattr(_) => XATTR_BYTES_MAX as u32,
+            CompoundOperation::ListXattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
             _ => 0,
         });
     }

@@ -12,7 +12,7 @@ use afflux_volume::{Before, Caller, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
-use super::codec::{self, Operation};
+use super::codec::{self, CompoundOperation};
 use super::compound::Compound;
 use super::operations::{self, sessions};
 use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
@@ -35,7 +35,7 @@ impl<P: Platform> Compound<P> {
     /// Answers a compound if that takes no waiting. Otherwise the draft has the results of the operations before the one
     /// that would wait.
     pub(crate) fn try_answer(&mut self, volume: &Volume<P>, caller: &Caller, record: &[u8], draft: &mut Draft) -> bool {
-        if !self.begin(volume, record, draft) {
+        if !self.try_begin(volume, record, draft) {
             return true;
         }
         let on = AtOnce { volume, caller, record };
@@ -49,7 +49,7 @@ impl<P: Platform> Compound<P> {
     }
 
     /// Takes what must come first: SEQUENCE, or the single operation that needs no session. False if that was all.
-    fn begin(&mut self, volume: &Volume<P>, record: &[u8], draft: &mut Draft) -> bool {
+    fn try_begin(&mut self, volume: &Volume<P>, record: &[u8], draft: &mut Draft) -> bool {
         if !(1..=2).contains(&self.minor) {
             self.status = Status::MinorVersionMismatch;
             self.end(draft);
@@ -59,7 +59,7 @@ impl<P: Platform> Compound<P> {
             self.end(draft);
             return false;
         }
-        let mut operation = Operation::Unsupported;
+        let mut operation = CompoundOperation::Unsupported;
         let Ok((number, read)) = codec::read_operation(record, self.at, self.minor, &mut operation) else {
             self.status = Status::BadXdr;
             self.end(draft);
@@ -75,12 +75,12 @@ impl<P: Platform> Compound<P> {
         let start = draft.mark();
         begin_result(&mut draft.writer, number);
         let begun = match operation {
-            Ok(Operation::Sequence(arguments)) => sessions::sequence(self, record, draft, arguments),
-            Ok(operation) if sessions::stands_alone(number) => match self.count {
+            Ok(CompoundOperation::Sequence(arguments)) => sessions::sequence(self, record, draft, arguments),
+            Ok(operation) if sessions::may_stand_alone(number) => match self.count {
                 1 => sessions::alone(self, volume, record, draft, operation).map(|()| sessions::Sequenced::New),
                 _ => Err(Status::NotOnlyOperation),
             },
-            Ok(Operation::Illegal) => Err(Status::OperationIllegal),
+            Ok(CompoundOperation::Illegal) => Err(Status::OperationIllegal),
             Err(status) => Err(status),
             Ok(_) => Err(Status::OperationNotInSession),
         };
@@ -116,7 +116,7 @@ async fn run<P: Platform, O: Operations<P>>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
 ) -> Result<(), WouldWait> {
-    let mut operation = Operation::Unsupported;
+    let mut operation = CompoundOperation::Unsupported;
     while compound.done < compound.count && compound.status == Status::Ok {
         let start = draft.mark();
         let read = codec::read_operation(on.record(), compound.at, compound.minor, &mut operation);
@@ -132,7 +132,7 @@ async fn run<P: Platform, O: Operations<P>>(
         let bound = compound.reply_bound();
         let room = bound.map_or(usize::MAX, |(bytes, _)| bytes.saturating_sub(draft.bytes()));
         let done = match bound {
-            Some((_, status)) if operations::changes(&operation) && room < CHANGE_BYTES_MAX => {
+            Some((_, status)) if operations::is_change(&operation) && room < CHANGE_BYTES_MAX => {
                 Err(Stop::Failed(status))
             }
             _ => {

@@ -25,9 +25,9 @@ pub(crate) use service::Service;
 
 /// Reads all operations of a compound whose arguments start at `at`, as far as that needs no volume. For fuzzers: it
 /// returns for any bytes.
-pub(crate) fn decodes(record: &[u8], at: usize) -> bool {
+pub(crate) fn is_decodable(record: &[u8], at: usize) -> bool {
     let Ok(head) = codec::head(record, at) else { return false };
-    let (mut at, mut operation) = (head.at, codec::Operation::Unsupported);
+    let (mut at, mut operation) = (head.at, codec::CompoundOperation::Unsupported);
     for _ in 0..head.count {
         match codec::read_operation(record, at, head.minor, &mut operation) {
             Ok((_, Ok(next))) => at = next,

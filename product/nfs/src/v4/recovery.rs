@@ -11,7 +11,7 @@ use afflux_frontend::{FoundItem, KeptItem, Party};
 use afflux_volume::{HolderId, Lock, LockFamily, LockOwner, Locks, Nanos};
 
 use super::client_state::{State, lock_owner};
-use super::state::kept::{LockedRange, Memory, RangeStep, Record, ServerMemory};
+use super::state::kept::{LockedRange, Memory, RangeStep, Record};
 
 /// The place of a volume's number for a client's lock owner.
 pub(super) type OwnerNumber<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
@@ -26,7 +26,7 @@ struct LeftLocks {
 
 impl LeftLocks {
     /// Locks them, after all steps. False if another's lock is in the way.
-    fn lock(self, locks: &Locks, now_ns: u64) -> bool {
+    fn try_lock(self, locks: &Locks, now_ns: u64) -> bool {
         let Self { file, owner, ranges, steps } = self;
         let ranges = if steps.is_empty() { ranges } else { after(ranges, &steps) };
         let lock = |(span, mode)| Lock { owner, span, mode, process: 0 };
@@ -96,7 +96,7 @@ impl<H: Default> State<H> {
                     self.server_item = std::mem::take(&mut item);
                     true
                 }
-                Record::Client { .. } => self.clients.restore(&record, std::mem::take(&mut item), now_ns),
+                Record::Client { .. } => self.clients.try_restore(&record, std::mem::take(&mut item), now_ns),
                 Record::Session { .. } => {
                     sessions.push((id, std::mem::take(&mut item), bytes.clone()));
                     true
@@ -107,9 +107,12 @@ impl<H: Default> State<H> {
                 }
                 Record::Open { client, .. } => match self.party(*client) {
                     Some(party) => {
-                        self.restore_open(id, (party, number), &record, std::mem::take(&mut item), (locks, now_ns))
+                        self.try_restore_open(id, (party, number), &record, std::mem::take(&mut item), (locks, now_ns))
                     }
-                    None => gone(memory, &mut item),
+                    None => {
+                        memory.drop_found(&mut item);
+                        true
+                    }
                 },
                 Record::Locks { client, open, file, .. } => match self.party(*client) {
                     Some(party) if self.opens.is_of(*open, *client, *file) => {
@@ -117,7 +120,10 @@ impl<H: Default> State<H> {
                         let found = self.restore_locks(id, (party, number), &record, item, locks);
                         found.map(|found| left.insert(id, found)).is_some()
                     }
-                    _ => gone(memory, &mut item),
+                    _ => {
+                        memory.drop_found(&mut item);
+                        true
+                    }
                 },
                 Record::LockStep { .. } => {
                     let counts = self.lock_states.restore_step(&record, std::mem::take(&mut item));
@@ -131,20 +137,22 @@ impl<H: Default> State<H> {
         self.opens.restored();
         self.lock_states.restored();
         // Only now: one may have unlocked in its last step what another locked then.
-        left.into_values().all(|left: LeftLocks| left.lock(locks, now_ns)).then_some(())?;
+        left.into_values().all(|left: LeftLocks| left.try_lock(locks, now_ns)).then_some(())?;
         for (id, mut item, bytes) in sessions {
             let record = Record::read(2, &bytes)?;
             let Record::Session { client, .. } = record else { return None };
             let mut back = called.remove(&id).unwrap_or_default();
             let is_there = match (self.party(client), self.clients.lease(client).cloned()) {
-                (Some(party), Some(lease)) => self.sessions.restore(id, (party, lease), &record, (item, back)),
-                _ => gone(memory, &mut back.1) && gone(memory, &mut item),
+                (Some(party), Some(lease)) => self.sessions.try_restore(id, (party, lease), &record, (item, back)),
+                _ => {
+                    memory.drop_found(&mut back.1);
+                    memory.drop_found(&mut item);
+                    true
+                }
             };
             is_there.then_some(())?;
         }
-        called.into_values().for_each(|(_, mut item)| {
-            gone(memory, &mut item);
-        });
+        called.into_values().for_each(|(_, mut item)| memory.drop_found(&mut item));
         Some(())
     }
 
@@ -152,7 +160,7 @@ impl<H: Default> State<H> {
         self.clients.own_name(client).map(|(party, _)| party)
     }
 
-    fn restore_open(
+    fn try_restore_open(
         &mut self,
         place: u32,
         (party, number): (Party, OwnerNumber<'_>),
@@ -162,8 +170,8 @@ impl<H: Default> State<H> {
     ) -> bool {
         let Record::Open { client, file, share, owner, .. } = *record else { return false };
         let Ok(holder) = self.holder(client, locks) else { return false };
-        self.opens.restore(place, (party, number(client, owner)), record, item, H::default())
-            && locks.share(file, (holder, u64::from(place)), share, Nanos(now_ns))
+        self.opens.try_restore(place, (party, number(client, owner)), record, item, H::default())
+            && locks.try_share(file, (holder, u64::from(place)), share, Nanos(now_ns))
     }
 
     fn restore_locks(
@@ -176,14 +184,8 @@ impl<H: Default> State<H> {
     ) -> Option<LeftLocks> {
         let Record::Locks { client, file, owner, ranges, .. } = record else { return None };
         let (number, holder) = (number(*client, owner), self.holder(*client, locks).ok()?);
-        let is_there = self.lock_states.restore(place, (party, number), record, item);
+        let is_there = self.lock_states.try_restore(place, (party, number), record, item);
         let (owner, ranges) = (lock_owner(holder, number), ranges.to_vec());
         is_there.then(|| LeftLocks { file: *file, owner, ranges, steps: Vec::new() })
     }
-}
-
-/// The end of a record without a client. A kill came between its end and the client's.
-fn gone(memory: &ServerMemory, item: &mut KeptItem) -> bool {
-    memory.drop_found(item);
-    true
 }

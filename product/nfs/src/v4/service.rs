@@ -182,7 +182,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Ends the client that is this holder of locks, as if it were dead. False if there is none.
-    pub(crate) fn end_holder(&self, holder: HolderId, now_ns: u64) -> bool {
+    pub(crate) fn try_end_holder(&self, holder: HolderId, now_ns: u64) -> bool {
         let state = self.state();
         let client = state.holders.iter().find(|(_, it)| **it == holder).map(|(client, _)| *client);
         let lease = client.and_then(|client| state.clients.lease(client));
@@ -279,7 +279,7 @@ impl<P: Platform> Service<P> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
-        if share.deny != 0 || self.locks().denies_any() {
+        if share.deny != 0 || self.locks().has_denials() {
             // The other client loses the record of its open before this one gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
             let is_free = self.locks().may_share(file, own, Share { access, ..share }, Nanos(now_ns));
@@ -293,7 +293,8 @@ impl<P: Platform> Service<P> {
         self.keep_list(&mut state);
         has_room?;
         let holder = state.holder(by.client, self.locks())?;
-        let reserve = |place: u32, share| self.locks().share(file, (holder, u64::from(place)), share, Nanos(now_ns));
+        let reserve =
+            |place: u32, share| self.locks().try_share(file, (holder, u64::from(place)), share, Nanos(now_ns));
         let before = state.opens.rights(&by, file);
         let stateid = state.opens.open(by, file, share, reserve, hold)?;
         Ok(OpenGrant { stateid, before })
@@ -313,7 +314,7 @@ impl<P: Platform> Service<P> {
                     && let Some(holder) = state.holders.get(&client)
                 {
                     // Less than it had is in nobody's way.
-                    self.locks().share(file, (*holder, u64::from(at.place)), share, Nanos(now_ns));
+                    self.locks().try_share(file, (*holder, u64::from(at.place)), share, Nanos(now_ns));
                 }
             }
         }
@@ -339,7 +340,7 @@ impl<P: Platform> Service<P> {
         let stateid = state.opens.downgrade(client, at, sequence, (share, mark))?;
         let holder = state.holder(client, self.locks())?;
         // Less than before is in nobody's way.
-        self.locks().share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
+        self.locks().try_share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
         Ok(stateid)
     }
 

@@ -200,20 +200,20 @@ impl Rules {
 
 /// Which peers are answered, and as which user.
 #[derive(Clone)]
-pub enum Admission {
+pub enum AdmittedPeers {
     /// Every peer that reaches the server, with all rights of the serving user; for worlds that know all peers.
     AnyPeer,
     /// Peers that the rules admit.
     Rules(Arc<Rules>),
 }
 
-impl From<Rules> for Admission {
+impl From<Rules> for AdmittedPeers {
     fn from(rules: Rules) -> Self {
         Self::Rules(Arc::new(rules))
     }
 }
 
-impl Admission {
+impl AdmittedPeers {
     /// The rights of a peer's calls.
     pub(crate) fn standing(&self, peer: &Peer) -> PeerRights {
         match self {

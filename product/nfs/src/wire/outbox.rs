@@ -63,7 +63,7 @@ impl Outbox {
     }
 
     /// An answer has come. False if no call has its number.
-    pub(crate) fn answered(&self, number: u32) -> bool {
+    pub(crate) fn try_answer(&self, number: u32) -> bool {
         let Some((asker, mark)) = self.lock().awaited.remove(&number) else { return false };
         if let Some(asker) = asker.upgrade() {
             asker.answered(mark);

@@ -120,7 +120,7 @@ pub(crate) struct Records {
 impl Records {
     /// Takes all whole fragments from the front of `input`.
     pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
-        if !self.discard(input) {
+        if !self.try_discard(input) {
             return Ok(());
         }
         let (mut whole, mut records) = (0, 0);
@@ -137,7 +137,7 @@ impl Records {
                 self.assemble(&fragment[MARK_BYTES..], false);
                 (self.unwanted, self.unwanted_ends) = (len - wanted, last);
                 self.cut_bytes += len - wanted;
-                if !self.discard(input) {
+                if !self.try_discard(input) {
                     return Ok(());
                 }
                 continue;
@@ -187,7 +187,7 @@ impl Records {
     }
 
     /// Throws away the received part of the unwanted rest of a fragment. False if more of it is to come.
-    fn discard(&mut self, input: &mut BytesMut) -> bool {
+    fn try_discard(&mut self, input: &mut BytesMut) -> bool {
         let count = self.unwanted.min(input.len());
         input.advance(count);
         self.unwanted -= count;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use afflux_frontend::{ProtocolMachine, Segment};
-use afflux_nfs::{Admission, Connection, Server};
+use afflux_nfs::{AdmittedPeers, Connection, Server};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -39,7 +39,7 @@ fn server_over(world: &World, tree: &Arc<MemoryTree>) -> Arc<Server<SimPlatform>
     let mut setup = Setup::default();
     setup.settings.add(&afflux_nfs::KNOBS);
     let volume = SimMachine::new(world, Memory::Whole(1 << 20), setup).unwrap().add_tree("disk", tree);
-    Server::new(volume.unwrap(), Admission::AnyPeer)
+    Server::new(volume.unwrap(), AdmittedPeers::AnyPeer)
 }
 
 impl Rig {

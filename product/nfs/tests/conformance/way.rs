@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_nfs::{ClientMemory, Places};
+use afflux_nfs::{ClientMemory, ExportPaths};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome};
 
 use crate::rig::{HEADER_BYTES, Rig};
@@ -34,7 +34,7 @@ fn looked_up(path: &str, from: Compound) -> Compound {
 impl Mounting {
     fn new(path: &str) -> Self {
         let rig = Rig::new();
-        rig.server.name_places(Places::new([(PathBuf::from(path), "/".to_owned())]));
+        rig.server.name_places(ExportPaths::new([(PathBuf::from(path), "/".to_owned())]));
         rig.server.offer_version_4(ClientMemory::default());
         let mut it = Self { rig, session: [0; 16], sequence: 0 };
         let known = it.compound(&ops().exchange_id(b"client", *b"verifier", 0));

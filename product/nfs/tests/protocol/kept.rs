@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_frontend::KeptWords;
-use afflux_nfs::{Admission, ClientMemory, NotHeld, Server};
+use afflux_nfs::{AdmittedPeers, ClientMemory, NotHeld, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
 use afflux_volume::{Nanos, VolumeError};
 
@@ -115,7 +115,7 @@ fn stateid(outcome: &Outcome) -> Stateid {
 fn next(world: &mut World, words: KeptWords, left: Vec<u64>) {
     let locks = world.volume.locks();
     locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
-    world.server = Server::new(Arc::clone(&world.volume), Admission::AnyPeer);
+    world.server = Server::new(Arc::clone(&world.volume), AdmittedPeers::AnyPeer);
     world.server.offer_version_4(ClientMemory { left, words: Some(words), ..ClientMemory::default() });
 }
 
@@ -321,7 +321,7 @@ fn a_file_that_cannot_be_held_after_a_kill_is_told_with_its_number_and_its_clien
     assert_eq!(clients.other.call(&root().remove(b"file")).status, 0);
     let words = clients.words.copy();
     // The host keeps no removed file of a server that has gone.
-    clients.world.server = Server::new(Arc::clone(&clients.world.volume), Admission::AnyPeer);
+    clients.world.server = Server::new(Arc::clone(&clients.world.volume), AdmittedPeers::AnyPeer);
     for session in [&mut clients.one, &mut clients.other] {
         session.peer = Peer::new(&clients.world, CLIENT);
     }
@@ -330,7 +330,7 @@ fn a_file_that_cannot_be_held_after_a_kill_is_told_with_its_number_and_its_clien
     let heard: Arc<Mutex<Vec<NotHeld>>> = Arc::default();
     let hears = Arc::clone(&heard);
     let told: Arc<dyn Fn(NotHeld) + Send + Sync> = Arc::new(move |it| hears.lock().unwrap().push(it));
-    let server = Server::new(Arc::clone(&clients.world.volume), Admission::AnyPeer);
+    let server = Server::new(Arc::clone(&clients.world.volume), AdmittedPeers::AnyPeer);
     server.offer_version_4(ClientMemory { words: Some(memory(words)), told: Some(told), ..ClientMemory::default() });
     afflux_scratch::eventually("both opens are told", || heard.lock().unwrap().len() == 2);
     let heard = heard.lock().unwrap();

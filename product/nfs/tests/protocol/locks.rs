@@ -142,7 +142,7 @@ impl LockHolder for Programs {
         false
     }
 
-    fn revoke(&self, _: Nanos) -> bool {
+    fn try_revoke(&self, _: Nanos) -> bool {
         false
     }
 
@@ -291,7 +291,7 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     // The next server of the same directory, with the list and without the locks.
     let left = names();
     world.volume.locks().held().iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
-    let next = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::Admission::AnyPeer);
+    let next = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::AdmittedPeers::AnyPeer);
     next.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
     let serve = || Client::connect(world.serve_another(&next)).unwrap();
     let mut other = Session::begin(serve(), b"other", 1).unwrap();

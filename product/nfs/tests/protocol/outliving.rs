@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_frontend::KeptWords;
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use nfs3_types::nfs3::{
     CREATE3args, GETATTR3args, GETATTR3res, LINK3args, MKDIR3args, MKNOD3args, Nfs3Option, REMOVE3args, RENAME3args,
     RMDIR3args, SETATTR3args, SYMLINK3args, createhow3, diropargs3, mknoddata3, nfs_fh3, nfspath3, sattr3,
@@ -41,7 +41,7 @@ fn place(dir: &nfs_fh3, name: &[u8]) -> diropargs3<'static> {
 
 /// Sends a record to a new server over these words. Returns the reply.
 fn answered(world: &mut World, words: &KeptWords, record: &[u8]) -> Vec<u8> {
-    world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(words)));
+    world.server = Server::keeping(Arc::clone(&world.volume), AdmittedPeers::AnyPeer, Some(Arc::clone(words)));
     let mut peer = Peer::new(world, CLIENT);
     peer.send(record).unwrap();
     peer.replies(1).remove(0)
@@ -122,7 +122,7 @@ fn other_calls_and_other_clients_get_no_kept_reply() {
     assert_eq!(status(&first), 0);
     let words = after_kill(&words, true);
     assert_eq!(status(&answered(&mut world, &words, &record(701))), 2);
-    world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(&words)));
+    world.server = Server::keeping(Arc::clone(&world.volume), AdmittedPeers::AnyPeer, Some(Arc::clone(&words)));
     let mut stranger = Peer::new(&world, [127, 0, 0, 99]);
     stranger.send(&record(700)).unwrap();
     assert_eq!(status(&stranger.replies(1)[0]), 2);
@@ -149,7 +149,7 @@ fn a_busy_client_takes_no_reply_of_another_over_a_kill() {
             assert_eq!(status(&busy.replies(1)[0]), 0);
         }
         words = after_kill(&words, true);
-        world.server = Server::keeping(Arc::clone(&world.volume), Admission::AnyPeer, Some(Arc::clone(&words)));
+        world.server = Server::keeping(Arc::clone(&world.volume), AdmittedPeers::AnyPeer, Some(Arc::clone(&words)));
     }
     assert_eq!(answered(&mut world, &words, &record), first);
 }

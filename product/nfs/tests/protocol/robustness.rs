@@ -184,7 +184,7 @@ fn changed_calls_are_answered_or_refused() {
         }
         // The record may still be a valid call with an effect, which is allowed.
         let is_call = record.len() >= 8 && record[4..8] == [0; 4];
-        let _ = afflux_nfs::decodes(&Bytes::from(record.clone()));
+        let _ = afflux_nfs::is_decodable(&Bytes::from(record.clone()));
         peer.send(&marked(&record)).unwrap();
         assert_eq!(settle(&mut peer), usize::from(is_call), "seed {seed}");
         if seed % 100 == 0 {
@@ -206,7 +206,7 @@ fn random_bytes_close_the_connection_at_worst() {
             let len = random.below(bytes.len()) as u32;
             bytes[..4].copy_from_slice(&(len | 1 << 31).to_be_bytes());
         }
-        let _ = afflux_nfs::decodes(&Bytes::from(bytes.clone()));
+        let _ = afflux_nfs::is_decodable(&Bytes::from(bytes.clone()));
         match peer.send(&bytes) {
             Ok(()) => {
                 settle(&mut peer);

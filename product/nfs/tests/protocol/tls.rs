@@ -127,11 +127,11 @@ fn where_tls_is_required_nothing_else_is_answered_before_it() {
         );
     }
     // Nor does a change of the rules let anybody in.
-    world.server.admit(afflux_nfs::Admission::AnyPeer);
+    world.server.admit(afflux_nfs::AdmittedPeers::AnyPeer);
     assert_eq!(ask(&mut peer, &call_record(1, NFS, 0, &[])), refused(TOO_WEAK));
     assert_eq!(ask(&mut peer, &probe(100_003, 3)), begin());
     peer.connection.secured();
     peer.root();
-    world.server.admit(afflux_nfs::Admission::AnyPeer);
+    world.server.admit(afflux_nfs::AdmittedPeers::AnyPeer);
     peer.root();
 }

@@ -11,7 +11,7 @@ use afflux_engine::settings::Settings;
 use afflux_frames::Frames;
 use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, Reactors, WorkerPool};
 use afflux_linux_server::{HostOptions, HostTree, Listener, ServeLimits, host_devices, serve};
-use afflux_nfs::{Admission, Server};
+use afflux_nfs::{AdmittedPeers, Server};
 use afflux_scratch::Scratch;
 use afflux_volume::{HandleKey, Volume};
 use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3};
@@ -64,7 +64,7 @@ impl World {
         let tree = HostTree::open(std::slice::from_ref(&path), &pool, &HostOptions::default()).unwrap();
         let devices = host_devices(&platform, Caching::Auto);
         let volume = Volume::new(engine, tree, HandleKey::new([7; 16]), devices).unwrap();
-        let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
+        let server = Server::new(Arc::clone(&volume), AdmittedPeers::AnyPeer);
         Self { server, volume, platform, _reactors: reactors, path, _directory: directory }
     }
 

@@ -14,7 +14,7 @@ use afflux_frames::{FRAME_BYTES, FrameId};
 
 use super::{FilePages, PageCache};
 use crate::memory::copy;
-use crate::page::{DIRTY, LENT, PIN, Sectors, WRITER, about_to_fill};
+use crate::page::{DETACHED, DIRTY, LENT, PIN, Sectors, WRITER, about_to_fill};
 use crate::units::PAGE_BYTES;
 
 /// A range of bytes within one page. Its end is inside the page by construction.
@@ -166,7 +166,7 @@ impl PageCache {
 
     #[inline]
     fn unpin(&self, frame: FrameId, holder: u64) {
-        if self.pages.unhold(frame, holder) {
+        if self.pages.unhold(frame, holder).has(DETACHED) {
             self.release(frame);
         }
     }

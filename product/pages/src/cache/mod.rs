@@ -176,7 +176,7 @@ impl PageCache {
         }
         self.recall(frames.iter().copied());
         for frame in frames.drain(..) {
-            self.release_silently(frame);
+            self.try_release_silently(frame);
         }
         self.memory_queue.wake_all();
     }
@@ -198,14 +198,14 @@ impl PageCache {
 
     /// Frees a detached frame unless somebody still holds it. In that case the last holder calls this again.
     pub fn release(&self, frame: FrameId) {
-        if self.release_silently(frame) {
+        if self.try_release_silently(frame) {
             self.memory_queue.wake_all();
         }
     }
 
     /// As [`Cache::release`], but the caller wakes the waiters for memory if the frame was freed.
-    pub fn release_silently(&self, frame: FrameId) -> bool {
-        let released = self.pages.release(frame);
+    pub fn try_release_silently(&self, frame: FrameId) -> bool {
+        let released = self.pages.try_release(frame);
         if released {
             self.frames.free(frame);
         } else if self.pages.word(frame).has(DETACHED | LENT) {

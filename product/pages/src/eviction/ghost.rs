@@ -83,7 +83,7 @@ impl Ghost {
     }
 
     /// Whether the page is remembered; the entry is removed.
-    pub(super) fn take(&self, key: PageKey) -> bool {
+    pub(super) fn remove(&self, key: PageKey) -> bool {
         let place = self.place(key);
         let entries = place.bucket.entries();
         let alike = entries.map(|entry| entry >> 16 == place.fingerprint);

@@ -51,16 +51,15 @@ impl Offline {
         self.pages.touch(frame);
     }
 
-    /// The page is written to; returns whether that made it dirty.
-    pub fn write(&self, frame: FrameId) -> bool {
+    /// The page is written to.
+    pub fn write(&self, frame: FrameId) {
         if self.pages.word(frame).has_any(DIRTY) {
             self.pages.touch_overwritten(frame);
-            return false;
+            return;
         }
         self.pages.change(frame, 0, DIRTY);
         self.policy.dirtied(&self.pages, frame);
         self.pages.touch(frame);
-        true
     }
 
     /// Dirty pages are written back.
@@ -71,9 +70,8 @@ impl Offline {
         self.policy.cleaned(&self.pages, &mut frames.iter().copied());
     }
 
-    /// One look for up to `want` pages that may go; reports each page that goes. Returns whether the policy looked at
-    /// any.
-    pub fn evict(&mut self, want: usize, mut gone: impl FnMut(u64)) -> bool {
+    /// One look for up to `want` pages that may go; reports each page that goes. Returns the number of pages looked at.
+    pub fn evict(&mut self, want: usize, mut gone: impl FnMut(u64)) -> u64 {
         let scan = self.policy.victims(&self.pages, want, SCAN_MAX);
         self.scanned += scan.scanned;
         for victim in scan.victims {
@@ -83,11 +81,11 @@ impl Offline {
             if victim.remember {
                 self.policy.remember(&[key(page)]);
             }
-            assert!(self.pages.release(victim.frame), "nobody holds it");
+            assert!(self.pages.try_release(victim.frame), "nobody holds it");
             self.free.push(victim.frame);
             gone(page);
         }
-        scan.scanned > 0
+        scan.scanned
     }
 
     /// Pages looked at so far.

@@ -188,7 +188,7 @@ impl Eviction for S3Window {
         for arrival in arrivals {
             let back = match arrival.why {
                 super::Admitted::Ahead => false,
-                super::Admitted::Demand | super::Admitted::Written => self.ghost.take(arrival.key),
+                super::Admitted::Demand | super::Admitted::Written => self.ghost.remove(arrival.key),
             };
             if arrival.is_written() {
                 pages.note_used(arrival.frame);

@@ -78,7 +78,7 @@ impl World {
             self.whole.read();
             [self.load(frame(), 0), self.load(frame(), 0)]
         });
-        if self.pages.unhold(frame(), PIN) {
+        if self.pages.unhold(frame(), PIN).has(DETACHED) {
             self.release();
         }
         seen
@@ -93,7 +93,7 @@ impl World {
 
     /// Frees the frame if nobody holds it, and reuses the frame at once for another page.
     fn release(&self) {
-        if self.pages.release(frame()) {
+        if self.pages.try_release(frame()) {
             self.released.fetch_add(1, Ordering::Relaxed);
             self.whole.write();
             about_to_fill();
@@ -162,7 +162,7 @@ impl World {
         if found {
             self.store(frame(), writer, value);
         }
-        if self.pages.unhold(frame(), WRITER) {
+        if self.pages.unhold(frame(), WRITER).has(DETACHED) {
             self.release();
         }
         found
@@ -238,7 +238,7 @@ fn loom_a_read_that_holds_nothing_sees_that_the_page_went_and_came_back() {
         });
         assert!(world.pages.try_detach_idle(frame()));
         world.release();
-        assert!(world.pages.try_detach_idle(frame()) && world.pages.release(frame()));
+        assert!(world.pages.try_detach_idle(frame()) && world.pages.try_release(frame()));
         about_to_fill();
         world.store(frame(), 0, OLD_PAGE.index);
         world.pages.occupy(frame(), OLD_PAGE, PRESENT | UPTODATE);
@@ -315,7 +315,7 @@ fn loom_a_guarded_page_does_not_change() {
             if in_place {
                 writer.store(frame(), 1, 1);
             }
-            assert!(!writer.pages.unhold(frame(), WRITER));
+            assert!(!writer.pages.unhold(frame(), WRITER).has(DETACHED));
         });
         if let Some([before, after]) = world.guard() {
             assert_eq!(before, after);
@@ -339,11 +339,11 @@ fn loom_nothing_lands_past_a_new_end() {
             .collect();
         world.size.swap(0, Ordering::AcqRel);
         while world.pages.hold(frame(), WRITER).is_being_written_to() {
-            assert!(!world.pages.unhold(frame(), WRITER));
+            assert!(!world.pages.unhold(frame(), WRITER).has(DETACHED));
             thread::yield_now();
         }
         (0..2).for_each(|writer| world.store(frame(), writer, 0));
-        assert!(!world.pages.unhold(frame(), WRITER));
+        assert!(!world.pages.unhold(frame(), WRITER).has(DETACHED));
         writers.into_iter().for_each(|writer| drop(writer.join()));
         assert_eq!((world.load(frame(), 0), world.load(frame(), 1)), (0, 0));
     });
@@ -357,7 +357,7 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
         let reply = Arc::clone(&world);
         let reply = thread::spawn(move || {
             if reply.pages.end_guard(frame()).0 {
-                reply.pages.release(frame());
+                reply.pages.try_release(frame());
             }
         });
         let overwriter = Arc::clone(&world);
@@ -375,8 +375,8 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
             let _ = world.pages.end_guard(frame()).0;
             frozen
         };
-        if world.pages.unhold(frame(), WRITER) {
-            world.pages.release(frame());
+        if world.pages.unhold(frame(), WRITER).has(DETACHED) {
+            world.pages.try_release(frame());
         }
         let acknowledged = overwriter.join().unwrap();
         reply.join().unwrap();

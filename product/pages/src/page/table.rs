@@ -244,16 +244,15 @@ impl PageTable {
         Word(self.record(frame).word.fetch_add(holder, Ordering::AcqRel))
     }
 
-    /// Takes a holder back. Returns whether the frame is detached, so that the caller tries to
-    /// release it.
+    /// Takes a holder back. Returns the word before: the caller tries to release a frame that was detached.
     #[inline]
     #[must_use]
-    pub fn unhold(&self, frame: FrameId, holder: u64) -> bool {
+    pub fn unhold(&self, frame: FrameId, holder: u64) -> Word {
         self.stores.point();
         debug_assert!(matches!(holder, PIN | WRITER));
         let before = self.record(frame).word.fetch_sub(holder, Ordering::AcqRel);
         debug_assert!(before & (holder * 0xfff) != 0, "a holder that was never added");
-        before & DETACHED != 0
+        Word(before)
     }
 
     /// [`PageTable::unhold`] for a guard. Waiters for memory may wait for its end.
@@ -267,7 +266,7 @@ impl PageTable {
 
     /// Frees the frame's record if it is detached and nobody holds it. If this returns true, which happens once, the
     /// caller gives the frame back to the allocator.
-    pub fn release(&self, frame: FrameId) -> bool {
+    pub fn try_release(&self, frame: FrameId) -> bool {
         self.stores.point();
         let record = self.record(frame);
         let word = record.word.load(Ordering::Relaxed);
@@ -530,7 +529,7 @@ impl PageTable {
     }
 
     /// Looks at a dirty page; returns whether it was overwritten since the last look. A concurrent use may be lost.
-    pub fn look(&self, frame: FrameId) -> bool {
+    pub fn take_overwritten(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
         uses.store(seen & (COUNTED | UNREAD | ODD) | LOOKED_AT, Ordering::Relaxed);

@@ -56,9 +56,9 @@ fn holders_do_not_disturb_each_other() {
     assert!(pages.word(frame).is_guarded() && pages.word(frame).is_stable());
     let _ = pages.hold(frame, WRITER);
     assert!(pages.word(frame).is_being_written_to() && !pages.word(frame).has_other_writers());
-    assert!(!pages.unhold(frame, WRITER) && !pages.end_guard(frame).0);
+    assert!(!pages.unhold(frame, WRITER).has(DETACHED) && !pages.end_guard(frame).0);
     for _ in 0..1000 {
-        assert!(!pages.unhold(frame, PIN));
+        assert!(!pages.unhold(frame, PIN).has(DETACHED));
     }
     assert_eq!(pages.word(frame).0, PRESENT | UPTODATE);
 }
@@ -71,10 +71,10 @@ fn a_detached_frame_is_released_once_by_the_last_holder() {
     let _ = pages.hold(frame, PIN);
     assert!(!pages.try_detach_idle(frame), "held");
     pages.detach(frame);
-    assert!(!pages.release(frame), "still held");
-    assert!(pages.unhold(frame, PIN), "tells the holder to try");
-    assert!(pages.release(frame));
-    assert!(!pages.release(frame));
+    assert!(!pages.try_release(frame), "still held");
+    assert!(pages.unhold(frame, PIN).has(DETACHED), "tells the holder to try");
+    assert!(pages.try_release(frame));
+    assert!(!pages.try_release(frame));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_passing_pin_survives_reuse_of_the_frame() {
     let late = pages.hold(frame, PIN);
     assert!(!late.has(PRESENT));
     pages.occupy(frame, PageIdentity { file: 1, index: 2 }, PRESENT | READING);
-    assert!(!pages.unhold(frame, PIN));
+    assert!(!pages.unhold(frame, PIN).has(DETACHED));
     assert_eq!(pages.word(frame).flags(), PRESENT | READING);
 }
 
@@ -95,7 +95,7 @@ fn a_page_is_not_claimed_under_a_writer() {
     pages.occupy(frame, PageIdentity { file: 0, index: 0 }, PRESENT | UPTODATE | DIRTY);
     let _ = pages.hold(frame, WRITER);
     assert!(pages.change_unless(frame, PRIOR, DIRTY, WRITEBACK).is_err());
-    assert!(!pages.unhold(frame, WRITER));
+    assert!(!pages.unhold(frame, WRITER).has(DETACHED));
     assert!(pages.change_unless(frame, PRIOR, DIRTY, WRITEBACK).is_ok());
     assert!(pages.hold(frame, WRITER).is_stable(), "who comes after it sees that the page is stable");
 }
@@ -112,7 +112,7 @@ fn a_copy_stands_until_the_frame_is_used_anew_however_often() {
     for reuse in 1..5000 {
         pages.detach(frame);
         assert!(first.is_valid() == (reuse == 1), "a page that goes has the bytes that it had");
-        assert!(pages.release(frame) && !pages.release(frame));
+        assert!(pages.try_release(frame) && !pages.try_release(frame));
         assert!(pages.begin_optimistic_read(frame, identity).is_none());
         pages.occupy(frame, identity, PRESENT | UPTODATE);
         assert_eq!(pages.identity(frame), identity);

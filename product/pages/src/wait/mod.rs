@@ -32,7 +32,7 @@ struct Wakers(Tickets<Waker>);
 
 impl Wakers {
     /// Gives the waiter a place, unless it still has one. Returns whether the place is new.
-    fn add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
+    fn try_add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
         if let Some(known) = ticket.and_then(|ticket| self.0.get_mut(ticket)) {
             known.clone_from(waker);
             return false;
@@ -144,7 +144,7 @@ struct Waiter<'a> {
 impl Waiter<'_> {
     fn register(&mut self, cx: &Context<'_>) {
         let mut wakers = sync::lock(&self.queue.wakers);
-        if wakers.add(&mut self.ticket, cx.waker()) {
+        if wakers.try_add(&mut self.ticket, cx.waker()) {
             self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
         }
     }
@@ -218,7 +218,7 @@ impl<T: Clone> Answer<T> {
             match &state.value {
                 Some(value) => Poll::Ready(value.clone()),
                 None => {
-                    state.wakers.add(&mut asker.ticket, cx.waker());
+                    state.wakers.try_add(&mut asker.ticket, cx.waker());
                     Poll::Pending
                 }
             }

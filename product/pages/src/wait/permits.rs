@@ -156,7 +156,7 @@ impl Drop for PermitTaking<'_> {
         let Some(ticket) = self.ticket else { return };
         let woken = {
             let mut line = sync::lock(&self.permits.line);
-            if line.leave(ticket) {
+            if line.take_grant(ticket) {
                 self.permits.used.fetch_sub(self.amount, Ordering::AcqRel);
             }
             self.permits.grant_in(&mut line)

@@ -68,12 +68,12 @@ impl WaitPlaces {
     }
 
     /// Takes the place of a task away; returns whether the task had a grant that it did not take.
-    pub fn leave(&mut self, ticket: u64) -> bool {
+    pub fn take_grant(&mut self, ticket: u64) -> bool {
         let had_place = self.waiting.remove(&ticket).is_some() || self.looking.remove(&ticket).is_some();
         !had_place && self.granted.remove(&ticket)
     }
 
-    /// Has a task without a grant look at something else. It gets none before it calls [`Places::wait_on`]. Returns whom
+    /// Has a task without a grant look at something else. It gets none before it calls [`Places::try_wait_on`]. Returns whom
     /// to wake.
     pub fn look(&mut self, ticket: u64) -> Option<Waker> {
         let place = self.waiting.remove(&ticket)?;
@@ -83,7 +83,7 @@ impl WaitPlaces {
     }
 
     /// A task that was to look at something else waits again, at its place. Returns whether it was to look.
-    pub fn wait_on(&mut self, ticket: u64) -> bool {
+    pub fn try_wait_on(&mut self, ticket: u64) -> bool {
         let Some(place) = self.looking.remove(&ticket) else { return false };
         self.waiting.insert(ticket, place);
         true

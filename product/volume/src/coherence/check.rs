@@ -34,7 +34,8 @@ impl<P: Platform> Volume<P> {
         }
         drop(changing);
         if stat.links == 0 {
-            if self.gone(inode) {
+            self.lose_name(inode);
+            if inode.has_ended() {
                 return Err(VolumeError::Stale);
             }
             self.keep_unnamed(inode).await;
@@ -47,7 +48,7 @@ impl<P: Platform> Volume<P> {
     pub(crate) async fn forget_cached(&self, inode: &Arc<Inode<P>>, size: u64, written: Option<u64>) {
         let Some(file) = inode.file() else { return };
         // A file that was opened meanwhile began with the new contents.
-        let taken = self.engine.invalidate(file, size, written.unwrap_or(0)).await;
+        let taken = self.engine.try_invalidate(file, size, written.unwrap_or(0)).await;
         if !taken {
             // We were writing: the size is compared again after that.
             inode.state().unsettled = true;
@@ -55,13 +56,10 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// The object has lost its last name. Returns whether the object has ended. A held object can
-    /// still be found by handle.
-    pub(crate) fn gone(&self, inode: &Arc<Inode<P>>) -> bool {
-        let ended = inode.lose_name();
-        if ended {
-            self.ended(inode);
+    /// The object has lost its last name. A held object can still be found by handle.
+    pub(crate) fn lose_name(&self, inode: &Arc<Inode<P>>) {
+        if let Some(last) = inode.lose_name() {
+            self.end(inode, last);
         }
-        ended
     }
 }

@@ -34,15 +34,13 @@ impl<P: Platform> Volume<P> {
 
     #[cold]
     fn queue(&self, inode: &Arc<Inode<P>>) {
-        if !self.settling.push(inode) {
-            return;
-        }
-        let (me, platform, device) = (self.me.clone(), Arc::clone(self.engine.platform()), inode.device);
+        let Some(device) = self.settling.push(inode) else { return };
+        let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
         self.engine.platform().spawn("settle file times", async move {
             loop {
                 platform.sleep_until(platform.now().after(ROUND_NS)).await;
                 let Some(volume) = me.upgrade() else { return };
-                if !volume.settle_round(device).await {
+                if !volume.try_settle_round(device).await {
                     return;
                 }
             }
@@ -50,7 +48,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Goes through a device's queue once. False if it is empty: the next file queued starts a new task.
-    async fn settle_round(&self, device: DeviceKey) -> bool {
+    async fn try_settle_round(&self, device: DeviceKey) -> bool {
         for _ in 0..self.settling.len(device) {
             let Some(inode) = self.settling.pop(device) else {
                 continue;
@@ -96,7 +94,7 @@ impl<P: Platform> Volume<P> {
         self.settle_later(inode);
         if stat.links == 0 {
             // Others removed its last name.
-            self.gone(inode);
+            self.lose_name(inode);
         }
         seen.is_some()
     }

@@ -168,7 +168,7 @@ impl<P: Platform> Volume<P> {
     /// the file's syncs wait for the joint, so its holder may wait neither for one nor for a holder of `changing`.
     async fn hand_bytes(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) -> Option<Joint> {
         let is_nothing = change.size.is_some() || *change == AttributeChange::default();
-        if !self.are_names_durable() || is_nothing || gives_privileges(change) {
+        if !self.are_names_durable() || is_nothing || has_privileges(change) {
             return None;
         }
         let file = inode.writable_file().filter(|file| (1..=JOINED_BYTES_MAX).contains(&file.dirty_bytes()))?;
@@ -183,7 +183,7 @@ impl<P: Platform> Volume<P> {
     /// A host may clear a file's privilege bits when we write its bytes. So earlier writes go to the host before the
     /// bits are set. If that fails, the host decides about the bits.
     async fn write_before_privileges(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) {
-        let gives = gives_privileges(change);
+        let gives = has_privileges(change);
         if let Some(file) = inode.writable_file().filter(|file| gives && !file.is_clean()) {
             let _ = self.engine.sync(file, 0..u64::MAX).await;
         }
@@ -240,6 +240,6 @@ impl<P: Platform> Volume<P> {
     }
 }
 
-fn gives_privileges(change: &AttributeChange) -> bool {
+fn has_privileges(change: &AttributeChange) -> bool {
     change.mode.is_some_and(|mode| without_privileges(mode) != mode)
 }

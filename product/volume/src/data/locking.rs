@@ -53,7 +53,7 @@ impl<P: Platform> Volume<P> {
     /// Refuses a use of a file without an open, such as a READ of version 3, if an open denies it.
     #[inline]
     pub fn check_undenied(&self, inode: &Inode<P>, access: u8) -> Result<(), VolumeError> {
-        if self.locks.denies_any() { self.check_undenied_now(inode, access) } else { Ok(()) }
+        if self.locks.has_denials() { self.check_undenied_now(inode, access) } else { Ok(()) }
     }
 
     #[cold]

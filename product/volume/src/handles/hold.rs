@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use afflux_engine::Platform;
 
 use crate::error::VolumeError;
-use crate::objects::inode::Inode;
+use crate::objects::inode::{Inode, LastUse};
 use crate::volume::Volume;
 
 /// A holder of an object, as an open file is: until it is dropped, the object can be used even without a name.
@@ -48,11 +48,8 @@ impl<P: Platform> Clone for Held<P> {
 
 impl<P: Platform> Drop for Held<P> {
     fn drop(&mut self) {
-        if !self.inode.release() {
-            return;
-        }
-        if let Some(volume) = self.volume.upgrade() {
-            volume.ended(&self.inode);
+        if let (Some(last), Some(volume)) = (self.inode.release(), self.volume.upgrade()) {
+            volume.end(&self.inode, last);
         }
     }
 }
@@ -65,8 +62,9 @@ impl<P: Platform> Volume<P> {
         Ok(Held { volume: self.me.clone(), inode: Arc::clone(inode) })
     }
 
-    /// An object has neither name nor holder: it cannot be found any more, and is discarded once no call uses it.
-    pub(crate) fn ended(&self, inode: &Arc<Inode<P>>) {
+    /// An object has lost the last of its name and its holders: it cannot be found any more, and is discarded once no
+    /// call uses it.
+    pub(crate) fn end(&self, inode: &Arc<Inode<P>>, _: LastUse) {
         self.search.gone(&inode.identity);
         self.table.forget(inode);
     }

@@ -26,7 +26,7 @@ impl<P: Platform> Volume<P> {
         let inode = self.resolve(handle).await?;
         let held = self.hold(&inode)?;
         if inode.attributes().links == 0 {
-            inode.lose_name();
+            self.lose_name(&inode);
         }
         self.keep_unnamed(&inode).await;
         Ok(held)

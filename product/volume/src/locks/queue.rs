@@ -63,20 +63,22 @@ impl LockQueue {
         let end = waker.and_then(|waker| self.0.iter().position(|waiter| waiter.is_of(wanted, waker)));
         let earlier = &self.0[..end.unwrap_or(self.0.len())];
         let counts = |waiter: &&Waiter| waker.is_some() || waiter.turn.is_some();
-        earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.excludes(wanted))
+        earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.is_excluding(wanted))
     }
 
     /// Whether an owner in the way of this lock waits for a lock of the same owner as this one. Longer circles stay.
-    pub(super) fn closes_circle(&self, wanted: &Lock, ranges: &LockedRanges) -> bool {
+    pub(super) fn is_in_circle(&self, wanted: &Lock, ranges: &LockedRanges) -> bool {
         let waits_for_own = |other: Lock| {
             let waiting = self.0.iter().filter(|waiter| waiter.wanted.owner == other.owner);
-            waiting.map(|waiter| waiter.wanted).any(|their| ranges.of(wanted.owner).any(|held| held.excludes(&their)))
+            waiting
+                .map(|waiter| waiter.wanted)
+                .any(|their| ranges.of(wanted.owner).any(|held| held.is_excluding(&their)))
         };
         ranges.has(wanted.owner) && ranges.conflicts(*wanted).any(waits_for_own)
     }
 
     /// One waits, behind the others if it is new. False for a new one without room.
-    pub(super) fn wait(&mut self, wanted: Lock, waker: Arc<dyn LockWaker>, group: u64, has_room: bool) -> bool {
+    pub(super) fn try_wait(&mut self, wanted: Lock, waker: Arc<dyn LockWaker>, group: u64, has_room: bool) -> bool {
         if let Some(known) = self.0.iter_mut().find(|waiter| waiter.is_of(&wanted, &waker)) {
             *known = Waiter { wanted, group, waker, turn: None };
             return true;
@@ -110,7 +112,7 @@ impl LockQueue {
         for at in 0..self.0.len() {
             let (earlier, rest) = self.0.split_at_mut(at);
             let Some(waiter) = rest.first_mut().filter(|waiter| waiter.turn.is_none()) else { continue };
-            let is_behind = earlier.iter().any(|other| other.wanted.excludes(&waiter.wanted));
+            let is_behind = earlier.iter().any(|other| other.wanted.is_excluding(&waiter.wanted));
             if is_behind && !ranges.has(waiter.wanted.owner) || ranges.conflicts(waiter.wanted).next().is_some() {
                 continue;
             }

@@ -37,7 +37,7 @@ pub struct LockOwner {
 
 impl LockOwner {
     /// Whether locks of the two can exclude each other.
-    fn minds(self, other: Self) -> bool {
+    fn can_exclude(self, other: Self) -> bool {
         let is_blind =
             self.family != other.family && self.family != LockFamily::Single && other.family != LockFamily::Single;
         self != other && !is_blind
@@ -68,9 +68,9 @@ pub struct Lock {
 
 impl Lock {
     /// Whether both cannot be held at once.
-    pub(super) fn excludes(&self, other: &Self) -> bool {
+    pub(super) fn is_excluding(&self, other: &Self) -> bool {
         let are_shared = self.mode == LockMode::Shared && other.mode == LockMode::Shared;
-        !are_shared && self.span.overlaps(other.span) && self.owner.minds(other.owner)
+        !are_shared && self.span.is_overlapping(other.span) && self.owner.can_exclude(other.owner)
     }
 }
 
@@ -142,9 +142,9 @@ impl LockedRanges {
 
     /// The locks that are in the way of another.
     pub(super) fn conflicts(&self, wanted: Lock) -> impl Iterator<Item = Lock> {
-        let others = self.owners.iter().filter(move |own| own.owner.minds(wanted.owner));
+        let others = self.owners.iter().filter(move |own| own.owner.can_exclude(wanted.owner));
         let near = others.flat_map(move |own| own.between(wanted.span.first, wanted.span.last));
-        near.filter(move |held| held.excludes(&wanted))
+        near.filter(move |held| held.is_excluding(&wanted))
     }
 
     /// All owners' ranges with any of these bytes, whole.
@@ -170,8 +170,8 @@ impl LockedRanges {
     fn change(&mut self, owner: LockOwner, span: Span, wanted: Option<Lock>, room: usize) -> Result<(), NoRoom> {
         let mut added: Vec<Lock> = wanted.into_iter().collect();
         let is_changed = |held: &Lock| {
-            let joins = wanted.is_some_and(|wanted| wanted.mode == held.mode) && held.span.joins(span);
-            joins || held.span.overlaps(span)
+            let joins = wanted.is_some_and(|wanted| wanted.mode == held.mode) && held.span.can_join(span);
+            joins || held.span.is_overlapping(span)
         };
         // A range beside may join.
         let (first, last) = (span.first.saturating_sub(1), span.last.saturating_add(1));

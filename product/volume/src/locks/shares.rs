@@ -22,7 +22,7 @@ impl Share {
     pub const WRITE: u8 = 2;
 
     /// Whether two opens cannot have these at once.
-    pub fn excludes(self, other: Self) -> bool {
+    pub fn is_excluding(self, other: Self) -> bool {
         self.access & other.deny != 0 || self.deny & other.access != 0
     }
 }
@@ -43,7 +43,7 @@ impl Shares {
     /// The holder of an open that is in the way. An open is not in its own way.
     pub(super) fn conflict(&self, open: Option<(HolderId, u64)>, wanted: Share) -> Option<HolderId> {
         let is_other = |it: &&(HolderId, u64, Share)| Some((it.0, it.1)) != open;
-        self.0.iter().filter(is_other).find(|it| it.2.excludes(wanted)).map(|it| it.0)
+        self.0.iter().filter(is_other).find(|it| it.2.is_excluding(wanted)).map(|it| it.0)
     }
 
     /// Sets the share of an open. Returns the share that it had.

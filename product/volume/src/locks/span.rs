@@ -45,12 +45,12 @@ impl Span {
         if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
     }
 
-    pub(super) fn overlaps(self, other: Self) -> bool {
+    pub(super) fn is_overlapping(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
     /// Whether both together are one span.
-    pub(super) fn joins(self, other: Self) -> bool {
+    pub(super) fn can_join(self, other: Self) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
 

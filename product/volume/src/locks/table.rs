@@ -38,7 +38,7 @@ pub trait LockHolder: Send + Sync + 'static {
     fn has_lapsed(&self, now: Nanos) -> bool;
 
     /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
-    fn revoke(&self, now: Nanos) -> bool;
+    fn try_revoke(&self, now: Nanos) -> bool;
 
     /// Its name for people.
     fn name(&self) -> String;
@@ -273,9 +273,9 @@ impl Locks {
     }
 
     /// Takes the locks of a holder that has lapsed. False if it has not.
-    fn revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> bool {
+    fn try_revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> bool {
         let Some(it) = table.holders.get(&holder).map(|it| Arc::clone(&it.it)) else { return false };
-        let is_over = it.revoke(now);
+        let is_over = it.try_revoke(now);
         if is_over {
             self.revoked.fetch_add(1, Ordering::Relaxed);
             self.end(table, holder, now, wakers);
@@ -295,7 +295,7 @@ impl Locks {
         wakers: &mut Wakers,
     ) -> Result<(), LockRefusal> {
         while let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflicts(wanted).next()) {
-            if !self.revoke(table, held.owner.holder, now, wakers) {
+            if !self.try_revoke(table, held.owner.holder, now, wakers) {
                 return Err(LockRefusal::Held(held));
             }
         }
@@ -342,7 +342,7 @@ impl Locks {
                 result => return result,
             };
             match table.lapsed(holder, refusal, now) {
-                Some(lapsed) if self.revoke(table, lapsed, now, wakers) => {}
+                Some(lapsed) if self.try_revoke(table, lapsed, now, wakers) => {}
                 _ => return Err(refusal),
             }
         }
@@ -368,7 +368,7 @@ impl Locks {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
         let mut result = self.take(&mut table, file, wanted, Some(waker), now, &mut wakers);
-        if table.files.get(&file).is_some_and(|it| it.queue.closes_circle(&wanted, &it.ranges)) {
+        if table.files.get(&file).is_some_and(|it| it.queue.is_in_circle(&wanted, &it.ranges)) {
             result = result.map_err(|_| LockRefusal::Deadlock);
         }
         if let Err(LockRefusal::Held(held)) = result {
@@ -380,7 +380,7 @@ impl Locks {
                 {
                     host.wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
                 }
-                it.queue.wait(wanted, Arc::clone(waker), group, has_room)
+                it.queue.try_wait(wanted, Arc::clone(waker), group, has_room)
             });
             if !waits && waker.is_local() {
                 // Nobody would wake it.
@@ -475,10 +475,10 @@ impl Locks {
     }
 
     /// Opens a file with a share, or gives an open another one. False if somebody's share is in the way.
-    pub fn share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> bool {
+    pub fn try_share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> bool {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let is_free = self.clear_shares(&mut table, file, Some(open), share, now, &mut wakers);
+        let is_free = self.try_clear_shares(&mut table, file, Some(open), share, now, &mut wakers);
         if is_free {
             let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
             let denied = before.is_some_and(|share| share.deny != 0);
@@ -493,13 +493,13 @@ impl Locks {
     /// Whether nobody's share is in the way of this one. An open is not in its own way.
     pub fn may_share(&self, file: u64, open: Option<(HolderId, u64)>, share: Share, now: Nanos) -> bool {
         let mut wakers = Wakers::new();
-        let is_free = self.clear_shares(&mut lock(&self.table), file, open, share, now, &mut wakers);
+        let is_free = self.try_clear_shares(&mut lock(&self.table), file, open, share, now, &mut wakers);
         wake_all(wakers);
         is_free
     }
 
     /// Ends the holders in the way of a share that have lapsed. False if others are in its way.
-    fn clear_shares(
+    fn try_clear_shares(
         &self,
         table: &mut Table,
         file: u64,
@@ -509,7 +509,7 @@ impl Locks {
         wakers: &mut Wakers,
     ) -> bool {
         while let Some(holder) = table.files.get(&file).and_then(|it| it.shares.conflict(open, share)) {
-            if !self.revoke(table, holder, now, wakers) {
+            if !self.try_revoke(table, holder, now, wakers) {
                 return false;
             }
         }
@@ -525,7 +525,7 @@ impl Locks {
     }
 
     /// Whether any open denies anything of any file.
-    pub fn denies_any(&self) -> bool {
+    pub fn has_denials(&self) -> bool {
         self.denying.load(Ordering::Relaxed) > 0
     }
 
@@ -546,7 +546,7 @@ impl Locks {
             holders.sort_unstable();
             holders.dedup();
             for holder in holders {
-                self.revoke(&mut table, holder, now, &mut wakers);
+                self.try_revoke(&mut table, holder, now, &mut wakers);
             }
             table.with(file, |table, of_file| {
                 of_file.queue.expire(now, |holder| table.is_gone(holder, now));

@@ -550,7 +550,7 @@ impl<P: Platform> Volume<P> {
         };
         inode.changed(stat, self.now(), Times::Keep, None);
         if stat.links == 0 {
-            self.gone(&inode);
+            self.lose_name(&inode);
         }
     }
 

@@ -50,7 +50,7 @@ impl<P: Platform> Volume<P> {
         let (inode, _) = self.inode_of(found, self.export_of(parent))?;
         // Held before it has lost its name, so it does not end in between.
         let held = self.hold(&inode)?;
-        inode.lose_name();
+        self.lose_name(&inode);
         self.attach_made(&inode, data).await?;
         self.keep_unnamed(&inode).await;
         let attributes = inode.attributes();

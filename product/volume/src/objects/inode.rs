@@ -331,18 +331,18 @@ impl<P: Platform> Inode<P> {
         self.state().holders += 1;
     }
 
-    /// Takes a holder away. Whether the object has ended with it.
-    pub(crate) fn release(&self) -> bool {
+    /// Takes a holder away; the result tells that the object has ended with it.
+    pub(crate) fn release(&self) -> Option<LastUse> {
         let mut state = self.state();
         state.holders -= 1;
-        state.has_ended()
+        state.has_ended().then_some(LastUse)
     }
 
-    /// The object has no name any more, or has none yet. Whether it has ended with that.
-    pub(crate) fn lose_name(&self) -> bool {
+    /// The object has no name any more, or has none yet; the result tells that it has ended with that.
+    pub(crate) fn lose_name(&self) -> Option<LastUse> {
         let mut state = self.state();
         (state.removed, state.location) = (true, None);
-        state.has_ended()
+        state.has_ended().then_some(LastUse)
     }
 
     /// The object has a name again.
@@ -738,6 +738,10 @@ pub(crate) enum Times {
         mtime: bool,
     },
 }
+
+/// Whoever gets this has taken the last of an object's name and holders away, and has the volume end the object.
+#[must_use]
+pub(crate) struct LastUse;
 
 impl InodeState {
     fn has_ended(&self) -> bool {

@@ -24,16 +24,16 @@ impl<P: Platform> Default for Settling<P> {
 }
 
 impl<P: Platform> Settling<P> {
-    /// Queues a file whose times must be set, unless it is queued. True if the caller has to start the task of its
-    /// device.
-    pub(crate) fn push(&self, inode: &Arc<Inode<P>>) -> bool {
+    /// Queues a file whose times must be set, unless it is queued. Returns the device whose task the
+    /// caller has to start.
+    pub(crate) fn push(&self, inode: &Arc<Inode<P>>) -> Option<DeviceKey> {
         if !inode.state().unsettled || inode.settling.swap(true, Ordering::Relaxed) {
-            return false;
+            return None;
         }
         let mut queues = lock(&self.0);
         let has_task = queues.contains_key(&inode.device);
         queues.entry(inode.device).or_default().push_back(Arc::downgrade(inode));
-        !has_task
+        (!has_task).then_some(inode.device)
     }
 
     pub(crate) fn len(&self, device: DeviceKey) -> usize {

@@ -11,6 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::mem;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
@@ -172,7 +173,7 @@ impl<P: Platform> Volume<P> {
         let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight, crossed };
         walk.last = Some(begun.clone());
         let mut seen = Seen::default();
-        if !self.walk_once(export, &mut walk.met, &mut seen).await {
+        if self.walk_once(export, &mut walk.met, &mut seen).await.is_break() {
             // All wanted objects were met: the next search need not wait because of this walk.
             walk.last = before;
             return Ok(());
@@ -183,24 +184,29 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Walks an export, then each directory that a rename of ours carried meanwhile, once: the walk may have missed what
-    /// is below. False if it ended early, since all wanted objects were met.
-    async fn walk_once(&self, export: &SearchedExport<P>, met: &mut Vec<Arc<Inode<P>>>, seen: &mut Seen) -> bool {
+    /// is below. Breaks off once all wanted objects are met.
+    async fn walk_once(
+        &self,
+        export: &SearchedExport<P>,
+        met: &mut Vec<Arc<Inode<P>>>,
+        seen: &mut Seen,
+    ) -> ControlFlow<()> {
         let mut open: BTreeSet<Identity> = self.search.known.wanted();
         let begun = self.search.known.carried_count();
         let (mut start, mut again) = (Arc::clone(&export.root), BTreeSet::new());
         loop {
-            if !self.walk_from(&start, export.tag, &mut open, (&mut *met, &mut *seen)).await {
-                return false;
-            }
+            self.walk_from(&start, export.tag, &mut open, (&mut *met, &mut *seen)).await?;
             start = loop {
                 // A rename that was under way has recorded its directory once this lock is taken. Others wait for a few
                 // lookups.
                 let _moving = export.moving.lock().await;
                 let Some(carried) = self.search.known.carried_since(begun, export.tag) else {
                     seen.not(VolumeError::Stale);
-                    return true;
+                    return ControlFlow::Continue(());
                 };
-                let Some(directory) = carried.difference(&again).next().copied() else { return true };
+                let Some(directory) = carried.difference(&again).next().copied() else {
+                    return ControlFlow::Continue(());
+                };
                 again.insert(directory);
                 match self.follow(directory, export.tag).await {
                     Followed::Found(inode) => break inode,
@@ -212,17 +218,17 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Walks a directory at a time, and records all locations. Holds open only the path to the current directory. False if
-    /// it ended early, since all wanted objects were met.
+    /// Walks a directory at a time, and records all locations. Holds open only the path to the current directory. Breaks
+    /// off once all wanted objects are met.
     async fn walk_from(
         &self,
         start: &Inode<P>,
         export: u16,
         open: &mut BTreeSet<Identity>,
         (met, seen): (&mut Vec<Arc<Inode<P>>>, &mut Seen),
-    ) -> bool {
+    ) -> ControlFlow<()> {
         if open.is_empty() {
-            return false;
+            return ControlFlow::Break(());
         }
         let mut path = vec![self.scan(start.node.clone(), start.identity, open, seen).await];
         while let Some(level) = path.last_mut() {
@@ -241,7 +247,7 @@ impl<P: Platform> Volume<P> {
                     Err(error) => seen.not(error),
                 }
                 if open.is_empty() {
-                    return false;
+                    return ControlFlow::Break(());
                 }
             }
             let Some(name) = level.directories.pop() else {
@@ -258,7 +264,7 @@ impl<P: Platform> Volume<P> {
                 Err(error) => seen.not(error),
             }
         }
-        true
+        ControlFlow::Continue(())
     }
 
     /// The wanted object, if the walk has just seen it, and it is still there.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{Output, ProtocolError, ProtocolMachine, Segment};
-use afflux_nfs::{Admission, ClientMemory, Connection, Server};
+use afflux_nfs::{AdmittedPeers, ClientMemory, Connection, Server};
 use afflux_simulator::{
     Disk, DiskOptions, Link, LinkEnd, LinkOptions, Memory, MemoryTree, Random as Chances, Setup, SimMachine,
     SimPlatform, TreeOptions, World, WorldOptions, serve_machine,
@@ -159,7 +159,7 @@ fn serving(words: Arc<Words>) -> Serving {
     setup.settings.add(&afflux_nfs::KNOBS);
     let Files { world, tree, .. } = &words.files;
     let volume = SimMachine::new(world, Memory::Whole(4 << 20), setup).unwrap().add_tree("disk", tree).unwrap();
-    let server = Server::new(volume, Admission::AnyPeer);
+    let server = Server::new(volume, AdmittedPeers::AnyPeer);
     server.offer_version_4(ClientMemory { words: Some(Arc::clone(&words) as _), ..ClientMemory::default() });
     Serving { server, words }
 }

@@ -16,12 +16,12 @@ use serde_json::json;
 
 use crate::serve::front::admission;
 use crate::serve::front::tls::Tls;
-use crate::serve::start::exports::Export;
+use crate::serve::start::exports::ServedExport;
 use afflux_report::{output, units};
 
 /// The facts about a server.
 pub(crate) struct Served<'a> {
-    pub(crate) exports: &'a [Export],
+    pub(crate) exports: &'a [ServedExport],
     pub(crate) listen: SocketAddr,
     /// Whether clients get version 4.
     pub(crate) has_version_4: bool,

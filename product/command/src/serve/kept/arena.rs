@@ -271,8 +271,8 @@ pub(crate) fn adopt_files(engine: &Engine<LinuxPlatform>, volume: &Arc<Volume<Li
         let mut is_told = false;
         while let Some(volume) = volume.upgrade() {
             let adopted = volume.adopt_found().await;
-            let has_failed = tell(&adopted, is_told);
-            if !has_failed {
+            tell(&adopted, is_told);
+            if adopted.failed.is_none() {
                 return;
             }
             is_told = true;
@@ -282,8 +282,8 @@ pub(crate) fn adopt_files(engine: &Engine<LinuxPlatform>, volume: &Arc<Volume<Li
     });
 }
 
-/// Reports what became of the files. Returns whether some are left.
-fn tell(adopted: &AdoptedFiles, is_told: bool) -> bool {
+/// Reports what became of the files.
+fn tell(adopted: &AdoptedFiles, is_told: bool) {
     if adopted.files > 0 {
         info!("{} files are open again, with {} unwritten", adopted.files, units::data(adopted.dirty_bytes));
     }
@@ -293,7 +293,6 @@ fn tell(adopted: &AdoptedFiles, is_told: bool) -> bool {
     if let (Some((file, error)), false) = (&adopted.failed, is_told) {
         warn!("the file {file} of an earlier server cannot be opened: {error}; it is tried again each second");
     }
-    adopted.failed.is_some()
 }
 
 /// Waits until all files of an earlier server are open, so that their pages can be written.

@@ -34,7 +34,7 @@ impl Reload<'_> {
         let serving = format!("Serving on {}", running.front.place());
         match configuration::load(self.args, self.host) {
             Ok(wanted) => {
-                if !self.take(wanted, running) {
+                if !self.try_apply(wanted, running) {
                     return service::notify_ready(&format!("The last reload failed in part, see the log. {serving}"));
                 }
             }
@@ -49,7 +49,7 @@ impl Reload<'_> {
     }
 
     /// Applies the settings. Returns whether the engine accepted every value.
-    fn take(&mut self, wanted: Configuration, running: &Running) -> bool {
+    fn try_apply(&mut self, wanted: Configuration, running: &Running) -> bool {
         wanted.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
         let (waiting, mut acting) = self.changed(&wanted);
         if !acting.is_empty() {

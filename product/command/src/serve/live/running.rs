@@ -30,7 +30,7 @@ use crate::serve::live::device_label;
 use crate::serve::live::event_stream;
 use crate::serve::live::gauges;
 use crate::serve::live::in_force;
-use crate::serve::start::exports::Export;
+use crate::serve::start::exports::ServedExport;
 use afflux_report::output::shown;
 
 /// Between two reports of a drain's progress.
@@ -87,7 +87,7 @@ pub(crate) struct Running {
     pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     pub(crate) volume: Arc<Volume<LinuxPlatform>>,
     pub(crate) devices: Arc<ServedDevices>,
-    pub(crate) exports: Vec<Export>,
+    pub(crate) exports: Vec<ServedExport>,
     pub(crate) since: Instant,
     /// The figures of the object store that is served.
     pub(crate) store: Option<StoreFigures>,
@@ -109,7 +109,7 @@ impl Running {
         let knobs = settings.all().map(|(knob, info)| (info.name.to_owned(), settings.get(knob)));
         // Zero if the kernel does not report it.
         let resident = self.engine.frames().arena().resident().unwrap_or_default();
-        let served = |export: &Export| ServedDirectory {
+        let served = |export: &ServedExport| ServedDirectory {
             directory: export.directory.display().to_string(),
             export: export.path.clone(),
         };
@@ -188,7 +188,7 @@ impl Running {
             return Err(format!("no client '{}' has locks; {known}", shown(client)));
         }
         let nfs = self.front.nfs();
-        let is_ended = |it: &&&HeldBy| nfs.is_some_and(|nfs| nfs.server.end_holder(it.holder));
+        let is_ended = |it: &&&HeldBy| nfs.is_some_and(|nfs| nfs.server.try_end_holder(it.holder));
         let ended: Vec<LockerGauges> = meant.iter().filter(is_ended).map(|it| gauges::locker((*it).clone())).collect();
         ended.iter().for_each(|it| {
             info!("ended client {} ({}), as requested on the control socket", it.number, shown(&it.name))

@@ -40,7 +40,7 @@ pub(crate) fn watch(
     give_up: impl FnOnce() + Send + 'static,
 ) -> io::Result<(Sender<SignalRequest>, Receiver<SignalRequest>)> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    if hangup == Hangup::Reloads || !hangup_is_ignored() {
+    if hangup == Hangup::Reloads || !is_hangup_ignored() {
         signals.add_signal(SIGHUP)?;
     }
     // A write past the limit on file sizes is then an error of that file, instead of the end of the server.
@@ -64,7 +64,7 @@ pub(crate) fn watch(
 }
 
 /// Whether the user wants the server to outlive the terminal.
-fn hangup_is_ignored() -> bool {
+fn is_hangup_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

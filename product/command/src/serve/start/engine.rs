@@ -28,7 +28,7 @@ use crate::serve::kept::state::StateDirectory;
 use crate::serve::kept::unnamed_files;
 use crate::serve::live::running::{Running, ServedDevices};
 use crate::serve::live::{device_identity, device_label};
-use crate::serve::start::exports::Export;
+use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
 use crate::settings::Policy;
 
@@ -83,7 +83,7 @@ pub(crate) fn start(
     configuration: &Configuration,
     (state, kept): (&StateDirectory, &Arc<KeptPrices>),
     rules: Rules,
-    (source, exports): (&Source, Vec<Export>),
+    (source, exports): (&Source, Vec<ServedExport>),
     (memory, front): (CacheMemory, PreparedFront),
 ) -> Outcome<Running> {
     let (settings, policies) = knobs_and_policies(configuration)?;
@@ -113,7 +113,7 @@ pub(crate) fn start(
         .iter()
         .try_for_each(ArenaFile::offer)
         .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
-    let of_tree = OfTree { checks_rights: source.checks_rights(), is_sole: source.is_sole() };
+    let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
     let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, || source.kept_clients(state)))?;
     arena.iter_mut().for_each(ArenaFile::keep);
     unnamed_files::drop_left(source);

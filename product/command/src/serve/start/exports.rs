@@ -27,7 +27,7 @@ const POOL_QUEUE: usize = 4096;
 
 /// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Export {
+pub(crate) struct ServedExport {
     /// The path from the user.
     pub(crate) given: PathBuf,
     /// The absolute path, free of symbolic links.
@@ -38,11 +38,15 @@ pub(crate) struct Export {
 
 /// Opens the directories. With `subtree_check`, handles of files that are moved out of them are refused. Directories
 /// that another server serves are refused, unless they may be `shared`.
-pub(crate) fn open(given: &[PathBuf], subtree_check: bool, shared: bool) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
+pub(crate) fn open(
+    given: &[PathBuf],
+    subtree_check: bool,
+    shared: bool,
+) -> Outcome<(Arc<HostTree>, Vec<ServedExport>)> {
     let pool = WorkerPool::new("afflux-names", POOL_THREADS, POOL_QUEUE);
     let options = HostOptions { subtree_check, alone: !shared, ..HostOptions::default() };
     let tree = HostTree::open(given, &pool, &options).map_err(worded)?;
-    let exports = given.iter().zip(tree.exports()).map(|(given, export)| Export {
+    let exports = given.iter().zip(tree.exports()).map(|(given, export)| ServedExport {
         given: given.clone(),
         directory: fs::canonicalize(given).unwrap_or_else(|_| given.clone()),
         path: export.path.clone(),

@@ -21,7 +21,7 @@ use crate::serve::front::admission;
 use crate::serve::front::tls::Tls;
 use crate::serve::kept::state::StateDirectory;
 use crate::serve::kept::unnamed_files;
-use crate::serve::start::exports::Export;
+use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
 use crate::settings::{NfsVersion, ServeSettings};
 use crate::{metrics, port_holder};
@@ -71,7 +71,7 @@ impl Taking {
 /// The places of a server.
 pub(crate) struct Places {
     /// The open directories; `None` if a store is served.
-    pub(crate) opened: Option<(Source, Vec<Export>)>,
+    pub(crate) opened: Option<(Source, Vec<ServedExport>)>,
     /// Remarks about this host for the user.
     pub(crate) notes: Vec<String>,
     pub(crate) rules: Rules,

@@ -20,7 +20,7 @@ use crate::serve::kept::kept_verifier;
 use crate::serve::kept::rescue;
 use crate::serve::kept::state::StateDirectory;
 use crate::serve::live::running::StoreFigures;
-use crate::serve::start::exports::{self, Export};
+use crate::serve::start::exports::{self, ServedExport};
 use crate::serve::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
 use crate::serve::stores::store_end::LeftBehind;
@@ -48,7 +48,7 @@ impl Source {
 
     /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve them,
     /// too, if they are `shared`.
-    pub(crate) fn open(settings: &ServeSettings, shared: bool) -> Outcome<Option<(Self, Vec<Export>)>> {
+    pub(crate) fn open(settings: &ServeSettings, shared: bool) -> Outcome<Option<(Self, Vec<ServedExport>)>> {
         let places = &settings.directories;
         if settings.posix_locks && settings.nfs == NfsVersion::V3 {
             return Err(Failure::wrong_use("--posix-locks shows locks of version 4, which --nfs 3 refuses"));
@@ -72,15 +72,19 @@ impl Source {
         platform: &LinuxPlatform,
         place: &Path,
         wanted: &WantedVolume<'_>,
-    ) -> Outcome<(Self, Vec<Export>)> {
+    ) -> Outcome<(Self, Vec<ServedExport>)> {
         let volume = StoreVolume::open(platform, &place.to_string_lossy(), wanted)?;
-        let export = Export { given: place.to_owned(), directory: place.to_owned(), path: "/".to_owned() };
+        let export = ServedExport { given: place.to_owned(), directory: place.to_owned(), path: "/".to_owned() };
         Ok((Self::Store(Box::new(volume)), vec![export]))
     }
 
     /// This build opens no store.
     #[cfg(not(feature = "object"))]
-    pub(crate) fn open_store(_: &LinuxPlatform, place: &Path, _: &WantedVolume<'_>) -> Outcome<(Self, Vec<Export>)> {
+    pub(crate) fn open_store(
+        _: &LinuxPlatform,
+        place: &Path,
+        _: &WantedVolume<'_>,
+    ) -> Outcome<(Self, Vec<ServedExport>)> {
         Err(no_stores(place))
     }
 
@@ -129,7 +133,7 @@ impl Source {
     }
 
     /// Whether the tree checks each user's rights by itself. The server's own rights do not matter then.
-    pub(crate) fn checks_rights(&self) -> bool {
+    pub(crate) fn is_checking_rights(&self) -> bool {
         !matches!(self, Self::Host(_))
     }
 

@@ -93,7 +93,7 @@ impl FileFailures {
     }
 
     /// A write or flush failed; returns whether the file had no error.
-    pub fn note(&mut self, error: DeviceError) -> bool {
+    pub fn insert_error(&mut self, error: DeviceError) -> bool {
         self.count += 1;
         self.error.replace(error).is_none()
     }
@@ -112,7 +112,7 @@ impl FileFailures {
     }
 
     /// The file has no error any more; returns whether it had one.
-    pub fn forget_error(&mut self) -> bool {
+    pub fn take_error(&mut self) -> bool {
         self.error.take().is_some()
     }
 

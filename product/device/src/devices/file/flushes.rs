@@ -47,7 +47,7 @@ impl Flushes {
     }
 
     /// The pages that the failed flush covered are dirty again; returns whether some of them were gone.
-    pub fn redirtied(&mut self) -> bool {
+    pub fn take_evicted(&mut self) -> bool {
         self.redirtying = false;
         std::mem::take(&mut self.evicted)
     }

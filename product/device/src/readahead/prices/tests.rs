@@ -123,9 +123,9 @@ fn what_is_disturbed_or_fails_teaches_nothing() {
     disk.one_by_one(20, 1, 16);
     let before = *disk.learner.prices();
     disk.learner.begins(0, false);
-    assert!(!disk.learner.ends((1, 4096), (0, true), disk.reads_ns + 1_000_000_000));
+    assert_eq!(disk.learner.ends((1, 4096), (0, true), disk.reads_ns + 1_000_000_000), None);
     disk.learner.begins(0, true);
-    assert!(!disk.learner.ends((1, 0), (0, true), disk.reads_ns + 2_000_000_000));
+    assert_eq!(disk.learner.ends((1, 0), (0, true), disk.reads_ns + 2_000_000_000), None);
     disk.reads_ns += 2_000_000_000;
     assert_eq!(*disk.learner.prices(), before);
 }

@@ -345,7 +345,7 @@ fn damaged_arena() -> Arena {
     arena.page(30, (1, 77), PRESENT | UPTODATE, Sectors::NONE);
     arena.page(31, (1, 78), PRESENT | UPTODATE | DIRTY, Sectors(1));
     arena.pages.detach(FrameId::new(31));
-    assert!(arena.pages.release(FrameId::new(31)));
+    assert!(arena.pages.try_release(FrameId::new(31)));
     arena
 }
 

@@ -7,14 +7,14 @@ use super::*;
 const MIB: u64 = 1 << 20;
 
 /// Takes more, a step at a time, until no more is left; returns the bytes held then.
-fn take_all(room: &Room, share: &RoomShare, step: u64, max: u64) -> u64 {
+fn take_all(room: &SharedRoom, share: &RoomShare, step: u64, max: u64) -> u64 {
     while room.try_hold(share, share.held() + step, 0, max) {}
     share.held()
 }
 
 #[test]
 fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
-    let (room, max) = (Room::new(603), 64 * MIB);
+    let (room, max) = (SharedRoom::new(603), 64 * MIB);
     let (one, two) = (RoomShare::new(), RoomShare::new());
     // 64 MiB without 603 units are 26 MiB.
     assert!((12 * MIB..=13 * MIB).contains(&take_all(&room, &one, MIB, max)), "half: {}", one.held());
@@ -44,7 +44,7 @@ fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
 #[test]
 fn those_that_want_much_get_equal_parts() {
     for (connections, max) in [(1, 64 * MIB), (3, 64 * MIB), (20, 64 * MIB), (200, 256 * MIB)] {
-        let room = Room::new(connections as usize);
+        let room = SharedRoom::new(connections as usize);
         let shares: Vec<_> = (0..connections).map(|_| RoomShare::new()).collect();
         // By turns, as connections of the same speed would.
         let step = UNIT_BYTES;
@@ -58,7 +58,7 @@ fn those_that_want_much_get_equal_parts() {
 
 #[test]
 fn what_is_reserved_for_a_moment_comes_back() {
-    let (room, max) = (Room::new(1), 64 * MIB);
+    let (room, max) = (SharedRoom::new(1), 64 * MIB);
     let share = RoomShare::new();
     assert!(room.try_hold(&share, 2 * MIB, 0, max));
     assert_eq!(room.reserve(&share, MIB, max), 3 * MIB);
@@ -76,7 +76,7 @@ impl Wake for Flag {
 
 #[test]
 fn those_that_wait_are_woken_in_turn() {
-    let (room, max) = (Room::new(1), 64 * MIB);
+    let (room, max) = (SharedRoom::new(1), 64 * MIB);
     let holder = RoomShare::new();
     let flags: Vec<_> = (0..3 * WAKES_MAX).map(|_| Arc::new(Flag(AtomicU64::new(0)))).collect();
     for _ in 0..3 {
@@ -98,7 +98,7 @@ fn those_that_wait_are_woken_in_turn() {
 #[test]
 fn random_threads_never_take_more_than_the_bound() {
     let max = 16 * MIB;
-    let room = Room::new(4 * 8);
+    let room = SharedRoom::new(4 * 8);
     let units = room.taken();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {

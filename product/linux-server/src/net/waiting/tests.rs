@@ -5,7 +5,7 @@ const OTHER: Party = Party::User(2);
 
 #[test]
 fn a_party_with_fewer_connections_comes_first_and_each_in_the_order_of_arrival() {
-    let mut waiting = Waiting::new();
+    let mut waiting = PartyQueue::new();
     for number in 0..3 {
         assert_eq!(waiting.add(CROWD, number), None);
     }
@@ -20,7 +20,7 @@ fn a_party_with_fewer_connections_comes_first_and_each_in_the_order_of_arrival()
 
 #[test]
 fn a_crowd_loses_its_own_places_and_no_others() {
-    let mut waiting = Waiting::new();
+    let mut waiting = PartyQueue::new();
     assert_eq!(waiting.add(OTHER, 0), None);
     let lost: Vec<_> = (1..=100).filter_map(|number| waiting.add(CROWD, number)).collect();
     assert_eq!(lost, vec![CROWD; 100 - PARTY_MAX]);

@@ -139,21 +139,21 @@ fn samples() -> Vec<Sample> {
             },
         ),
         (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3CHR(device()) }), |a, r| {
-            matches!(a, A::MakeNode { place, node: Node::Special(SpecialKind::CharDevice { major: 8, minor: 1 }, change) }
+            matches!(a, A::MakeNode { place, node: MadeNode::Special(SpecialKind::CharDevice { major: 8, minor: 1 }, change) }
                 if is_place(r, place, 6, b"n") && is_full(change))
         }),
         (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3BLK(device()) }), |a, _| {
-            matches!(a, A::MakeNode { node: Node::Special(SpecialKind::BlockDevice { major: 8, minor: 1 }, _), .. })
+            matches!(a, A::MakeNode { node: MadeNode::Special(SpecialKind::BlockDevice { major: 8, minor: 1 }, _), .. })
         }),
         (
             11,
             packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3SOCK(full_change()) }),
-            |a, _| matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Socket, change), .. } if is_full(change)),
+            |a, _| matches!(a, A::MakeNode { node: MadeNode::Special(SpecialKind::Socket, change), .. } if is_full(change)),
         ),
         (
             11,
             packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3FIFO(full_change()) }),
-            |a, _| matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Fifo, change), .. } if is_full(change)),
+            |a, _| matches!(a, A::MakeNode { node: MadeNode::Special(SpecialKind::Fifo, change), .. } if is_full(change)),
         ),
         (
             12,
@@ -275,7 +275,7 @@ fn refuses_values_that_the_protocol_does_not_have() {
 fn knows_which_calls_must_not_run_twice() {
     let once: Vec<u32> = samples()
         .into_iter()
-        .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().changes_once())
+        .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().needs_kept_reply())
         .map(|(procedure, ..)| procedure)
         .collect();
     // Of the three ways to CREATE, the exclusive one recognizes a repetition by itself.

@@ -22,7 +22,7 @@ use crate::wire::batch::Batch;
 use crate::wire::reply::{Draft, Reply};
 
 /// A call with all that it needs to wait, and the beginning of its reply.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCall {
     pub(crate) by: OnBehalf,
     pub(crate) record: Bytes,
     pub(crate) arguments: Arguments,
@@ -68,8 +68,8 @@ pub(crate) fn try_answer<P: Platform>(
 
 /// Carries out a call that may wait. READ, WRITE and COMMIT, which have to go on where the host has no memory to give,
 /// take none for themselves; others have futures of their own.
-pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) -> Reply {
-    let Waiting { by: OnBehalf { caller, client }, record, arguments, mut draft, before } = call;
+pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> Reply {
+    let WaitingCall { by: OnBehalf { caller, client }, record, arguments, mut draft, before } = call;
     let on = Task { volume, caller: &caller, client: &client, record: &record, before };
     let (absent_attributes, procedure) = (arguments.absent_attributes(), arguments.procedure());
     let done = match arguments {
@@ -90,7 +90,7 @@ pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) ->
 }
 
 /// The number of the object that a RENAME is about.
-pub(crate) async fn renamed_number<P: Platform>(volume: &Volume<P>, call: &Waiting) -> Option<u64> {
+pub(crate) async fn renamed_number<P: Platform>(volume: &Volume<P>, call: &WaitingCall) -> Option<u64> {
     let Arguments::Rename { from, .. } = &call.arguments else { return None };
     let directory = volume.resolve(&call.record[from.directory.range()]).await.ok()?;
     volume.number_of((&directory, &call.record[from.name.range()])).await

@@ -15,7 +15,7 @@ use afflux_volume::{
 use super::failure::failed;
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use crate::status::Status;
-use crate::v3::arguments::{Creation, DirOpArgs, Node};
+use crate::v3::arguments::{Creation, DirOpArgs, MadeNode};
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
 
@@ -137,23 +137,28 @@ pub(super) async fn symlink<P: Platform>(
     made(on, draft, (&directory, name), Kind::Symlink, outcome).await
 }
 
-pub(super) async fn make_node<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs, node: Node) -> Ended {
+pub(super) async fn make_node<P: Platform>(
+    on: &Task<'_, P>,
+    draft: &mut Draft,
+    place: DirOpArgs,
+    node: MadeNode,
+) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
     let kind = match &node {
-        Node::Special(kind, _) => kind_of(*kind),
-        Node::OtherKind => Kind::Regular,
+        MadeNode::Special(kind, _) => kind_of(*kind),
+        MadeNode::OtherKind => Kind::Regular,
     };
     let outcome = match (check_new(name), node) {
-        (_, Node::OtherKind) => Err(Status::BadType),
+        (_, MadeNode::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
         // A node of the host's disk, made by a server that root runs, would bypass every permission for users who can
         // open files on the host. If the caller is known, the host checks its rights.
-        (Ok(()), Node::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _))
+        (Ok(()), MadeNode::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _))
             if on.caller.credentials().is_none() =>
         {
             Err(Status::NotPermitted)
         }
-        (Ok(()), Node::Special(kind, change)) => {
+        (Ok(()), MadeNode::Special(kind, change)) => {
             Ok(on.volume.make_special_by(on.caller, &directory, name, kind, change).await)
         }
     };

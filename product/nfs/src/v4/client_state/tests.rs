@@ -1,6 +1,6 @@
 use afflux_volume::Share;
 
-use super::super::state::clients::{Creation, Introduction};
+use super::super::state::clients::{Introduction, SessionRequest};
 use super::super::state::kept::ServerMemory;
 use super::super::state::leases::LEASE_SECONDS;
 use super::super::state::opens::PARTY_OPENS_MAX;
@@ -14,7 +14,7 @@ const READS: Share = Share { access: Share::READ, deny: 0 };
 fn client(state: &mut State<u64>, party: Party, name: &[u8], now_ns: u64) -> u64 {
     let who = Introduction { owner: name, verifier: [0; 8], updates: false };
     let known = state.clients.introduce(who, (party, None), now_ns, |_| true, &mut Vec::new()).unwrap().client;
-    assert_eq!(state.clients.create(known, (party, None), 1, now_ns), Ok(Creation::New));
+    assert_eq!(state.clients.create(known, (party, None), 1, now_ns), Ok(SessionRequest::New));
     state.clients.created(known, b"made");
     state.clients.confirm(known, now_ns, &mut Vec::new());
     known

@@ -36,7 +36,7 @@ pub(super) async fn get<P: Platform>(
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
-            let of_host = if asked.asks_host() { Some(of_host(on.task()?, inode).await?) } else { None };
+            let of_host = if asked.needs_host() { Some(of_host(on.task()?, inode).await?) } else { None };
             let handle = on.volume().handle(inode);
             let shown = Shown {
                 handle: handle.as_bytes(),
@@ -81,7 +81,7 @@ pub(super) async fn verify<P: Platform>(
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
-            let of_host = if values.which.asks_host() { Some(of_host(on, inode).await?) } else { None };
+            let of_host = if values.which.needs_host() { Some(of_host(on, inode).await?) } else { None };
             let handle = on.volume.handle(inode);
             let (handle, time_unit_ns) = (handle.as_bytes(), inode.time_unit_ns());
             let shown = Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns, of_host };

@@ -84,7 +84,7 @@ impl<'a> Entries<'a> {
     }
 
     /// Writes an entry. False if it does not fit.
-    fn write(&mut self, cookie: u64, name: &[u8], write_attributes: impl FnOnce(&mut Writer)) -> bool {
+    fn try_write(&mut self, cookie: u64, name: &[u8], write_attributes: impl FnOnce(&mut Writer)) -> bool {
         let start = self.writer.len();
         self.writer.bool(true);
         self.writer.u64(cookie);
@@ -122,16 +122,16 @@ async fn list_inode<P: Platform>(
     /// The entries "." and "..", which are the first ones.
     const OWN: usize = 2;
     let asked = &arguments.attributes;
-    let with_objects = asked.asks_objects();
+    let with_objects = asked.needs_objects();
     let entry_bytes = ENTRY_BYTES_USUAL + if with_objects { ATTRIBUTES_BYTES_USUAL } else { 24 };
     let most = (room.bytes / entry_bytes).max(1) + if arguments.cookie == 0 { OWN } else { 0 };
     let listing = on.volume.list_by(on.caller, directory, arguments.cookie, most, with_objects).await?;
-    let of_host = if asked.asks_host() { Some(of_host(on, directory).await?) } else { None };
+    let of_host = if asked.needs_host() { Some(of_host(on, directory).await?) } else { None };
     let mut entries = Entries::begin(&mut draft.writer, room);
     let (mut fits, unit) = (true, directory.time_unit_ns());
     let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
     for entry in shown {
-        fits = entries.write(entry.cookie, &entry.name, |writer| {
+        fits = entries.try_write(entry.cookie, &entry.name, |writer| {
             write_entry(writer, asked, entry, (of_host, unit), known);
         });
         if !fits {
@@ -170,7 +170,7 @@ fn write_entry(
 
 /// Writes what a directory alone knows of an entry. If more was asked for, the entry's object is gone or cannot be read.
 fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
-    let is_missing = asked.asks_objects();
+    let is_missing = asked.needs_objects();
     let told: Vec<u32> =
         [n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON].into_iter().filter(|number| asked.has(*number)).collect();
     Bitmap::of(&told).write(writer);
@@ -224,14 +224,14 @@ async fn list_above<P: Platform>(
                     let handle = on.volume.handle(&root);
                     let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
                     let shown = Shown { handle, attributes: found, mounted_on: number, time_unit_ns, of_host: None };
-                    entries.write(cookie, name, |writer| {
+                    entries.try_write(cookie, name, |writer| {
                         attributes::write(writer, &arguments.attributes, &shown, &compound.known());
                     })
                 }
                 // The others are there all the same.
-                Err(_) => entries.write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
+                Err(_) => entries.try_write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
             },
-            (Target::Directory(_), Some((node, handle))) => entries.write(cookie, name, |writer| {
+            (Target::Directory(_), Some((node, handle))) => entries.try_write(cookie, name, |writer| {
                 attributes::write(writer, &arguments.attributes, &above(compound, node, &handle), &compound.known());
             }),
             (Target::Directory(_), None) => true,

@@ -73,7 +73,7 @@ pub(super) fn right_of<P: Platform>(
                 return Err(Status::Grace);
             }
             let share = Share { access, deny: 0 };
-            let is_free = !service.locks().denies_any() || service.may_use(file, share, compound.now_ns);
+            let is_free = !service.locks().has_denials() || service.may_use(file, share, compound.now_ns);
             if is_free { Ok(Right::OfUser) } else { Err(Status::Locked) }
         }
     }

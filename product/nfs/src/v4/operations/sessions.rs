@@ -11,12 +11,14 @@ use afflux_frontend::Left;
 use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
-use super::super::codec::{IntroductionArguments, Operation, SequenceArguments, SessionArguments, number, stateid_at};
+use super::super::codec::{
+    CompoundOperation, IntroductionArguments, SequenceArguments, SessionArguments, number, stateid_at,
+};
 use super::super::compound::{Compound, TakenSlot};
 use super::super::kept_calls::owner_word;
 use super::super::service::session_id;
 use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
-use super::super::state::clients::{Creation, Introduction};
+use super::super::state::clients::{Introduction, SessionRequest};
 use super::super::state::slots::{Begun, SlotCall};
 use super::super::state::stateids::{Meaning, Stateid};
 use super::opens::place;
@@ -37,7 +39,7 @@ pub(in super::super) enum Sequenced {
 }
 
 /// Whether an operation may be a compound by itself, without a session.
-pub(in super::super) fn stands_alone(operation: u32) -> bool {
+pub(in super::super) fn may_stand_alone(operation: u32) -> bool {
     matches!(
         operation,
         number::EXCHANGE_ID
@@ -67,7 +69,7 @@ pub(in super::super) fn sequence<P: Platform>(
     if arguments.keeps && session.channel.kept_bytes_max < SEQUENCE_BYTES {
         return Err(Status::ReplyTooBigToCache);
     }
-    if !session.lease.renew(compound.now_ns) {
+    if !session.lease.try_renew(compound.now_ns) {
         // It was silent for too long, and in somebody's way.
         compound.service.end_revoked(compound.now_ns);
         return Err(Status::BadSession);
@@ -122,10 +124,10 @@ pub(in super::super) fn alone<P: Platform>(
     volume: &Volume<P>,
     record: &[u8],
     draft: &mut Draft,
-    operation: &Operation,
+    operation: &CompoundOperation,
 ) -> Result<(), Status> {
     match *operation {
-        Operation::Bind { session, direction } => bind(compound, draft, &session, direction),
+        CompoundOperation::Bind { session, direction } => bind(compound, draft, &session, direction),
         _ => within(compound, volume, record, draft, operation),
     }
 }
@@ -136,16 +138,16 @@ pub(super) fn within<P: Platform>(
     volume: &Volume<P>,
     record: &[u8],
     draft: &mut Draft,
-    operation: &Operation,
+    operation: &CompoundOperation,
 ) -> Result<(), Status> {
     match *operation {
-        Operation::Introduce(ref arguments) => introduce(compound, record, draft, arguments),
-        Operation::CreateSession(ref arguments) => create(compound, volume, draft, arguments),
-        Operation::DestroySession(id) => destroy(compound, &id),
-        Operation::DestroyClient(client) => destroy_client(compound, client),
-        Operation::FreeStateid(stateid) => super::locks::free(compound, stateid),
-        Operation::TestStateids { count, at } => test(compound, record, draft, count, at),
-        Operation::ReclaimComplete { one_file_system } => {
+        CompoundOperation::Introduce(ref arguments) => introduce(compound, record, draft, arguments),
+        CompoundOperation::CreateSession(ref arguments) => create(compound, volume, draft, arguments),
+        CompoundOperation::DestroySession(id) => destroy(compound, &id),
+        CompoundOperation::DestroyClient(client) => destroy_client(compound, client),
+        CompoundOperation::FreeStateid(stateid) => super::locks::free(compound, stateid),
+        CompoundOperation::TestStateids { count, at } => test(compound, record, draft, count, at),
+        CompoundOperation::ReclaimComplete { one_file_system } => {
             let client = compound.client()?;
             if one_file_system {
                 compound.object()?;
@@ -153,7 +155,7 @@ pub(super) fn within<P: Platform>(
             }
             compound.ended_before(compound.service.complete(client))
         }
-        Operation::BackChannel(calling) => {
+        CompoundOperation::BackChannel(calling) => {
             let taken = compound.taken.as_ref().ok_or(Status::OperationNotInSession)?;
             taken.session.back.call_by(calling.ok_or(Status::NotSupported)?, compound.minor);
             compound.service.state().sessions.keep(&taken.session);
@@ -230,7 +232,7 @@ fn create<P: Platform>(
     let (id, (party, _)) = (session_id(volume), compound.speaker);
     let (client, at, mut gone, mut held) = (arguments.client, draft.mark(), Vec::new(), Vec::new());
     let mut state = compound.service.state();
-    if let Creation::Again(results) =
+    if let SessionRequest::Again(results) =
         state.clients.create(client, compound.speaker, arguments.sequence, compound.now_ns)?
     {
         draft.writer.raw(&results);
@@ -315,7 +317,7 @@ fn bind<P: Platform>(
         _ => return Err(Status::BadXdr),
     };
     let session = compound.service.state().sessions.find(id, compound.speaker.0)?;
-    if !session.lease.renew(compound.now_ns) {
+    if !session.lease.try_renew(compound.now_ns) {
         return Err(Status::BadSession);
     }
     if bound & BACK != 0 {

@@ -45,7 +45,7 @@ pub(crate) struct Introduced {
 
 /// The kind of a CREATE_SESSION.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Creation {
+pub(crate) enum SessionRequest {
     New,
     /// A repetition, which has these results.
     Again(Vec<u8>),
@@ -92,7 +92,7 @@ impl Clients {
     }
 
     /// A client of an earlier server, whose lease begins anew. An older one of its name goes.
-    pub(crate) fn restore(&mut self, record: &Record<'_>, item: KeptItem, now_ns: u64) -> bool {
+    pub(crate) fn try_restore(&mut self, record: &Record<'_>, item: KeptItem, now_ns: u64) -> bool {
         let Record::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed } = *record else {
             return false;
         };
@@ -232,7 +232,7 @@ impl Clients {
     /// had.
     pub(crate) fn end_silent(&mut self, of: Option<Party>, now_ns: u64) -> Option<u64> {
         let silent = self.longest_silent(of, |it| it.lease.has_ended(now_ns))?;
-        let is_over = self.lease(silent).is_some_and(|lease| lease.is_revoked() || lease.revoke_if_ended(now_ns));
+        let is_over = self.lease(silent).is_some_and(|lease| lease.is_revoked() || lease.try_revoke_ended(now_ns));
         is_over.then(|| self.remove(silent)).map(|()| silent)
     }
 
@@ -254,7 +254,7 @@ impl Clients {
         (party, user): Speaker,
         sequence: u32,
         now_ns: u64,
-    ) -> Result<Creation, Status> {
+    ) -> Result<SessionRequest, Status> {
         let client = self.of(id, party)?;
         if !client.is_confirmed && client.lease.has_ended(now_ns) {
             return Err(Status::StaleClientId);
@@ -262,7 +262,7 @@ impl Clients {
         if sequence.wrapping_add(1) == client.sequence
             && let Some(created) = &client.created
         {
-            return Ok(Creation::Again(created.clone()));
+            return Ok(SessionRequest::Again(created.clone()));
         }
         if sequence != client.sequence {
             return Err(Status::SequenceMisordered);
@@ -270,10 +270,10 @@ impl Clients {
         if !client.is_confirmed && client.user != user {
             return Err(Status::ClientIdInUse);
         }
-        if !client.lease.renew(now_ns) {
+        if !client.lease.try_renew(now_ns) {
             return Err(Status::StaleClientId);
         }
-        Ok(Creation::New)
+        Ok(SessionRequest::New)
     }
 
     /// The CREATE_SESSION that was begun has these results, which a repetition gets, too. One that failed does not count.
@@ -288,7 +288,7 @@ impl Clients {
     /// The client has a session now, so that it is no phantom. The client that had its name before goes to `gone`.
     pub(crate) fn confirm(&mut self, id: u64, now_ns: u64, gone: &mut Vec<u64>) {
         let Some(client) = self.known.get(&id) else { return };
-        client.lease.renew(now_ns);
+        client.lease.try_renew(now_ns);
         if client.is_confirmed {
             return;
         }

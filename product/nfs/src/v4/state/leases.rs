@@ -27,7 +27,7 @@ impl Lease {
     }
 
     /// The client was heard. False if its lease was revoked before. Two connections of one client may be at it.
-    pub(crate) fn renew(&self, now_ns: u64) -> bool {
+    pub(crate) fn try_renew(&self, now_ns: u64) -> bool {
         self.0.fetch_max(now_ns, Ordering::Relaxed) != REVOKED
     }
 
@@ -37,7 +37,7 @@ impl Lease {
     }
 
     /// Ends it for good if it has ended. False if it has not: the client was heard.
-    pub(crate) fn revoke_if_ended(&self, now_ns: u64) -> bool {
+    pub(crate) fn try_revoke_ended(&self, now_ns: u64) -> bool {
         let heard_ns = self.heard_ns();
         let is_over = heard_ns != REVOKED && now_ns.saturating_sub(heard_ns) > LEASE_NS;
         is_over && self.0.compare_exchange(heard_ns, REVOKED, Ordering::Relaxed, Ordering::Relaxed).is_ok()

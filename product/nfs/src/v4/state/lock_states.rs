@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use afflux_frontend::{KeptItem, KeptItems, Party};
 
 use super::kept::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
-use super::places::Places;
+use super::places::StatePlaces;
 use super::room::TableFull;
 use super::stateids::{StatePlace, Stateid, check_sequence, is_later, next_sequence};
 use crate::status::Status;
@@ -73,7 +73,7 @@ pub(crate) struct RangesAfter<'a> {
 /// All lock owners of files.
 pub(crate) struct LockStates {
     memory: Memory,
-    places: Places<(LockState, Kept)>,
+    places: StatePlaces<(LockState, Kept)>,
     /// By file and the volume's number.
     of_file: BTreeMap<(u64, u64), u32>,
     of_open: BTreeMap<u32, BTreeSet<u32>>,
@@ -90,7 +90,7 @@ impl StatePlace {
 impl LockStates {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
-        let (places, memory) = (Places::new(memory, FIRST_PLACE), Memory::clone(memory));
+        let (places, memory) = (StatePlaces::new(memory, FIRST_PLACE), Memory::clone(memory));
         Self { memory, places, of_file: BTreeMap::new(), of_open: BTreeMap::new(), of_party: BTreeMap::new() }
     }
 
@@ -210,7 +210,7 @@ impl LockStates {
 
     /// Puts a lock owner of an earlier server in its place, with the number that the volume has for it now. False if it cannot be
     /// there. To be followed by [`LockStates::restored`].
-    pub(crate) fn restore(
+    pub(crate) fn try_restore(
         &mut self,
         place: u32,
         (party, number): (Party, u64),
@@ -224,7 +224,7 @@ impl LockStates {
         let pieces = KeptItems::pieces_of(locks_bytes(owner, ranges.len()));
         let state = LockState { client, party, file, open, owner: owner.into(), number, sequence, by };
         let kept = Kept { item, pieces, steps: Vec::new() };
-        let is_one = self.places.restore(place, generation, (state, kept), LOCK_STATES_MAX);
+        let is_one = self.places.try_restore(place, generation, (state, kept), LOCK_STATES_MAX);
         if is_one {
             self.list(place);
         }

@@ -12,7 +12,7 @@ use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
 
 use super::kept::{Memory, Record, open_bytes};
-use super::places::Places;
+use super::places::StatePlaces;
 use super::room::TableFull;
 use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
 use crate::status::Status;
@@ -97,7 +97,7 @@ pub(crate) struct Closed<H> {
 /// All opens.
 pub(crate) struct Opens<H> {
     memory: Memory,
-    places: Places<Open<H>>,
+    places: StatePlaces<Open<H>>,
     /// By file and owner.
     of_owner: BTreeMap<(u64, u64), u32>,
     of_client: BTreeMap<u64, BTreeSet<u32>>,
@@ -109,7 +109,7 @@ impl<H> Opens<H> {
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
             memory: Memory::clone(memory),
-            places: Places::new(memory, 0),
+            places: StatePlaces::new(memory, 0),
             of_owner: BTreeMap::new(),
             of_client: BTreeMap::new(),
             of_party: BTreeMap::new(),
@@ -224,7 +224,7 @@ impl<H> Opens<H> {
 
     /// Puts an open of an earlier server in its place, with its owner's number. False if it cannot be there. To be followed by
     /// [`Opens::restored`].
-    pub(crate) fn restore(
+    pub(crate) fn try_restore(
         &mut self,
         place: u32,
         (party, number): (Party, u64),
@@ -238,7 +238,7 @@ impl<H> Opens<H> {
         self.memory.found(&item, party);
         let (names, owner_bytes) = ([owner, handle].concat().into(), owner.len() as u16);
         let open = Open { client, party, names, owner_bytes, number, file, share, asked, sequence, by, holder, item };
-        let is_one = self.places.restore(place, generation, open, OPENS_MAX);
+        let is_one = self.places.try_restore(place, generation, open, OPENS_MAX);
         if is_one {
             self.list(place);
         }

@@ -13,7 +13,7 @@ use crate::status::Status;
 const USES_BITS: u32 = 20;
 
 /// Places of one kind of state.
-pub(crate) struct Places<T> {
+pub(crate) struct StatePlaces<T> {
     memory: u32,
     /// The generation of a place that nothing was in: no earlier server had it.
     unused: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Places<T> {
     free: Vec<u32>,
 }
 
-impl<T> Places<T> {
+impl<T> StatePlaces<T> {
     /// No places yet. `memory` marks their stateids.
     pub(crate) fn new(memory: &ServerMemory, first: u32) -> Self {
         let unused = memory.run << USES_BITS;
@@ -32,8 +32,8 @@ impl<T> Places<T> {
     }
 
     /// Puts a thing of an earlier server in its place. False if the place has one, or cannot be. To be followed by
-    /// [`Places::restored`].
-    pub(crate) fn restore(&mut self, place: u32, generation: u32, thing: T, most: usize) -> bool {
+    /// [`StatePlaces::restored`].
+    pub(crate) fn try_restore(&mut self, place: u32, generation: u32, thing: T, most: usize) -> bool {
         let (index, unused) = (self.index(place), self.unused);
         if index >= most {
             return false;

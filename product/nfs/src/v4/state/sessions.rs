@@ -166,7 +166,7 @@ impl Sessions {
 
     /// A session of an earlier server, and the number of its last call to the client. Its slots do not know their last
     /// calls.
-    pub(crate) fn restore(
+    pub(crate) fn try_restore(
         &mut self,
         number: u32,
         (party, lease): (Party, Arc<Lease>),

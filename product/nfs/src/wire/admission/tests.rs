@@ -33,8 +33,8 @@ fn without_root_the_serving_user_and_root_here_are_admitted() {
     ] {
         let peer = peer(address, 700, owner);
         let expected = if expected { admitted(ActingUser::AsServer) } else { PeerRights::Refused };
-        assert_eq!(Admission::from(rules.clone()).standing(&peer), expected, "{peer:?}");
-        assert_eq!(Admission::AnyPeer.standing(&peer), admitted(ActingUser::AsServer));
+        assert_eq!(AdmittedPeers::from(rules.clone()).standing(&peer), expected, "{peer:?}");
+        assert_eq!(AdmittedPeers::AnyPeer.standing(&peer), admitted(ActingUser::AsServer));
     }
     let squashing = Rules { squash: Squash::All, ..rules };
     assert_eq!(squashing.standing(&peer("127.0.0.1", 700, Some(1001))), admitted(ActingUser::AsServer));

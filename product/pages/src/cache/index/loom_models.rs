@@ -35,7 +35,7 @@ impl World {
         let frame = FrameId::new(frame);
         self.files[file as usize].remove(&self.nodes, page);
         let _ = self.pages.detach(frame);
-        self.pages.release(frame);
+        self.pages.try_release(frame);
     }
 
     /// The frame that a hit would read, if any.
@@ -45,8 +45,8 @@ impl World {
             return None;
         }
         let found = self.pages.try_enter_reader(frame, PageIdentity { file, index: page });
-        if self.pages.unhold(frame, PIN) {
-            self.pages.release(frame);
+        if self.pages.unhold(frame, PIN).has(DETACHED) {
+            self.pages.try_release(frame);
         }
         found.then(|| frame.raw())
     }

@@ -15,11 +15,11 @@ fn it_takes_two_bytes_for_each_frame_of_the_cache() {
 #[test]
 fn a_page_is_remembered_once() {
     let ghost = Ghost::new(64);
-    assert!(!ghost.take(key(1)));
+    assert!(!ghost.remove(key(1)));
     ghost.note(&[key(1)]);
-    assert!(!ghost.take(PageKey { file: 8, page: 1 }), "the same page of another file");
-    assert!(ghost.take(key(1)));
-    assert!(!ghost.take(key(1)));
+    assert!(!ghost.remove(PageKey { file: 8, page: 1 }), "the same page of another file");
+    assert!(ghost.remove(key(1)));
+    assert!(!ghost.remove(key(1)));
 }
 
 /// The part of the pages evicted so many pages ago that is remembered.
@@ -28,7 +28,7 @@ fn remembered(entries: u64, ago: std::ops::Range<u64>) -> f64 {
     let noted = 20 * entries;
     (0..noted).for_each(|page| ghost.note(&[key(page)]));
     let count = ago.end - ago.start;
-    ago.filter(|ago| ghost.take(key(noted - 1 - ago))).count() as f64 / count as f64
+    ago.filter(|ago| ghost.remove(key(noted - 1 - ago))).count() as f64 / count as f64
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn a_small_one_forgets_in_proportion() {
     let ghost = Ghost::new(4);
     ghost.note(&[key(0)]);
     (1..5).for_each(|page| ghost.note(&[key(page)]));
-    assert!(!ghost.take(key(0)), "five pages ago, of four entries");
-    assert!(ghost.take(key(1)));
+    assert!(!ghost.remove(key(0)), "five pages ago, of four entries");
+    assert!(ghost.remove(key(1)));
 }
 
 #[test]
@@ -59,5 +59,5 @@ fn an_entry_stays_forgotten_when_epochs_begin_anew() {
     ghost.note(&[key(0)]);
     // Other pages fill the entry's bucket long before its epoch's number comes again.
     (1..65_537).for_each(|page| ghost.note(&[key(page)]));
-    assert!(!ghost.take(key(0)));
+    assert!(!ghost.remove(key(0)));
 }

@@ -39,7 +39,7 @@ impl Tried {
     }
 
     /// Takes victims, each of which must be present, clean and held by nobody.
-    fn evict(&mut self, want: usize) -> bool {
+    fn evict(&mut self, want: usize) -> u64 {
         let (there, dirty, guarded) = (&mut self.there, &self.dirty, &self.guarded);
         self.cache.evict(want, |page| {
             let frame = there.remove(&page).expect("a victim is in the cache");
@@ -70,9 +70,10 @@ impl Tried {
         match self.random.below(10) {
             0..5 => self.cache.read(frame),
             5..7 if !self.guarded.contains(&frame) => {
-                if self.cache.write(frame) {
+                if !self.word(frame).has_any(DIRTY) {
                     self.dirty.push(frame);
                 }
+                self.cache.write(frame);
             }
             7 if !self.word(frame).has_any(DIRTY) && self.guarded.len() < 8 => {
                 let _ = self.cache.pages.hold(frame, GUARD);
@@ -90,7 +91,7 @@ impl Tried {
         self.cache.policy.removed(&self.cache.pages, &[frame]);
         self.cache.pages.change(frame, DIRTY, 0);
         self.cache.pages.detach(frame);
-        assert!(self.cache.pages.release(frame));
+        assert!(self.cache.pages.try_release(frame));
         self.cache.free.push(frame);
         self.dirty.retain(|other| *other != frame);
         self.there.remove(&page);

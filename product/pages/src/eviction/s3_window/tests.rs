@@ -60,7 +60,7 @@ impl World {
             .iter()
             .map(|victim| {
                 self.policy.removed(&self.pages, &[victim.frame]);
-                assert!(self.pages.try_detach_idle(victim.frame) && self.pages.release(victim.frame));
+                assert!(self.pages.try_detach_idle(victim.frame) && self.pages.try_release(victim.frame));
                 if victim.remember {
                     self.policy.remember(&[Self::key(victim.frame.raw())]);
                 }

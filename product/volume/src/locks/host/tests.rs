@@ -52,7 +52,7 @@ impl LockHolder for Client {
         false
     }
 
-    fn revoke(&self, _: Nanos) -> bool {
+    fn try_revoke(&self, _: Nanos) -> bool {
         false
     }
 

@@ -18,7 +18,7 @@ impl LockHolder for Client {
         self.is_silent.load(Ordering::Relaxed)
     }
 
-    fn revoke(&self, now: Nanos) -> bool {
+    fn try_revoke(&self, now: Nanos) -> bool {
         self.has_lapsed(now) && !self.is_revoked.swap(true, Ordering::Relaxed)
     }
 
@@ -156,7 +156,7 @@ fn a_turn_that_nobody_takes_goes_to_the_next_after_a_time_and_a_local_one_when_t
 fn a_silent_holder_gives_way_with_all_it_has_and_only_to_one_who_asks() {
     let rig = Rig::new(2);
     let denies = Share { access: Share::READ, deny: Share::WRITE };
-    assert!(rig.locks.share(6, (rig.holders[0], 1), denies, NOW));
+    assert!(rig.locks.try_share(6, (rig.holders[0], 1), denies, NOW));
     rig.locks.lock(5, rig.whole(0), NOW).unwrap();
     assert_eq!(rig.locks.lock(5, rig.whole(1), NOW), Err(LockRefusal::Held(rig.whole(0))));
     rig.clients[0].is_silent.store(true, Ordering::Relaxed);
@@ -164,7 +164,7 @@ fn a_silent_holder_gives_way_with_all_it_has_and_only_to_one_who_asks() {
     assert!(rig.locks.has(5, rig.whole(0).owner), "nobody wants it");
     assert_eq!(rig.locks.conflict(5, &rig.whole(1), NOW), None);
     assert_eq!(rig.locks.lock(5, rig.whole(1), NOW), Ok(()));
-    assert_eq!((rig.locks.revoked(), rig.locks.denies_any()), (1, false));
+    assert_eq!((rig.locks.revoked(), rig.locks.has_denials()), (1, false));
     assert!(rig.locks.may_share(6, None, Share { access: Share::WRITE, deny: 0 }, NOW));
     // One who waits gets the locks of a silent holder with the next tick.
     let rig = Rig::new(2);
@@ -182,16 +182,16 @@ fn shares_keep_others_out_until_they_end() {
     let [one, two] = [(rig.holders[0], 1), (rig.holders[1], 1)];
     let reads = Share { access: Share::READ, deny: Share::WRITE };
     let writes = Share { access: Share::WRITE, deny: 0 };
-    assert!(rig.locks.share(5, one, reads, NOW) && rig.locks.denies_any());
-    assert!(!rig.locks.share(5, two, writes, NOW));
-    assert!(rig.locks.share(6, two, writes, NOW), "another file");
-    assert!(!rig.locks.share(6, one, reads, NOW), "the other way round");
-    assert!(rig.locks.share(5, one, Share { deny: 0, ..reads }, NOW) && !rig.locks.denies_any());
-    assert!(rig.locks.share(5, two, writes, NOW));
+    assert!(rig.locks.try_share(5, one, reads, NOW) && rig.locks.has_denials());
+    assert!(!rig.locks.try_share(5, two, writes, NOW));
+    assert!(rig.locks.try_share(6, two, writes, NOW), "another file");
+    assert!(!rig.locks.try_share(6, one, reads, NOW), "the other way round");
+    assert!(rig.locks.try_share(5, one, Share { deny: 0, ..reads }, NOW) && !rig.locks.has_denials());
+    assert!(rig.locks.try_share(5, two, writes, NOW));
     rig.locks.end_share(6, two);
-    assert!(rig.locks.share(6, one, reads, NOW));
+    assert!(rig.locks.try_share(6, one, reads, NOW));
     rig.locks.release_holder(one.0, NOW);
-    assert!(!rig.locks.denies_any());
+    assert!(!rig.locks.has_denials());
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn each_holder_is_named_with_what_it_has() {
     let rig = Rig::new(3);
     rig.locks.lock(5, rig.lock(0, 0, 1, LockMode::Shared), NOW).unwrap();
     rig.locks.lock(5, rig.lock(0, 9, 9, LockMode::Shared), NOW).unwrap();
-    rig.locks.share(5, (rig.holders[1], 3), Share { access: Share::READ, deny: Share::WRITE }, NOW);
+    rig.locks.try_share(5, (rig.holders[1], 3), Share { access: Share::READ, deny: Share::WRITE }, NOW);
     rig.locks.lock_or_wait(5, rig.whole(1), &CountingWaker::of(false).1, NOW).unwrap_err();
     let rows: Vec<_> = rig.locks.held().iter().map(|row| (row.holder, row.ranges, row.denying, row.waiting)).collect();
     assert_eq!(rows, [(rig.holders[0], 2, 0, 0), (rig.holders[1], 0, 1, 1)]);

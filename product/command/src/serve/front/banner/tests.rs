@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 use afflux_nfs::Rules;
 
 use super::{Served, ServedTls};
-use crate::serve::start::exports::Export;
+use crate::serve::start::exports::ServedExport;
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::of_serving_user(1000));
 
-fn exports(names: &[&str]) -> Vec<Export> {
-    let export = |name: &&str| Export {
+fn exports(names: &[&str]) -> Vec<ServedExport> {
+    let export = |name: &&str| ServedExport {
         given: format!("/mnt/{name}").into(),
         directory: format!("/mnt/{name}").into(),
         path: if names.len() == 1 { "/".to_owned() } else { format!("/{name}") },
@@ -17,7 +17,7 @@ fn exports(names: &[&str]) -> Vec<Export> {
     names.iter().map(export).collect()
 }
 
-fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
+fn served<'a>(exports: &'a [ServedExport], listen: &str) -> Served<'a> {
     Served {
         exports,
         listen: listen.parse().unwrap(),

@@ -6,7 +6,7 @@ fn requests_that_fail_together_are_one_try() {
     assert_eq!(failures.backs_off(Nanos(0)), None);
     for (now, in_row, retry_at) in [(10, 1, 110), (20, 1, 110), (110, 2, 312), (310, 2, 312), (400, 3, 808)] {
         let first = failures.error().is_none();
-        assert_eq!(failures.note(DeviceError::Hung), first);
+        assert_eq!(failures.insert_error(DeviceError::Hung), first);
         failures.try_fails(Nanos(now), |tries| u64::from(100 + tries) << tries);
         let until = (Nanos(retry_at) > Nanos(now)).then_some(Nanos(retry_at));
         assert_eq!((failures.in_row(), failures.backs_off(Nanos(now))), (in_row, until), "at {now}");

@@ -23,7 +23,7 @@ fn introduce(
 /// A client with a session.
 fn confirmed(clients: &mut Clients, verifier: u8, by: Speaker) -> u64 {
     let client = introduce(clients, verifier, by, true).0.unwrap();
-    assert_eq!(clients.create(client.client, by, client.sequence, SECOND), Ok(Creation::New));
+    assert_eq!(clients.create(client.client, by, client.sequence, SECOND), Ok(SessionRequest::New));
     clients.created(client.client, b"made");
     clients.confirm(client.client, SECOND, &mut Vec::new());
     client.client
@@ -42,7 +42,7 @@ fn the_same_run_of_a_client_is_known_again_and_a_new_run_ends_the_old_one() {
     // Until the new one has a session, the old one goes on.
     assert!(clients.lease(first).is_some());
     let mut gone = Vec::new();
-    assert_eq!(clients.create(restarted.client, ME, 1, SECOND), Ok(Creation::New));
+    assert_eq!(clients.create(restarted.client, ME, 1, SECOND), Ok(SessionRequest::New));
     clients.confirm(restarted.client, SECOND, &mut gone);
     assert_eq!(gone, [first]);
 }
@@ -81,9 +81,9 @@ fn a_create_session_runs_once_in_its_order() {
     assert_eq!(clients.create(client, ME, 0, SECOND), Err(Status::SequenceMisordered), "nothing was made before");
     assert_eq!(clients.create(client, ME, 2, SECOND), Err(Status::SequenceMisordered));
     assert_eq!(clients.create(client, OTHER_USER, 1, SECOND), Err(Status::ClientIdInUse));
-    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(Creation::New));
+    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(SessionRequest::New));
     clients.created(client, b"made");
-    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(Creation::Again(b"made".to_vec())));
+    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(SessionRequest::Again(b"made".to_vec())));
     assert_eq!(clients.create(client + 1, ME, 1, SECOND), Err(Status::StaleClientId), "a forged number");
     // A client that never came back is unknown after its lease.
     let late = introduce(&mut clients, 4, (Party::User(5), None), true).0.unwrap().client;

@@ -7,7 +7,7 @@ fn a_lease_ends_after_its_time_and_a_word_renews_it() {
     let lease = Lease::begun(5 * SECOND);
     assert!(!lease.has_ended(65 * SECOND));
     assert!(lease.has_ended(66 * SECOND));
-    lease.renew(66 * SECOND);
+    lease.try_renew(66 * SECOND);
     assert!(!lease.has_ended(126 * SECOND));
     assert!(!lease.is_forgotten(24 * 3600 * SECOND));
     assert!(lease.is_forgotten((24 * 3600 + 67) * SECOND));
@@ -18,9 +18,9 @@ fn a_lease_ends_after_its_time_and_a_word_renews_it() {
 #[test]
 fn a_revoked_lease_stays_revoked() {
     let lease = Lease::begun(5 * SECOND);
-    assert!(!lease.revoke_if_ended(65 * SECOND));
-    assert!(lease.revoke_if_ended(66 * SECOND) && !lease.revoke_if_ended(67 * SECOND));
-    assert!(!lease.renew(500 * SECOND));
+    assert!(!lease.try_revoke_ended(65 * SECOND));
+    assert!(lease.try_revoke_ended(66 * SECOND) && !lease.try_revoke_ended(67 * SECOND));
+    assert!(!lease.try_renew(500 * SECOND));
     assert!(lease.is_revoked() && lease.has_ended(0));
-    assert!(Lease::begun(0).renew(1));
+    assert!(Lease::begun(0).try_renew(1));
 }
