@@ -190,7 +190,7 @@ fn run_over(
         running.front.nfs().into_iter().for_each(NfsFront::keep_clients);
         running.arena.iter().for_each(|file| arena::end(file, &running.engine));
     }
-    drop(upkeep);
+    upkeep.end();
     Ok(ended)
 }
 

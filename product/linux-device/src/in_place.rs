@@ -9,7 +9,7 @@
 //! long.
 
 use std::cell::{Cell, RefCell};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// Work that is left for later.
@@ -71,16 +71,25 @@ pub fn leave(work: Work) -> Option<Work> {
     work
 }
 
-/// A thread that may block in parts of its work. The drop does the work that these parts left, and ends the permission.
+/// Does work that may block in parts, and may ask `leave`. Then does the work that these parts left, and ends the
+/// permission; also after a panic.
+pub fn scope<T>(leave: Arc<dyn Leave>, work: impl FnOnce(&InPlace) -> T) -> T {
+    PLACE.set(Some(Place { leave, permitted: None, later: Vec::new() }));
+    let result = catch_unwind(AssertUnwindSafe(|| work(&InPlace(()))));
+    if let Some(mut place) = PLACE.take() {
+        for left in place.later.drain(..) {
+            // It may panic; the thread goes on.
+            let _ = catch_unwind(AssertUnwindSafe(left));
+        }
+        place.end();
+    }
+    result.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// A thread that may block in parts of its work: see [`scope`].
 pub struct InPlace(());
 
 impl InPlace {
-    /// Begins the work, which may ask `leave`.
-    pub fn begin(leave: Arc<dyn Leave>) -> Self {
-        PLACE.set(Some(Place { leave, permitted: None, later: Vec::new() }));
-        Self(())
-    }
-
     /// Does a part of the work, which may block.
     pub fn run<T>(&self, part: impl FnOnce() -> T) -> T {
         let _marked = Marked::new();
@@ -94,17 +103,6 @@ impl InPlace {
             Some(place) if place.later.is_empty() => place.end(),
             place => PLACE.set(place),
         }
-    }
-}
-
-impl Drop for InPlace {
-    fn drop(&mut self) {
-        let Some(mut place) = PLACE.take() else { return };
-        for work in place.later.drain(..) {
-            // It may panic; the thread goes on.
-            let _ = catch_unwind(AssertUnwindSafe(work));
-        }
-        place.end();
     }
 }
 

@@ -291,10 +291,9 @@ fn a_call_in_place_is_seen_too() {
     }
     let pool = WorkerPool::new("test", 1, 1);
     let underway = Arc::clone(pool.underway());
-    let (mine, place) = (std::thread::current().id(), in_place::InPlace::begin(Arc::new(Always)));
     let seen = pool.run(move || (std::thread::current().id(), underway.oldest()));
-    let (by, seen) = place.run(|| wait(seen));
-    assert!(by == mine && seen.is_some());
+    let (by, seen) = in_place::scope(Arc::new(Always), |place| place.run(|| wait(seen)));
+    assert!(by == std::thread::current().id() && seen.is_some());
     assert_eq!(pool.underway().oldest(), None);
 }
 

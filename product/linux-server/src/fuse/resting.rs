@@ -124,7 +124,7 @@ pub(super) struct CrewMember(Arc<Crew>);
 impl CrewMember {
     /// Called by a thread that holds a message, with whether others wait. If they often do, a thread comes back for them.
     /// True if this thread may rest after its message.
-    pub(super) fn look(&self, rhythm: &mut Rhythm, others_wait: bool) -> bool {
+    pub(super) fn may_rest(&self, rhythm: &mut Rhythm, others_wait: bool) -> bool {
         let mut crew = self.0.lock();
         rhythm.note(others_wait, crew.permissions);
         if rhythm.is_crowded() && crew.try_call_back() {

@@ -26,7 +26,7 @@ use super::resting::{Crew, CrewMember, Rhythm};
 use crate::device_pools::DevicePools;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::WorkerPool;
-use afflux_linux_device::in_place::InPlace;
+use afflux_linux_device::in_place;
 
 /// The threads of a session: one that always comes back, and some that may block in the host. More would only pass the
 /// calls of one program around. With fewer, a program finds the others at the ends of its earlier calls.
@@ -176,7 +176,7 @@ impl Shared {
     fn serve(&self, device: &FuseDevice, buffer: &mut Vec<u8>, member: &CrewMember) {
         let mut rhythm = Rhythm::default();
         while let Ok(Some(len)) = device.read(buffer) {
-            let may_rest = rhythm.is_time_to_look() && member.look(&mut rhythm, device.has_message());
+            let may_rest = rhythm.is_time_to_look() && member.may_rest(&mut rhythm, device.has_message());
             self.answer(device, buffer, len);
             if may_rest {
                 member.rest(&mut rhythm);
@@ -197,24 +197,23 @@ impl Shared {
 
     /// Answers a message that needs a wait, or only host calls.
     fn carry_out(&self, device: &FuseDevice, mut answering: Answering) {
-        let call = WaitingCall::new(&self.waiting);
-        let in_place = InPlace::begin(Arc::clone(&self.crew) as _);
-        // Most such calls end here: without a wake-up of another thread.
-        let polled = in_place.run(|| answering.as_mut().poll(&mut Context::from_waker(Waker::noop())));
-        if let Poll::Ready(reply) = polled {
-            // The next message may come before the write of this reply ends.
-            in_place.end_calls();
-            reply.iter().for_each(|reply| self.reply(device, reply));
-            // Ends what it left for later, which may block.
-            drop(in_place);
-            return;
-        }
-        let (shared, device) = (self.clone(), device.clone());
-        self.platform.spawn("fuse call", async move {
-            if let Some(reply) = answering.await {
-                shared.reply(&device, &reply);
+        // Counts until all is done, also what the call leaves for later.
+        let mut call = Some(WaitingCall::new(&self.waiting));
+        in_place::scope(Arc::clone(&self.crew) as _, |in_place| {
+            // Most such calls end here: without a wake-up of another thread.
+            let polled = in_place.run(|| answering.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+            if let Poll::Ready(reply) = polled {
+                // The next message may come before the write of this reply ends.
+                in_place.end_calls();
+                return reply.iter().for_each(|reply| self.reply(device, reply));
             }
-            drop(call);
+            let (shared, device, call) = (self.clone(), device.clone(), call.take());
+            self.platform.spawn("fuse call", async move {
+                if let Some(reply) = answering.await {
+                    shared.reply(&device, &reply);
+                }
+                drop(call);
+            });
         });
     }
 

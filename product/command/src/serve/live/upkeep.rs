@@ -30,7 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Between two saves of prices; a killed server loses at most this much.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The threads. When dropped, it saves the prices, and they end.
+/// The threads.
+#[must_use = "the end saves the prices"]
 pub(crate) struct Upkeep {
     stops: Vec<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
@@ -45,12 +46,12 @@ impl Upkeep {
         let mut looks = UpkeepState::new(running, naming);
         let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
         let looking = move |stopped: Receiver<()>| {
-            while goes_on(&stopped, LOOK_EVERY) {
+            while may_go_on_after(&stopped, LOOK_EVERY) {
                 looks.look();
             }
         };
         let saving = move |stopped: Receiver<()>| {
-            while goes_on(&stopped, KEEP_EVERY) {
+            while may_go_on_after(&stopped, KEEP_EVERY) {
                 prices.keep();
             }
             prices.keep();
@@ -62,7 +63,7 @@ impl Upkeep {
         if let Some(tls) = tls {
             tls.look();
             upkeep.add("certificates", move |stopped| {
-                while goes_on(&stopped, LOOK_EVERY) {
+                while may_go_on_after(&stopped, LOOK_EVERY) {
                     tls.look();
                 }
             })?;
@@ -76,18 +77,17 @@ impl Upkeep {
         self.stops.push(stop);
         Ok(())
     }
-}
 
-impl Drop for Upkeep {
-    fn drop(&mut self) {
-        self.stops.clear();
+    /// Saves the prices, and waits for the threads to end.
+    pub(crate) fn end(self) {
+        drop(self.stops);
         // A panic of a thread was already reported.
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
 
 /// Waits so long; false as soon as the end is asked for.
-fn goes_on(stopped: &Receiver<()>, time: Duration) -> bool {
+fn may_go_on_after(stopped: &Receiver<()>, time: Duration) -> bool {
     stopped.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
 }
 

@@ -33,7 +33,7 @@ fn may_rest(crew: &Crew, member: &CrewMember, permissions: usize) -> bool {
             assert!(crew.may_block());
             crew.end();
         });
-        member.look(&mut rhythm, false)
+        member.may_rest(&mut rhythm, false)
     };
     (0..=LOOKS).map(look).last().unwrap()
 }
@@ -61,10 +61,10 @@ fn a_thread_comes_back_when_messages_often_wait() {
     let other = rester(&crew);
     let mut rhythm = Rhythm::default();
     for _ in 1..CROWDED {
-        assert!(!one.look(&mut rhythm, true));
+        assert!(!one.may_rest(&mut rhythm, true));
         assert_eq!(resting(&crew), 1, "now and then is not often");
     }
-    assert!(!one.look(&mut rhythm, true));
+    assert!(!one.may_rest(&mut rhythm, true));
     let other = other.join().unwrap();
     assert_eq!((present(&crew), resting(&crew)), (2, 0));
     drop(other);
@@ -75,7 +75,7 @@ fn a_thread_may_rest_once_messages_seldom_wait() {
     let crew = Crew::new();
     let (one, other) = (crew.join(), crew.join());
     let mut rhythm = Rhythm::default();
-    let mut look = |others_wait| one.look(&mut rhythm, others_wait);
+    let mut look = |others_wait| one.may_rest(&mut rhythm, others_wait);
     assert!((1..LOOKS).all(|_| !look(false)), "not before it has looked often");
     assert!(look(false));
     assert!((0..LONELY).all(|_| look(true)), "a few may wait");

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use afflux_volume::Caller;
 
 use super::*;
-use afflux_linux_device::in_place::{InPlace, Leave};
+use afflux_linux_device::in_place::{self, Leave};
 
 /// Always permits.
 struct Free;
@@ -41,9 +41,10 @@ fn from_memory<T>(work: impl Future<Output = T>) -> Option<T> {
 }
 
 fn polled<T>(leave: Arc<dyn Leave>, work: impl Future<Output = T>) -> Option<T> {
-    let place = InPlace::begin(leave);
     let mut work = pin!(work);
-    match place.run(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
+    let polled =
+        in_place::scope(leave, |place| place.run(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))));
+    match polled {
         Poll::Ready(result) => Some(result),
         Poll::Pending => None,
     }
@@ -81,10 +82,11 @@ fn a_change_that_must_be_durable_leaves_its_sync_to_the_pool() {
     let how = CreateHow::Guarded(AttributeChange::default());
     let (root, occupied) = (world.root(), world.occupied());
     let mut made = pin!(world.volume.create_by(&Caller::SERVER, &root, b"a", how));
-    let place = InPlace::begin(Arc::new(Free));
-    assert!(place.run(|| made.as_mut().poll(&mut Context::from_waker(Waker::noop()))).is_pending());
-    assert!(world.host("a").exists(), "the change itself is made");
-    drop((place, occupied));
+    in_place::scope(Arc::new(Free), |place| {
+        assert!(place.run(|| made.as_mut().poll(&mut Context::from_waker(Waker::noop()))).is_pending());
+        assert!(world.host("a").exists(), "the change itself is made");
+    });
+    drop(occupied);
     world.run(made).result.unwrap();
 }
 
