@@ -1,6 +1,6 @@
 //! The reactor: one thread's tasks, timers, sockets and files, driven together.
 //!
-//! Owns: its thread's tasks and timers, the ring or poller, operations in flight.
+//! Owns: its thread's tasks and timers, the wakers of tasks, the ring or poller, operations in flight.
 //! Does not own: threads (`platform` starts them), the meaning of operations (devices, connections).
 //! Invariants: only its own thread uses a reactor, except for its `Remote`. An operation's owner lives until the kernel
 //! has reported it. Nothing of the reactor is borrowed while a task is polled or an owner gets its outcome. A wake on
@@ -8,8 +8,8 @@
 //! makes the call itself.
 
 pub mod io;
+mod mailbox;
 mod poller;
-mod remote;
 mod ring;
 mod sleep;
 mod slots;
@@ -18,29 +18,25 @@ mod timers;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use afflux_engine::{Nanos, Recycler};
-use rustix::event::{EventfdFlags, eventfd};
 
 use self::io::{Owner, RingOperation};
+use self::mailbox::Mailbox;
 use self::poller::Poller;
-use self::remote::{ROOT, TaskWake};
 use self::ring::Ring;
 use self::slots::SlotTable;
 use self::timers::Timers;
 use crate::clock;
-use crate::foreign_wakers::make_wakes;
+use crate::foreign_wakers::{DueWake, WakeThread, make_wakes};
 use crate::watch::ReportedLook;
 
-pub(crate) use self::remote::Mail;
-pub use self::remote::Remote;
 pub(crate) use self::ring::RingAbility;
 pub use self::sleep::Sleep;
 
@@ -136,7 +132,7 @@ impl Reactor {
         ability: Option<RingAbility>,
         drives: Drives,
     ) -> std::io::Result<Rc<Self>> {
-        let _ = remote.thread.set(std::thread::current());
+        let _ = remote.0.thread.set(std::thread::current());
         let root = TaskWake::new(ROOT, &remote);
         let reactor = Rc::new(Self {
             root_waker: root.waker(),
@@ -163,7 +159,7 @@ impl Reactor {
             there_since: Cell::new(None),
         });
         if reactor.is_lasting() {
-            reactor.remote.make_doorbell()?;
+            reactor.remote.0.make_doorbell()?;
             *reactor.driver() = Some(reactor.make_driver()?);
         }
         Ok(reactor)
@@ -260,7 +256,7 @@ impl Reactor {
                 return Ok(Token(key));
             }
         }
-        if !self.made_driver().takes(&io) {
+        if !self.made_driver().can_take(&io) {
             return Err(owner);
         }
         self.try_queue_lone();
@@ -294,7 +290,7 @@ impl Reactor {
     fn try_queue_lone(&self) -> bool {
         let Some((key, io)) = self.lone.take() else { return false };
         let mut driver = self.made_driver();
-        let takes = driver.takes(&io);
+        let takes = driver.can_take(&io);
         if takes {
             // SAFETY: as in `start`.
             unsafe { driver.start(key as u64, &io) };
@@ -355,7 +351,7 @@ impl Reactor {
             Some(ring) => ring,
             None => Ring::new(ability, self.is_lasting())?,
         };
-        ring.listen(self.remote.make_doorbell()?);
+        ring.listen(self.remote.0.make_doorbell()?);
         Ok(Driver::Ring(Box::new(ring)))
     }
 
@@ -391,7 +387,7 @@ impl Reactor {
         while !self.stopping.get() {
             self.turn();
         }
-        for mail in self.remote.close() {
+        for mail in self.remote.0.close() {
             match mail {
                 Mail::Make(due) => due.make(),
                 // The drop of unread mail informs its sender: a request in it completes as lost.
@@ -436,7 +432,7 @@ impl Reactor {
         make_wakes();
         let told = self.reaped.borrow().is_empty();
         let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
-        if busy || !self.remote.try_prepare_to_wait() {
+        if busy || !self.remote.0.try_prepare_to_wait() {
             self.drive(Some(Duration::ZERO));
         } else {
             let due = self.timers.borrow().earliest();
@@ -448,7 +444,7 @@ impl Reactor {
 
     fn read_mail(self: &Rc<Self>) {
         let mut mail = self.mail.take();
-        self.remote.take(&mut mail);
+        self.remote.0.take(&mut mail);
         for mail in mail.drain(..) {
             match mail {
                 Mail::Wake(wake) => self.ready.borrow_mut().push_back(wake),
@@ -552,14 +548,14 @@ impl Reactor {
         let left_lone = waits && wait.is_some() && self.try_queue_lone();
         let were_there = match self.driver().as_mut() {
             _ if waits && !left_lone && self.do_lone() => false,
-            Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),
+            Some(driver) => driver.take_completions(&self.remote, wait, &mut self.reaped.borrow_mut()),
             None if !waits => false,
             None => {
                 self.wait_without_driver(wait);
                 false
             }
         };
-        self.remote.awake();
+        self.remote.0.awake();
         if !is_idle {
             let looked = self.looked.replace(clock::monotonic());
             self.there_since.set(were_there.then_some(looked));
@@ -568,7 +564,7 @@ impl Reactor {
 
     /// A thread that only waits for others needs no ring.
     fn wait_without_driver(&self, wait: Option<Duration>) {
-        Poller::default().turn(self.remote.doorbell.get(), wait, &mut VecDeque::new());
+        Poller::default().take_completions(self.remote.0.doorbell.get(), wait, &mut VecDeque::new());
     }
 }
 
@@ -583,7 +579,7 @@ impl Drop for Reactor {
             spare.try_keep(*ring);
         }
         // A late wake and its `Remote` would keep each other alive for ever.
-        drop(self.remote.close());
+        drop(self.remote.0.close());
     }
 }
 
@@ -597,10 +593,10 @@ impl Drop for ReactorEntered {
 }
 
 impl Driver {
-    fn takes(&mut self, io: &RingOperation) -> bool {
+    fn can_take(&mut self, io: &RingOperation) -> bool {
         match self {
-            Self::Ring(ring) => ring.takes(io),
-            Self::Poller(poller) => poller.takes(io),
+            Self::Ring(ring) => ring.can_take(io),
+            Self::Poller(poller) => poller.can_take(io),
         }
     }
 
@@ -632,11 +628,11 @@ impl Driver {
     }
 
     /// Returns whether completions were there before it looked for them.
-    fn turn(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
+    fn take_completions(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
         match self {
-            Self::Ring(ring) => ring.turn(wait, reaped),
+            Self::Ring(ring) => ring.take_completions(wait, reaped),
             Self::Poller(poller) => {
-                poller.turn(remote.doorbell.get(), wait, reaped);
+                poller.take_completions(remote.0.doorbell.get(), wait, reaped);
                 // Files are never polled.
                 false
             }
@@ -644,14 +640,92 @@ impl Driver {
     }
 }
 
+/// The key of the future of `block_on`, which is in no table.
+const ROOT: usize = usize::MAX;
+
+/// Something to do on a reactor's thread.
+type Errand = Box<dyn FnOnce(&Rc<Reactor>) + Send>;
+
+/// A message of another thread to a reactor.
+pub(crate) enum Mail {
+    /// Poll a task.
+    Wake(Arc<TaskWake>),
+    /// Run a closure on the reactor's thread.
+    Run(Errand),
+    /// Wake a foreign task.
+    Make(DueWake),
+}
+
+/// The reactor as other threads see it.
+pub struct Remote(Mailbox<Mail>);
+
 impl Remote {
-    fn make_doorbell(&self) -> std::io::Result<&OwnedFd> {
-        if let Some(doorbell) = self.doorbell.get() {
-            return Ok(doorbell);
+    /// The `Remote` of a reactor that has not begun yet.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mailbox::new()))
+    }
+
+    /// Has the reactor do this on its thread. A reactor that has ended drops it.
+    pub fn run(&self, errand: impl FnOnce(&Rc<Reactor>) + Send + 'static) {
+        drop(self.send(Mail::Run(Box::new(errand))));
+    }
+
+    /// Leaves `mail`, or gives it back if the reactor has ended.
+    pub(crate) fn send(&self, mail: Mail) -> Result<(), Mail> {
+        self.0.send(mail)
+    }
+}
+
+impl WakeThread for Remote {
+    fn make(&self, due: DueWake) -> Result<(), DueWake> {
+        match self.send(Mail::Make(due)) {
+            Err(Mail::Make(due)) => Err(due),
+            _ => Ok(()),
         }
-        // Blocking on purpose: only then does a ring wait for it.
-        let made = eventfd(0, EventfdFlags::CLOEXEC)?;
-        Ok(self.doorbell.get_or_init(|| made))
+    }
+}
+
+/// A task's waker: its reactor and its key there.
+pub(crate) struct TaskWake {
+    key: usize,
+    remote: Arc<Remote>,
+    /// Whether its poll is scheduled already.
+    scheduled: AtomicBool,
+}
+
+impl TaskWake {
+    fn new(key: usize, remote: &Arc<Remote>) -> Arc<Self> {
+        Arc::new(Self { key, remote: Arc::clone(remote), scheduled: AtomicBool::new(false) })
+    }
+
+    fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+}
+
+impl Wake for TaskWake {
+    fn wake(self: Arc<Self>) {
+        // Acquire and release: the poll that follows sees everything that the waker did before.
+        if self.scheduled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut wake = Some(self);
+        Reactor::with_current(|reactor| {
+            if let Some(own) = wake.take_if(|wake| Arc::ptr_eq(&wake.remote, &reactor.remote)) {
+                reactor.woken(own);
+            }
+        });
+        if let Some(wake) = wake {
+            let remote = Arc::clone(&wake.remote);
+            // An ended reactor has dropped its tasks, so no task is left to wake.
+            let _ = remote.send(Mail::Wake(wake));
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.scheduled.load(Ordering::Acquire) {
+            Arc::clone(self).wake();
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod calls;
 mod climb;
 mod containment;
 mod entries;
+mod error;
 mod filesystems;
 mod identity;
 mod journal;
@@ -49,6 +50,7 @@ use rustix::fs::{fsync, syncfs};
 use self::acting::Acting;
 use self::calls::error_of;
 use self::containment::Roots;
+pub use self::error::HostError;
 use self::filesystems::FileSystems;
 use self::journal::SyncScope;
 pub use self::kept_unnamed::UNNAMED_FILES_MAX;
@@ -56,9 +58,9 @@ pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 pub use self::location_file::kept_places;
 use self::marks::HostMarks;
-use self::node::HostNode;
+use self::node::{HostNode, host_node};
 pub use self::rescue::RescueFile;
-pub use self::start::{HostError, HostOptions};
+pub use self::start::HostOptions;
 pub use self::unnamed_places::UnkeptFile;
 use self::unnamed_places::UnnamedFiles;
 use crate::device_pools::DevicePools;
@@ -83,7 +85,7 @@ struct Core {
     /// The pools that run calls, by the calls' device.
     pools: DevicePools,
     /// /proc/self/fd: through it, an object known only by a descriptor is reopened.
-    descriptors: OwnedFd,
+    descriptors: Arc<OwnedFd>,
     /// The host has openat2.
     beneath: bool,
     /// This process may call open_by_handle_at.
@@ -217,15 +219,6 @@ fn lane_of(node: &Node) -> Lane {
     Lane { object: Some(host_node(node).fileid()), user: node.user().map(|user| user.uid) }
 }
 
-/// The host's side of a node.
-///
-/// # Panics
-/// If the node belongs to another tree.
-fn host_node(node: &Node) -> Arc<HostNode> {
-    let Some(node) = node.share() else { panic!("a node of another tree") };
-    node
-}
-
 /// The device of the file system of a [`HostTree`]'s object. May block shortly.
 ///
 /// # Panics
@@ -241,7 +234,7 @@ pub fn host_devices(platform: &LinuxPlatform, caching: Caching) -> DeviceFactory
     let platform = platform.clone();
     Box::new(move |key, node| {
         let device = host_device(&platform, node, caching)?;
-        Ok(NewDevice::unknown(filesystems::device_name(key), device))
+        Ok(NewDevice::unknown(calls::device_name(key), device))
     })
 }
 
@@ -271,7 +264,7 @@ impl Directory for HostTree {
     }
 
     fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found> {
-        TreeResult::by(identity::open_identity(Arc::clone(&self.core), identity))
+        TreeResult::by(Arc::clone(&self.core).open_identity(identity))
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {

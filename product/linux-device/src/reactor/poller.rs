@@ -24,7 +24,7 @@ pub(super) struct Poller {
 }
 
 impl Poller {
-    pub(super) fn takes(&self, io: &RingOperation) -> bool {
+    pub(super) fn can_take(&self, io: &RingOperation) -> bool {
         matches!(io, RingOperation::WaitReadable { .. } | RingOperation::Receive { .. } | RingOperation::Send { .. })
     }
 
@@ -52,7 +52,7 @@ impl Poller {
     /// Waits for a completion (at most `wait`; not at all if it is zero; `None` is for ever) and appends token and
     /// result of all completed operations. Ends early when `doorbell` rings, or, without one, when the thread is
     /// unparked.
-    pub(super) fn turn(
+    pub(super) fn take_completions(
         &mut self,
         doorbell: Option<&OwnedFd>,
         wait: Option<Duration>,

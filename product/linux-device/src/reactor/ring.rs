@@ -144,12 +144,12 @@ impl Ring {
             self.cancel(DOORBELL);
             let mut reaped = VecDeque::new();
             while self.listening {
-                self.turn(None, &mut reaped);
+                self.take_completions(None, &mut reaped);
             }
         }
     }
 
-    pub(super) fn takes(&mut self, io: &RingOperation) -> bool {
+    pub(super) fn can_take(&mut self, io: &RingOperation) -> bool {
         if io.is_plain() && plain_user().is_some() && self.plain.is_none() {
             self.plain = PlainUser::known_to(&self.ring.submitter());
             if self.plain.is_none() {
@@ -215,7 +215,7 @@ impl Ring {
     /// Submits queued operations, waits for a completion (at most `wait`; not at all if it is zero; `None` is for ever)
     /// and appends token and result of all completed operations. Returns whether some had completed before it began to
     /// wait.
-    pub(super) fn turn(&mut self, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
+    pub(super) fn take_completions(&mut self, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
         if let Some(fd) = self.doorbell.filter(|_| !self.listening) {
             self.listening = true;
             let (start, len) = (self.doorbell_count.as_mut_ptr(), self.doorbell_count.len() as u32);

@@ -12,9 +12,8 @@ use std::task::{Context, Poll};
 
 use afflux_engine::Nanos;
 
-use super::Reactor;
-use super::remote::{Mail, Remote};
 use super::timers::TimerKey;
+use super::{Mail, Reactor, Remote};
 use crate::clock;
 
 /// Ends at its deadline. The reactor of the polling thread keeps the timer, or `home` if that thread has none.

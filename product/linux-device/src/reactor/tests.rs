@@ -1,3 +1,4 @@
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use afflux_engine::Nanos;
@@ -137,13 +138,13 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
     own.wake_by_ref();
     own.wake_by_ref();
     assert_eq!(reactor.ready.borrow().len(), 1, "woken twice, polled once");
-    assert!(reactor.remote.try_prepare_to_wait(), "nothing came by mail");
-    reactor.remote.awake();
+    assert!(reactor.remote.0.try_prepare_to_wait(), "nothing came by mail");
+    reactor.remote.0.awake();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 2);
     // From another thread it comes by mail, and only mail stops a wait.
     std::thread::spawn(move || own.wake()).join().unwrap();
-    assert!(!reactor.remote.try_prepare_to_wait());
+    assert!(!reactor.remote.0.try_prepare_to_wait());
     reactor.read_mail();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 3);
@@ -232,7 +233,7 @@ fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
     let waker = reactor.root_waker.clone();
     let other = std::thread::spawn(move || {
         // The doorbell rings only for a thread that sleeps.
-        while !remote.is_asleep() {
+        while !remote.0.is_asleep() {
             std::thread::yield_now();
         }
         waker.wake();

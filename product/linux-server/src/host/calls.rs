@@ -6,12 +6,15 @@
 //! Invariants: no call here takes a path with more than one name, but for climbing up with "..".
 
 use std::ffi::CStr;
+use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use afflux_volume::{DeviceKey, Kind, PathLimits, Space, Stat, Timestamp, VolumeError};
 use bytes::Bytes;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags, fstatvfs, makedev, openat, readlinkat, statx};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags, fstatvfs, major, makedev, minor, openat, readlinkat, statx,
+};
 use rustix::io::Errno;
 
 /// Bytes of directory entries read at a time.
@@ -166,4 +169,12 @@ pub(super) fn path_limits(fd: BorrowedFd<'_>, is_folding: impl FnOnce() -> bool)
         case_insensitive: is_folding(),
         case_preserving: true,
     })
+}
+
+/// A device's name for people: the host's name if there is one, else the numbers.
+pub(super) fn device_name(key: DeviceKey) -> String {
+    let (major, minor) = (major(key.0), minor(key.0));
+    let named = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let named = named.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    named.unwrap_or_else(|| format!("{major}:{minor}"))
 }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use super::Core;
 use super::calls::{self, error_of};
 use super::containment::Containment;
-use super::node::HostNode;
+use super::node::{HostNode, host_node};
 use afflux_linux_device::reopen::open_without_waiting;
 
 /// The most steps up: deeper directories below an export's root are refused. The kernel walks each step at each call,
@@ -93,7 +93,7 @@ impl Core {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(directory.fd(), "..", flags, Mode::empty()).map_err(error_of)?;
         let found = self.found(fd, false)?;
-        let parent = super::host_node(&found.node);
+        let parent = host_node(&found.node);
         if let Some(depth) = directory.depth() {
             parent.set_depth(depth.saturating_sub(1));
         }
@@ -113,10 +113,10 @@ impl Core {
 
     /// Whether an object that is no directory is inside. One without a name is where its last name was.
     fn is_inside(&self, node: &HostNode) -> Result<bool, VolumeError> {
-        match self.containment(node.fd(), None) {
+        match self.roots.containment(node.fd(), None) {
             Containment::Inside => Ok(true),
             Containment::Outside => Ok(false),
-            Containment::Unknown => Ok(node.stat()?.links == 0 && self.was_inside(node.fd())?),
+            Containment::Unknown => Ok(node.stat()?.links == 0 && self.roots.was_inside(node.fd())?),
         }
     }
 
@@ -136,7 +136,7 @@ impl Core {
             let Some(fd) = self.open_inside(directory, name)? else { continue };
             let found = self.found(fd, false)?;
             if let (Kind::Directory, Some(depth)) = (found.stat.kind, directory.depth()) {
-                super::host_node(&found.node).set_depth(depth + 1);
+                host_node(&found.node).set_depth(depth + 1);
             }
             return Ok(found);
         }
@@ -147,7 +147,7 @@ impl Core {
     /// Opens one entry, and makes sure that it is not outside. `None` if this try cannot tell.
     fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
         let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
-        let inside = match self.containment(fd.as_fd(), Some(name)) {
+        let inside = match self.roots.containment(fd.as_fd(), Some(name)) {
             Containment::Inside => true,
             Containment::Outside => {
                 self.contained(directory)?;
@@ -165,6 +165,17 @@ impl Core {
             }
         };
         Ok(inside.then_some(fd))
+    }
+
+    /// Climbing found a directory below a root, but its entry seems to be outside. Perhaps the root has another path
+    /// there, for instance if its file system is mounted twice. True if this path is new.
+    fn learn_root_above(&self, directory: &HostNode) -> Result<bool, VolumeError> {
+        let Some(depth) = directory.depth() else { return Ok(false) };
+        let root = self.above(directory.fd(), depth)?.open()?;
+        if !self.roots.is_root(&calls::stat(root.as_fd(), "")?) {
+            return Ok(false); // It was moved again.
+        }
+        self.roots.try_learn(root.as_fd())
     }
 
     /// Opens one entry of a directory. A symbolic link is opened as itself (O_PATH) or is an error.

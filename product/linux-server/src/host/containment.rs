@@ -6,15 +6,14 @@
 //! directories were moved before and since. A path is compared, never opened.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_volume::{Stat, VolumeError};
 use rustix::fs::readlinkat_raw;
 use rustix::path::DecInt;
 
-use super::Core;
-use super::calls::{self, error_of};
+use super::calls::error_of;
 use super::node::HostNode;
 
 /// The longest path that the host gives.
@@ -37,6 +36,8 @@ pub(super) enum Containment {
 
 /// The exports' roots, by which everything below them is recognized.
 pub(super) struct Roots {
+    /// /proc/self/fd: it tells the path of an open object.
+    descriptors: Arc<OwnedFd>,
     roots: Vec<Root>,
     /// The host's paths of the roots. The roots' own paths come first, in their order.
     paths: Mutex<Vec<Arc<[u8]>>>,
@@ -48,8 +49,8 @@ struct Root {
 }
 
 impl Roots {
-    pub(super) fn new() -> Self {
-        Self { roots: Vec::new(), paths: Mutex::default() }
+    pub(super) fn new(descriptors: Arc<OwnedFd>) -> Self {
+        Self { descriptors, roots: Vec::new(), paths: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<[u8]>>> {
@@ -73,27 +74,27 @@ impl Roots {
         self.lock().iter().any(|root| is_below(path, root))
     }
 
-    /// Adds one more path of a root. False if it was known.
-    fn try_learn(&self, path: &[u8]) -> bool {
+    /// Adds one more path of a root, which is open. False if it was known.
+    pub(super) fn try_learn(&self, root: BorrowedFd<'_>) -> Result<bool, VolumeError> {
+        let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
+        let path = self.path_of(root, &mut buffer)?;
         let mut paths = self.lock();
         if paths.iter().any(|known| **known == *path) {
-            return false;
+            return Ok(false);
         }
         if paths.len() >= PATHS_MAX.max(self.roots.len() + 1) {
             paths.pop();
         }
         paths.push(path.into());
-        true
+        Ok(true)
     }
-}
 
-impl Core {
     /// Adds `node` as the root of an export.
-    pub(super) fn add_root(&mut self, node: Arc<HostNode>, stat: &Stat) -> Result<(), VolumeError> {
+    pub(super) fn add(&mut self, node: Arc<HostNode>, stat: &Stat) -> Result<(), VolumeError> {
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
         let path = self.path_of(node.fd(), &mut buffer)?;
-        self.roots.lock().push(path.into());
-        self.roots.roots.push(Root { key: (stat.device.0, stat.fileid), node });
+        self.lock().push(path.into());
+        self.roots.push(Root { key: (stat.device.0, stat.fileid), node });
         Ok(())
     }
 
@@ -108,7 +109,7 @@ impl Core {
         if removed || path.first() != Some(&b'/') {
             return Containment::Unknown;
         }
-        if self.roots.has_above(path) || (self.look_at_roots() && self.roots.has_above(path)) {
+        if self.has_above(path) || (self.try_refresh() && self.has_above(path)) {
             return Containment::Inside;
         }
         Containment::Outside
@@ -118,8 +119,7 @@ impl Core {
     pub(super) fn was_inside(&self, fd: BorrowedFd<'_>) -> Result<bool, VolumeError> {
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
         let path = self.path_of(fd, &mut buffer)?.strip_suffix(REMOVED);
-        let is_inside =
-            |path: &[u8]| self.roots.has_above(path) || (self.look_at_roots() && self.roots.has_above(path));
+        let is_inside = |path: &[u8]| self.has_above(path) || (self.try_refresh() && self.has_above(path));
         Ok(path.is_some_and(is_inside))
     }
 
@@ -135,31 +135,18 @@ impl Core {
     }
 
     /// Asks the host again for the roots' paths. False if nothing changed.
-    fn look_at_roots(&self) -> bool {
+    fn try_refresh(&self) -> bool {
         let mut changed = false;
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
-        for (at, root) in self.roots.roots.iter().enumerate() {
+        for (at, root) in self.roots.iter().enumerate() {
             let Ok(path) = self.path_of(root.node.fd(), &mut buffer) else { continue };
-            let mut paths = self.roots.lock();
+            let mut paths = self.lock();
             if *paths[at] != *path {
                 paths[at] = path.into();
                 changed = true;
             }
         }
         changed
-    }
-
-    /// Climbing found a directory below a root, but its entry seems to be outside. Perhaps the root has another path
-    /// there, for instance if its file system is mounted twice. True if this path is new.
-    pub(super) fn learn_root_above(&self, directory: &HostNode) -> Result<bool, VolumeError> {
-        let Some(depth) = directory.depth() else { return Ok(false) };
-        let root = self.above(directory.fd(), depth)?.open()?;
-        if !self.roots.is_root(&calls::stat(root.as_fd(), "")?) {
-            return Ok(false); // It was moved again.
-        }
-        let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
-        let path = self.path_of(root.as_fd(), &mut buffer)?;
-        Ok(self.roots.try_learn(path))
     }
 }
 

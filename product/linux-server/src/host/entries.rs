@@ -7,7 +7,7 @@
 //! before anything is changed in it and, where something was made, afterwards.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use afflux_engine::Backing;
@@ -22,13 +22,15 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::Core;
 use super::acting::Acting;
 use super::calls::{self, error_of};
 use super::climb::{check_entry, here};
-use super::node::HostNode;
+use super::journal::SyncScope;
+use super::node::{HostNode, host_node};
 use super::undo::CreatedObject;
-use super::{Core, host_node};
 use afflux_linux_device::plain_user::PlainUser;
+use afflux_linux_device::pool::begin_next_call;
 use afflux_linux_device::reopen::make_read_only;
 
 /// Permission bits of new objects when the client requests none.
@@ -493,6 +495,22 @@ impl Core {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Makes changed objects durable, in the order of their changes, by this file system's kind and directory.
+    pub(super) fn sync_all(
+        &self,
+        covers: SyncScope,
+        directory: &OwnedFd,
+        changed: &[Arc<HostNode>],
+    ) -> Result<(), VolumeError> {
+        if covers == SyncScope::Everything {
+            return fsync(directory.as_fd()).map_err(error_of);
+        }
+        changed.iter().rev().try_for_each(|node| {
+            begin_next_call();
+            self.sync(node)
+        })
     }
 }
 

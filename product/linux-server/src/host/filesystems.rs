@@ -8,18 +8,13 @@
 //! gives its device number to no other. A file system that hangs keeps no other from being met. A file system without
 //! storage, like `/proc`, is never known: callers see its directories as empty ones.
 
-use std::fs;
-use std::future::poll_fn;
-use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 
 use afflux_volume::{DeviceKey, Kind, VolumeError};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, openat, openat2};
 
-use super::Core;
 use super::calls::{self, error_of, io_error};
 use super::journal::{SyncScope, covered_on};
 use super::mounts::{HostMounts, MountPoint};
@@ -152,6 +147,31 @@ impl FileSystems {
     pub(super) fn mount(&self, device: DeviceKey) -> Option<Arc<OwnedFd>> {
         self.lock().iter().find(|known| known.device == device).and_then(|known| known.mount.clone())
     }
+
+    /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
+    pub(super) fn unmet(&self) -> Result<Vec<MountPoint>, VolumeError> {
+        let points = self.mounts.points()?;
+        let unmet = points.below_exports.iter().filter(|at| self.known_id(at.device).is_none());
+        Ok(unmet.cloned().collect())
+    }
+
+    /// Meets the file system at a mount point, if there is one still.
+    pub(super) fn meet_at(&self, at: &MountPoint) -> Result<(), VolumeError> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        let met = openat(rustix::fs::CWD, &at.export, flags | OFlags::DIRECTORY, Mode::empty())
+            .and_then(|root| openat2(&root, &at.below, flags, Mode::empty(), resolve))
+            .map_err(error_of)
+            .and_then(|fd| {
+                let stat = calls::stat(fd.as_fd(), "")?;
+                self.meet(stat.device, fd.as_fd(), stat.kind)
+            });
+        match met {
+            // It was unmounted meanwhile.
+            Ok(_) | Err(VolumeError::NotFound | VolumeError::NotDirectory) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// What was opened; nothing if this process may not open it. After any other failure a later try may succeed, so the file
@@ -167,71 +187,4 @@ impl FileSystem {
     fn reached(&self) -> Option<(DeviceKey, Arc<OwnedFd>)> {
         self.mount.clone().map(|mount| (self.device, mount))
     }
-}
-
-impl Core {
-    /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
-    fn unmet_mounts(&self) -> Result<Vec<MountPoint>, VolumeError> {
-        let points = self.file_systems.mounts.points()?;
-        let unmet = points.below_exports.iter().filter(|at| self.file_systems.known_id(at.device).is_none());
-        Ok(unmet.cloned().collect())
-    }
-
-    /// Meets the file system at a mount point, if there is one still.
-    fn meet(&self, at: &MountPoint) -> Result<(), VolumeError> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
-        let met = openat(rustix::fs::CWD, &at.export, flags | OFlags::DIRECTORY, Mode::empty())
-            .and_then(|root| openat2(&root, &at.below, flags, Mode::empty(), resolve))
-            .map_err(error_of)
-            .and_then(|fd| {
-                let stat = calls::stat(fd.as_fd(), "")?;
-                self.file_systems.meet(stat.device, fd.as_fd(), stat.kind)
-            });
-        match met {
-            // It was unmounted meanwhile.
-            Ok(_) | Err(VolumeError::NotFound | VolumeError::NotDirectory) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns descriptors
-/// on that one, and its devices. If there is none, and a file system could not be met, returns that error.
-pub(super) async fn meet_mounts(core: &Arc<Core>, id: u64) -> Result<Vec<(DeviceKey, Arc<OwnedFd>)>, VolumeError> {
-    let looking = Arc::clone(core);
-    let unmet = core.pools.common().run(move || looking.unmet_mounts()).await?;
-    let meetings = unmet.into_iter().map(|at| {
-        let meeting = Arc::clone(core);
-        Box::pin(core.pools.of(at.device).run(move || meeting.meet(&at)))
-    });
-    let mut meetings: Vec<_> = meetings.collect();
-    let mut failed = Ok(());
-    poll_fn(|cx| {
-        meetings.retain_mut(|meeting| match meeting.as_mut().poll(cx) {
-            Poll::Pending => true,
-            Poll::Ready(met) => {
-                failed = mem::replace(&mut failed, Ok(())).and(met);
-                false
-            }
-        });
-        let found = core.file_systems.mounts(id);
-        match mem::replace(&mut failed, Ok(())) {
-            _ if !found.is_empty() => Poll::Ready(Ok(found)),
-            result if meetings.is_empty() => Poll::Ready(result.map(|()| found)),
-            result => {
-                failed = result;
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}
-
-/// A device's name for people: the host's name if there is one, else the numbers.
-pub(super) fn device_name(key: DeviceKey) -> String {
-    let (major, minor) = (major(key.0), minor(key.0));
-    let named = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();
-    let named = named.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    named.unwrap_or_else(|| format!("{major}:{minor}"))
 }

@@ -6,11 +6,14 @@
 //! objects one after the other do, since the handle holds a generation.
 
 use std::ffi::{CStr, CString};
+use std::future::poll_fn;
+use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use afflux_volume::{Found, IDENTITY_BYTES_MAX, Identified, Identity, Kind, Named, Stat, VolumeError};
+use afflux_volume::{DeviceKey, Found, IDENTITY_BYTES_MAX, Identified, Identity, Kind, Named, Stat, VolumeError};
 use rustix::fs::{OFlags, StatxFlags};
 use rustix::io::Errno;
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -18,8 +21,8 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use super::Core;
 use super::calls::{self, error_of, last_errno};
 use super::climb::check_entry;
-use super::filesystems::{MetFileSystem, meet_mounts};
-use super::node::HostNode;
+use super::filesystems::MetFileSystem;
+use super::node::{HostNode, host_node};
 
 /// The origin of an identity's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,30 +157,62 @@ pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
     open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
 }
 
-/// Opens an object by its identity. Tries each possible file system, on the threads of that device.
-pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result<Found, VolumeError> {
-    if !core.may_open(&identity) {
-        return Err(VolumeError::NotSupported);
-    }
-    let mut mounts = core.file_systems.mounts(identity.fsid());
-    if mounts.is_empty() {
-        mounts = meet_mounts(&core, identity.fsid()).await?;
-    }
-    if mounts.is_empty() {
-        // It may be a part of a known file system, under an id of its own (a subvolume).
-        mounts = core.file_systems.all_mounts();
-    }
-    for (device, mount) in mounts {
-        let opening = Arc::clone(&core);
-        let opened = core.pools.of(device).run(move || opening.open_on(mount.as_fd(), &identity)).await?;
-        if let Some(found) = opened {
-            return Ok(found);
+/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns descriptors
+/// on that one, and its devices. If there is none, and a file system could not be met, returns that error.
+async fn meet_mounts(core: &Arc<Core>, id: u64) -> Result<Vec<(DeviceKey, Arc<OwnedFd>)>, VolumeError> {
+    let looking = Arc::clone(core);
+    let unmet = core.pools.common().run(move || looking.file_systems.unmet()).await?;
+    let meetings = unmet.into_iter().map(|at| {
+        let meeting = Arc::clone(core);
+        Box::pin(core.pools.of(at.device).run(move || meeting.file_systems.meet_at(&at)))
+    });
+    let mut meetings: Vec<_> = meetings.collect();
+    let mut failed = Ok(());
+    poll_fn(|cx| {
+        meetings.retain_mut(|meeting| match meeting.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(met) => {
+                failed = mem::replace(&mut failed, Ok(())).and(met);
+                false
+            }
+        });
+        let found = core.file_systems.mounts(id);
+        match mem::replace(&mut failed, Ok(())) {
+            _ if !found.is_empty() => Poll::Ready(Ok(found)),
+            result if meetings.is_empty() => Poll::Ready(result.map(|()| found)),
+            result => {
+                failed = result;
+                Poll::Pending
+            }
         }
-    }
-    Err(VolumeError::Stale)
+    })
+    .await
 }
 
 impl Core {
+    /// Opens an object by its identity. Tries each possible file system, on the threads of that device.
+    pub(super) async fn open_identity(self: Arc<Self>, identity: Identity) -> Result<Found, VolumeError> {
+        if !self.may_open(&identity) {
+            return Err(VolumeError::NotSupported);
+        }
+        let mut mounts = self.file_systems.mounts(identity.fsid());
+        if mounts.is_empty() {
+            mounts = meet_mounts(&self, identity.fsid()).await?;
+        }
+        if mounts.is_empty() {
+            // It may be a part of a known file system, under an id of its own (a subvolume).
+            mounts = self.file_systems.all_mounts();
+        }
+        for (device, mount) in mounts {
+            let opening = Arc::clone(&self);
+            let opened = self.pools.of(device).run(move || opening.open_on(mount.as_fd(), &identity)).await?;
+            if let Some(found) = opened {
+                return Ok(found);
+            }
+        }
+        Err(VolumeError::Stale)
+    }
+
     /// The identity and attributes of an open object.
     pub(super) fn identify(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat), VolumeError> {
         let (identity, stat, _) = self.identify_met(fd)?;
@@ -261,7 +296,7 @@ impl Core {
         if found.identity != *identity || found.stat.links == 0 && !self.has_kept_unnamed(identity) {
             return Ok(None);
         }
-        self.confined(&super::host_node(&found.node))?;
+        self.confined(&host_node(&found.node))?;
         Ok(Some(found))
     }
 

@@ -1,7 +1,7 @@
 //! The changes that one sync of the host makes durable, by the kind of file system.
 //!
-//! Owns: the kinds, how they are told apart, the calls of a shared sync.
-//! Does not own: the sharing (`stable`), the sync of one object (`entries`).
+//! Owns: the kinds, how they are told apart.
+//! Does not own: the sharing (`stable`), the calls of a sync (`entries`).
 //! Invariants: a kind counts for more than "the object itself" only where the kernel's code for it was read.
 //!
 //! - ext4 with a journal: `fsync` of any directory commits the running transaction (`ext4_fsync_journal` calls
@@ -15,17 +15,12 @@
 //!   synced by itself.
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::BorrowedFd;
 
-use afflux_volume::{DeviceKey, Kind, VolumeError};
-use rustix::fs::{fstatfs, fsync};
+use afflux_volume::{DeviceKey, Kind};
+use rustix::fs::fstatfs;
 
-use super::Core;
-use super::calls::error_of;
-use super::filesystems::device_name;
-use super::node::HostNode;
-use afflux_linux_device::pool::begin_next_call;
+use super::calls::device_name;
 
 const EXT4_MAGIC: u64 = 0xef53;
 const XFS_MAGIC: u64 = 0x5846_5342;
@@ -56,22 +51,4 @@ pub(super) fn covered_on(directory: BorrowedFd<'_>, device: DeviceKey, kind: Kin
 fn has_journal(device: DeviceKey) -> bool {
     let task = fs::read_to_string(format!("/sys/fs/ext4/{}/journal_task", device_name(device)));
     task.is_ok_and(|task| task.trim().parse::<u32>().is_ok())
-}
-
-impl Core {
-    /// Makes changed objects durable, in the order of their changes, by this file system's kind and directory.
-    pub(super) fn sync_all(
-        &self,
-        covers: SyncScope,
-        directory: &OwnedFd,
-        changed: &[Arc<HostNode>],
-    ) -> Result<(), VolumeError> {
-        if covers == SyncScope::Everything {
-            return fsync(directory.as_fd()).map_err(error_of);
-        }
-        changed.iter().rev().try_for_each(|node| {
-            begin_next_call();
-            self.sync(node)
-        })
-    }
 }

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::process::geteuid;
 
-use super::start::HostError;
+use super::error::HostError;
 
 /// The byte whose lock marks a served directory.
 const SERVED: i64 = i64::MAX - 3;

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use afflux_volume::{DeviceKey, Kind, Stat, VolumeError};
+use afflux_volume::{DeviceKey, Kind, Node, Stat, VolumeError};
 
 use super::calls;
 use super::stable::Group;
@@ -199,4 +199,13 @@ impl Drop for HostNode {
             self.pool.post_near(move || drop((fd, kept)));
         }
     }
+}
+
+/// The host's side of a node.
+///
+/// # Panics
+/// If the node belongs to another tree.
+pub(super) fn host_node(node: &Node) -> Arc<HostNode> {
+    let Some(node) = node.share() else { panic!("a node of another tree") };
+    node
 }

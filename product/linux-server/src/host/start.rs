@@ -9,104 +9,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use afflux_volume::{Export, VolumeError};
+use afflux_volume::Export;
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, open, openat, openat2};
 use rustix::io::Errno;
 
 use super::containment::Roots;
+use super::error::HostError;
 use super::filesystems::FileSystems;
 use super::identity::{IdentityForm, can_open_handles, form_of};
 use super::marks::HostMarks;
-use super::{Core, HostTree, host_node, limits};
+use super::node::host_node;
+use super::{Core, HostTree, limits};
 use crate::device_pools::DevicePools;
 use crate::tree_call::{CALLS_KEPT, KeptCalls};
 use afflux_linux_device::WorkerPool;
 use afflux_linux_device::{file_system_kind, stores_files};
-
-/// Why directories cannot be exported. The message names the directory and the problem.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HostError {
-    /// None was given.
-    #[error("no directory to serve was given")]
-    Nothing,
-    /// It cannot be opened.
-    #[error("{}: {source}", path.display())]
-    Open {
-        /// The given path.
-        path: PathBuf,
-        /// The host's error.
-        source: std::io::Error,
-    },
-    /// It is something else.
-    #[error("{} is not a directory", path.display())]
-    NotADirectory {
-        /// The given path.
-        path: PathBuf,
-    },
-    /// It is on a file system like `/proc`.
-    #[error("{}: it is on {kind}, which stores no files; serve a directory of a file system that does", path.display())]
-    StoresNothing {
-        /// The given path.
-        path: PathBuf,
-        /// The kind of the file system.
-        kind: String,
-    },
-    /// It may not be read.
-    #[error("{}: the serving user may not read or search it", path.display())]
-    NotReadable {
-        /// The given path.
-        path: PathBuf,
-    },
-    /// Two would have the same path for clients.
-    #[error("{} and {} would both be exported as /{name}; rename one, or serve a directory above both", first.display(), second.display())]
-    SameName {
-        /// The first of them.
-        first: PathBuf,
-        /// The second.
-        second: PathBuf,
-        /// The last part of both.
-        name: String,
-    },
-    /// One is inside the other.
-    #[error("{} is inside {}: serve the outer one alone, clients can mount what is below it", inner.display(), outer.display())]
-    Nested {
-        /// The inner one.
-        inner: PathBuf,
-        /// The outer one.
-        outer: PathBuf,
-    },
-    /// It has no name to export it by beside others.
-    #[error("{} has no name that clients could be given beside other directories; serve it alone", path.display())]
-    Nameless {
-        /// The given path.
-        path: PathBuf,
-    },
-    /// Another server serves the same files.
-    #[error("{}: another server serves {relation} ({processes}); two of them would overwrite each other's files", path.display())]
-    Served {
-        /// The given path.
-        path: PathBuf,
-        /// The other server's directory, relative to this one.
-        relation: &'static str,
-        /// The other server's processes, for people.
-        processes: String,
-    },
-    /// The host lacks something that is needed.
-    #[error("/proc/self/fd cannot be used ({source}): mount /proc")]
-    NoProc {
-        /// The host's error.
-        source: std::io::Error,
-    },
-    /// It was opened, and then failed.
-    #[error("{}: {error}", path.display())]
-    Failed {
-        /// The given path.
-        path: PathBuf,
-        /// The failure.
-        error: VolumeError,
-    },
-}
 
 /// The features of the host to use: all of them, unless a test says otherwise.
 #[derive(Clone, Debug)]
@@ -139,14 +56,15 @@ impl HostTree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptors =
             open("/proc/self/fd", flags, Mode::empty()).map_err(|errno| HostError::NoProc { source: errno.into() })?;
+        let descriptors = Arc::new(descriptors);
         // An object opened by its handle alone has no path to check.
         let by_handle = options.by_handle && !options.subtree_check;
         let mut core = Core {
             pools: DevicePools::new(pool),
-            descriptors,
+            descriptors: Arc::clone(&descriptors),
             beneath: true,
             by_handle,
-            roots: Roots::new(),
+            roots: Roots::new(descriptors),
             subtree_check: options.subtree_check,
             umask: OnceLock::new(),
             unnamed: OnceLock::new(),
@@ -164,7 +82,7 @@ impl HostTree {
             core.by_handle &= can_open_handles(fd.as_fd());
             core.beneath &= has_openat2(fd.as_fd());
             let root = core.found(fd, false).map_err(failed)?;
-            core.add_root(host_node(&root.node), &root.stat).map_err(failed)?;
+            core.roots.add(host_node(&root.node), &root.stat).map_err(failed)?;
             exports.push(Export { path: format!("/{name}"), root });
         }
         if !core.by_handle && by_handle {

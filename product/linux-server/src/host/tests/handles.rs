@@ -180,7 +180,7 @@ fn what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
     let scratch = Scratch::new();
     let pool = WorkerPool::new("test-pool", 1, 8);
     let tree = HostTree::open(&[scratch.path().to_owned()], &pool, &HostOptions::default()).unwrap();
-    let root = super::super::host_node(&afflux_volume::Directory::exports(&*tree)[0].root.node);
+    let root = super::super::node::host_node(&afflux_volume::Directory::exports(&*tree)[0].root.node);
     let path = |name: String| scratch.path().join(name);
     std::fs::create_dir(path("gone".to_owned())).unwrap();
     let gone = tree.core.lookup(&root, b"gone").unwrap().identity;
