@@ -75,6 +75,28 @@ enum Protection {
     Secured,
 }
 
+/// A call in its record.
+struct ArrivedCall<'a> {
+    call: Call,
+    /// The index of the caller.
+    caller: usize,
+    chunk: &'a record::Chunk,
+    record: Range<usize>,
+    /// Whether it is the first of a poll.
+    is_first: bool,
+}
+
+impl ArrivedCall<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.chunk.bytes(self.record.clone())
+    }
+
+    /// The record, beyond the poll.
+    fn keep(&self, memory: &mut BytesMut) -> Bytes {
+        self.chunk.keep(self.record.clone(), memory)
+    }
+}
+
 /// The server's side of one connection. See [`Server::connection`].
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
@@ -161,11 +183,11 @@ impl<P: Platform> Connection<P> {
     }
 
     /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for room.
-    /// `waiting` counts the bytes left in the chunk with the call. The first call of a poll gets all available room,
-    /// and a call that is alone never waits.
-    fn reply_room(&self, wanted: u32, waiting: usize, first: bool) -> Option<u32> {
+    /// The first call of a poll gets all available room, and a call that is alone never waits.
+    fn reply_room(&self, wanted: u32, arrived: &ArrivedCall<'_>) -> Option<u32> {
+        let waiting = arrived.chunk.left() + arrived.record.len();
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
-        self.room.reply_bytes((wanted, REPLY_BYTES_SHORT), held, first, self.is_alone())
+        self.room.reply_bytes((wanted, REPLY_BYTES_SHORT), held, arrived.is_first, self.is_alone())
     }
 
     /// Whether nothing is in progress, apart from waiting records.
@@ -204,17 +226,20 @@ impl<P: Platform> Connection<P> {
         false
     }
 
-    /// Starts or refuses the call in a record. `first` is true for the first of a poll. False if the call has to wait.
-    fn try_start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
+    /// Starts or refuses the call in a record. `is_first` is true for the first of a poll. False if the call has to wait.
+    fn try_start(&mut self, chunk: &record::Chunk, record: Range<usize>, is_first: bool) -> bool {
         let bytes = chunk.bytes(record.clone());
         match rpc::parse(bytes) {
             Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
-                Ok((caller, NFS)) if call.version == NFS_VERSION_4 => {
-                    return self.try_start_compound(&call, caller, chunk, record, first);
-                }
-                Ok((caller, NFS)) => return self.try_start_nfs(&call, caller, chunk, record, first),
                 Ok((_, lock_refusal::PROGRAM)) => self.refuse_lock(&call, bytes),
-                Ok((caller, _)) => return self.try_start_mount(&call, caller, chunk, record, first),
+                Ok((caller, program)) => {
+                    let arrived = ArrivedCall { call, caller, chunk, record, is_first };
+                    return match program {
+                        NFS if arrived.call.version == NFS_VERSION_4 => self.try_start_compound(&arrived),
+                        NFS => self.try_start_nfs(&arrived),
+                        _ => self.try_start_mount(&arrived),
+                    };
+                }
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
             Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
@@ -302,21 +327,14 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    fn try_start_nfs(
-        &mut self,
-        call: &Call,
-        caller: usize,
-        chunk: &record::Chunk,
-        record: Range<usize>,
-        first: bool,
-    ) -> bool {
-        let bytes = chunk.bytes(record.clone());
+    fn try_start_nfs(&mut self, arrived: &ArrivedCall<'_>) -> bool {
+        let (call, bytes) = (&arrived.call, arrived.bytes());
         let Ok(mut arguments) = Arguments::decode(call.procedure, bytes, call.arguments_at) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
-        let (wanted, waiting) = (arguments.reply_bytes_max(), chunk.left() + record.len());
-        let Some(reply_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+        let wanted = arguments.reply_bytes_max();
+        let Some(reply_bytes_max) = self.reply_room(wanted, arrived) else { return false };
         if self.records_calls {
             self.recorded.extend(recorded(&arguments, bytes));
         }
@@ -324,46 +342,39 @@ impl<P: Platform> Connection<P> {
         if reply_bytes_max < wanted {
             arguments.shorten(reply_bytes_max);
         } else {
-            let (volume, caller) = (&self.server.volume, &self.callers.get(caller).caller);
+            let (volume, caller) = (&self.server.volume, &self.callers.get(arrived.caller).caller);
             let answered = procedures::try_answer(volume, caller, (call.xid, bytes), &arguments, &mut self.batch);
             if let Some(status) = answered {
                 self.tally.ended(status);
                 return true;
             }
         }
-        self.let_wait(call.xid, caller, chunk, record, arguments);
+        self.let_wait(arrived, arguments);
         true
     }
 
     /// Starts a call of version 4.
-    fn try_start_compound(
-        &mut self,
-        call: &Call,
-        caller: usize,
-        chunk: &record::Chunk,
-        record: Range<usize>,
-        first: bool,
-    ) -> bool {
+    fn try_start_compound(&mut self, arrived: &ArrivedCall<'_>) -> bool {
         let Some(service) = self.server.version_4.get() else { return true };
+        let (call, bytes) = (&arrived.call, arrived.bytes());
         if call.procedure != COMPOUND {
             let draft = self.batch.draft(call.xid);
             self.batch.end(draft);
             return true;
         }
-        let bytes = chunk.bytes(record.clone());
-        let Some(arrived) = compound::arrived(bytes, call.arguments_at) else {
+        let Some(head) = compound::arrived(bytes, call.arguments_at) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
-        let (wanted, waiting) = (arrived.data_bytes_max, chunk.left() + record.len());
-        let Some(data_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
-        let (volume, known) = (&self.server.volume, self.callers.get(caller));
+        let wanted = head.data_bytes_max;
+        let Some(data_bytes_max) = self.reply_room(wanted, arrived) else { return false };
+        let (volume, known) = (&self.server.volume, self.callers.get(arrived.caller));
         let speaker = (self.origin.party(), known.uid());
         let now_ns = volume.engine().platform().now().0;
         let outbox = self.outbox.get_or_insert_default();
         let mut draft = self.batch.draft(call.xid);
         let mut compound =
-            Compound::new((service, outbox), speaker, now_ns, (bytes, arrived), data_bytes_max.min(wanted), &mut draft);
+            Compound::new((service, outbox), speaker, now_ns, (bytes, head), data_bytes_max.min(wanted), &mut draft);
         if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
             let status = self.batch.end(draft);
             self.tally.ended(status);
@@ -372,18 +383,18 @@ impl<P: Platform> Connection<P> {
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         let mut worker = self.running.take();
         let draft = self.batch.moved(draft, std::mem::take(&mut worker.draft));
-        let record = chunk.keep(record, &mut worker.record);
+        let record = arrived.keep(&mut worker.record);
         let charge = CALL_BYTES + record.len() as u64 + u64::from(data_bytes_max);
         self.run(worker, WorkerTask::Compound(WaitingCompound { by, record, compound, draft }), charge);
         true
     }
 
     /// Has a call carried out that may wait.
-    fn let_wait(&mut self, xid: u32, caller: usize, chunk: &record::Chunk, record: Range<usize>, arguments: Arguments) {
+    fn let_wait(&mut self, arrived: &ArrivedCall<'_>, arguments: Arguments) {
         let mut worker = self.running.take();
-        let record = chunk.keep(record, &mut worker.record);
+        let (xid, record) = (arrived.call.xid, arrived.keep(&mut worker.record));
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
-        let known = self.callers.get(caller);
+        let known = self.callers.get(arrived.caller);
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.needs_kept_reply() {
             self.running.give_back(worker);
@@ -401,24 +412,16 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    fn try_start_mount(
-        &mut self,
-        call: &Call,
-        caller: usize,
-        chunk: &record::Chunk,
-        record: Range<usize>,
-        first: bool,
-    ) -> bool {
-        let (wanted, waiting) = (mount::reply_bytes_max(call.procedure), chunk.left() + record.len());
-        let Some(bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
-        let bytes = &chunk.bytes(record)[call.arguments_at..];
-        let Ok(arguments) = MountArguments::decode(call.procedure, bytes) else {
+    fn try_start_mount(&mut self, arrived: &ArrivedCall<'_>) -> bool {
+        let call = &arrived.call;
+        let Some(bytes_max) = self.reply_room(mount::reply_bytes_max(call.procedure), arrived) else { return false };
+        let Ok(arguments) = MountArguments::decode(call.procedure, &arrived.bytes()[call.arguments_at..]) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
         self.tally.count(Event::Mount(call.procedure));
         let draft = Draft::accepted(call.xid, Vec::new());
-        let by = self.callers.get(caller).caller.clone();
+        let by = self.callers.get(arrived.caller).caller.clone();
         let server = Arc::clone(&self.server);
         let answer = mount::answer(server, self.peer, by, draft, arguments, bytes_max as usize);
         let worker = self.running.take();

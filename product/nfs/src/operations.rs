@@ -193,7 +193,7 @@ impl<P: Platform> Operations<P> for AtOnce<'_, P> {
         if stability != Stability::Unstable {
             return Err(Stop::WouldWait);
         }
-        Ok((Status::Ok, self.volume.try_write(inode, offset, data).ok_or(Stop::WouldWait)?))
+        Ok((Status::Ok, self.volume.try_write(self.caller, inode, offset, data).ok_or(Stop::WouldWait)?))
     }
 
     async fn commit(&self, _: &Arc<Inode<P>>, _: u64, _: u64) -> Ended {

@@ -90,7 +90,7 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags
     let inode = on.try_object(header.node)?;
     // No bytes at all: whether the file is open below for this use.
     match is_write(flags) {
-        true => drop(on.volume.try_write_by(&on.own, &inode, 0, &[])?),
+        true => drop(on.volume.try_write(&on.own, &inode, 0, &[])?),
         false => drop(on.volume.try_read(&inode, 0, 0)?),
     }
     let attributes = if is_kept(on, flags) { Some(on.volume.try_attributes(&inode)?) } else { None };
@@ -172,7 +172,7 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: OpenExtent, data: &[
         Ok(file) => file,
         Err(errno) => return Some(Err(errno)),
     };
-    on.volume.try_write_by(&on.own, &file.inode, extent.offset, data)?;
+    on.volume.try_write(&on.own, &file.inode, extent.offset, data)?;
     record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
     Some(Ok(written(data.len())))
 }

@@ -4,9 +4,10 @@
 //! Does not own: the reply around them (`wire::reply`), attributes (the volume).
 //! Invariants: each has the length that the protocol gives it.
 
-use afflux_volume::{Attributes, Consistency, Kind, Timestamp, WccAttributes};
+use afflux_volume::{Attributes, Consistency, Timestamp, WccAttributes};
 
 use crate::status::Status;
+use crate::wire::file_type;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Writer;
 
@@ -30,7 +31,7 @@ impl Writer {
     pub(crate) fn attributes(&mut self, attributes: &Attributes) {
         let mut bytes = [0; ATTRIBUTES_BYTES];
         let narrow = [
-            (0, kind_code(attributes.kind)),
+            (0, file_type(attributes.kind)),
             (4, attributes.mode),
             (8, attributes.links),
             (12, attributes.uid),
@@ -83,18 +84,6 @@ impl Writer {
     pub(crate) fn post_op_handle(&mut self, handle: &[u8]) {
         self.bool(true);
         self.opaque(handle);
-    }
-}
-
-fn kind_code(kind: Kind) -> u32 {
-    match kind {
-        Kind::Regular => 1,
-        Kind::Directory => 2,
-        Kind::BlockDevice => 3,
-        Kind::CharDevice => 4,
-        Kind::Symlink => 5,
-        Kind::Socket => 6,
-        Kind::Fifo => 7,
     }
 }
 

@@ -5,12 +5,13 @@
 //! Invariants: a reply has exactly the known ones of those that were asked for, in the order of their numbers. A change
 //! takes each value that it names, or none.
 
-use afflux_volume::{AttributeChange, Attributes, FILE_BYTES_MAX, Kind, PathLimits, SetTime, Space, Timestamp};
+use afflux_volume::{AttributeChange, Attributes, FILE_BYTES_MAX, PathLimits, SetTime, Space, Timestamp};
 
 use super::codec::{AttributeValues, BITMAP_WORDS, Bitmap};
 use super::state::leases::LEASE_SECONDS;
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::status::Status;
+use crate::wire::file_type;
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
 /// The numbers of attributes.
@@ -54,14 +55,14 @@ const KNOWN: [u32; BITMAP_WORDS] = set(&[
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17, 18, 19, 20, 21, 22, 23, 26, 27, 28, 29, 30, 31, 33, 34, 35, 36,
     37, 41, 42, 43, 44, 45, 47, 48, 51, 52, 53, 54, 55, 75,
 ]);
-/// Those that a client may set, alone.
+/// Attributes that a client may set, alone.
 const ONLY_SET: [u32; BITMAP_WORDS] = set(&[n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]);
-/// Those that a client may set.
+/// Attributes that a client may set.
 const SETTABLE: [u32; BITMAP_WORDS] =
     set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]);
 /// Those that a client may set with an exclusive creation, whose verifier takes the times.
 const SETTABLE_EXCLUSIVELY: [u32; BITMAP_WORDS] = set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP]);
-/// Those that only the host knows.
+/// Attributes that only the host knows.
 const OF_HOST: [u32; BITMAP_WORDS] = set(&[16, 17, 21, 22, 23, 27, 28, 29, 34, 42, 43, 44]);
 /// Those of an entry that its directory has.
 const OF_ENTRY: [u32; BITMAP_WORDS] = set(&[n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON]);
@@ -205,7 +206,7 @@ fn write_one(writer: &mut Writer, number: u32, shown: &Shown<'_>, known: &Bitmap
     let it = &shown.attributes;
     match number {
         n::SUPPORTED => known.write(writer),
-        1 => writer.u32(kind_number(it.kind)),
+        1 => writer.u32(file_type(it.kind)),
         // Handles outlive restarts and renames.
         2 => writer.u32(0),
         n::CHANGE => writer.u64(change_of(it.ctime)),
@@ -268,18 +269,6 @@ fn write_of_host(writer: &mut Writer, number: u32, shown: &Shown<'_>) {
         n::SPACE_AVAILABLE => writer.u64(space.available_bytes),
         43 => writer.u64(space.free_bytes),
         _ => writer.u64(space.total_bytes),
-    }
-}
-
-fn kind_number(kind: Kind) -> u32 {
-    match kind {
-        Kind::Regular => 1,
-        Kind::Directory => 2,
-        Kind::BlockDevice => 3,
-        Kind::CharDevice => 4,
-        Kind::Symlink => 5,
-        Kind::Socket => 6,
-        Kind::Fifo => 7,
     }
 }
 

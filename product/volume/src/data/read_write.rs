@@ -126,20 +126,10 @@ impl<P: Platform> Volume<P> {
 
     /// Writes all of `data` if that needs no wait. Otherwise it writes nothing or a beginning, which [`Volume::write`]
     /// of the whole completes. Not durable.
+    ///
+    /// Check the caller's rights first ([`Volume::allows`]).
     #[inline]
-    pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
-        self.try_write_by(&Caller::SERVER, inode, offset, data)
-    }
-
-    /// [`Volume::try_write`] by a caller. Check the caller's rights first ([`Volume::allows`]).
-    #[inline]
-    pub fn try_write_by(
-        &self,
-        caller: &Caller,
-        inode: &Arc<Inode<P>>,
-        offset: u64,
-        data: &[u8],
-    ) -> Option<Consistency> {
+    pub fn try_write(&self, caller: &Caller, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
         if inode.has_privileges() {
@@ -170,41 +160,34 @@ impl<P: Platform> Volume<P> {
         offset: u64,
         data: &[u8],
     ) -> Outcome<()> {
-        match self.write_bytes((caller, client), inode, offset, data).await {
+        let written = async {
+            inode.require_regular()?;
+            self.permit(inode, caller, Use::Write).await?;
+            inode.used_now();
+            let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
+            let end = end.ok_or(VolumeError::TooLarge)?;
+            if inode.has_ended() {
+                return Err(VolumeError::Stale);
+            }
+            let file = self.opened(caller, inode, true).await?;
+            if data.is_empty() {
+                return Ok(inode.unchanged());
+            }
+            if !inode.may_become_dirty(&(offset..end), self.now(), self.idle_ns()) {
+                self.ask(inode).await?;
+            }
+            let taken = if inode.has_privileges() { self.take_privileges_carried(inode).await? } else { None };
+            inode.changes.fetch_add(1, Ordering::Relaxed);
+            let writing = Writing::begin(self, caller, inode, file, offset..end);
+            self.engine.write_for(client, file, offset, data).await?;
+            let written = writing.ended();
+            Ok(taken.map_or(written, |taken| taken.then(written)))
+        };
+        match written.await {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
             // If a beginning was written, the times already show it, also in the attributes before.
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
         }
-    }
-
-    async fn write_bytes(
-        &self,
-        (caller, client): (&Caller, Option<&Client>),
-        inode: &Arc<Inode<P>>,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<Consistency, VolumeError> {
-        inode.require_regular()?;
-        self.permit(inode, caller, Use::Write).await?;
-        inode.used_now();
-        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
-        let end = end.ok_or(VolumeError::TooLarge)?;
-        if inode.has_ended() {
-            return Err(VolumeError::Stale);
-        }
-        let file = self.opened(caller, inode, true).await?;
-        if data.is_empty() {
-            return Ok(inode.unchanged());
-        }
-        if !inode.may_become_dirty(&(offset..end), self.now(), self.idle_ns()) {
-            self.ask(inode).await?;
-        }
-        let taken = if inode.has_privileges() { self.take_privileges_carried(inode).await? } else { None };
-        inode.changes.fetch_add(1, Ordering::Relaxed);
-        let writing = Writing::begin(self, caller, inode, file, offset..end);
-        self.engine.write_for(client, file, offset, data).await?;
-        let written = writing.ended();
-        Ok(taken.map_or(written, |taken| taken.then(written)))
     }
 
     /// Updates the times for written bytes.

@@ -739,7 +739,7 @@ pub(crate) enum Times {
     },
 }
 
-/// Whoever gets this has taken the last of an object's name and holders away, and has the volume end the object.
+/// The caller has taken the last of an object's name and holders away, and must have the volume end the object.
 #[must_use]
 pub(crate) struct LastUse;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use afflux_simulator::{Random, SimPlatform};
 use afflux_volume::{
-    AttributeChange, Consistency, CreateHow, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
+    AttributeChange, Caller, Consistency, CreateHow, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
 };
 use bytes::Bytes;
 
@@ -108,7 +108,7 @@ impl Client {
         let offset = self.random.below(20_000) as usize;
         let len = self.random.between(1, 9_000) as usize;
         let data: Vec<u8> = (0..len).map(|_| self.random.bits() as u8).collect();
-        let consistency = match self.volume.try_write(&inode, offset as u64, &data) {
+        let consistency = match self.volume.try_write(&Caller::SERVER, &inode, offset as u64, &data) {
             Some(consistency) => consistency,
             None => {
                 let outcome = self.volume.write(&inode, offset as u64, Bytes::from(data.clone())).await;

@@ -9,7 +9,7 @@ use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, TreeOptions, World, WorldOptions,
 };
 use afflux_volume::VolumeKnob;
-use afflux_volume::{AttributeChange, CreateHow, Directory, SetTime, VolumeError};
+use afflux_volume::{AttributeChange, Caller, CreateHow, Directory, SetTime, VolumeError};
 use bytes::Bytes;
 
 use crate::client::{Client, Files, OPERATIONS, Object, bytes_of, disturb, moves_forward};
@@ -337,11 +337,11 @@ fn a_file_that_gives_rights_away_is_not_overwritten_without_taking_them() {
         let found = lab.run(lab.tree.lookup(top, Bytes::from_static(b"file"))).unwrap();
         lab.run(lab.tree.set(&found.node, mode, false)).unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, bits | 0o777);
-        assert!(volume.try_write(&file, 0, &page(2)).is_none(), "{bits:o}");
+        assert!(volume.try_write(&Caller::SERVER, &file, 0, &page(2)).is_none(), "{bits:o}");
         // Writes of root clear them, too.
         lab.run(volume.write_by(&root_user, None, &file, 0, &page(3))).result.unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, 0o777);
-        assert!(volume.try_write(&file, 0, &page(4)).is_some(), "nothing is to be waited for");
+        assert!(volume.try_write(&Caller::SERVER, &file, 0, &page(4)).is_some(), "nothing is to be waited for");
     }
 }
 
@@ -364,7 +364,7 @@ fn bytes_that_changed_are_told_by_the_times_also_if_the_write_was_dropped() {
         let told = volume.try_attributes(&file).unwrap();
         let first = || bytes_of(&volume.try_read(&file, 0, 1).unwrap().bytes)[0];
         // The first page is dirty. The second is absent and cannot be had without waiting.
-        assert!(volume.try_write(&file, 0, &[2; 8192]).is_none());
+        assert!(volume.try_write(&Caller::SERVER, &file, 0, &[2; 8192]).is_none());
         let tried = volume.try_attributes(&file).unwrap();
         assert_eq!(first() != 1, tried.mtime != told.mtime, "changed and told, or neither");
         // The dirty limit is reached: a writer that does not overwrite has to wait.

@@ -55,7 +55,7 @@ fn changes_through_another_front_end_are_told_and_own_ones_are_not() {
             };
             volume.write_by(caller, None, &file, 0, &Bytes::from_static(b"bytes")).await.result.unwrap();
             expect("write", &[&bytes]);
-            assert!(volume.try_write_by(caller, &file, 0, b"BYTES").is_some());
+            assert!(volume.try_write(caller, &file, 0, b"BYTES").is_some());
             expect("overwrite", &[&bytes]);
             let mode = AttributeChange { mode: Some(0o600), ..AttributeChange::default() };
             volume.set_attributes_by(caller, &file, mode, None).await.result.unwrap();

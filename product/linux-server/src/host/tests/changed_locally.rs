@@ -175,7 +175,7 @@ fn a_local_change_of_a_clean_file_survives_a_write_to_its_block() {
     assert_eq!(world.read(&file, 0, 8192).0, [b'a'; 8192]);
     // No client asks between the local change and the write: attributes are as fresh as they can be.
     fs::write(world.host("file"), [b'b'; 8192]).unwrap();
-    assert!(world.volume.try_write(&file, 10, b"client").is_none(), "the host is asked first");
+    assert!(world.volume.try_write(&Caller::SERVER, &file, 10, b"client").is_none(), "the host is asked first");
     world.write(&file, 10, b"client").result.unwrap();
     world.sync(&file);
     let mut expected = vec![b'b'; 8192];

@@ -1,5 +1,7 @@
 //! Bytes in and out.
 
+use afflux_volume::Caller;
+
 use super::*;
 
 #[test]
@@ -26,9 +28,9 @@ fn what_is_written_is_read_and_after_sync_on_the_host() {
         read.extend(world.read(&file, read.len() as u64, 100_000).0);
     }
     assert!(read == data);
-    assert!(world.volume.try_write(&file, 0, b"x").is_none(), "not known to be writable yet");
+    assert!(world.volume.try_write(&Caller::SERVER, &file, 0, b"x").is_none(), "not known to be writable yet");
     world.write(&file, 3, b"in the middle").result.unwrap();
-    assert!(world.volume.try_write(&file, 3, b"IN").is_some());
+    assert!(world.volume.try_write(&Caller::SERVER, &file, 3, b"IN").is_some());
     assert_eq!(world.read(&file, 2, 15).0, [&data[2..3], b"IN the middle", &data[16..17]].concat());
 }
 
@@ -38,7 +40,7 @@ fn ranges_past_the_largest_offset_are_refused() {
     let file = world.create(&world.root(), "file");
     for offset in [i64::MAX as u64, u64::MAX, u64::MAX - 1] {
         assert_eq!(world.write(&file, offset, b"ab").result, Err(VolumeError::TooLarge), "{offset}");
-        assert!(world.volume.try_write(&file, offset, b"ab").is_none());
+        assert!(world.volume.try_write(&Caller::SERVER, &file, offset, b"ab").is_none());
         assert!(world.volume.try_read(&file, offset, u32::MAX).unwrap().end_of_file);
     }
     world.write(&file, 0, b"").result.unwrap();
@@ -161,6 +163,6 @@ fn measure() {
     });
     time("try_read 4 KiB", 1_000_000, &mut |_| drop(world.volume.try_read(&file, 0, 4096).unwrap()));
     time("try_write 4 KiB", 1_000_000, &mut |_| {
-        world.volume.try_write(&file, 0, &[8; 4096]).unwrap();
+        world.volume.try_write(&Caller::SERVER, &file, 0, &[8; 4096]).unwrap();
     });
 }

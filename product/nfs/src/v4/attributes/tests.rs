@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use afflux_volume::PathLimits;
+use afflux_volume::{Kind, PathLimits};
 
 use super::*;
 

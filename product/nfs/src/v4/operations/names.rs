@@ -12,9 +12,9 @@ use afflux_volume::{AttributeChange, Inode, Kind, Outcome, Platform, SpecialKind
 use super::super::attributes;
 use super::super::codec::{AttributeValues, NewKind};
 use super::super::compound::{Compound, Object};
-use super::objects::{check_directory, check_name, with_after, write_change};
+use super::objects::{check_directory, check_name, write_change};
 use super::opens::unchanged;
-use crate::operations::{Ended, Operations, Stop, Task};
+use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
@@ -47,7 +47,7 @@ pub(super) async fn create<P: Platform>(
         NewKind::Other => return Err(Status::BadType.into()),
     };
     let (inode, _) = on.volume.made_before(compound.before, place, made(kind), result).await?;
-    let consistency = with_after(on, &directory, consistency).await?;
+    let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     values.which.write(&mut draft.writer);
     compound.enter(Object::Inode(inode));
@@ -122,7 +122,7 @@ pub(super) async fn remove<P: Platform>(
         _ => removed,
     };
     on.volume.gone_before(compound.before, &directory, result).await?;
-    let consistency = with_after(on, &directory, consistency).await?;
+    let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     Ok(())
 }
@@ -148,7 +148,7 @@ pub(super) async fn rename<P: Platform>(
     if !is_renamed && are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
         // Both names are the object's: nothing is done.
         for directory in [&source, &target] {
-            let present = with_after(on, directory, Default::default()).await?;
+            let present = consistency_now(on, directory, Default::default()).await?;
             write_change(&mut draft.writer, &unchanged(present));
         }
         return Ok(());
@@ -167,8 +167,8 @@ pub(super) async fn rename<P: Platform>(
         Err(VolumeError::NotEmpty) => return Err(Status::Exists.into()),
         result => result?,
     }
-    let of_source = with_after(on, &source, consistency).await?;
-    let of_target = with_after(on, &target, of_target).await?;
+    let of_source = consistency_now(on, &source, consistency).await?;
+    let of_target = consistency_now(on, &target, of_target).await?;
     write_change(&mut draft.writer, &of_source);
     write_change(&mut draft.writer, &of_target);
     Ok(())
@@ -209,7 +209,7 @@ pub(super) async fn link<P: Platform>(
     let result = result.map(|attributes| (Arc::clone(&inode), attributes));
     let made = on.volume.made_before(compound.before, (&directory, on.bytes(name)), inode.kind(), result).await;
     made.map_err(Stop::from)?;
-    let consistency = with_after(on, &directory, consistency).await?;
+    let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     Ok(())
 }

@@ -10,7 +10,6 @@ use afflux_volume::{Consistency, Inode, Kind, NAME_BYTES_MAX, Platform, Timestam
 
 use super::super::attributes::change_of;
 use super::super::compound::{Compound, Object};
-use crate::operations::{Ended, Operations, Stop};
 use crate::status::Status;
 use crate::wire::xdr::Writer;
 
@@ -72,20 +71,4 @@ pub(super) fn write_change(writer: &mut Writer, consistency: &Consistency) {
     writer.bool(before.is_some() && after.is_some());
     writer.u64(time(before));
     writer.u64(time(after));
-}
-
-/// The consistency data of an operation, with the present attributes if it brought none.
-pub(super) async fn with_after<P: Platform>(
-    on: &impl Operations<P>,
-    inode: &Arc<Inode<P>>,
-    from: Consistency,
-) -> Ended<Consistency> {
-    if from.after.is_some() {
-        return Ok(from);
-    }
-    match on.attributes(inode).await {
-        Ok(after) => Ok(Consistency { before: None, after: Some(after) }),
-        Err(Stop::WouldWait) => Err(Stop::WouldWait),
-        Err(Stop::Failed(_)) => Ok(from),
-    }
 }

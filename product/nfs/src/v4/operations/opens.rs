@@ -18,9 +18,9 @@ use super::super::compound::{Compound, Object};
 use super::super::service::OpenGrant;
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Meaning, StatePlace, Stateid};
-use super::objects::{check_name, check_regular, with_after, write_change};
+use super::objects::{check_name, check_regular, write_change};
 use crate::access;
-use crate::operations::{Ended, Operations, Stop, Task};
+use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, Writer};
@@ -239,7 +239,7 @@ async fn named<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, nam
     };
     let change = match compound.object()? {
         Object::Above(_) => Consistency::default(),
-        Object::Inode(directory) => with_after(on, directory, Consistency::default()).await?,
+        Object::Inode(directory) => consistency_now(on, directory, Consistency::default()).await?,
     };
     Ok(Opened::existing(inode, unchanged(change)))
 }
@@ -306,7 +306,7 @@ async fn unchecked<P: Platform>(
     for _ in 0..TRIES {
         match on.volume.lookup_by(on.caller, directory, on.bytes(name)).await {
             Ok((inode, _)) => {
-                let of_directory = with_after(on, directory, Consistency::default()).await?;
+                let of_directory = consistency_now(on, directory, Consistency::default()).await?;
                 // Of the attributes only an empty size acts on a file that is there.
                 let size = change.size.filter(|size| *size == 0);
                 let set = if size.is_some() { Bitmap::of(&[n::SIZE]) } else { Bitmap::default() };

@@ -11,8 +11,8 @@ use afflux_volume::{Inode, Outcome, Platform, XattrChange};
 use bytes::Bytes;
 
 use super::super::compound::{Compound, Object};
-use super::objects::{with_after, write_change};
-use crate::operations::{Ended, Operations, Task};
+use super::objects::write_change;
+use crate::operations::{Ended, Operations, Task, consistency_now};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, opaque_bytes};
@@ -83,7 +83,7 @@ async fn change<P: Platform>(
     let name = host_name(on.bytes(name))?;
     let Outcome { result, consistency } = on.volume.change_xattr_by(on.caller, &inode, &name, change).await;
     result?;
-    write_change(&mut draft.writer, &with_after(on, &inode, consistency).await?);
+    write_change(&mut draft.writer, &consistency_now(on, &inode, consistency).await?);
     Ok(())
 }
 

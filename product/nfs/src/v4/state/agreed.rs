@@ -1,4 +1,4 @@
-//! What a client and the server agree on when a session begins.
+//! The terms of a session, on which a client and the server agree when it begins.
 //!
 //! Owns: the number of a session, the bounds of each direction, the manner of calls to the client.
 //! Does not own: sessions (`sessions`), their form for a later server (`kept`).

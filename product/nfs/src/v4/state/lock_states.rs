@@ -7,10 +7,10 @@
 //! works for its own client alone, and ends with the open that began it. There are at most [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::{KeptItem, KeptItems, Party};
 
+use super::index::{PlaceIndex, PlaceKeys};
 use super::kept::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
 use super::places::StatePlaces;
 use super::room::TableFull;
@@ -51,6 +51,13 @@ pub(crate) struct LockState {
     pub(crate) by: u64,
 }
 
+impl LockState {
+    /// All lock owners of an open end together.
+    fn keys(&self) -> PlaceKeys {
+        PlaceKeys { owner: (self.file, self.number), group: self.open.into(), party: self.party }
+    }
+}
+
 /// What a later server finds of a lock owner: a record of all its ranges, and the steps since then.
 #[derive(Default)]
 struct Kept {
@@ -74,10 +81,7 @@ pub(crate) struct RangesAfter<'a> {
 pub(crate) struct LockStates {
     memory: Memory,
     places: StatePlaces<(LockState, Kept)>,
-    /// By file and the volume's number.
-    of_file: BTreeMap<(u64, u64), u32>,
-    of_open: BTreeMap<u32, BTreeSet<u32>>,
-    of_party: BTreeMap<Party, usize>,
+    index: PlaceIndex,
 }
 
 impl StatePlace {
@@ -91,7 +95,7 @@ impl LockStates {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
         let (places, memory) = (StatePlaces::new(memory, FIRST_PLACE), Memory::clone(memory));
-        Self { memory, places, of_file: BTreeMap::new(), of_open: BTreeMap::new(), of_party: BTreeMap::new() }
+        Self { memory, places, index: PlaceIndex::default() }
     }
 
     /// Number of lock owners of files.
@@ -101,7 +105,7 @@ impl LockStates {
 
     /// The lock owner of a file with this number.
     pub(crate) fn of_owner(&self, file: u64, number: u64) -> Option<&LockState> {
-        self.of_file.get(&(file, number)).and_then(|place| self.places.get(*place)).map(|it| &it.0)
+        self.index.of_owner(file, number).and_then(|place| self.places.get(place)).map(|it| &it.0)
     }
 
     /// A client's lock owner with this stateid.
@@ -117,13 +121,13 @@ impl LockStates {
     /// Whether there is no room for a lock owner, or for a change after which it has so many ranges.
     pub(crate) fn check_room(&self, state: &LockState, ranges: usize) -> Result<(), TableFull> {
         let whole = locks_bytes(&state.owner, ranges);
-        let known = self.of_file.get(&(state.file, state.number)).and_then(|place| self.places.get(*place));
+        let known = self.index.of_owner(state.file, state.number).and_then(|place| self.places.get(place));
         match known {
             Some((_, kept)) => {
                 self.check_step(state.party, kept).or_else(|_| self.memory.check_room(&kept.item, state.party, whole))
             }
             None => {
-                let of_party = self.of_party.get(&state.party).copied().unwrap_or_default();
+                let of_party = self.index.of_party(state.party);
                 TableFull::check((self.len(), LOCK_STATES_MAX), (of_party, PARTY_LOCK_STATES_MAX))?;
                 self.memory.check_room(&KeptItem::default(), state.party, whole)
             }
@@ -139,7 +143,7 @@ impl LockStates {
     /// An owner has got a lock of a file, and has these ranges now: its stateid goes on, or begins. The caller has checked that
     /// there is room.
     pub(crate) fn locked(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
-        if let Some(place) = self.of_file.get(&(state.file, state.number)).copied() {
+        if let Some(place) = self.index.of_owner(state.file, state.number) {
             return self.changed(place, state.by, ranges);
         }
         let place = self.places.insert((LockState { sequence: 1, ..state }, Kept::default()));
@@ -148,12 +152,9 @@ impl LockStates {
         self.places.stateid(place, 1)
     }
 
-    /// Lists a lock owner under its file, its open and its party.
     fn list(&mut self, place: u32) {
-        let Some((state, _)) = self.places.get(place) else { return };
-        self.of_file.insert((state.file, state.number), place);
-        self.of_open.entry(state.open).or_default().insert(place);
-        *self.of_party.entry(state.party).or_default() += 1;
+        let keys = self.places.get(place).map(|(state, _)| state.keys());
+        keys.into_iter().for_each(|keys| self.index.insert(place, keys));
     }
 
     /// An owner's locks have changed to these ranges, which counts as one step of its stateid.
@@ -267,26 +268,13 @@ impl LockStates {
         // Steps without their record do not count.
         self.memory.remove(&mut kept.item, state.party);
         kept.steps.iter_mut().for_each(|step| self.memory.remove(step, state.party));
-        self.of_file.remove(&(state.file, state.number));
-        if let Some(places) = self.of_open.get_mut(&state.open) {
-            places.remove(&place);
-            if places.is_empty() {
-                self.of_open.remove(&state.open);
-            }
-        }
-        if let Some(count) = self.of_party.get_mut(&state.party) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_party.remove(&state.party);
-            }
-        }
+        self.index.remove(place, state.keys());
         Some(state)
     }
 
     /// Ends those that were begun with an open.
     pub(crate) fn end_of(&mut self, open: u32) -> Vec<LockState> {
-        let places = self.of_open.get(&open).cloned().unwrap_or_default();
-        places.into_iter().filter_map(|place| self.end(place)).collect()
+        self.index.of_group(open.into()).into_iter().filter_map(|place| self.end(place)).collect()
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(super) mod agreed;
 pub(super) mod clients;
+mod index;
 pub(super) mod kept;
 pub(super) mod leases;
 pub(super) mod lock_states;

@@ -6,11 +6,10 @@
 //! alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one party. The caller gets the holder of a file, and
 //! drops it without a lock.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
 
+use super::index::{PlaceIndex, PlaceKeys};
 use super::kept::{Memory, Record, open_bytes};
 use super::places::StatePlaces;
 use super::room::TableFull;
@@ -27,7 +26,7 @@ fn bit(share: Share) -> u16 {
     1 << (share.access & 3 | (share.deny & 3) << 2)
 }
 
-/// Who opens.
+/// The opener of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Opener<'a> {
     pub(crate) client: u64,
@@ -61,6 +60,11 @@ struct Open<H> {
 }
 
 impl<H> Open<H> {
+    /// All opens of a client end together.
+    fn keys(&self) -> PlaceKeys {
+        PlaceKeys { owner: (self.file, self.number), group: self.client, party: self.party }
+    }
+
     fn owner(&self) -> &[u8] {
         &self.names[..usize::from(self.owner_bytes)]
     }
@@ -98,22 +102,14 @@ pub(crate) struct Closed<H> {
 pub(crate) struct Opens<H> {
     memory: Memory,
     places: StatePlaces<Open<H>>,
-    /// By file and owner.
-    of_owner: BTreeMap<(u64, u64), u32>,
-    of_client: BTreeMap<u64, BTreeSet<u32>>,
-    of_party: BTreeMap<Party, usize>,
+    index: PlaceIndex,
 }
 
 impl<H> Opens<H> {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
-        Self {
-            memory: Memory::clone(memory),
-            places: StatePlaces::new(memory, 0),
-            of_owner: BTreeMap::new(),
-            of_client: BTreeMap::new(),
-            of_party: BTreeMap::new(),
-        }
+        let (places, memory) = (StatePlaces::new(memory, 0), Memory::clone(memory));
+        Self { memory, places, index: PlaceIndex::default() }
     }
 
     /// Number of opens.
@@ -123,12 +119,12 @@ impl<H> Opens<H> {
 
     /// Whether a client has any.
     pub(crate) fn has_any(&self, client: u64) -> bool {
-        self.of_client.contains_key(&client)
+        self.index.has_group(client)
     }
 
     /// The open of a file by this owner.
     fn own(&self, by: &Opener<'_>, file: u64) -> Option<(u32, &Open<H>)> {
-        let place = *self.of_owner.get(&(file, by.number))?;
+        let place = self.index.of_owner(file, by.number)?;
         Some((place, self.places.get(place)?))
     }
 
@@ -142,8 +138,7 @@ impl<H> Opens<H> {
         if self.own(by, file).is_some() {
             return Ok(());
         }
-        let of_party = self.of_party.get(&by.party).copied().unwrap_or_default();
-        TableFull::check((self.len(), OPENS_MAX), (of_party, PARTY_OPENS_MAX))?;
+        TableFull::check((self.len(), OPENS_MAX), (self.index.of_party(by.party), PARTY_OPENS_MAX))?;
         self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
     }
 
@@ -195,12 +190,9 @@ impl<H> Opens<H> {
         Ok(self.places.stateid(place, 1))
     }
 
-    /// Lists an open under its file, its client and its party.
     fn list(&mut self, place: u32) {
-        let Some(open) = self.places.get(place) else { return };
-        self.of_owner.insert((open.file, open.number), place);
-        self.of_client.entry(open.client).or_default().insert(place);
-        *self.of_party.entry(open.party).or_default() += 1;
+        let keys = self.places.get(place).map(Open::keys);
+        keys.into_iter().for_each(|keys| self.index.insert(place, keys));
     }
 
     fn keep(&mut self, place: u32) {
@@ -357,26 +349,13 @@ impl<H> Opens<H> {
     fn take(&mut self, place: u32) -> Option<Closed<H>> {
         let mut open = self.places.take(place)?;
         self.memory.remove(&mut open.item, open.party);
-        self.of_owner.remove(&(open.file, open.number));
-        if let Some(places) = self.of_client.get_mut(&open.client) {
-            places.remove(&place);
-            if places.is_empty() {
-                self.of_client.remove(&open.client);
-            }
-        }
-        if let Some(count) = self.of_party.get_mut(&open.party) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_party.remove(&open.party);
-            }
-        }
+        self.index.remove(place, open.keys());
         Some(Closed { file: open.file, place, holder: open.holder })
     }
 
     /// Closes all that a client has open.
     pub(crate) fn release(&mut self, client: u64) -> Vec<Closed<H>> {
-        let places = self.of_client.get(&client).cloned().unwrap_or_default();
-        places.into_iter().filter_map(|place| self.take(place)).collect()
+        self.index.of_group(client).into_iter().filter_map(|place| self.take(place)).collect()
     }
 }
 
