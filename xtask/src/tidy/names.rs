@@ -28,21 +28,28 @@ const PREFIXES: &[&str] = &[
     "had", "try",
 ];
 
+/// First words of commands that return a `bool` of the same meaning as in the standard library. A set's `insert` did not have
+/// the thing before, its `remove` had it; a cell's `take` finds the mark set.
+const COMMANDS: &[&str] = &["insert", "remove", "take"];
+
 /// Questions that a trait of others names, or the standard library for the same question.
 const FOREIGN: &[&str] = &["eq", "ne", "lt", "le", "gt", "ge", "enabled", "will_wake", "contains"];
 
 /// The first word of a line of the list, and the key: a crate's folder, or a name.
 type Figures = BTreeMap<(String, String), usize>;
 
+/// Figures of the list, each with the reason for it, which may be empty.
+type Listed = BTreeMap<(String, String), (usize, String)>;
+
 const QUESTIONS: &str = "questions";
 const SHARED: &str = "shared";
 
-const HEADER: &str = "# Names that are not there yet. `questions`: a crate, and its functions with `-> bool` whose name does not begin with is_,\n# has_, may_, needs_ or the like. `shared`: a name, and the types of the product that have it and are not private to a file.\n# `cargo xtask tidy` fails when a figure grows. `cargo xtask tidy --renew` writes lower ones.\n";
+const HEADER: &str = "# Names that are not there yet. `questions`: a crate, and its functions with `-> bool` whose name does not begin with is_,\n# has_, may_, needs_ or the like. `shared`: a name, the types of the product that have it and are not private to a file, and the reason.\n# `cargo xtask tidy` fails when a figure grows. `cargo xtask tidy --renew` writes lower ones.\n";
 
 /// The violations in these files, given the text of the list.
 pub(super) fn check(files: &[TextFile], list: &str) -> Result<Vec<Violation>> {
     let (found, listed) = (figures(files), read(list)?);
-    let more = found.iter().filter(|(key, count)| **count > listed.get(key).copied().unwrap_or(0));
+    let more = found.iter().filter(|(key, count)| **count > listed.get(key).map_or(0, |listed| listed.0));
     Ok(more.map(|((kind, key), count)| Violation::new(key.as_str(), RULE, told(files, kind, key, *count))).collect())
 }
 
@@ -62,23 +69,23 @@ fn told(files: &[TextFile], kind: &str, key: &str, count: usize) -> String {
 pub(super) fn renewed(files: &[TextFile], list: &str) -> Result<String> {
     let (found, listed) = (figures(files), read(list)?);
     let mut text = HEADER.to_owned();
-    for (key, before) in listed {
+    for (key, (before, reason)) in listed {
         let now = found.get(&key).copied().unwrap_or(0).min(before);
         if now > 0 {
-            let _ = writeln!(text, "{} {} {now}", key.0, key.1);
+            let _ = writeln!(text, "{}", format!("{} {} {now} {reason}", key.0, key.1).trim_end());
         }
     }
     Ok(text)
 }
 
-fn read(list: &str) -> Result<Figures> {
+fn read(list: &str) -> Result<Listed> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
-            let wrong = || format!("{LIST}: '{line}' is not: questions CRATE COUNT, or shared NAME COUNT");
-            let words: Vec<&str> = line.split(' ').collect();
-            let [kind, key, count] = words[..] else { anyhow::bail!(wrong()) };
-            Ok(((kind.to_owned(), key.to_owned()), count.parse().with_context(wrong)?))
+            let wrong = || format!("{LIST}: '{line}' is not: questions CRATE COUNT, or shared NAME COUNT REASON");
+            let words: Vec<&str> = line.splitn(4, ' ').collect();
+            let [kind, key, count, ref reason @ ..] = words[..] else { anyhow::bail!(wrong()) };
+            Ok(((kind.to_owned(), key.to_owned()), (count.parse().with_context(wrong)?, reason.concat())))
         })
         .collect()
 }
@@ -136,7 +143,8 @@ fn misnamed(file: &TextFile) -> Vec<&str> {
 }
 
 fn has_prefix(name: &str) -> bool {
-    PREFIXES.contains(&name.split('_').next().unwrap_or(name))
+    let first = name.split('_').next().unwrap_or(name);
+    PREFIXES.contains(&first) || COMMANDS.contains(&first)
 }
 
 /// Whether a function returns a `bool`, given the tokens behind its name.
