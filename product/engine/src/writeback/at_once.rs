@@ -91,7 +91,7 @@ impl<P: Platform> Writeback<P> {
         }
         let mut writes = WritesAtOnce::default();
         self.claim_at_once(file, Others::None, &mut writes, |state| state.rounds.set_at_once(true))?;
-        if !self.write_at_once(file, &mut writes).await {
+        if !self.try_write_at_once(file, &mut writes).await {
             lock(&file.state).rounds.set_at_once(false);
             return None;
         }
@@ -165,7 +165,11 @@ impl<P: Platform> Writeback<P> {
 
     /// Writes what was claimed, one run after the other. False if a write failed, or took so long that it was set aside: then all
     /// have ended as any write.
-    pub(super) async fn write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, writes: &mut WritesAtOnce<P>) -> bool {
+    pub(super) async fn try_write_at_once(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        writes: &mut WritesAtOnce<P>,
+    ) -> bool {
         let mut all = true;
         for run in std::mem::take(&mut writes.claimed) {
             let (operation, memory, ends) = self.begin_write(file, run, true);

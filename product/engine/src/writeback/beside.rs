@@ -78,7 +78,7 @@ impl<P: Platform> Writeback<P> {
         if writes.is_empty() {
             return Some(Ok(()));
         }
-        if !self.write_at_once(file, writes).await {
+        if !self.try_write_at_once(file, writes).await {
             return None;
         }
         self.base.rare_yield().await;
