@@ -86,7 +86,8 @@ fn real_programs_of_twenty_threads_and_of_one_have_equal_parts() {
     let (before, after) = (reach(SETTLED), reach(ALL));
     let [many, one] = [0, 1].map(|program| after[program] - before[program]);
     let part = one as f64 / (many + one) as f64;
-    assert!((0.4..=0.6).contains(&part), "{one} bytes by one thread, {many} by twenty");
+    // By threads it would be a twentieth. A busy machine delays one program more than the other.
+    assert!((0.3..=0.7).contains(&part), "{one} bytes by one thread, {many} by twenty");
     drop(writers);
     mounted.stop();
 }

@@ -18,7 +18,7 @@
 
 use std::ops::Range;
 
-use super::credit::Credit;
+use super::credit::{Awaited, Credit};
 use super::seam::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use super::strides::Strides;
 
@@ -56,6 +56,8 @@ pub struct StreamWindow {
     issued: u64,
     /// Pages of the last window.
     size: u64,
+    /// Pages that were in front of the last stream when it closed.
+    left_in_front: u64,
     /// The most pages that a window may have, given how much of earlier windows memory has kept.
     cap: u64,
     doubt: u8,
@@ -79,6 +81,7 @@ impl Default for StreamWindow {
             end: 0,
             issued: 0,
             size: 0,
+            left_in_front: 0,
             cap: u64::MAX,
             doubt: 0,
             credit: Credit::default(),
@@ -222,10 +225,13 @@ impl StreamWindow {
         (self.next.saturating_sub(tolerance)..=self.end + tolerance).contains(&start)
     }
 
-    /// Pages read ahead that the stream's reader may still come for, in order or late.
-    fn in_front(&self, asked: u64) -> u64 {
+    /// Pages read ahead that the stream's reader may still ask for, in order or late; none without a stream.
+    fn awaited(&self, asked: u64) -> Awaited {
+        if !self.open {
+            return Awaited::default();
+        }
         let late = (OVERTAKEN_MAX * asked).min(self.next.saturating_sub(self.run_start));
-        self.issued.saturating_sub(self.next) + late
+        Awaited { in_front: self.issued.saturating_sub(self.next), late }
     }
 
     fn place(&self, pages: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> StreamRelation {
@@ -263,7 +269,12 @@ impl StreamWindow {
         let asked = pages.end - pages.start;
         // A stream's calls may overtake each other. They then open the stream more than once, until its first pages arrive.
         let goes_on = self.open && self.is_near(pages.start, Self::tolerance(asked, terms));
-        let in_front = if goes_on { self.in_front(asked) } else { 0 };
+        let mut awaited = self.awaited(asked);
+        if !goes_on {
+            let in_front = if self.open { awaited.in_front } else { self.left_in_front };
+            self.credit.stream_opens((terms.pages_ahead)(), in_front);
+            awaited = Awaited::default();
+        }
         if pages.start == 0 && self.open && self.next < terms.file_pages {
             // Last time the file was not read through from its start.
             self.lose_confidence(2);
@@ -279,7 +290,7 @@ impl StreamWindow {
         let wished = if self.advice == Advice::Sequential {
             terms.window_sizes.most
         } else {
-            let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
+            let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, awaited);
             let chance = terms.window_sizes.first.max(2 * asked);
             let most = if balance.none_lost { chance } else { asked + balance.pages / CHANCE_PART };
             let most = if pages.start == 0 { most.min(asked + terms.openings.granted(asked)) } else { most };
@@ -311,8 +322,8 @@ impl StreamWindow {
     /// The next window, from a page on.
     fn reads_ahead(&mut self, from: u64, asked: u64, terms: &AheadTerms) -> Ahead {
         let run = if self.advice == Advice::Sequential { u64::MAX } else { self.next - self.run_start };
-        let in_front = if self.open { self.in_front(asked) } else { 0 };
-        let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, in_front);
+        let awaited = self.awaited(asked);
+        let balance = self.credit.balance((terms.pages_ahead)(), terms.file_pages, awaited);
         let is_trusted = self.advice == Advice::Sequential;
         let run = if is_trusted { run } else { balance.granted(run) };
         let first = terms.window_sizes.first.min(self.chance(terms));
@@ -352,6 +363,9 @@ impl StreamWindow {
     }
 
     fn close(&mut self) {
+        if self.open {
+            self.left_in_front = self.issued.saturating_sub(self.next);
+        }
         self.open = false;
         self.strides.stop();
         (self.run_start, self.size) = (self.next, 0);

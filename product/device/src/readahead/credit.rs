@@ -3,7 +3,8 @@
 //! A file begins with a little credit. Each page that its readers miss earns a part of a page, and each page read ahead
 //! and used a larger part. A page read ahead that no reader has used costs one, in the cache or evicted. If a reader uses
 //! the page later, the account gets the page back. Only the window in front of the present stream costs nothing, since its
-//! reader is on the way.
+//! reader is on the way. Late calls of that stream may still ask for pages behind its furthest read; these cost nothing
+//! either, unless they were unread before the stream opened.
 //!
 //! Owns: this account. Does not own: the counts of pages (`page::unread`), what a window may be without credit
 //! (`afflux`).
@@ -33,6 +34,17 @@ pub(super) struct Credit {
     missed: u64,
     /// Earned beyond the limit, and so not granted.
     forgone: i64,
+    /// Pages that were unread when the present stream opened: no call of this stream comes for them.
+    unread_before: u64,
+}
+
+/// Pages read ahead that the reader of the present stream may still ask for.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Awaited {
+    /// Those in front of it.
+    pub(super) in_front: u64,
+    /// The most that late calls may ask for, behind its furthest read.
+    pub(super) late: u64,
 }
 
 /// The state of the account.
@@ -56,11 +68,23 @@ impl Credit {
         self.missed += pages;
     }
 
-    /// The balance while `in_front` pages wait for the reader of the present stream.
-    pub(super) fn balance(&mut self, now: PagesAhead, file_pages: u64, in_front: u64) -> Balance {
+    /// Another stream opens, while `in_front` pages wait for the reader of the last one. That reader may come back.
+    pub(super) fn stream_opens(&mut self, now: PagesAhead, in_front: u64) {
+        let PagesAhead { came, used } = self.counts(now);
+        self.unread_before = came.saturating_sub(used).saturating_sub(in_front);
+    }
+
+    /// The pages of this file, without those of earlier files in its slot.
+    fn counts(&mut self, now: PagesAhead) -> PagesAhead {
         let base = *self.base.get_or_insert(now);
-        let (came, used) = (now.came.wrapping_sub(base.came), now.used.wrapping_sub(base.used));
-        let lost = came.saturating_sub(used).saturating_sub(in_front);
+        PagesAhead { came: now.came.wrapping_sub(base.came), used: now.used.wrapping_sub(base.used) }
+    }
+
+    /// The balance while the reader of the present stream is awaited.
+    pub(super) fn balance(&mut self, now: PagesAhead, file_pages: u64, awaited: Awaited) -> Balance {
+        let PagesAhead { came, used } = self.counts(now);
+        let unread = came.saturating_sub(used).saturating_sub(awaited.in_front);
+        let lost = unread.saturating_sub(awaited.late).max(unread.min(self.unread_before));
         let first = (file_pages / FIRST_PART).clamp(FIRST_MIN, FIRST_MAX);
         let earned = self.missed / MISSED_EARN + used / USED_EARN;
         let balance = (first + earned) as i64 - self.forgone - lost as i64;

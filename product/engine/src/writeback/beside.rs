@@ -7,7 +7,8 @@
 //! Owns: when a caller does so, its answer.
 //! Does not own: the writes and the flush (`at_once`), when the next ordinary round begins (`devices::file::rounds`).
 //! Invariants: the device says that syncs may overlap. A failed flush fails each round at once whose writes began before the failure
-//! was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`). No round begins beside others while a caller waits for
+//! was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`), and has ordinary writes that ended before written again
+//! (the seed `failed-flush-beside-an-ordinary-write`). No round begins beside others while a caller waits for
 //! an ordinary round, so that caller waits for few.
 
 use std::sync::Arc;

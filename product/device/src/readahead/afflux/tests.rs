@@ -208,6 +208,19 @@ fn runs_that_end_early_cost_a_small_part_of_what_they_read_and_a_long_one_earns_
     }
 }
 
+/// Late calls of a stream may come for many pages if they are large, and none comes for what an earlier stream left.
+#[test]
+fn large_calls_hide_no_pages_that_earlier_streams_left() {
+    for window_sizes in [A, NVME] {
+        let mut file = File::new(window_sizes);
+        let (runs, run, call) = (30, 1280, 128);
+        let starts = (0..runs).map(|number| (number + 1) * 100_000);
+        starts.for_each(|start| (0..run / call).for_each(|number| file.read(start + number * call, call)));
+        let lost = file.read - runs * run;
+        assert!(lost <= runs * run * 3 / 100, "{lost} pages lost of {}, {window_sizes:?}", runs * run);
+    }
+}
+
 #[test]
 fn what_is_evicted_unread_halves_the_window() {
     let mut file = File::new(HDD);
