@@ -13,10 +13,10 @@ use crate::bill::Lab;
 use crate::volume::volume;
 use crate::{open, scratch, url, wait};
 
-/// PUTs of the database's own tasks: their first looks run beside an opening and what follows it.
+/// The most PUTs of the database's own tasks. Their first looks run beside an opening and the calls after it.
 const OWN_PUTS_MAX: u64 = 9;
 
-/// Asserts the PUTs of the calls, whatever the database's own tasks sent meanwhile.
+/// Asserts that the calls took so many PUTs, and the database's own tasks no more than they may.
 fn assert_puts(spent: SentRequests, wanted: u64) {
     assert!((wanted..=wanted + OWN_PUTS_MAX).contains(&spent.puts), "{spent:?} for {wanted} PUTs");
 }

@@ -208,7 +208,7 @@ fn runs_that_end_early_cost_a_small_part_of_what_they_read_and_a_long_one_earns_
     }
 }
 
-/// Late calls of a stream may come for many pages if they are large, and none comes for what an earlier stream left.
+/// Large late calls of a stream may come for many pages. None comes for pages that an earlier stream left.
 #[test]
 fn large_calls_hide_no_pages_that_earlier_streams_left() {
     for window_sizes in [A, NVME] {

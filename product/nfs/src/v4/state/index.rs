@@ -1,7 +1,7 @@
 //! The places of an owner, of a group and of a party.
 //!
 //! Owns: the lists by them.
-//! Does not own: the places and what is in them (`places`).
+//! Does not own: the places and their contents (`places`).
 //! Invariants: an owner, a group or a party without places takes no memory.
 
 use std::collections::{BTreeMap, BTreeSet};
