@@ -8,7 +8,7 @@ use std::sync::Arc;
 use loom::thread;
 
 use super::*;
-use crate::page::{PIN, PRESENT, PageIdentity, PageTable, UPTODATE};
+use crate::page::{DETACHED, PIN, PRESENT, PageIdentity, PageTable, UPTODATE};
 use crate::sync;
 
 struct World {
