@@ -272,7 +272,7 @@ impl StreamWindow {
         let mut awaited = self.awaited(asked);
         if !goes_on {
             let in_front = if self.open { awaited.in_front } else { self.left_in_front };
-            self.credit.stream_opens((terms.pages_ahead)(), in_front);
+            self.credit.note_stream((terms.pages_ahead)(), in_front);
             awaited = Awaited::default();
         }
         if pages.start == 0 && self.open && self.next < terms.file_pages {

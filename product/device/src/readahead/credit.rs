@@ -69,7 +69,7 @@ impl Credit {
     }
 
     /// Another stream opens, while `in_front` pages wait for the reader of the last one. That reader may come back.
-    pub(super) fn stream_opens(&mut self, now: PagesAhead, in_front: u64) {
+    pub(super) fn note_stream(&mut self, now: PagesAhead, in_front: u64) {
         let PagesAhead { came, used } = self.counts(now);
         self.unread_before = came.saturating_sub(used).saturating_sub(in_front);
     }

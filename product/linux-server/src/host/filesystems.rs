@@ -174,7 +174,7 @@ impl FileSystems {
     }
 }
 
-/// What was opened; nothing if this process may not open it. After any other failure a later try may succeed, so the file
+/// The opened file, or none if this process may not open it. After any other failure a later try may succeed, so the file
 /// system is not met yet: without this descriptor, none of its objects could be opened by identity.
 fn unless_refused(opened: Result<OwnedFd, VolumeError>) -> Result<Option<OwnedFd>, VolumeError> {
     match opened {

@@ -1,7 +1,7 @@
 //! Why dirty pages of a file are not written now.
 //!
 //! Owns: the one answer for people. Several may hold: the first of [`WriteObstacle`] does not end by itself.
-//! Does not own: the states that it looks at (their modules), what each does to writers and syncs.
+//! Does not own: the states behind it (their modules), or their effects on writers and syncs.
 //! Invariants: a file without an obstacle waits for its turn alone (`each_obstacle_of_a_file_is_named`).
 
 use std::fmt::{self, Display, Formatter};

@@ -48,7 +48,7 @@ fn late_calls_come_for_pages_of_their_own_stream_only() {
     let late = Awaited { in_front: 10, late: 50 };
     assert_eq!(balance_with(&mut credit, 40, 0, late), FIRST_MAX, "all are in front, or may be late");
     // The stream ends. The next one finds 30 of its pages unread; 10 more may find their reader again.
-    credit.stream_opens(PagesAhead { came: 7040, used: 5000 }, 10);
+    credit.note_stream(PagesAhead { came: 7040, used: 5000 }, 10);
     assert_eq!(balance_with(&mut credit, 40, 0, late), FIRST_MAX - 30);
     assert_eq!(balance_with(&mut credit, 80, 10, late), FIRST_MAX - 30, "late calls may ask for 30 of the new ones");
     assert_eq!(balance_with(&mut credit, 80, 60, late), FIRST_MAX - 10 + 1, "a reader came for most");
