@@ -111,14 +111,14 @@ struct QueueState {
     ready: VecDeque<Arc<Call>>,
     done: VecDeque<Completion>,
     waiting: usize,
-    bell: Option<Bell>,
+    event: Option<EventDescriptor>,
     closed: bool,
 }
 
 /// The descriptor, and whether it is readable.
-struct Bell {
+struct EventDescriptor {
     fd: OwnedFd,
-    rung: bool,
+    is_readable: bool,
 }
 
 /// A call in flight.
@@ -336,14 +336,14 @@ impl Shared {
         if state.closed {
             return Err(closed());
         }
-        if state.bell.is_none() {
+        if state.event.is_none() {
             let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?;
-            state.bell = Some(Bell { fd, rung: false });
+            state.event = Some(EventDescriptor { fd, is_readable: false });
             if !state.is_idle() {
                 state.ring();
             }
         }
-        Ok(state.bell.as_ref().map_or(0, |bell| bell.fd.as_raw_fd() as u64))
+        Ok(state.event.as_ref().map_or(0, |event| event.fd.as_raw_fd() as u64))
     }
 
     fn close(&self) {
@@ -353,7 +353,7 @@ impl Shared {
         state.vacant.clear();
         state.ready.clear();
         state.done.clear();
-        state.bell = None;
+        state.event = None;
         self.woken.notify_all();
         drop(state);
         // This waits for a call that another thread carries on right now, with the caller's memory.
@@ -372,16 +372,16 @@ impl QueueState {
     }
 
     fn ring(&mut self) {
-        if let Some(bell) = self.bell.as_mut().filter(|bell| !bell.rung) {
-            bell.rung = rustix::io::write(&bell.fd, &1_u64.to_ne_bytes()).is_ok();
+        if let Some(event) = self.event.as_mut().filter(|event| !event.is_readable) {
+            event.is_readable = rustix::io::write(&event.fd, &1_u64.to_ne_bytes()).is_ok();
         }
     }
 
     fn unring(&mut self) {
         let idle = self.is_idle();
-        if let Some(bell) = self.bell.as_mut().filter(|bell| bell.rung && idle) {
-            let _ = rustix::io::read(&bell.fd, &mut [0; 8]);
-            bell.rung = false;
+        if let Some(event) = self.event.as_mut().filter(|event| event.is_readable && idle) {
+            let _ = rustix::io::read(&event.fd, &mut [0; 8]);
+            event.is_readable = false;
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the front end's name for the client, its user, whether it pays.
 //! Does not own: whether the name is believed (front ends), the records of a client (`devices::delays`,
-//! `devices::purses`).
+//! `devices::client_payers`).
 //! Invariants: two clients with the same name and user are equal. A client pays regardless of the user it acts for:
 //! acting for many users does not give it a larger share.
 

@@ -94,7 +94,7 @@ impl File {
 
     /// Whether the device has changes to the file that no successful flush has followed yet.
     pub fn has_unflushed(&self) -> bool {
-        self.0.device.agenda().has_unflushed(self.0.pages.slot)
+        self.0.device.worklist().has_unflushed(self.0.pages.slot)
     }
 
     /// The largest size that the file can have: a device may keep less than 2^63 - 1 bytes in a file.
@@ -671,10 +671,10 @@ impl<P: Platform> Engine<P> {
         let Some(device) = self.device(device) else {
             return Vec::new();
         };
-        let _ends = device.agenda().drain();
+        let _ends = device.worklist().drain();
         let mut failed = Vec::new();
         // A caller that was refused beside a hang left its change of shape behind. Once made, it owes a flush.
-        for file in device.agenda().reshaped_files() {
+        for file in device.worklist().reshaped_files() {
             let ended = async {
                 file.reshaped().await;
                 Ok(())
@@ -683,7 +683,7 @@ impl<P: Platform> Engine<P> {
                 failed.push((File(Arc::clone(&file)), error));
             }
         }
-        let files: Vec<File> = device.agenda().files_to_drain().into_iter().map(File).collect();
+        let files: Vec<File> = device.worklist().files_to_drain().into_iter().map(File).collect();
         for some in files.chunks(DRAIN_TOGETHER) {
             // Requested together, so that the host can join their flushes.
             let rounds: Vec<_> =
@@ -705,7 +705,7 @@ impl<P: Platform> Engine<P> {
 
     /// Files of the device with unwritten data, and the number of dirty bytes of each.
     pub fn dirty_files(&self, device: DeviceId) -> Vec<(File, u64)> {
-        let files = self.device(device).map(|device| device.agenda().unclean_files()).unwrap_or_default();
+        let files = self.device(device).map(|device| device.worklist().unclean_files()).unwrap_or_default();
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
     }
 
@@ -749,7 +749,7 @@ impl<P: Platform> Engine<P> {
 
     /// How many of the device's files wait for a turn to be written, in time proportional to their number.
     pub fn listed_files(&self, device: DeviceId) -> Option<ListedFiles> {
-        self.device(device).map(|device| device.agenda().listed_files())
+        self.device(device).map(|device| device.worklist().listed_files())
     }
 
     /// Until the result is dropped, a change of names on the device is being made durable. Less data is in flight

@@ -96,7 +96,7 @@ impl<P: Platform> Reclaim<P> {
         files.sort_unstable();
         files.dedup();
         for file in files.iter().filter_map(|slot| self.base.devices.files.get(*slot)) {
-            file.device.agenda().request_reclaim_writes();
+            file.device.worklist().request_reclaim_writes();
         }
     }
 }
@@ -209,7 +209,7 @@ impl<P: Platform> Reclaim<P> {
         self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
         while spare.len() == 0 {
             for device in self.base.devices.all() {
-                device.agenda().request_reclaim_writes();
+                device.worklist().request_reclaim_writes();
             }
             let look_again = self.base.sleep_until(self.base.now().after(LOOK_AGAIN_NS));
             either(

@@ -397,7 +397,7 @@ impl<P: Platform> Reshaping<P> {
                 file.device.failures.file_recovers();
             }
             state.flushes.forget_failure();
-            file.device.agenda().forget_unflushed(file.pages.slot);
+            file.device.worklist().forget_unflushed(file.pages.slot);
             file.settle(&mut state)
         };
         file.queue.wake_all();

@@ -184,7 +184,7 @@ impl<P: Platform> Writeback<P> {
             return Ok(());
         }
         let mut next = 0;
-        while let Some(other) = device.agenda().withholding_from(next) {
+        while let Some(other) = device.worklist().withholding_from(next) {
             next = other.pages.slot + 1;
             while let Some(order) = other.obstacles(&(0..u64::MAX)).earlier
                 && lacks()

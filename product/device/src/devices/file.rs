@@ -2,7 +2,7 @@
 //!
 //! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
 //! errors.
-//! Does not own: names (`volume`), its pages (`cache`), the lists (`agenda`) and the file's way into them (`listing`).
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`worklist`) and the file's way into them (`listing`).
 //! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
 //! function that needs the lock takes the state that it guards.
@@ -182,7 +182,7 @@ impl FileInner {
 
     /// A change of shape was requested.
     pub fn reshape_begins(self: &Arc<Self>) {
-        self.device.agenda().reshape_begins(self.pages.slot, self);
+        self.device.worklist().reshape_begins(self.pages.slot, self);
         self.reshapes_begun.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -190,7 +190,7 @@ impl FileInner {
     pub fn reshape_ends(&self) {
         let before = self.reshapes_ended.fetch_add(1, Ordering::AcqRel);
         assert!(before < self.reshapes_begun.load(Ordering::Acquire), "a change of shape ends that nobody asked for");
-        self.device.agenda().reshape_ends(self.pages.slot);
+        self.device.worklist().reshape_ends(self.pages.slot);
         self.queue.wake_all();
     }
 
@@ -250,7 +250,7 @@ impl FileInner {
             kept.owe_flush();
         }
         if !state.discarded {
-            self.device.agenda.keep_unflushed(self.pages.slot, self, now);
+            self.device.worklist.keep_unflushed(self.pages.slot, self, now);
         }
     }
 
@@ -264,7 +264,7 @@ impl FileInner {
     /// Bytes of other files wait for a flush of the file. Without a sync by a caller, the flusher makes one.
     pub fn owe_awaited_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.flushes.owe();
-        self.device.agenda.keep_awaited(self.pages.slot, self, now);
+        self.device.worklist.keep_awaited(self.pages.slot, self, now);
     }
 
     /// Drops the state that a clean file does not need. The caller drops the returned reference after the lock.
@@ -278,7 +278,7 @@ impl FileInner {
             self.device.failures.file_recovers();
         }
         self.unclean.store(false, Ordering::Release);
-        self.device.agenda.unlist_clean(self.pages.slot)
+        self.device.worklist.unlist_clean(self.pages.slot)
     }
 
     /// Tells the device how many pages of the file failed, and how many cannot be written now.
@@ -361,7 +361,7 @@ impl Drop for FileInner {
     /// dirty pages of a file in a slot stay for a later process.
     fn drop(&mut self) {
         if *self.withholds.get_mut() {
-            self.device.agenda.forget_withholding(self.pages.slot);
+            self.device.worklist.forget_withholding(self.pages.slot);
         }
         if self.delays.has_any() {
             self.device.waits.forget_file(self.pages.slot);

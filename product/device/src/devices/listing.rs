@@ -1,7 +1,7 @@
 //! A file's way into its device's lists.
 //!
 //! Owns: when a file is listed and where, the file's marks about its lists.
-//! Does not own: the lists (`agenda`), which file is next (`policy`, `writeback`).
+//! Does not own: the lists (`worklist`), which file is next (`policy`, `writeback`).
 //! Invariants: a file is at most once in each list. Every function takes the state that the file's lock guards.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl FileInner {
         if state.dirty_pages == 1 {
             state.marks.dirtied_at = now();
             self.unclean.store(true, Ordering::Release);
-            self.device.agenda.keep(self.pages.slot, Arc::clone(self));
+            self.device.worklist.keep(self.pages.slot, Arc::clone(self));
         }
         if !state.marks.queued && !state.is_held() && state.waiting_pages() > state.withheld.pages() {
             state.marks.queued = true;
@@ -32,7 +32,7 @@ impl FileInner {
             if let Some(idle) = self.device.in_flight.allowed().idle {
                 state.watch.wakes(state.marks.dirtied_at, idle.look_ns);
             }
-            state.marks.place = self.device.agenda.list_dirty(self.entry(state));
+            state.marks.place = self.device.worklist.list_dirty(self.entry(state));
         } else if state.waiting_pages().is_power_of_two() && state.marks.place.is_outgrown(state.waiting_pages()) {
             self.grow_queued(state);
         }
@@ -53,26 +53,26 @@ impl FileInner {
 
     /// The file is listed, or has its turn, and has twice as many dirty pages as before.
     fn grow_queued(&self, state: &mut FileState) {
-        let grown = self.device.agenda.grow(state.marks.place, self.pages.slot, state.waiting_pages());
+        let grown = self.device.worklist.grow(state.marks.place, self.pages.slot, state.waiting_pages());
         state.marks.place = grown.unwrap_or(state.marks.place);
     }
 
     /// Lists a file that had its turn and has more.
     pub fn queue_more(self: &Arc<Self>, state: &mut FileState) {
-        state.marks.place = self.device.agenda.list_more(self.entry(state));
+        state.marks.place = self.device.worklist.list_more(self.entry(state));
     }
 
     /// Lists a file that a sync waits for, once; the turn clears the mark.
     pub fn queue_sync(self: &Arc<Self>, state: &mut FileState) {
         if !std::mem::replace(&mut state.marks.sync_queued, true) {
-            self.device.agenda.list_sync(Arc::downgrade(self));
+            self.device.worklist.list_sync(Arc::downgrade(self));
         }
     }
 
     /// As [`FileInner::queue_sync`], with the turn at `at` or later.
     pub fn queue_sync_later(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
         if !std::mem::replace(&mut state.marks.sync_queued, true) {
-            self.device.agenda.list_sync_later(Arc::downgrade(self), at);
+            self.device.worklist.list_sync_later(Arc::downgrade(self), at);
         }
     }
 
@@ -106,7 +106,7 @@ impl FileInner {
     pub fn wake_flusher_at(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
         if !state.marks.retry_queued {
             state.marks.retry_queued = true;
-            self.device.agenda.list_retry(Arc::downgrade(self), at);
+            self.device.worklist.list_retry(Arc::downgrade(self), at);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A device's lists of files: which file is written next, and why.
 //!
-//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`agenda`), the orders of files
+//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`worklist`), the orders of files
 //! that may be written (`ready`).
 //! Invariants: `unclean`, `unflushed` and `flushing` keep their files alive, the other lists none.
 

@@ -7,11 +7,11 @@
 //! engine is gone.
 
 pub mod admission;
-pub mod agenda;
 mod aside;
 mod bandwidth;
 mod busy;
 mod charges;
+pub mod client_payers;
 pub mod delays;
 mod ends;
 mod failures;
@@ -26,7 +26,6 @@ mod lists;
 pub mod pass;
 pub mod places;
 pub mod placing;
-pub mod purses;
 mod ready;
 mod requests;
 pub mod rewrites;
@@ -39,6 +38,7 @@ mod unwritable;
 mod usage;
 pub mod waits;
 pub mod withholding;
+pub mod worklist;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -237,7 +237,7 @@ impl Devices {
         census.unadopted = self.unadopted.pages();
         for device in self.all() {
             census.unwritten +=
-                device.agenda.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
+                device.worklist.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
         }
         census
     }
@@ -397,7 +397,7 @@ impl Drop for Devices {
     /// Data still dirty is lost: drain first.
     fn drop(&mut self) {
         for device in self.all() {
-            device.agenda.forget_files();
+            device.worklist.forget_files();
         }
     }
 }

@@ -6,7 +6,7 @@
 //! *age*: the time when the file became dirty. Callers may pass over hot files, which are rewritten over and over. By
 //! *look*, where files are written behind: the time to check whether they have been left alone.
 //!
-//! Owns: these orders. Does not own: the files, the lock around this (`agenda`), which order is followed.
+//! Owns: these orders. Does not own: the files, the lock around this (`worklist`), which order is followed.
 //! Invariants: keeps no file alive. Taking a file costs at most a search by age among all files. The exception is
 //! [`Ready::next_expired`], which looks at the round's files up to the first old one; rounds are nearly in the order of
 //! age.

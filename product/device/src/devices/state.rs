@@ -12,8 +12,8 @@ use afflux_pages::units::PageCount;
 use afflux_pages::wait::{Permits, Signal, lock};
 
 use super::admission::AdmissionQueue;
-use super::agenda::{Agenda, FlusherView};
 use super::charges::Charges;
+use super::client_payers::ClientPayers;
 use super::ends::Ends;
 use super::failures::Failures;
 use super::figures::Figures;
@@ -21,10 +21,10 @@ use super::hang::HangState;
 use super::id::DeviceId;
 use super::in_flight::{InFlight, Terms};
 use super::placing::Placing;
-use super::purses::Purses;
 use super::requests::Requests;
 use super::totals::DirtyTotals;
 use super::waits::Waits;
+use super::worklist::{FlusherView, Worklist};
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, DeviceReport, Limits, Nanos};
@@ -47,7 +47,7 @@ pub struct DeviceState<F> {
     pub(super) requests: Requests,
     /// The policy's limits on requests in flight.
     pub in_flight: InFlight,
-    pub(super) agenda: Agenda<F>,
+    pub(super) worklist: Worklist<F>,
     /// Its use, and the times learned of it.
     pub figures: Figures,
     /// Its failed requests.
@@ -61,7 +61,7 @@ pub struct DeviceState<F> {
     /// The waiters, and how long such waits take.
     pub waits: Waits,
     /// Debts of clients for new files.
-    pub purses: Purses,
+    pub client_payers: ClientPayers,
     /// Whether dirty pages have their place on the device when space gets small.
     pub placing: Placing,
 }
@@ -86,14 +86,14 @@ impl<F> DeviceState<F> {
             charges: Charges::new(id, totals, figures.hang.stalled()),
             requests: Requests::new(depth),
             in_flight: InFlight::new(),
-            agenda: Agenda::new(),
+            worklist: Worklist::new(),
             figures,
             failures: Failures::default(),
             ends: Ends::new(),
             memory,
             too_many: AtomicU64::new(0),
             waits: Waits::default(),
-            purses: Purses::default(),
+            client_payers: ClientPayers::default(),
             placing: Placing::default(),
         }
     }
@@ -109,8 +109,8 @@ impl<F> DeviceState<F> {
     }
 
     /// The work of the flusher.
-    pub fn agenda(&self) -> &Agenda<F> {
-        &self.agenda
+    pub fn worklist(&self) -> &Worklist<F> {
+        &self.worklist
     }
 
     /// The queue of writers for dirty pages.
@@ -136,7 +136,7 @@ impl<F> DeviceState<F> {
 
     /// The signal that wakes its flusher.
     pub fn flusher(&self) -> &Signal {
-        &self.agenda.flusher
+        &self.worklist.flusher
     }
 
     /// The limits of the hardware.
@@ -256,7 +256,7 @@ impl<F> DeviceState<F> {
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.
     pub fn wake_flusher_if_over(&self) {
         if self.charges.needs_wake() {
-            self.agenda.flusher.raise();
+            self.worklist.flusher.raise();
         }
     }
 
@@ -268,12 +268,12 @@ impl<F> DeviceState<F> {
     /// The view for the flusher's next choice. Files whose pause is over return to their lists first.
     pub fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
         let (sync_ahead, writers_waiting) = (self.in_flight.is_sync_ahead(), self.admission().waiting() > 0);
-        self.agenda.view(now, interval_ns, sync_ahead, writers_waiting)
+        self.worklist.view(now, interval_ns, sync_ahead, writers_waiting)
     }
 
     /// Whether a sync waits for a turn that goes ahead of all other work.
     pub fn should_sync_go_first(&self) -> bool {
-        self.agenda.has_sync() && !self.in_flight.is_sync_ahead()
+        self.worklist.has_sync() && !self.in_flight.is_sync_ahead()
     }
 
     /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room are refused

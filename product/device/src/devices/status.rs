@@ -25,7 +25,7 @@ impl<F> DeviceState<F> {
             dirtied: self.charges.dirtied(),
             written: self.charges.written(),
             bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| PageCount::whole_in(bytes).0),
-            flushing: self.agenda.has_turns(),
+            flushing: self.worklist.has_turns(),
             runs: self.admission().runs().saturating_sub(roomless.runs),
             bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: self.requests.writes(),
@@ -48,7 +48,7 @@ impl<F> DeviceState<F> {
 
     /// The device's status; `limits` and `figures` are the policy's.
     pub fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
-        let (dirty_pages, files_dirty) = (self.admission().pages(), self.agenda.unclean_count() as u32);
+        let (dirty_pages, files_dirty) = (self.admission().pages(), self.worklist.unclean_count() as u32);
         let (last_error, pauses) = (self.failures.last_error(), self.waits.pauses());
         let DeviceReport { away_since, names_since, .. } = self.report();
         let mut usage = self.figures.usage();

@@ -21,25 +21,25 @@ pub(crate) struct PayingCall<'a> {
     /// The waits of the call.
     pub(crate) call: FileCall<'a>,
     /// The client's account, while the file is new.
-    purse: Option<Arc<Payer>>,
+    client_payer: Option<Arc<Payer>>,
 }
 
 impl<'a> PayingCall<'a> {
     /// `by_client`: the client pays for writes to a new file.
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
-        let purse = new.and_then(Client::payer).map(|client| file.device.purses.of(&client));
-        Self { file, call: FileCall::new(file, client), purse }
+        let client_payer = new.and_then(Client::payer).map(|client| file.device.client_payers.of(&client));
+        Self { file, call: FileCall::new(file, client), client_payer }
     }
 
     /// The account for its dirtied pages.
     pub(super) fn account(&self) -> &Payer {
-        self.purse.as_deref().unwrap_or(&self.file.payer)
+        self.client_payer.as_deref().unwrap_or(&self.file.payer)
     }
 
     /// It has dirtied `pages` pages.
     pub(super) fn dirtied(&self, pages: u64) {
-        if self.purse.is_some() {
+        if self.client_payer.is_some() {
             self.file.payer.note_client_dirtied(pages);
         }
     }

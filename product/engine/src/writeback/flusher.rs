@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_device::devices::DeviceState;
-use afflux_device::devices::agenda::FlusherView;
+use afflux_device::devices::worklist::FlusherView;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{Next, Turn};
 use afflux_device::settings::Knob;
@@ -38,11 +38,11 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         let view = device.flusher_view(now, base.devices.look_ns().unwrap_or(u64::MAX));
         let look_at = |(at, more): (Nanos, bool)| at.after(if more { FORGOTTEN_NS } else { view.interval_ns });
         let next = writeback.choose(&device, &view);
-        device.agenda().note_choice(next, view.sync_ahead);
+        device.worklist().note_choice(next, view.sync_ahead);
         match next {
             Next::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
-                if device.agenda().take_reclaim_writes() && !device.limits().readable_before_flush {
+                if device.worklist().take_reclaim_writes() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {
@@ -57,7 +57,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                         // The next dirty file is seen without a wake-up by its writer.
                         deadline = deadline.min(now.after(idle.look_ns));
                     }
-                    if !device.agenda().may_sleep(deadline, view.listed) {
+                    if !device.worklist().may_sleep(deadline, view.listed) {
                         continue;
                     }
                 }
@@ -95,8 +95,8 @@ impl<P: Platform> Writeback<P> {
     /// The policy's next choice; if `pressed`, among all dirty files.
     fn next(&self, device: &DeviceState, pressed: bool) -> Next {
         self.base.ask(device, |policy, view, own, shared| match pressed {
-            false => policy.next(view, device.agenda(), own, shared),
-            true => policy.next_if_pressed(view, device.agenda(), own, shared),
+            false => policy.next(view, device.worklist(), own, shared),
+            true => policy.next_if_pressed(view, device.worklist(), own, shared),
         })
     }
 
@@ -134,7 +134,7 @@ impl<P: Platform> Writeback<P> {
     /// Flushes clean files that nobody has synced since `before` or longer. So written data becomes durable by itself,
     /// and the files need not be kept; nor, on some devices, their pages. Returns whether there may be more.
     fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
-        let (files, more) = device.agenda().take_unflushed(before, FORGOTTEN_TOGETHER);
+        let (files, more) = device.worklist().take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
             // The outcome is the file's error, for the next sync.
             let range = lock(&file.state).withheld.later().awaited();

@@ -52,7 +52,7 @@ impl<P: Platform> Writeback<P> {
     /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot
     /// files, too. No look is ever due under a policy that writes nothing behind.
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
-        let Some((file, _)) = device.agenda().next(Turn::Idle { now }) else { return };
+        let Some((file, _)) = device.worklist().next(Turn::Idle { now }) else { return };
         let mut state = lock(&file.state);
         if self.is_left_alone(&file, &mut state, now) {
             state.watch.looks_again(now);

@@ -135,7 +135,7 @@ impl<P: Platform> Writeback<P> {
     /// Whether a caller may write beside the flusher, as soon as a request is free: no other writes go before syncs.
     pub(super) fn may_write_beside(&self, device: &DeviceState, terms: &Terms) -> bool {
         let is_ahead = device.in_flight.is_sync_ahead_by(terms);
-        if is_ahead && !device.agenda().are_others_due() {
+        if is_ahead && !device.worklist().are_others_due() {
             device.in_flight.nothing_but_syncs();
             return true;
         }

@@ -37,7 +37,7 @@ use recycled::RecycledMemory;
 pub(crate) struct Writeback<P: Platform> {
     pub(crate) base: Base<P>,
     spare: RecycledMemory<P>,
-    idle_tasks: Recycler<Arc<round_tasks::Desk>>,
+    idle_tasks: Recycler<Arc<round_tasks::IdleTask>>,
     /// Held while a range gets its place in the order, so that no two make a circle.
     pub(crate) ordering: Mutex<()>,
 }

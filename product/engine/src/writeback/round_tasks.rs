@@ -17,7 +17,7 @@ pub(super) const IDLE_MAX: usize = 64;
 
 /// Where an idle task gets its next file.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct IdleTask {
     file: Mutex<Option<Arc<FileInner>>>,
     given: WaitQueue,
 }
@@ -27,9 +27,9 @@ impl<P: Platform> Writeback<P> {
     pub(super) fn start_rounds(self: &Arc<Self>, file: &Arc<FileInner>) {
         let file = Arc::clone(file);
         match self.idle_tasks.take() {
-            Some(desk) => {
-                *lock(&desk.file) = Some(file);
-                desk.given.wake_all();
+            Some(task) => {
+                *lock(&task.file) = Some(file);
+                task.given.wake_all();
             }
             None => self.base.platform.spawn("sync", run_rounds_of_files(Arc::clone(self), file)),
         }
@@ -37,13 +37,13 @@ impl<P: Platform> Writeback<P> {
 }
 
 async fn run_rounds_of_files<P: Platform>(writeback: Arc<Writeback<P>>, mut file: Arc<FileInner>) {
-    let desk = Arc::new(Desk::default());
+    let task = Arc::new(IdleTask::default());
     loop {
         while writeback.run_next_round(&file, false).await {}
         drop(file);
-        if !writeback.idle_tasks.try_keep(Arc::clone(&desk)) {
+        if !writeback.idle_tasks.try_keep(Arc::clone(&task)) {
             return;
         }
-        file = desk.given.until(|| lock(&desk.file).take()).await;
+        file = task.given.until(|| lock(&task.file).take()).await;
     }
 }

@@ -5,7 +5,7 @@
 //! Does not own: lists, clocks, the writing; which amounts are too much or too old (`policy`).
 //! Invariants: same view, same choice. While nothing else is due a sync never waits.
 
-use afflux_device::devices::agenda::FlusherView;
+use afflux_device::devices::worklist::FlusherView;
 use afflux_device::policy::{Next, Turn};
 
 /// The next step. Asks `policy` if no other reason comes first, and tells it whether any dirty file has to be written.

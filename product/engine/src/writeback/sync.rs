@@ -267,7 +267,7 @@ impl<P: Platform> Writeback<P> {
                     return;
                 }
                 if from == 0 {
-                    file.device.agenda().forget_unflushed(file.pages.slot);
+                    file.device.worklist().forget_unflushed(file.pages.slot);
                     file.keep_flushed(&mut state);
                 }
                 next = self.unmark_flushed(file, &state, from);

@@ -134,7 +134,7 @@ impl FileTurn {
     /// Puts the file where its next turn will be looked for.
     fn close(&mut self, now: Nanos) {
         let Some(file) = self.open.take() else { return };
-        self.device.agenda().turn_ends();
+        self.device.worklist().turn_ends();
         let mut state = lock(&file.state);
         let busy_until = now.after(BUSY_NS);
         if self.turn == Turn::Sync {
@@ -187,7 +187,7 @@ impl<P: Platform> Writeback<P> {
     pub(super) fn begin_turn(&self, file: Arc<FileInner>, turn: Turn) -> FileTurn {
         let device = Arc::clone(&file.device);
         self.base.local().count(Counter::FlusherTurns, 1);
-        device.agenda().turn_begins();
+        device.worklist().turn_begins();
         let (left, taken_at, batch) = (LeftOfFile::More, self.base.now(), RequestAllowance::default());
         FileTurn { open: Some(file), device, turn, left, taken_at, pages: 0, batch }
     }
@@ -196,7 +196,7 @@ impl<P: Platform> Writeback<P> {
     /// listed, so its dirty pages are younger or fewer, or it was not left alone.
     fn next_file(&self, device: &DeviceState, turn: Turn) -> Option<Arc<FileInner>> {
         loop {
-            let (file, size) = device.agenda().next(turn)?;
+            let (file, size) = device.worklist().next(turn)?;
             let mut state = lock(&file.state);
             match turn {
                 Turn::Old { before } | Turn::Oldest { before, .. } if state.marks.dirtied_at() > before => {

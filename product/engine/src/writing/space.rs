@@ -60,7 +60,7 @@ impl<P: Platform> Writing<P> {
     /// Starts the tasks that give all dirty data on the device its place.
     fn begin_pass(&self, device: &Arc<DeviceState>) {
         let (writeback, device) = (Arc::clone(&self.writeback), Arc::clone(device));
-        let tasks = device.agenda().unclean_count().min(TOGETHER);
+        let tasks = device.worklist().unclean_count().min(TOGETHER);
         let pass = Arc::new(Pass { writeback, device, next_slot: AtomicU64::new(0) });
         for _ in 0..tasks {
             let pass = Arc::clone(&pass);
@@ -85,7 +85,7 @@ impl<P: Platform> Pass<P> {
     fn next_file(&self) -> Option<Arc<FileInner>> {
         loop {
             let from = self.next_slot.load(Ordering::Relaxed);
-            let file = self.device.agenda().unclean_from(u32::try_from(from).ok()?)?;
+            let file = self.device.worklist().unclean_from(u32::try_from(from).ok()?)?;
             let next = u64::from(file.pages.slot) + 1;
             if self.next_slot.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return Some(file);

@@ -69,6 +69,8 @@ pub struct HostFile {
     /// The host's file has at least this size, unless another program cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
+    /// The host does not take O_DIRECT for this file.
+    direct_refused: AtomicBool,
     /// Room was reserved for bytes of it.
     has_reserved: AtomicBool,
     /// Root alone may write it: its bytes may take blocks that the file system keeps for root.
@@ -87,8 +89,6 @@ struct Descriptors {
     given: Option<Arc<OwnedFd>>,
     direct: Option<Descriptor>,
     buffered: Option<Descriptor>,
-    /// The host does not take O_DIRECT for this file.
-    direct_refused: bool,
 }
 
 /// Descriptors taken from a file. Dropping this closes them, which may take the host long.
@@ -175,11 +175,11 @@ impl Descriptors {
     }
 
     /// The writes that the given descriptor can carry out; it stays open.
-    fn carries(&self) -> u8 {
+    fn carries(&self, is_direct_refused: bool) -> u8 {
         let has = |place: &Option<Descriptor>| place.as_ref().is_some_and(|found| found.writable && !found.is_spare);
         match () {
             () if has(&self.buffered) => CARRIES_ALL,
-            () if has(&self.direct) && !self.direct_refused => CARRIES_BLOCKS,
+            () if has(&self.direct) && !is_direct_refused => CARRIES_BLOCKS,
             () => CARRIES_NONE,
         }
     }
@@ -217,6 +217,7 @@ impl HostFile {
             carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
+            direct_refused: AtomicBool::new(false),
             has_reserved: AtomicBool::new(false),
             roots: AtomicBool::new(false),
             was_read: AtomicBool::new(false),
@@ -256,14 +257,13 @@ impl HostFile {
     /// Gives the file a descriptor in place of the one it has, if any. Both refer to the same file; requests in flight
     /// go on with the old descriptor.
     pub fn lend(&self, lent: LentDescriptor) {
-        let mut new = Descriptors::of(lent);
+        let new = Descriptors::of(lent);
         let mut descriptors = self.lock();
-        new.direct_refused = descriptors.direct_refused;
         if descriptors.given.is_none() {
             // Another program may have cut the file while we had no descriptor.
             self.size_seen.store(0, Ordering::Relaxed);
         }
-        self.carries.store(new.carries(), Ordering::SeqCst);
+        self.carries.store(new.carries(self.is_direct_refused()), Ordering::SeqCst);
         let old = std::mem::replace(&mut *descriptors, new);
         drop(descriptors);
         self.closed(old.spare_count());
@@ -274,9 +274,8 @@ impl HostFile {
     #[must_use = "they are closed where this is dropped, which may block"]
     pub fn take_back(&self) -> RevokedDescriptors {
         let mut descriptors = self.lock();
-        let direct_refused = descriptors.direct_refused;
         self.carries.store(CARRIES_NONE, Ordering::SeqCst);
-        let old = std::mem::replace(&mut *descriptors, Descriptors { direct_refused, ..Descriptors::default() });
+        let old = std::mem::take(&mut *descriptors);
         drop(descriptors);
         self.closed(old.spare_count());
         RevokedDescriptors(old)
@@ -327,7 +326,7 @@ impl HostFile {
     /// after all.
     pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
         let descriptors = self.lock();
-        let kept = self.carries.swap(descriptors.carries(), Ordering::SeqCst);
+        let kept = self.carries.swap(descriptors.carries(self.is_direct_refused()), Ordering::SeqCst);
         // From here on, `can_be_written` finds nothing kept.
         if is_needed() {
             self.carries.store(kept, Ordering::SeqCst);
@@ -441,12 +440,16 @@ impl HostFile {
 
     /// The path that a request for `wanted` takes.
     pub(super) fn path(&self, wanted: Path) -> Path {
-        if self.lock().direct_refused { Path::Buffered } else { wanted }
+        if self.is_direct_refused() { Path::Buffered } else { wanted }
     }
 
     /// Says that the host does not take O_DIRECT for this file.
     pub(super) fn refuse_direct(&self) {
-        self.lock().direct_refused = true;
+        self.direct_refused.store(true, Ordering::Relaxed);
+    }
+
+    fn is_direct_refused(&self) -> bool {
+        self.direct_refused.load(Ordering::Relaxed)
     }
 
     /// A descriptor that is open already.
@@ -462,20 +465,14 @@ impl HostFile {
 
     /// A descriptor that is open already and goes past the host's page cache.
     pub(super) fn opened_past_cache(&self, wanted: DescriptorUse) -> Option<Arc<OwnedFd>> {
-        let descriptors = self.lock();
-        let usable = descriptors.direct.as_ref().filter(|found| wanted == DescriptorUse::Read || found.writable);
-        usable.filter(|_| !descriptors.direct_refused).map(|found| Arc::clone(&found.fd))
+        if self.is_direct_refused() { None } else { self.opened(Path::Direct, wanted) }
     }
 
     /// A descriptor for a sync: if possible one that wrote the bytes, since the host reports write errors to that one.
     pub(super) fn opened_for_sync(&self) -> Option<Arc<OwnedFd>> {
-        [
-            (Path::Buffered, DescriptorUse::Write),
-            (Path::Direct, DescriptorUse::Write),
-            (Path::Buffered, DescriptorUse::Read),
-        ]
-        .into_iter()
-        .find_map(|(path, wanted)| self.opened(path, wanted))
+        let descriptors = self.lock();
+        let writable = [&descriptors.buffered, &descriptors.direct].into_iter().flatten().find(|found| found.writable);
+        writable.or(descriptors.buffered.as_ref()).map(|found| Arc::clone(&found.fd))
     }
 
     /// Any descriptor that can change the file.

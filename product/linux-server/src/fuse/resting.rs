@@ -26,7 +26,7 @@ const CROWDED: u32 = LOOKS / 2;
 const LONELY: u32 = LOOKS / 4;
 
 /// The threads of a session, by their occupation.
-pub(super) struct Crew(Mutex<Occupations>);
+pub(super) struct SessionThreads(Mutex<Occupations>);
 
 #[derive(Default)]
 struct Occupations {
@@ -39,7 +39,7 @@ struct Occupations {
 
 /// The memory of one thread about its last messages.
 #[derive(Default)]
-pub(super) struct Rhythm {
+pub(super) struct MessageHistory {
     messages: u32,
     looks: u32,
     /// Whether other messages waited, by look; the last one is the lowest bit.
@@ -50,10 +50,13 @@ pub(super) struct Rhythm {
     permissions: u64,
 }
 
-impl Rhythm {
-    /// Counts a message. True if it is time to look for others.
-    pub(super) fn is_time_to_look(&mut self) -> bool {
+impl MessageHistory {
+    pub(super) fn count_message(&mut self) {
         self.messages = (self.messages + 1) % MESSAGES_PER_LOOK;
+    }
+
+    /// Whether the thread looks for others after the message that was counted last.
+    pub(super) fn is_time_to_look(&self) -> bool {
         self.messages == 0
     }
 
@@ -68,14 +71,14 @@ impl Rhythm {
         self.others.count_ones() >= CROWDED
     }
 
-    /// Whether a thread of a crew may rest while so many are present. Calls that block need a second one.
+    /// Whether a thread may rest while so many are present. Calls that block need a second one.
     fn may_rest(&self, present: usize) -> bool {
         let needed = if self.calm >= LOOKS { 1 } else { 2 };
         self.looks >= LOOKS && self.others.count_ones() <= LONELY && present > needed
     }
 }
 
-impl Crew {
+impl SessionThreads {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::default()))
     }
@@ -85,21 +88,21 @@ impl Crew {
     }
 
     /// Adds a thread, before its start.
-    pub(super) fn join(self: &Arc<Self>) -> CrewMember {
+    pub(super) fn join(self: &Arc<Self>) -> SessionThread {
         self.lock().present += 1;
-        CrewMember(Arc::clone(self))
+        SessionThread(Arc::clone(self))
     }
 }
 
-impl Leave for Crew {
+impl Leave for SessionThreads {
     /// A thread that is not the last one for the device may block. A resting thread comes back first if it is.
     fn may_block(&self) -> bool {
-        let mut crew = self.lock();
-        if crew.present < 2 && !crew.try_call_back() {
+        let mut threads = self.lock();
+        if threads.present < 2 && !threads.try_call_back() {
             return false;
         }
-        crew.present -= 1;
-        crew.permissions += 1;
+        threads.present -= 1;
+        threads.permissions += 1;
         true
     }
 
@@ -118,44 +121,47 @@ impl Occupations {
     }
 }
 
-/// A thread of the crew. Its drop is the end of the thread.
-pub(super) struct CrewMember(Arc<Crew>);
+/// A thread of a session. Its drop is the end of the thread.
+pub(super) struct SessionThread(Arc<SessionThreads>);
 
-impl CrewMember {
+impl SessionThread {
     /// Called by a thread that holds a message, with whether others wait. If they often do, a thread comes back for them.
-    /// True if this thread may rest after its message.
-    pub(super) fn may_rest(&self, rhythm: &mut Rhythm, others_wait: bool) -> bool {
-        let mut crew = self.0.lock();
-        rhythm.note(others_wait, crew.permissions);
-        if rhythm.is_crowded() && crew.try_call_back() {
-            *rhythm = Rhythm { permissions: crew.permissions, ..Rhythm::default() };
+    pub(super) fn note_look(&self, history: &mut MessageHistory, others_wait: bool) {
+        let mut threads = self.0.lock();
+        history.note(others_wait, threads.permissions);
+        if history.is_crowded() && threads.try_call_back() {
+            *history = MessageHistory { permissions: threads.permissions, ..MessageHistory::default() };
         }
-        rhythm.may_rest(crew.present)
+    }
+
+    /// Whether this thread may rest after its message.
+    pub(super) fn may_rest(&self, history: &MessageHistory) -> bool {
+        history.may_rest(self.0.lock().present)
     }
 
     /// Waits until the thread is called back. Returns at once if no other thread is there for the device.
-    pub(super) fn rest(&self, rhythm: &mut Rhythm) {
-        *rhythm = Rhythm::default();
+    pub(super) fn rest(&self, history: &mut MessageHistory) {
+        *history = MessageHistory::default();
         let me = thread::current();
-        let mut crew = self.0.lock();
-        if crew.present < 2 {
+        let mut threads = self.0.lock();
+        if threads.present < 2 {
             return;
         }
-        crew.present -= 1;
-        crew.resting.push(me.clone());
-        while crew.resting.iter().any(|thread| thread.id() == me.id()) {
-            drop(crew);
+        threads.present -= 1;
+        threads.resting.push(me.clone());
+        while threads.resting.iter().any(|thread| thread.id() == me.id()) {
+            drop(threads);
             thread::park();
-            crew = self.0.lock();
+            threads = self.0.lock();
         }
     }
 }
 
-impl Drop for CrewMember {
+impl Drop for SessionThread {
     fn drop(&mut self) {
-        let mut crew = self.0.lock();
-        crew.present -= 1;
-        while crew.try_call_back() {}
+        let mut threads = self.0.lock();
+        threads.present -= 1;
+        while threads.try_call_back() {}
     }
 }
 

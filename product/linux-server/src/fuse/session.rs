@@ -22,7 +22,7 @@ use afflux_volume::DeviceKey;
 use super::buffers::Buffers;
 use super::device::{FuseDevice, Written};
 use super::mounting::FuseMount;
-use super::resting::{Crew, CrewMember, Rhythm};
+use super::resting::{MessageHistory, SessionThread, SessionThreads};
 use crate::device_pools::DevicePools;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::WorkerPool;
@@ -87,7 +87,7 @@ struct Shared {
     machine: Arc<dyn MessageMachine>,
     buffers: Arc<Buffers>,
     waiting: Arc<Waiting>,
-    crew: Arc<Crew>,
+    threads: Arc<SessionThreads>,
     /// The descriptors of all threads.
     devices: Arc<Mutex<Vec<FuseDevice>>>,
 }
@@ -123,7 +123,7 @@ impl FuseMount {
             buffers: Buffers::new(machine.message_bytes_max()),
             machine: Arc::clone(&machine),
             waiting: Arc::default(),
-            crew: Crew::new(),
+            threads: SessionThreads::new(),
             devices: Arc::new(Mutex::new(vec![self.device.clone()])),
         };
         let (lives, ended) = mpsc::channel();
@@ -142,7 +142,7 @@ impl FuseMount {
 }
 
 fn start(number: usize, shared: Shared, device: FuseDevice, mut buffer: Vec<u8>, lives: Sender<()>) -> io::Result<()> {
-    let member = shared.crew.join();
+    let member = shared.threads.join();
     thread::Builder::new().name(format!("fuse-{number}")).spawn(move || {
         let serve = || shared.serve(&device, &mut buffer, &member);
         shared.platform.watch_panics("fuse thread", serve);
@@ -173,13 +173,18 @@ impl Shared {
     }
 
     /// Answers messages until the mount is gone.
-    fn serve(&self, device: &FuseDevice, buffer: &mut Vec<u8>, member: &CrewMember) {
-        let mut rhythm = Rhythm::default();
+    fn serve(&self, device: &FuseDevice, buffer: &mut Vec<u8>, member: &SessionThread) {
+        let mut history = MessageHistory::default();
         while let Ok(Some(len)) = device.read(buffer) {
-            let may_rest = rhythm.is_time_to_look() && member.may_rest(&mut rhythm, device.has_message());
+            history.count_message();
+            let looks = history.is_time_to_look();
+            if looks {
+                member.note_look(&mut history, device.has_message());
+            }
+            let may_rest = looks && member.may_rest(&history);
             self.answer(device, buffer, len);
             if may_rest {
-                member.rest(&mut rhythm);
+                member.rest(&mut history);
             }
         }
     }
@@ -199,7 +204,7 @@ impl Shared {
     fn carry_out(&self, device: &FuseDevice, mut answering: Answering) {
         // Counts until all is done, also what the call leaves for later.
         let mut call = Some(WaitingCall::new(&self.waiting));
-        in_place::scope(Arc::clone(&self.crew) as _, |in_place| {
+        in_place::scope(Arc::clone(&self.threads) as _, |in_place| {
             // Most such calls end here: without a wake-up of another thread.
             let polled = in_place.run(|| answering.as_mut().poll(&mut Context::from_waker(Waker::noop())));
             if let Poll::Ready(reply) = polled {

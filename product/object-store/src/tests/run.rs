@@ -11,7 +11,7 @@ use object_store::memory::InMemory;
 
 use super::process::Process;
 use super::world::{Broken, MS, Shared, TICK_NS, now_ns};
-use super::writer::{Desk, last, life};
+use super::writer::{TestWriter, last, life};
 
 const SEEDS: u64 = 6;
 const CONTROL_SEEDS: u64 = 40;
@@ -48,15 +48,15 @@ struct Run {
 }
 
 impl Run {
-    fn desk(&mut self) -> Desk {
+    fn writer(&mut self) -> TestWriter {
         self.started += 1;
-        Desk { world: self.world.clone(), objects: Arc::clone(&self.objects), process: self.started }
+        TestWriter { world: self.world.clone(), objects: Arc::clone(&self.objects), process: self.started }
     }
 
     fn start(&mut self) {
-        let (desk, shall_end) = (self.desk(), Arc::<AtomicBool>::default());
+        let (writer, shall_end) = (self.writer(), Arc::<AtomicBool>::default());
         let of_process = Arc::clone(&shall_end);
-        let process = Process::start(|handle| life(desk, handle, of_process));
+        let process = Process::start(|handle| life(writer, handle, of_process));
         self.running.push(Running { process, shall_end });
     }
 
@@ -88,8 +88,8 @@ impl Run {
     fn settle(&mut self) {
         self.running.clear();
         self.world.world().calm_ns = Some(20 * MS);
-        let desk = self.desk();
-        let mut process = Process::start(|handle| last(desk, handle));
+        let writer = self.writer();
+        let mut process = Process::start(|handle| last(writer, handle));
         for _ in 0..END_NS / TICK_NS {
             if process.step() {
                 return;

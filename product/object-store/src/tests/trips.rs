@@ -11,7 +11,7 @@ use object_store::memory::InMemory;
 
 use super::process::Process;
 use super::world::{MS, Shared, TICK_NS, now_ns};
-use super::writer::{Desk, Volume};
+use super::writer::{TestWriter, Volume};
 use crate::site::Site;
 use crate::store::begin_probe;
 
@@ -37,8 +37,8 @@ fn until_ready<F: Future<Output = ()> + Send + 'static>(
 }
 
 /// Opens the volume and its tree of names, as a server does.
-async fn serve(desk: &Desk, site: &Arc<Site>) -> Arc<Volume> {
-    let volume = Arc::new(desk.open(site, true).await.unwrap());
+async fn serve(writer: &TestWriter, site: &Arc<Site>) -> Arc<Volume> {
+    let volume = Arc::new(writer.open(site, true).await.unwrap());
     ObjectTree::open(Arc::clone(&volume), ObjectTreeOptions::default()).await.unwrap();
     volume
 }
@@ -46,9 +46,9 @@ async fn serve(desk: &Desk, site: &Arc<Site>) -> Arc<Volume> {
 #[test]
 fn a_takeover_makes_few_round_trips() {
     let (world, objects) = (Shared::new(1, None), Arc::new(InMemory::new()));
-    let desk = |process| Desk { world: world.clone(), objects: Arc::clone(&objects), process };
+    let writer = |process| TestWriter { world: world.clone(), objects: Arc::clone(&objects), process };
     world.world().calm_ns = Some(TICK_NS);
-    let (first, killed, next) = (desk(1), desk(2), desk(3));
+    let (first, killed, next) = (writer(1), writer(2), writer(3));
     // Its records are in the tree of the database, behind the log.
     until_ready(&world, |handle, ready| async move {
         let volume = serve(&first, &first.site(handle)).await;

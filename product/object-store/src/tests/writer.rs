@@ -39,13 +39,13 @@ pub(super) type Volume = ObjectVolume<StoreObjects, StoreRecords, SimClock>;
 
 /// The place of a process in its world.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct TestWriter {
     pub(super) world: Shared,
     pub(super) objects: Arc<InMemory>,
     pub(super) process: u64,
 }
 
-impl Desk {
+impl TestWriter {
     pub(super) fn site(&self, handle: Handle) -> Arc<Site> {
         let seed = self.world.world().random.next();
         let store = SimStore { world: self.world.clone(), objects: Arc::clone(&self.objects), process: self.process };
@@ -86,12 +86,12 @@ impl Desk {
 type Written = Mutex<BTreeMap<u64, u64>>;
 
 /// Opens the volume and works, until another writer takes over or the process is told to end.
-pub(super) async fn life(desk: Desk, handle: Handle, shall_end: Arc<AtomicBool>) {
+pub(super) async fn life(writer: TestWriter, handle: Handle, shall_end: Arc<AtomicBool>) {
     // It may be fenced while it opens.
-    let Ok(volume) = desk.open(&desk.site(handle), false).await else { return };
+    let Ok(volume) = writer.open(&writer.site(handle), false).await else { return };
     let written = Written::default();
-    let clients = join_all((0..CLIENTS).map(|_| client(&desk, &volume, &written, &shall_end)));
-    let upkeep = volume.upkeep(|error| desk.violation(format!("upkeep: {error}")));
+    let clients = join_all((0..CLIENTS).map(|_| client(&writer, &volume, &written, &shall_end)));
+    let upkeep = volume.upkeep(|error| writer.violation(format!("upkeep: {error}")));
     let (clients, upkeep) = (std::pin::pin!(clients), std::pin::pin!(upkeep));
     // The upkeep ends with the volume.
     drop(select(clients, upkeep).await);
@@ -100,59 +100,59 @@ pub(super) async fn life(desk: Desk, handle: Handle, shall_end: Arc<AtomicBool>)
     }
 }
 
-async fn client(desk: &Desk, volume: &Volume, written: &Written, shall_end: &AtomicBool) {
+async fn client(writer: &TestWriter, volume: &Volume, written: &Written, shall_end: &AtomicBool) {
     while !shall_end.load(Ordering::Relaxed) {
-        match operation(desk, volume, written).await {
+        match operation(writer, volume, written).await {
             Ok(()) => {}
             Err(ObjectVolumeError::Records(_) | ObjectVolumeError::Closed) => return,
-            Err(error) => return desk.violation(error.to_string()),
+            Err(error) => return writer.violation(error.to_string()),
         }
-        tokio::time::sleep(Duration::from_nanos(desk.below(400 * MS))).await;
+        tokio::time::sleep(Duration::from_nanos(writer.below(400 * MS))).await;
     }
 }
 
-async fn operation(desk: &Desk, volume: &Volume, written: &Written) -> Result<(), ObjectVolumeError> {
-    let (file, bytes) = FILES[desk.below(FILES.len() as u64) as usize];
+async fn operation(writer: &TestWriter, volume: &Volume, written: &Written) -> Result<(), ObjectVolumeError> {
+    let (file, bytes) = FILES[writer.below(FILES.len() as u64) as usize];
     let own = || written.lock().unwrap_or_else(PoisonError::into_inner).get(&file).copied().unwrap_or(0);
-    match desk.below(8) {
+    match writer.below(8) {
         0..3 => {
-            let stamp = desk.world.world().observer.stamp();
+            let stamp = writer.world.world().observer.stamp();
             volume.write(file, 0, Bytes::from(body(stamp, bytes)))?;
             written.lock().unwrap_or_else(PoisonError::into_inner).insert(file, stamp);
         }
         3..6 => {
             let stamp = own();
-            if desk.world.world().broken == Some(Broken::AnswerAfterDurable) {
-                desk.world.world().observer.answered(file, stamp);
+            if writer.world.world().broken == Some(Broken::AnswerAfterDurable) {
+                writer.world.world().observer.answered(file, stamp);
             }
             volume.commit(file).await?;
-            desk.world.world().observer.answered(file, stamp);
+            writer.world.world().observer.answered(file, stamp);
         }
         _ => {
-            let least = desk.world.world().observer.least(file).max(own());
+            let least = writer.world.world().observer.least(file).max(own());
             let found = volume.read(file, 0, bytes as u64).await?;
             volume.may_answer().await?;
-            desk.world.world().observer.read(&format!("process {}", desk.process), file, &found, least);
+            writer.world.world().observer.read(&format!("process {}", writer.process), file, &found, least);
         }
     }
     Ok(())
 }
 
 /// Opens the volume at the end of a run, reads all of it, and checks it.
-pub(super) async fn last(desk: Desk, handle: Handle) {
-    if let Err(why) = looks(&desk, handle).await {
-        desk.violation(format!("the last writer: {why}"));
+pub(super) async fn last(writer: TestWriter, handle: Handle) {
+    if let Err(why) = looks(&writer, handle).await {
+        writer.violation(format!("the last writer: {why}"));
     }
 }
 
-async fn looks(desk: &Desk, handle: Handle) -> Result<(), String> {
+async fn looks(writer: &TestWriter, handle: Handle) -> Result<(), String> {
     let said = |error: ObjectVolumeError| error.to_string();
-    let site = desk.site(handle);
-    let volume = desk.open(&site, false).await?;
+    let site = writer.site(handle);
+    let volume = writer.open(&site, false).await?;
     for (file, bytes) in FILES {
-        let least = desk.world.world().observer.least(file);
+        let least = writer.world.world().observer.least(file);
         let found = volume.read(file, 0, bytes as u64).await.map_err(said)?;
-        desk.world.world().observer.read("the last writer", file, &found, least);
+        writer.world.world().observer.read("the last writer", file, &found, least);
     }
     let report = check(&StoreObjects { site }, volume.records(), &SimClock).await.map_err(said)?;
     if !report.is_sound() {

@@ -1,7 +1,7 @@
 //! The flushes that a file's changes need.
 //!
 //! Owns: whether a flush is owed, whether the last one failed, whether pages are gone that a flush has to cover.
-//! Does not own: the flushing (`writeback::sync`), the device's list of files with a flush owed (`agenda`).
+//! Does not own: the flushing (`writeback::sync`), the device's list of files with a flush owed (`worklist`).
 //! Invariants: a change that ends during a flush owes another.
 
 use crate::error::DeviceError;

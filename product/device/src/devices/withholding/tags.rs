@@ -62,7 +62,7 @@ impl FileInner {
     fn add_range<T>(self: &Arc<Self>, add: impl FnOnce(&mut WithheldRanges<Self>) -> T) -> T {
         let mut state = lock(&self.state);
         self.withholds.store(true, Ordering::Release);
-        self.device.agenda.keep_withholding(self.pages.slot, self);
+        self.device.worklist.keep_withholding(self.pages.slot, self);
         add(&mut state.withheld)
     }
 
@@ -121,7 +121,7 @@ impl FileInner {
             self.requeue(state, now);
             if state.withheld.is_empty() {
                 self.withholds.store(false, Ordering::Release);
-                self.device.agenda.forget_withholding(self.pages.slot);
+                self.device.worklist.forget_withholding(self.pages.slot);
             }
         }
         self.queue.wake_all();

@@ -3,79 +3,89 @@
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::{CROWDED, Crew, CrewMember, LONELY, LOOKS, MESSAGES_PER_LOOK, Rhythm};
+use super::{CROWDED, LONELY, LOOKS, MESSAGES_PER_LOOK, MessageHistory, SessionThread, SessionThreads};
 use afflux_linux_device::in_place::Leave;
 
-fn present(crew: &Crew) -> usize {
-    crew.lock().present
+fn present(threads: &SessionThreads) -> usize {
+    threads.lock().present
 }
 
-fn resting(crew: &Crew) -> usize {
-    crew.lock().resting.len()
+fn resting(threads: &SessionThreads) -> usize {
+    threads.lock().resting.len()
 }
 
 /// A member that rests on a thread of its own, and ends once it is called back.
-fn rester(crew: &Arc<Crew>) -> JoinHandle<CrewMember> {
-    let (member, before) = (crew.join(), resting(crew));
+fn rester(threads: &Arc<SessionThreads>) -> JoinHandle<SessionThread> {
+    let (member, before) = (threads.join(), resting(threads));
     let thread = thread::spawn(move || {
-        member.rest(&mut Rhythm::default());
+        member.rest(&mut MessageHistory::default());
         member
     });
-    afflux_scratch::eventually("it rests", || resting(crew) > before);
+    afflux_scratch::eventually("it rests", || resting(threads) > before);
     thread
 }
 
+/// Whether a member may rest after a look.
+fn look_and_ask(member: &SessionThread, history: &mut MessageHistory, others_wait: bool) -> bool {
+    member.note_look(history, others_wait);
+    member.may_rest(history)
+}
+
 /// Whether a member may rest after quiet looks, each with so many permissions before it.
-fn may_rest(crew: &Crew, member: &CrewMember, permissions: usize) -> bool {
-    let mut rhythm = Rhythm::default();
+fn may_rest(threads: &SessionThreads, member: &SessionThread, permissions: usize) -> bool {
+    let mut history = MessageHistory::default();
     let look = |_| {
         (0..permissions).for_each(|_| {
-            assert!(crew.may_block());
-            crew.end();
+            assert!(threads.may_block());
+            threads.end();
         });
-        member.may_rest(&mut rhythm, false)
+        look_and_ask(member, &mut history, false)
     };
     (0..=LOOKS).map(look).last().unwrap()
 }
 
 #[test]
 fn a_look_is_due_after_some_messages() {
-    let mut rhythm = Rhythm::default();
-    let due = (0..4 * MESSAGES_PER_LOOK).filter(|_| rhythm.is_time_to_look()).count();
+    let mut history = MessageHistory::default();
+    let is_due = |_: &u32| {
+        history.count_message();
+        history.is_time_to_look()
+    };
+    let due = (0..4 * MESSAGES_PER_LOOK).filter(is_due).count();
     assert_eq!(due, 4);
 }
 
 #[test]
 fn the_last_thread_for_the_device_never_rests() {
-    let crew = Crew::new();
-    let only = crew.join();
-    assert!(!may_rest(&crew, &only, 0));
-    only.rest(&mut Rhythm::default());
-    assert_eq!((present(&crew), resting(&crew)), (1, 0));
+    let threads = SessionThreads::new();
+    let only = threads.join();
+    assert!(!may_rest(&threads, &only, 0));
+    only.rest(&mut MessageHistory::default());
+    assert_eq!((present(&threads), resting(&threads)), (1, 0));
 }
 
 #[test]
 fn a_thread_comes_back_when_messages_often_wait() {
-    let crew = Crew::new();
-    let one = crew.join();
-    let other = rester(&crew);
-    let mut rhythm = Rhythm::default();
+    let threads = SessionThreads::new();
+    let one = threads.join();
+    let other = rester(&threads);
+    let mut history = MessageHistory::default();
     for _ in 1..CROWDED {
-        assert!(!one.may_rest(&mut rhythm, true));
-        assert_eq!(resting(&crew), 1, "now and then is not often");
+        assert!(!look_and_ask(&one, &mut history, true));
+        assert_eq!(resting(&threads), 1, "now and then is not often");
     }
-    assert!(!one.may_rest(&mut rhythm, true));
+    assert!(!look_and_ask(&one, &mut history, true));
     let other = other.join().unwrap();
-    assert_eq!((present(&crew), resting(&crew)), (2, 0));
+    assert_eq!((present(&threads), resting(&threads)), (2, 0));
     drop(other);
 }
 
 #[test]
 fn a_thread_may_rest_once_messages_seldom_wait() {
-    let crew = Crew::new();
-    let (one, other) = (crew.join(), crew.join());
-    let mut rhythm = Rhythm::default();
-    let mut look = |others_wait| one.may_rest(&mut rhythm, others_wait);
+    let threads = SessionThreads::new();
+    let (one, other) = (threads.join(), threads.join());
+    let mut history = MessageHistory::default();
+    let mut look = |others_wait| look_and_ask(&one, &mut history, others_wait);
     assert!((1..LOOKS).all(|_| !look(false)), "not before it has looked often");
     assert!(look(false));
     assert!((0..LONELY).all(|_| look(true)), "a few may wait");
@@ -85,39 +95,39 @@ fn a_thread_may_rest_once_messages_seldom_wait() {
 
 #[test]
 fn two_threads_stay_while_calls_block_and_a_third_rests() {
-    let crew = Crew::new();
-    let (one, two) = (crew.join(), crew.join());
-    assert!(!may_rest(&crew, &one, 1));
-    assert!(may_rest(&crew, &one, 0));
-    let three = crew.join();
-    assert!(may_rest(&crew, &one, 1));
+    let threads = SessionThreads::new();
+    let (one, two) = (threads.join(), threads.join());
+    assert!(!may_rest(&threads, &one, 1));
+    assert!(may_rest(&threads, &one, 0));
+    let three = threads.join();
+    assert!(may_rest(&threads, &one, 1));
     drop((two, three));
 }
 
 #[test]
 fn a_thread_blocks_only_if_another_is_there_or_comes_back() {
-    let crew = Crew::new();
-    let only = crew.join();
-    assert!(!crew.may_block(), "nobody else");
-    let other = rester(&crew);
-    assert!(crew.may_block());
+    let threads = SessionThreads::new();
+    let only = threads.join();
+    assert!(!threads.may_block(), "nobody else");
+    let other = rester(&threads);
+    assert!(threads.may_block());
     let other = other.join().unwrap();
-    assert_eq!(present(&crew), 1, "the one that came back");
-    assert!(!crew.may_block(), "it is the last one");
-    crew.end();
-    assert!(crew.may_block());
-    crew.end();
+    assert_eq!(present(&threads), 1, "the one that came back");
+    assert!(!threads.may_block(), "it is the last one");
+    threads.end();
+    assert!(threads.may_block());
+    threads.end();
     drop((only, other));
 }
 
 #[test]
 fn all_come_back_when_a_thread_ends() {
-    let crew = Crew::new();
-    let one = crew.join();
-    let others = [rester(&crew), rester(&crew)];
+    let threads = SessionThreads::new();
+    let one = threads.join();
+    let others = [rester(&threads), rester(&threads)];
     drop(one);
     let others = others.map(|other| other.join().unwrap());
-    assert_eq!(present(&crew), 2);
+    assert_eq!(present(&threads), 2);
     drop(others);
-    assert_eq!(present(&crew), 0);
+    assert_eq!(present(&threads), 0);
 }

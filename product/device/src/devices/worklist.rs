@@ -44,8 +44,8 @@ pub struct FlusherView {
     pub listed: u64,
 }
 
-/// The agenda of a device with files of the type `F`.
-pub struct Agenda<F> {
+/// The worklist of a device with files of the type `F`.
+pub struct Worklist<F> {
     lists: Mutex<Lists<F>>,
     pub(super) flusher: Signal,
     /// A task found no frame.
@@ -58,7 +58,7 @@ pub struct Agenda<F> {
 }
 
 /// Files that are kept.
-impl<F> Agenda<F> {
+impl<F> Worklist<F> {
     pub(super) fn new() -> Self {
         Self {
             lists: Mutex::default(),
@@ -110,7 +110,7 @@ impl<F> Agenda<F> {
         lock(&self.lists).withholding.range(slot..).find_map(|(_, file)| file.upgrade())
     }
 
-    /// The number of [`Agenda::unclean_files`].
+    /// The number of [`Worklist::unclean_files`].
     pub fn unclean_count(&self) -> usize {
         lock(&self.lists).unclean.len()
     }
@@ -120,7 +120,7 @@ impl<F> Agenda<F> {
         lock(&self.lists).unflushed.entry(slot).or_insert_with(|| Unflushed::new(file, now));
     }
 
-    /// As [`Agenda::keep_unflushed`]; bytes of other files wait for the flush, so a dirty file gets it, too.
+    /// As [`Worklist::keep_unflushed`]; bytes of other files wait for the flush, so a dirty file gets it, too.
     pub(super) fn keep_awaited(&self, slot: u32, file: &Arc<F>, now: Nanos) {
         lock(&self.lists).unflushed.entry(slot).or_insert_with(|| Unflushed::new(file, now)).is_awaited = true;
     }
@@ -194,7 +194,7 @@ impl<F> Agenda<F> {
 }
 
 /// Files that wait for a turn.
-impl<F> Agenda<F> {
+impl<F> Worklist<F> {
     /// Lists a file that was in no list. Wakes the flusher if the file has to be looked at before it wants to wake up.
     pub(super) fn list_dirty(&self, entry: ReadyEntry<F>) -> ReadyPosition {
         let mut lists = lock(&self.lists);
@@ -258,7 +258,7 @@ impl<F> Agenda<F> {
 }
 
 /// The flusher's sleep.
-impl<F> Agenda<F> {
+impl<F> Worklist<F> {
     /// The view for the flusher's next choice. Files whose pause is over return to their lists first. `sync_ahead` and
     /// `writers_waiting` come from the device's other parts.
     pub(super) fn view(&self, now: Nanos, interval_ns: u64, sync_ahead: bool, writers_waiting: bool) -> FlusherView {
@@ -340,7 +340,7 @@ impl<F> Agenda<F> {
     }
 }
 
-impl<F> DirtyFiles for Agenda<F> {
+impl<F> DirtyFiles for Worklist<F> {
     fn has_any(&self) -> bool {
         !lock(&self.lists).ready.is_empty()
     }

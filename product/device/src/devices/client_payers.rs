@@ -5,7 +5,7 @@
 //!
 //! Owns: these accounts, by client; how many are remembered.
 //! Does not own: the account itself (`policy`), when a file ceases to be new (`policy::account`).
-//! Invariants: of the clients that write no new files now, only the last [`PURSES_MAX`] are remembered. The lock is a
+//! Invariants: of the clients that write no new files now, only the last [`CLIENTS_MAX`] are remembered. The lock is a
 //! leaf.
 
 use std::collections::BTreeMap;
@@ -17,36 +17,36 @@ use crate::client::Client;
 use crate::policy::Payer;
 
 /// The most accounts of clients without a write under way.
-const PURSES_MAX: usize = 256;
+const CLIENTS_MAX: usize = 256;
 
 /// A device's accounts.
 #[derive(Default)]
-pub struct Purses(Mutex<Purse>);
+pub struct ClientPayers(Mutex<Accounts>);
 
 #[derive(Default)]
-struct Purse {
-    accounts: BTreeMap<Client, (u64, Arc<Payer>)>,
+struct Accounts {
+    by_client: BTreeMap<Client, (u64, Arc<Payer>)>,
     /// Counts requests for an account.
     questions: u64,
 }
 
-impl Purses {
+impl ClientPayers {
     /// The account of a client.
     pub fn of(&self, client: &Client) -> Arc<Payer> {
-        let mut purse = lock(&self.0);
-        purse.questions += 1;
-        let now = purse.questions;
-        if let Some((asked, account)) = purse.accounts.get_mut(client) {
+        let mut accounts = lock(&self.0);
+        accounts.questions += 1;
+        let now = accounts.questions;
+        if let Some((asked, account)) = accounts.by_client.get_mut(client) {
             *asked = now;
             return Arc::clone(account);
         }
-        if purse.accounts.len() >= PURSES_MAX {
-            let idle = purse.accounts.iter().filter(|(_, (_, account))| Arc::strong_count(account) == 1);
+        if accounts.by_client.len() >= CLIENTS_MAX {
+            let idle = accounts.by_client.iter().filter(|(_, (_, account))| Arc::strong_count(account) == 1);
             let oldest = idle.min_by_key(|(_, (asked, _))| *asked).map(|(client, _)| client.clone());
-            oldest.map(|client| purse.accounts.remove(&client));
+            oldest.map(|client| accounts.by_client.remove(&client));
         }
         let account = Arc::<Payer>::default();
-        purse.accounts.insert(client.clone(), (now, Arc::clone(&account)));
+        accounts.by_client.insert(client.clone(), (now, Arc::clone(&account)));
         account
     }
 }
