@@ -29,16 +29,13 @@ use afflux_engine::DeviceError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::disk::{Disk, DiskFileId, Fault, FaultTarget, FaultWhat, FaultWindow};
+use crate::disk::{Fault, FaultTarget, FaultWhat, FaultWindow};
 use crate::document::{InputError, Source, Unit, known_keys, number, text, value, word};
 
 /// Most entries of a script.
 const ENTRIES_MAX: usize = 10_000;
 /// Linux's errno of an I/O error.
 const EIO: i32 = 5;
-
-/// The beginning or the end of a fault.
-type Step = fn(&Disk);
 
 /// A whole script.
 #[derive(Clone, Debug, Default)]
@@ -113,30 +110,6 @@ const KEYS: [&str; 16] = [
 const TIMES: [&str; 2] = ["from", "until"];
 const REQUESTS: [&str; 9] =
     ["target", "file", "offset", "len", "medium", "skip", "times", "probability_per_mille", "every"];
-
-impl ScriptedFault {
-    /// Whether a fault of devices applies to the device of this name.
-    pub fn is_for(&self, device: &str) -> bool {
-        self.device.as_deref().is_none_or(|own| own == device)
-    }
-
-    /// Sets up an entry's fault on a disk, at the entry's times. `file` is the entry's file, if it names one. Faults of
-    /// the machine or a link do nothing here.
-    pub fn arm(&self, disk: &Disk, file: Option<DiskFileId>) {
-        let (begin, end): (Step, Step) = match &self.what {
-            ScriptedWhat::Requests { fault, window } => {
-                return disk.add_fault_within(Fault { file, ..fault.clone() }, *window);
-            }
-            ScriptedWhat::Hang => (Disk::hang, Disk::release),
-            ScriptedWhat::NoSpace => (|disk| disk.set_capacity(0), Disk::restore_capacity),
-            ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
-        };
-        disk.call_at(self.from_ns, begin);
-        if self.until_ns != u64::MAX {
-            disk.call_at(self.until_ns, end);
-        }
-    }
-}
 
 impl FaultScript {
     /// Parses a script. `file` is used in messages.

@@ -75,11 +75,6 @@ impl Disk {
         (state.files, state.files_made) = (files.files, files.made);
         state.count_blocks();
     }
-
-    /// Whether the disk has the file.
-    pub fn has_file(&self, file: DiskFileId) -> bool {
-        self.lock().files.contains_key(&file.0)
-    }
 }
 
 /// A request whose process is gone.

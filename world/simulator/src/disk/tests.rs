@@ -5,7 +5,6 @@ use afflux_frames::Frames;
 
 use super::*;
 use crate::WorldOptions;
-use crate::fault_script::FaultScript;
 
 type Answer = (Result<(), DeviceError>, Vec<u8>, u64);
 
@@ -253,13 +252,20 @@ fn a_fault_holds_in_its_window_and_on_its_part_of_the_medium() {
 }
 
 #[test]
-fn a_script_arms_a_disk_and_time_does_the_rest() {
+fn a_disk_hangs_is_full_and_has_bad_sectors_at_set_times() {
     let bench = ProbedDisk::new(1, DiskOptions::default());
-    let text = "[[fault]]\ndo = \"hang\"\nfrom = \"1.5 s\"\nuntil = \"3.5 s\"\n\
-        [[fault]]\ndo = \"no-space\"\nfrom = \"5.5 s\"\nuntil = \"7.5 s\"\n\
-        [[fault]]\ndo = \"bad-sectors\"\nfile = \"f\"\noffset = 4096\nlen = 1\n";
-    let script = FaultScript::parse("faults.toml", text).unwrap();
-    script.entries.iter().for_each(|entry| entry.arm(&bench.disk, entry.file.as_ref().map(|_| bench.file)));
+    let at = |ms: u64, step: fn(&Disk)| bench.disk.call_at(ms * Nanos::MILLISECOND, step);
+    at(1_500, Disk::hang);
+    at(3_500, Disk::release);
+    at(5_500, |disk| disk.set_capacity(0));
+    at(7_500, Disk::restore_capacity);
+    let bad = Fault {
+        file: Some(bench.file),
+        offset: 4096,
+        len: 1,
+        ..Fault::always(FaultTarget::Data, FaultWhat::Error(IO))
+    };
+    bench.disk.add_fault(bad);
     let write = |offset| bench.write(offset, &[3; 512]);
     let first = write(0);
     bench.settle();

@@ -174,23 +174,6 @@ impl ObjectStore {
         self.state().away_until_ns = until_ns;
     }
 
-    /// Sets the fates of later requests.
-    pub fn set_faults(&self, faults: StoreFaults) {
-        self.state().options.faults = faults;
-    }
-
-    /// Sets the number of requests above which the store answers 503.
-    pub fn set_requests_max(&self, requests_max: u32) {
-        self.state().options.requests_max = requests_max;
-    }
-
-    /// Sets the bandwidth of all calls together.
-    pub fn set_bandwidth(&self, bytes_per_second: u64) {
-        let now_ns = self.now_ns();
-        self.state().wire.set_rate(now_ns, bytes_per_second);
-        self.pass();
-    }
-
     fn now_ns(&self) -> u64 {
         self.0.platform.now().0
     }

@@ -25,12 +25,6 @@ impl Wire {
         Self { call_rate: call_rate.max(1), rate: rate.max(1), transfers: BTreeMap::new(), begun: 0, at_ns: 0 }
     }
 
-    /// Sets the bandwidth of all transfers together.
-    pub(super) fn set_rate(&mut self, now_ns: u64, rate: u64) {
-        let _ = self.pass(now_ns);
-        self.rate = rate.max(1);
-    }
-
     fn rate_of_each(&self) -> u128 {
         let part = self.rate / (self.transfers.len() as u64).max(1);
         u128::from(part.min(self.call_rate).max(1))
