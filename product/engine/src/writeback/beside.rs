@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::file::{FileInner, FileState, NextRunner, SharedRound};
+use afflux_device::devices::file::{FileInner, FileState, SharedRound};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 
@@ -58,7 +58,10 @@ impl<P: Platform> Writeback<P> {
     async fn run_beside(self: &Arc<Self>, file: &Arc<FileInner>, own: &Arc<SharedRound>, mut writes: WritesAtOnce<P>) {
         let done = self.write_and_flush_beside(file, &mut writes).await;
         let runner = lock(&file.state).rounds.end(own);
-        self.hand_over(file, runner);
+        runner.wake_caller();
+        if runner.is_task() {
+            self.start_rounds(file);
+        }
         let result = match done {
             Some(result) => result,
             // A write failed or was set aside: an ordinary round finds out what became of it.
@@ -91,15 +94,6 @@ impl<P: Platform> Writeback<P> {
         match result {
             Ok(()) => Some(Ok(())),
             Err(_) => Some(self.flush_ended(file, false, result).await),
-        }
-    }
-
-    /// Has the next round begin.
-    fn hand_over(self: &Arc<Self>, file: &Arc<FileInner>, runner: NextRunner) {
-        match runner {
-            NextRunner::Nobody => {}
-            NextRunner::Task => self.start_rounds(file),
-            NextRunner::Caller(round) => round.turn.give(()),
         }
     }
 }

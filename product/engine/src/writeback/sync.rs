@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{Earlier, FileInner, FileState, NextRunner, RoundPart, SharedRound, SyncRound};
+use afflux_device::devices::file::{Earlier, FileInner, FileState, RoundPart, SharedRound, SyncRound};
 use afflux_device::devices::waits::WaitsFor;
 use afflux_device::devices::withholding::ranges::RangeNumber;
 use afflux_device::error::{DeviceError, Error};
@@ -130,14 +130,8 @@ impl<P: Platform> Writeback<P> {
         let shared = Arc::clone(&round.shared);
         self.run_round(file, round, in_call).await;
         let runner = lock(&file.state).rounds.end(&shared);
-        match runner {
-            NextRunner::Nobody => false,
-            NextRunner::Task => true,
-            NextRunner::Caller(round) => {
-                round.turn.give(());
-                false
-            }
-        }
+        runner.wake_caller();
+        runner.is_task()
     }
 
     async fn run_round(self: &Arc<Self>, file: &Arc<FileInner>, round: SyncRound, in_call: bool) {

@@ -69,6 +69,20 @@ pub enum NextRunner {
     Caller(Arc<SharedRound>),
 }
 
+impl NextRunner {
+    /// Gives the turn to the caller that runs it, if one does.
+    pub fn wake_caller(&self) {
+        if let Self::Caller(round) = self {
+            round.turn.give(());
+        }
+    }
+
+    /// Whether a task runs it.
+    pub fn is_task(&self) -> bool {
+        matches!(self, Self::Task)
+    }
+}
+
 impl Rounds {
     pub fn are_running(&self) -> bool {
         self.running
