@@ -25,6 +25,7 @@ use crate::skips::{self, is_root};
 mod own;
 mod programs;
 mod registries;
+mod rest;
 #[cfg(test)]
 mod tests;
 
@@ -160,7 +161,8 @@ fn lint() -> Result<()> {
     let packages: Vec<&str> = packages.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
     // As programs build it: without the parts of a server.
-    step("cargo", &["check", "--package", "afflux"])
+    step("cargo", &["check", "--package", "afflux"])?;
+    rest::check()
 }
 
 /// Has a build of cargo's read the lints of all crates of the workspace. Warnings are errors. A pass of its own over the same

@@ -51,6 +51,7 @@ const STEPS: &[Step] = &[
     Step { words: "test --target-dir target/loom -p afflux-pages --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-frames --lib loom_", environment: LOOM },
     Step { words: "test --target-dir target/loom -p afflux-c --lib loom_", environment: LOOM },
+    step("test --manifest-path tests/race/Cargo.toml --target-dir target/race"),
     step(
         "publish --dry-run -p afflux-frames -p afflux-pages -p afflux-device -p afflux-engine -p afflux-budget \
          -p afflux-linux-device -p afflux",
