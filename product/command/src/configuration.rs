@@ -217,6 +217,7 @@ impl Layers {
                 "no directory to serve: name one (afflux serve DIR), or set 'directories' in the configuration file",
             ));
         }
+        settings.check_locks()?;
         let cache_bytes = settings.cache.unwrap_or_else(|| cache_size::default_bytes(host));
         let mut engine_settings = knobs::of_server();
         let mut knobs = Vec::new();

@@ -4,6 +4,8 @@
 //! Does not own: everything behind them, which is `serve`'s.
 //! Invariants: a setting that a mount does not obey is refused, not ignored.
 
+use std::path::PathBuf;
+
 use afflux_linux_device::HostMemory;
 use afflux_linux_server::{CallsFor, MountTarget};
 use afflux_report::failure::{Failure, Outcome};
@@ -29,6 +31,8 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         left.clear(&point, configuration.settings.is_kept_by_systemd());
     }
     let point = MountTarget::at(&point).map_err(|error| Failure::failed(output::shown(error)))?;
-    let wanted = WantedFront::mount(point, &configuration.settings)?;
+    let settings = &configuration.settings;
+    let place = settings.directories.first().map(PathBuf::as_path);
+    let wanted = WantedFront::mount(point, &settings.mount, place, settings.is_kept_by_systemd())?;
     serve::run_behind(&wanted, args, configuration, host, left)
 }

@@ -29,7 +29,7 @@ use rustix::process::umask;
 use tracing::warn;
 
 use self::front::rpcbind::Naming;
-use self::front::{NfsFront, WantedFront, banner, mount_banner, own_clients};
+use self::front::{NfsFront, WantedFront, admission, banner, mount_banner, own_clients};
 use self::kept::arena::{self, CacheMemory, WantedMemory};
 use self::kept::kept_mount::{LeftDescriptors, Taken};
 use self::kept::unnamed_files;
@@ -40,7 +40,7 @@ use self::live::upkeep::Upkeep;
 use self::live::{figures, in_force};
 use self::start::check;
 use self::start::engine::{kept_prices, start, start_reactors};
-use self::start::places::{Places, Taking};
+use self::start::places::{Places, Taking, WantedPlaces};
 use self::start::prefault::Prefault;
 use self::start::source::Source;
 use self::start::wanted_volume::WantedVolume;
@@ -63,7 +63,8 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
         left.clear(point, settings.is_kept_by_systemd());
     }
-    let wanted = WantedFront::nfs(settings)?;
+    let place = settings.directories.as_slice();
+    let wanted = WantedFront::nfs(settings.nfs, &settings.mount, place, settings.is_kept_by_systemd())?;
     run_behind(&wanted, args, configuration, host, left)
 }
 
@@ -117,8 +118,15 @@ fn run_over(
 ) -> Outcome<Outcome> {
     let settings = configuration.settings.clone();
     let separated = wanted.separated(taken)?;
-    let places = Places::take(&settings, (wanted, &mut store), Taking::Start)?;
-    let Places { opened, mut notes, rules, state, tls, listening, listen, figures, control } = places;
+    let opened = Source::open(&settings.directories, settings.subtree_check, settings.shared)?;
+    let source = opened.as_ref().map(|(source, _)| source);
+    let mut notes = source.map(|source| source.notes().to_vec()).unwrap_or_default();
+    if wanted.has_clients() {
+        admission::note_limits(settings.nfs, settings.posix_locks, &mut notes);
+    }
+    let rules = admission::rules(&settings.at_once, &mut notes);
+    let places = Places::take(&WantedPlaces::of(&settings), source, (wanted, &mut store), Taking::Start)?;
+    let Places { state, tls, listening, listen, figures, control } = places;
     let control = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     let (control, control_listener) = (RemovedAtEnd(Arc::new(control.0)), control.1);
     drop(store);

@@ -27,6 +27,7 @@ use tracing::level_filters::LevelFilter;
 use crate::cache_size;
 use crate::log;
 use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// Headings of `afflux serve --help`.
 const CACHE: &str = "Cache and disks";
@@ -294,6 +295,20 @@ impl ServeSettings {
     /// Whether the service manager keeps the cache's memory after the server's death.
     pub(crate) fn is_kept_by_systemd(&self) -> bool {
         self.arena == Some(ArenaPlace::Systemd)
+    }
+
+    /// Fails if locks are to be shown where there are none.
+    pub(crate) fn check_locks(&self) -> Outcome {
+        if self.posix_locks && self.nfs == NfsVersion::V3 {
+            return Err(Failure::wrong_use("--posix-locks shows locks of version 4, which --nfs 3 refuses"));
+        }
+        match self.directories.iter().find(|place| self.posix_locks && is_store(place)) {
+            Some(store) => Err(Failure::wrong_use(format!(
+                "--posix-locks takes directories of this host: no program has files of {} but through this server",
+                output::shown(store.display())
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Whether a place is a store.

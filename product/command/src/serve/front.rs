@@ -47,7 +47,7 @@ use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_mount::{Taken, unmounter};
 use crate::serve::live::signals::SignalRequest;
 use crate::serve::start::exports::ServedExport;
-use crate::settings::{LockMemory, NfsVersion, OF_MOUNT, ServeSettings};
+use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
 use crate::unmounter::{Unmounter, Unmounting};
 
 /// Longest time for answering calls in progress once the server is stopping.
@@ -56,10 +56,8 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 /// The front that a command asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedFront {
-    /// NFS on the address in the settings.
-    nfs: bool,
-    /// The newest version that clients get.
-    version: NfsVersion,
+    /// NFS on the address in the settings, and the newest version that clients get.
+    nfs: Option<NfsVersion>,
     /// The service manager keeps the socket and the mount.
     is_kept: bool,
     mount: Option<WantedMount>,
@@ -85,8 +83,7 @@ pub(crate) struct OfTree {
 
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(crate) struct PreparedFront {
-    nfs: Option<(Listener, SocketAddr)>,
-    version: NfsVersion,
+    nfs: Option<(Listener, SocketAddr, NfsVersion)>,
     tls: Option<Tls>,
     is_kept: bool,
     mount: Option<PreparedMount>,
@@ -161,19 +158,19 @@ pub(crate) struct MountHolds {
 
 impl WantedFront {
     /// NFS, with a mount if the settings have one.
-    pub(crate) fn nfs(settings: &ServeSettings) -> Outcome<Self> {
-        let point = settings.mount.point.as_deref();
-        if point.is_none() && (settings.mount.kernel_cache || settings.mount.sole) {
+    pub(crate) fn nfs(version: NfsVersion, mount: &MountSettings, places: &[PathBuf], is_kept: bool) -> Outcome<Self> {
+        let point = mount.point.as_deref();
+        if point.is_none() && (mount.kernel_cache || mount.sole) {
             let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
             return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
         }
-        let (is_kept, version) = (settings.is_kept_by_systemd(), settings.nfs);
-        let Some(point) = point else { return Ok(Self { nfs: true, version, is_kept, mount: None }) };
-        if settings.directories.len() > 1 {
+        let Some(point) = point else { return Ok(Self { nfs: Some(version), is_kept, mount: None }) };
+        if places.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
         let point = MountTarget::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
-        let mut front = Self { nfs: true, is_kept, ..Self::mount(point, settings)? };
+        let place = places.first().map(PathBuf::as_path);
+        let mut front = Self { nfs: Some(version), ..Self::mount(point, mount, place, is_kept)? };
         if let Some(mount) = &mut front.mount {
             mount.options.shares_locks = version == NfsVersion::V4;
         }
@@ -181,9 +178,13 @@ impl WantedFront {
     }
 
     /// A mount alone.
-    pub(crate) fn mount(point: MountTarget, settings: &ServeSettings) -> Outcome<Self> {
-        let place = settings.directories.first().map(|place| host_path(place));
-        let directory = place.and_then(|place| place.canonicalize().ok());
+    pub(crate) fn mount(
+        point: MountTarget,
+        settings: &MountSettings,
+        place: Option<&Path>,
+        is_kept: bool,
+    ) -> Outcome<Self> {
+        let directory = place.map(host_path).and_then(|place| place.canonicalize().ok());
         let below = |directory: &PathBuf| point.path().starts_with(directory);
         if !geteuid().is_root() && directory.as_ref().is_some_and(below) {
             return Err(Failure::wrong_use(format!(
@@ -192,7 +193,6 @@ impl WantedFront {
                 output::shown(point.path().display())
             )));
         }
-        let is_kept = settings.is_kept_by_systemd();
         if is_kept && !geteuid().is_root() {
             return Err(Failure::wrong_use(
                 "--arena systemd with a mount takes root: the next server must hide it from itself",
@@ -201,17 +201,17 @@ impl WantedFront {
         let over_itself = directory.as_deref() == Some(point.path());
         let options = MountOptions {
             acts_as_callers: false,
-            kernel_cache: settings.mount.kernel_cache,
-            sole: settings.mount.sole || over_itself,
+            kernel_cache: settings.kernel_cache,
+            sole: settings.sole || over_itself,
             shares_locks: false,
         };
         let is_of_host = directory.is_some();
-        Ok(Self { nfs: false, version: settings.nfs, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
+        Ok(Self { nfs: None, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
     }
 
     /// The number of its descriptors in the service manager's store.
     pub(crate) fn in_store(&self) -> u64 {
-        u64::from(self.nfs) + if self.mount.is_some() { MOUNT_DESCRIPTORS } else { 0 }
+        u64::from(self.nfs.is_some()) + if self.mount.is_some() { MOUNT_DESCRIPTORS } else { 0 }
     }
 
     /// The mount point.
@@ -221,7 +221,7 @@ impl WantedFront {
 
     /// Whether NFS clients can come.
     pub(crate) fn has_clients(&self) -> bool {
-        self.nfs
+        self.nfs.is_some()
     }
 
     /// Whether the service manager keeps the front over a kill of the server.
@@ -249,7 +249,7 @@ impl WantedFront {
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
     pub(crate) fn listening(&self, listen: SocketAddr, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
-        self.nfs.then(|| listening::bound(listen, store, self.is_kept)).transpose()
+        self.has_clients().then(|| listening::bound(listen, store, self.is_kept)).transpose()
     }
 
     /// The front with all that takes rights. Calls on a mount wait until it is served.
@@ -270,8 +270,7 @@ impl WantedFront {
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
         let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
         Ok(PreparedFront {
-            nfs: listener.map(|listener| (listener, listen)),
-            version: self.version,
+            nfs: listener.zip(self.nfs).map(|(listener, version)| (listener, listen, version)),
             tls: None,
             is_kept: self.is_kept,
             mount,
@@ -281,7 +280,7 @@ impl WantedFront {
     /// The name of the control socket, unless the user gives one.
     pub(crate) fn socket_name(&self, listen: SocketAddr) -> String {
         match &self.mount {
-            Some(WantedMount { point, .. }) if !self.nfs => {
+            Some(WantedMount { point, .. }) if !self.has_clients() => {
                 // A path may be longer than a socket's.
                 let number = fs::metadata(point.path()).map(|found| (found.dev(), found.ino())).unwrap_or_default();
                 format!("mount-{}-{}.sock", number.0, number.1)
@@ -293,7 +292,7 @@ impl WantedFront {
     /// Whether the server's own host uses it, so that the host's reclaim waits for the server.
     pub(crate) fn has_own_clients(&self, listen: SocketAddr, asked: LockMemory) -> bool {
         let by_mount = self.mount.is_some() && asked != LockMemory::Off;
-        by_mount || self.nfs && own_clients::are_served(listen.ip(), asked)
+        by_mount || self.has_clients() && own_clients::are_served(listen.ip(), asked)
     }
 
     /// Finds what would keep the host from mounting, without a mount.
@@ -351,7 +350,7 @@ impl PreparedFront {
         (exports, clients): (&[ServedExport], impl FnOnce() -> KeptClients),
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
-        if let Some((listener, listen)) = self.nfs {
+        if let Some((listener, listen, version)) = self.nfs {
             // Not before: a standby has waited for its store, and no client waits for a standby.
             listener.listen().map_err(|error| cannot_listen(listen, &error))?;
             if self.is_kept {
@@ -364,7 +363,7 @@ impl PreparedFront {
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             server.name_places(places(exports));
             let mut kept_state = None;
-            if self.version == NfsVersion::V4 {
+            if version == NfsVersion::V4 {
                 let (kept, left) = ClientState::taken(memory, clients());
                 server.offer_version_4(left);
                 kept_state = kept;

@@ -12,10 +12,25 @@ use afflux_linux_server::{groups_of, may_act_as_others, peers_are_identified};
 use afflux_nfs::{Rules, Squash};
 use rustix::process::geteuid;
 
-use crate::settings::ReloadedSettings;
+use crate::settings::{NfsVersion, ReloadedSettings};
 
-/// Adds to `notes` if the kernel tells nothing about clients of this machine.
-pub(crate) fn note_unknown_peers(notes: &mut Vec<String>) {
+/// The note at the start of a server with `--async-metadata`.
+const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
+    (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
+
+/// The note at the start of a server with version 4.
+const VERSION_4_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, and with programs on --mount; clients of \
+    version 3 and programs of this host do not see them";
+
+/// The same with `--posix-locks`.
+const POSIX_LOCKS_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, with programs on --mount, and with those of \
+    this host that lock by fcntl; clients of version 3 do not see them";
+
+/// Adds to `notes` what clients over the network do without: their owners, if the kernel tells none, and some locks.
+pub(crate) fn note_limits(version: NfsVersion, posix_locks: bool, notes: &mut Vec<String>) {
+    if version == NfsVersion::V4 {
+        notes.push(if posix_locks { POSIX_LOCKS_NOTE } else { VERSION_4_NOTE }.to_owned());
+    }
     if let Err(error) = peers_are_identified() {
         notes.push(format!(
             "this kernel does not tell whose a connection is (sock_diag, rtnetlink: {error}): calls of this machine's own \
@@ -24,8 +39,11 @@ pub(crate) fn note_unknown_peers(notes: &mut Vec<String>) {
     }
 }
 
-/// Builds the rules; adds remarks about this machine to `notes`.
+/// Builds the rules; adds remarks about them to `notes`.
 pub(crate) fn rules(settings: &ReloadedSettings, notes: &mut Vec<String>) -> Rules {
+    if settings.async_metadata {
+        notes.push(ASYNC_METADATA_NOTE.to_owned());
+    }
     let rules = if may_act_as_others() {
         Rules::of_callers(Arc::new(groups_of))
     } else {

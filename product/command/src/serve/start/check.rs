@@ -15,7 +15,7 @@ use crate::control::socket_paths::RemovedAtEnd;
 use crate::serve::front::WantedFront;
 use crate::serve::kept::arena::{self, CacheMemory, WantedMemory};
 use crate::serve::start::engine::{knobs_and_policies, start_reactors};
-use crate::serve::start::places::{Places, Taking};
+use crate::serve::start::places::{Places, Taking, WantedPlaces};
 use crate::serve::start::source::Source;
 
 /// The variable in which systemd tells the commands of a unit the process of its server.
@@ -31,9 +31,14 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcom
     CacheMemory::check(&memory, settings.lock_memory, wanted, running)?;
     wanted.check_mount()?;
     let mut store = DescriptorStore::default();
-    let places = Places::take(settings, (wanted, &mut store), Taking::Rehearsal { running })?;
+    // The server that is to be reloaded has the directories.
+    let may_share = settings.shared || running.is_some();
+    let opened = Source::open(&settings.directories, settings.subtree_check, may_share)?;
+    let source = opened.as_ref().map(|(source, _)| source);
+    let taking = Taking::Rehearsal { running };
+    let places = Places::take(&WantedPlaces::of(settings), source, (wanted, &mut store), taking)?;
     let _removed = places.control.map(|(control, _)| RemovedAtEnd(Arc::new(control)));
-    if let Some((source, _)) = &places.opened {
+    if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
     }
     start_reactors(settings.io)?;

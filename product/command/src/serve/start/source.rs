@@ -26,7 +26,7 @@ use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::LeftBehind;
 #[cfg(feature = "object")]
 use crate::serve::stores::store_volume::StoreVolume;
-use crate::settings::{NfsVersion, ServeSettings, is_store};
+use crate::settings::is_store;
 
 /// An open tree.
 pub(crate) enum Source {
@@ -48,21 +48,15 @@ impl Source {
 
     /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve them,
     /// too, if they are `shared`.
-    pub(crate) fn open(settings: &ServeSettings, shared: bool) -> Outcome<Option<(Self, Vec<ServedExport>)>> {
-        let places = &settings.directories;
-        if settings.posix_locks && settings.nfs == NfsVersion::V3 {
-            return Err(Failure::wrong_use("--posix-locks shows locks of version 4, which --nfs 3 refuses"));
-        }
-        if let Some(store) = places.iter().find(|place| settings.posix_locks && is_store(place)) {
-            return Err(Failure::wrong_use(format!(
-                "--posix-locks takes directories of this host: no program has files of {} but through this server",
-                output::shown(store.display())
-            )));
-        }
+    pub(crate) fn open(
+        places: &[PathBuf],
+        subtree_check: bool,
+        shared: bool,
+    ) -> Outcome<Option<(Self, Vec<ServedExport>)>> {
         if places.iter().any(|place| is_store(place)) {
             return Self::check(places).map(|()| None);
         }
-        let (tree, exports) = exports::open(places, settings.subtree_check, shared)?;
+        let (tree, exports) = exports::open(places, subtree_check, shared)?;
         Ok(Some((Self::Host(tree), exports)))
     }
 
