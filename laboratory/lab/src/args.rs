@@ -122,7 +122,7 @@ pub(crate) enum Command {
     Devices(Devices),
     /// Measure how much CPU time the engine's work takes on this machine, for the simulator
     Calibrate(Calibrate),
-    /// List the experiments and their options
+    /// List the experiments
     List(List),
     /// Run an experiment, beside the published results
     Run(Run),

@@ -108,8 +108,8 @@ fast disks and limits that others have set. Ctrl-C, SIGTERM and the next start p
 
 const EJECT_EXAMPLES: &str = "\
 Examples:
-  afflux eject sdb
-  afflux eject /media/usb --unmount
+  sudo afflux eject sdb
+  sudo afflux eject /media/usb --unmount
 
 Afflux servers that serve the disk write everything first.
 
@@ -200,7 +200,7 @@ pub(crate) enum Command {
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
-    /// Unmount a mount of `afflux mount`, and show how much is left to write until it is gone
+    /// Unmount a mount of `afflux mount`, and show how much is left to write
     Umount(Umount),
     /// List the volumes in a bucket
     #[cfg(feature = "object")]
