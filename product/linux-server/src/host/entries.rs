@@ -468,10 +468,19 @@ impl Core {
         }
     }
 
-    /// Gives a file the space of a range; to others' files none that the file system keeps for root.
+    /// Gives a file the space of a range; to others' files none that the file system keeps for root. If too little is free
+    /// for the bytes past the file's end, nothing changes: ext4 gives a file all that is left before it refuses the rest.
     pub(super) fn reserve(&self, node: &HostNode, range: Range<u64>) -> Result<(), VolumeError> {
         let fd = self.reopen(node, OFlags::RDWR)?;
-        let _plain = if node.is_roots()? { None } else { PlainUser::begin() };
+        let is_roots = node.is_roots()?;
+        let (stat, space) = (node.stat()?, calls::space(node.fd())?);
+        let past_end = range.end.saturating_sub(range.start.max(stat.size));
+        let free = if is_roots { space.free_bytes } else { space.available_bytes };
+        // Earlier reservations may be all that the file uses.
+        if past_end.saturating_sub(stat.used) > free {
+            return Err(VolumeError::NoSpace);
+        }
+        let _plain = if is_roots { None } else { PlainUser::begin() };
         fallocate(fd, FallocateFlags::KEEP_SIZE, range.start, range.end - range.start).map_err(error_of)
     }
 

@@ -97,6 +97,31 @@ fn users_take_no_blocks_that_are_kept_for_root() {
     }
 }
 
+#[test]
+fn a_reservation_that_is_refused_takes_no_space() {
+    let Some(scratch) = Scratch::mounted("ext4", 96 * MIB, "") else { return };
+    let export = open_to_all(&scratch);
+    with_servers_privileges(scratch, move |scratch| {
+        let world = World::on(scratch, HostOptions::default());
+        let user = world.volume.caller(USER, USER, &[]);
+        let (file, accepted, _) = fill(&world, &user, "file", MIB);
+        world.sync(&file);
+        let reserve = |range| {
+            let how = Reserve { zeros: false, grows: true };
+            world.run(world.volume.reserve_by(&user, &file, range, how)).result
+        };
+        let free = || kept_and_free(&export).1;
+        let before = free();
+        assert_eq!(reserve(0..1 << 40), Err(VolumeError::NoSpace));
+        assert!(free() + MIB > before, "{} of {before} are left", free());
+        assert_eq!(world.attributes(&file).size, accepted);
+        // More than is free, and the file has it already.
+        reserve(0..before * 3 / 4).unwrap();
+        assert!(free() < before / 2);
+        reserve(accepted..before * 3 / 4 + MIB).unwrap();
+    });
+}
+
 /// A file system with a limit of 8 MiB for what the user writes in `export`.
 fn limited(kind: &str) -> Option<Scratch> {
     let user = USER.to_string();
