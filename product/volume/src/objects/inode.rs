@@ -20,7 +20,9 @@ use crate::objects::handle::FileHandle;
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
 use crate::objects::time_unit::FileTimeUnit;
 use crate::objects::usage::{ReportedUsage, UsageMark};
-use crate::tree::attributes::{Attributes, Consistency, WccAttributes, without_privileges};
+use crate::tree::attributes::{
+    Attributes, Consistency, WccAttributes, has_idle_setgid, with_idle_setgid, without_privileges,
+};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
@@ -99,6 +101,9 @@ pub(crate) struct InodeState {
     /// The setuid and setgid bits are gone for clients, and the writeback clears them on the host: we may not clear
     /// them there.
     unprivileged: bool,
+    /// The setgid bit, which gives no right, stays for clients. The host may take it with bytes that the server writes, and gets
+    /// it again with the file's times.
+    pub(crate) keeps_setgid: bool,
     /// The host's modification time is not the client's; it must be set once the file is clean.
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
@@ -156,6 +161,7 @@ impl<P: Platform> Inode<P> {
             size: stat.size,
             usage: ReportedUsage::default(),
             unprivileged: false,
+            keeps_setgid: false,
             unsettled: false,
             unflushed: false,
             links_doubtful: false,
@@ -464,17 +470,28 @@ impl<P: Platform> Inode<P> {
         WccAttributes { size, mtime: mtime.cut_to(unit_ns), ctime: ctime.cut_to(unit_ns) }
     }
 
-    /// Whether the file has a setuid or setgid bit that its next write must clear.
+    /// Whether the file has a setuid or setgid bit that its next write must clear, or have kept.
     pub(crate) fn has_privileges(&self) -> bool {
-        self.without_privileges().is_some()
+        let state = self.state();
+        state.without_privileges().is_some() || has_idle_setgid(state.stat.mode) && !state.keeps_setgid
     }
 
-    /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes clear them, too: the
+    /// The mode without the bits that give rights, if it has one of them. Root's writes clear them, too: the
     /// flusher cannot tell the writers of bytes apart.
     pub(crate) fn without_privileges(&self) -> Option<u32> {
-        let state = self.state();
-        let mode = without_privileges(state.stat.mode);
-        Some(mode).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
+        self.state().without_privileges()
+    }
+
+    /// The server is about to change bytes: a setgid bit that gives no right stays.
+    pub(crate) fn keep_idle_setgid(&self) {
+        let mut state = self.state();
+        state.keeps_setgid |= has_idle_setgid(state.stat.mode);
+    }
+
+    /// The mode with the setgid bit that a clean file keeps, if the host has taken it.
+    pub(crate) fn lost_setgid(&self, stat: &Stat) -> Option<u32> {
+        let mode = with_idle_setgid(stat.mode);
+        Some(mode).filter(|mode| self.state().keeps_setgid && *mode != stat.mode)
     }
 
     /// We may not clear the setuid and setgid bits: the host does when it gets the bytes.
@@ -497,7 +514,7 @@ impl<P: Platform> Inode<P> {
         let WccAttributes { mtime, ctime, .. } = self.before(state);
         Attributes {
             kind: self.kind,
-            mode: if state.unprivileged { without_privileges(stat.mode) } else { stat.mode },
+            mode: state.told_mode(),
             links: if state.removed { 0 } else { stat.links },
             uid: stat.uid,
             gid: stat.gid,
@@ -656,8 +673,7 @@ impl<P: Platform> Inode<P> {
     /// The mode, the owner and the group as told to clients.
     pub(crate) fn mode_and_owner(&self) -> (u32, u32, u32) {
         let state = self.state();
-        let Stat { mode, uid, gid, .. } = state.stat;
-        (if state.unprivileged { without_privileges(mode) } else { mode }, uid, gid)
+        (state.told_mode(), state.stat.uid, state.stat.gid)
     }
 
     /// Compares the host's answer with the baseline; the host was asked after `look`. For [`HostView::Foreign`] it takes
@@ -678,6 +694,7 @@ impl<P: Platform> Inode<P> {
         }
         state.checked = now;
         state.unprivileged = false;
+        state.keeps_setgid = false;
         let same = state.is_like(&stat);
         state.renew(stat, look);
         if same {
@@ -703,6 +720,7 @@ impl<P: Platform> Inode<P> {
         let behind = stat.ctime < told && told.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
         state.unsettled = behind;
         state.unprivileged = false;
+        state.keeps_setgid = false;
         state.checked = now;
         self.forget_rights(&mut state);
         let size = self.file().map_or(stat.size, File::size);
@@ -746,6 +764,17 @@ pub(crate) struct LastUse;
 impl InodeState {
     fn has_ended(&self) -> bool {
         self.removed && self.holders == 0
+    }
+
+    fn without_privileges(&self) -> Option<u32> {
+        let mode = without_privileges(self.stat.mode);
+        Some(mode).filter(|mode| *mode != self.stat.mode && !self.unprivileged)
+    }
+
+    /// The mode as clients see it.
+    fn told_mode(&self) -> u32 {
+        let mode = if self.unprivileged { without_privileges(self.stat.mode) } else { self.stat.mode };
+        if self.keeps_setgid { with_idle_setgid(mode) } else { mode }
     }
 
     fn is_like(&self, stat: &Stat) -> bool {

@@ -9,12 +9,24 @@ use super::stat::{Kind, Stat, Timestamp};
 use crate::error::VolumeError;
 
 /// The setuid and setgid bits: a user who runs such a file acts as its owner or its group.
-const PRIVILEGES: u32 = 0o6000;
+pub(crate) const PRIVILEGES: u32 = 0o6000;
+const SET_GROUP: u32 = 0o2000;
+const GROUP_EXECUTES: u32 = 0o010;
 
-/// A mode without the setuid and setgid bits. If the group may not execute the file, kernels leave the setgid bit to a
-/// writer of that group; there it gives no right.
+/// A mode without the setuid bit, and without the setgid bit if the group may execute the file. Elsewhere that bit gives no
+/// right, and kernels leave it to a writer of the group.
 pub(crate) fn without_privileges(mode: u32) -> u32 {
-    mode & !PRIVILEGES
+    if has_idle_setgid(mode) { mode & !PRIVILEGES | SET_GROUP } else { mode & !PRIVILEGES }
+}
+
+/// Whether a mode has a setgid bit that gives no right.
+pub(crate) fn has_idle_setgid(mode: u32) -> bool {
+    mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP
+}
+
+/// A mode with the setgid bit, if the bit gives no right there.
+pub(crate) fn with_idle_setgid(mode: u32) -> u32 {
+    if has_idle_setgid(mode | SET_GROUP) { mode | SET_GROUP } else { mode }
 }
 
 /// The known attributes of an object, unwritten data included.
