@@ -3,7 +3,8 @@
 //! Owns: the missing clients, the time for which others wait, the names on the list.
 //! Does not own: the storage of the list (a [`ClientList`]), clients and their state.
 //! Invariants: while somebody is missing, nobody gets new state: it might be theirs. That ends after [`GRACE_NS`]. A client
-//! that was missing then is off the list, and may never ask again: others may have had its locks since.
+//! that was missing then is off the list, and may never ask again: others may have had its locks since. A machine that gets
+//! another address is the same client as long as it runs. Another machine with its name is not: it lacks the verifier.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +20,12 @@ pub trait ClientList: Send + Sync + 'static {
     /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The list is durable when the result
     /// ends; an error is the keeper's to report.
     fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()>;
+}
+
+/// Whether two names on the list are of one client. The upper half stands for its party and its own name, so that a client
+/// that starts again is known. The lower half stands for its own name and its run, at any address of a machine.
+pub(super) fn are_of_one(one: u64, other: u64) -> bool {
+    one >> 32 == other >> 32 || one as u32 == other as u32
 }
 
 /// The names of clients, earlier and present ones.
@@ -51,7 +58,7 @@ impl Grace {
 
     /// Whether a client of this name may ask for its earlier state.
     pub(super) fn may_reclaim(&self, name: u64, now_ns: u64) -> bool {
-        self.is_on(now_ns) && self.missing.contains(&name)
+        self.is_on(now_ns) && self.missing.iter().any(|missing| are_of_one(*missing, name))
     }
 
     /// Whether a client is on the list.
@@ -69,7 +76,7 @@ impl Grace {
     /// A client has asked for all that it had. Returns the list if it has changed.
     pub(super) fn complete(&mut self, name: u64) -> Option<Vec<u64>> {
         let before = self.names();
-        self.missing.remove(&name);
+        self.missing.retain(|missing| !are_of_one(*missing, name));
         self.changed_since(before)
     }
 

@@ -157,7 +157,7 @@ impl<H: Default> State<H> {
     }
 
     fn party(&self, client: u64) -> Option<Party> {
-        self.clients.own_name(client).map(|(party, _)| party)
+        self.clients.name(client).map(|name| name.party)
     }
 
     fn try_restore_open(

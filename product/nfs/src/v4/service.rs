@@ -19,11 +19,12 @@ use siphasher::sip::SipHasher13;
 
 use super::client_state::{State, lock_owner};
 use super::counts::Counts;
-use super::grace::{ClientList, Grace};
+use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::of_server;
 use super::state::agreed::SessionId;
+use super::state::clients::ClientName;
 use super::state::kept::{KeptRoom, RangeStep, ServerMemory};
 use super::state::lock_states::{LockState, RangesAfter};
 use super::state::opens::{Closed, LeftOpen, OpenRights, Opener};
@@ -251,9 +252,9 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// The name of a client on the list. Nobody without the volume's key makes two clients one.
+    /// The name of a client on the list.
     fn listed_name(&self, state: &State<Option<Held<P>>>, client: u64) -> Option<u64> {
-        state.clients.own_name(client).map(|name| listed_name(&self.volume, name))
+        state.clients.name(client).map(|name| listed_name(&self.volume, name))
     }
 
     /// Has a changed list kept. The caller has the state, so that lists are kept in their order.
@@ -510,12 +511,11 @@ fn recovered<P: Platform>(
     let number_of = |client, owner: &[u8]| owner_number(volume, client, owner);
     let mut state = State::recovered(&memory, found, &number_of, volume.locks(), now_ns)?;
     state.clients.number_from(next_client);
-    let known = state
-        .clients
-        .names()
-        .map(|(id, party, own, has_reclaimed)| (id, listed_name(volume, (party, own)), has_reclaimed));
-    let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| left.contains(name)).collect();
-    let is_back = |name: &u64| known.iter().any(|(_, known, has_reclaimed)| known == name && *has_reclaimed);
+    let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(volume, name), has_reclaimed));
+    let is_left = |name: u64| left.iter().any(|left| are_of_one(*left, name));
+    let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| is_left(*name)).collect();
+    let is_back =
+        |name: &u64| known.iter().any(|(_, known, has_reclaimed)| are_of_one(*known, *name) && *has_reclaimed);
     let missing = left.iter().copied().filter(|name| !is_grace_over && !is_back(name));
     state.grace = Grace::new(missing.collect(), now_ns);
     known.iter().for_each(|(id, name, _)| drop(state.grace.add(*id, *name)));
@@ -532,12 +532,18 @@ fn owner_number(volume: &Volume<impl Platform>, client: u64, owner: &[u8]) -> u6
 }
 
 /// The name of a client on the list. Nobody without the volume's key makes two clients one.
-fn listed_name(volume: &Volume<impl Platform>, (party, own): (Party, &[u8])) -> u64 {
-    let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
-    hasher.write(party.to_string().as_bytes());
-    hasher.write_u8(0);
-    hasher.write(own);
-    hasher.finish()
+fn listed_name(volume: &Volume<impl Platform>, name: ClientName<'_>) -> u64 {
+    let hash = |place: &str, run: &[u8]| {
+        let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
+        hasher.write(place.as_bytes());
+        hasher.write_u8(0);
+        hasher.write(name.own);
+        hasher.write(run);
+        hasher.finish() >> 32
+    };
+    let party = name.party.to_string();
+    let place = if matches!(name.party, Party::Machine(_)) { "any machine" } else { &party };
+    hash(&party, &[]) << 32 | hash(place, &name.verifier)
 }
 
 /// A number for a session that nobody guesses.

@@ -321,3 +321,43 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     assert_eq!(stranger.call(ops().put(&file).reclaim_open((BOTH, 0), b"program")).unwrap().status, NO_GRACE);
     assert_eq!(names().len(), 2, "one and other");
 }
+
+// rule: a machine that gets another address may ask for what it had of an earlier server; another machine of its name may not
+#[test]
+fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_gets_nothing() {
+    const NO_GRACE: u32 = 10_033;
+    let list = Arc::new(List::default());
+    let mut world = World::new();
+    world.server.offer_version_4(ClientMemory { list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
+    let of = |peer: &mut Peer, it: &afflux_nfs_client::sessions::Compound| {
+        Outcome::read(&peer.call(NFS_4, 1, &it.arguments(1))).unwrap()
+    };
+    let begin = |peer: &mut Peer, verifier: [u8; 8]| -> [u8; 16] {
+        let known = of(peer, &ops().exchange_id(b"laptop", verifier, 0));
+        let mut reader = known.reader();
+        reader.next_result().unwrap();
+        let made = of(peer, &ops().create_session(reader.u64().unwrap(), reader.u32().unwrap(), 16, 8));
+        *made.results[8..].first_chunk().unwrap()
+    };
+    let mut laptop = Peer::new(&world, CLIENT);
+    let id = begin(&mut laptop, *b"run one!");
+    assert_eq!(of(&mut laptop, &ops().sequence(id, 1, 0, false).reclaim_complete()).status, 0);
+    let opens = ops().sequence(id, 2, 0, false).put_root().open((BOTH, 0), b"program", b"file", true).get_handle();
+    let opened = of(&mut laptop, &opens);
+    assert_eq!(opened.status, 0);
+    let at = opened.results.windows(8).rposition(|bytes| bytes == [0, 0, 0, 10, 0, 0, 0, 0]).unwrap() + 8;
+    let file = &opened.results[at + 4..][..usize::from(opened.results[at + 3])];
+
+    let left = list.0.lock().unwrap().clone();
+    assert_eq!(left.len(), 1);
+    drop(laptop);
+    world.server = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::AdmittedPeers::AnyPeer);
+    world.server.offer_version_4(ClientMemory { left, ..ClientMemory::default() });
+    let reclaims = |id| ops().sequence(id, 1, 0, false).put(file).reclaim_open((BOTH, 0), b"program");
+    let mut namesake = Peer::new(&world, Ipv4Addr::new(192, 0, 2, 10));
+    let id = begin(&mut namesake, *b"run two!");
+    assert_eq!(of(&mut namesake, &reclaims(id)).status, NO_GRACE);
+    let mut moved = Peer::new(&world, Ipv4Addr::new(192, 0, 2, 9));
+    let id = begin(&mut moved, *b"run one!");
+    assert_eq!(of(&mut moved, &reclaims(id)).status, 0);
+}

@@ -66,6 +66,20 @@ struct Client {
     item: KeptItem,
 }
 
+impl Client {
+    fn name(&self) -> ClientName<'_> {
+        ClientName { party: self.party, own: &self.owner, verifier: self.verifier }
+    }
+}
+
+/// The name of a client's run.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientName<'a> {
+    pub(crate) party: Party,
+    pub(crate) own: &'a [u8],
+    pub(crate) verifier: [u8; 8],
+}
+
 /// All clients.
 pub(crate) struct Clients {
     memory: Memory,
@@ -337,15 +351,15 @@ impl Clients {
         revoked
     }
 
-    /// All clients with a session: number, party, own name, and whether it has reclaimed its state.
-    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, Party, &[u8], bool)> {
+    /// All clients with a session: number, name, and whether it has reclaimed its state.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, ClientName<'_>, bool)> {
         let confirmed = self.known.iter().filter(|(_, it)| it.is_confirmed);
-        confirmed.map(|(id, it)| (*id, it.party, &*it.owner, it.has_reclaimed))
+        confirmed.map(|(id, it)| (*id, it.name(), it.has_reclaimed))
     }
 
-    /// The party of a client, and its own name.
-    pub(crate) fn own_name(&self, id: u64) -> Option<(Party, &[u8])> {
-        self.known.get(&id).map(|client| (client.party, &*client.owner))
+    /// The name of a client.
+    pub(crate) fn name(&self, id: u64) -> Option<ClientName<'_>> {
+        self.known.get(&id).map(Client::name)
     }
 
     /// The party of a client, and its name for people: the printable part of its own.
