@@ -5,6 +5,8 @@
 //! Invariants: a reply has exactly the known ones of those that were asked for, in the order of their numbers. A change
 //! takes each value that it names, or none.
 
+use std::convert::Infallible;
+
 use afflux_volume::{AttributeChange, Attributes, FILE_BYTES_MAX, PathLimits, SetTime, Space, Timestamp};
 
 use super::codec::{AttributeValues, BITMAP_WORDS, Bitmap};
@@ -12,7 +14,7 @@ use super::state::leases::LEASE_SECONDS;
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::status::Status;
 use crate::wire::file_type;
-use crate::wire::xdr::{Reader, Writer, XdrError};
+use crate::wire::xdr::{Reader, Writer, XdrError, opaque_bytes};
 
 /// The numbers of attributes.
 pub(super) mod number {
@@ -104,17 +106,16 @@ impl Bitmap {
         self.has_beside(OF_ENTRY)
     }
 
-    /// The numbers, ascending.
-    fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
-        let words = self.words;
-        (0..BITMAP_WORDS as u32).flat_map(move |at| {
-            let mut word = words[at as usize];
-            std::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros())?;
+    /// Goes over the numbers, ascending, until one fails.
+    #[inline]
+    fn try_each<E>(&self, mut each: impl FnMut(u32) -> Result<(), E>) -> Result<(), E> {
+        for (at, mut word) in (0..).zip(self.words) {
+            while word != 0 {
+                each(at * 32 + word.trailing_zeros())?;
                 word &= word - 1;
-                Some(at * 32 + bit)
-            })
-        })
+            }
+        }
+        Ok(())
     }
 
     /// Writes it without zeros at its end.
@@ -127,12 +128,14 @@ impl Bitmap {
 
 /// All attributes of a minor version. From 4.2 on a server may offer extended attributes.
 pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
-    let newer = match minor {
-        ..=1 => &[][..],
-        _ if has_xattrs => &[n::CHANGE_TYPE, n::XATTRS],
-        _ => &[n::CHANGE_TYPE],
-    };
-    Bitmap { words: KNOWN, has_more: false }.with(Bitmap::of(newer))
+    const NEWER: Bitmap = Bitmap::of(&[n::CHANGE_TYPE]);
+    const WITH_XATTRS: Bitmap = Bitmap::of(&[n::CHANGE_TYPE, n::XATTRS]);
+    let known = Bitmap { words: KNOWN, has_more: false };
+    match minor {
+        ..=1 => known,
+        _ if has_xattrs => known.with(WITH_XATTRS),
+        _ => known.with(NEWER),
+    }
 }
 
 /// Refuses a question for attributes that can only be set.
@@ -175,16 +178,16 @@ pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, know
     given.write(writer);
     let at = writer.len();
     writer.u32(0);
-    for number in given.numbers() {
+    let Ok(()) = given.try_each(|number| {
         write_one(writer, number, shown, known);
-    }
+        Ok::<(), Infallible>(())
+    });
     let bytes = writer.len() - at - 4;
     writer.patch_u32(at, bytes as u32);
 }
 
 fn write_time(writer: &mut Writer, time: Timestamp) {
-    writer.u64(time.seconds as u64);
-    writer.u32(time.nanos);
+    writer.words([(time.seconds as u64 >> 32) as u32, time.seconds as u32, time.nanos]);
 }
 
 /// Writes a number as a name: clients and servers of one host agree on numbers.
@@ -198,7 +201,11 @@ fn write_user(writer: &mut Writer, number: u32) {
             break;
         }
     }
-    writer.opaque(&digits[at..]);
+    // The length, the digits and the padding at once.
+    let (mut bytes, len) = ([0; 16], digits.len() - at);
+    bytes[..4].copy_from_slice(&(len as u32).to_be_bytes());
+    bytes[4..4 + len].copy_from_slice(&digits[at..]);
+    writer.raw(&bytes[..opaque_bytes(len)]);
 }
 
 fn write_one(writer: &mut Writer, number: u32, shown: &Shown<'_>, known: &Bitmap) {
@@ -235,8 +242,7 @@ fn write_one(writer: &mut Writer, number: u32, shown: &Shown<'_>, known: &Bitmap
         n::OWNER => write_user(writer, it.uid),
         n::GROUP => write_user(writer, it.gid),
         41 => {
-            writer.u32(it.device_major);
-            writer.u32(it.device_minor);
+            writer.words([it.device_major, it.device_minor]);
         }
         45 => writer.u64(it.used),
         n::ACCESS_TIME => write_time(writer, it.atime),
@@ -284,9 +290,7 @@ pub(super) fn change(values: &AttributeValues, record: &[u8], exclusively: bool)
     let bytes = &record[values.values.range()];
     let mut reader = Reader::new(bytes);
     let mut change = AttributeChange::default();
-    for number in values.which.numbers() {
-        read_one(&mut reader, number, &mut change)?;
-    }
+    values.which.try_each(|number| read_one(&mut reader, number, &mut change))?;
     if reader.position() == bytes.len() { Ok(change) } else { Err(Status::BadXdr) }
 }
 

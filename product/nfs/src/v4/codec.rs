@@ -336,6 +336,18 @@ pub(super) fn behind_usual(record: &[u8], at: usize) -> (u32, usize) {
     (2, reader.position())
 }
 
+/// How much data the operation that starts at `at` asks for, if that is known without reading all of it.
+pub(super) fn data_asked(record: &[u8], at: usize) -> Option<u32> {
+    const BEFORE_COUNT: usize = 24;
+    let mut reader = Reader::starting_at(record, at);
+    match reader.u32().ok()? {
+        25 | 68 => reader.fixed::<BEFORE_COUNT>().and_then(|_| reader.u32()).ok(),
+        // READDIR, GETXATTR, LISTXATTRS.
+        26 | 72 | 74 => None,
+        _ => Some(0),
+    }
+}
+
 /// Reads one more stateid of a list.
 pub(super) fn stateid_at(record: &[u8], at: usize) -> Result<(Stateid, usize), XdrError> {
     let mut fields = Fields { reader: Reader::starting_at(record, at) };
@@ -367,7 +379,32 @@ impl Fields<'_> {
             *operation = CompoundOperation::Illegal;
             return Ok(());
         }
-        *operation = match number {
+        match number {
+            // The usual ones are written in place: a copy of the whole type costs as much as reading one.
+            9 => *operation = CompoundOperation::GetAttributes(bitmap(&mut self.reader)?),
+            22 => *operation = CompoundOperation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
+            25 | 68 => {
+                let (stateid, [high, low, count]) = (self.stateid()?, self.reader.words()?);
+                let offset = u64::from(high) << 32 | u64::from(low);
+                *operation = CompoundOperation::Read { stateid, offset, count, in_segments: number != 25 };
+            }
+            38 => {
+                let (stateid, offset) = (self.stateid()?, self.reader.u64()?);
+                let (stability, data) = (self.one_of("stable_how4", 2)?, self.counted()?);
+                *operation = CompoundOperation::Write { stateid, offset, stability, data };
+            }
+            53 => {
+                let (session, [sequence, slot, highest]) = (self.reader.fixed()?, self.reader.words()?);
+                let keeps = self.reader.bool("sa_cachethis")?;
+                *operation = CompoundOperation::Sequence(SequenceArguments { session, sequence, slot, highest, keeps });
+            }
+            _ => *operation = self.other(number)?,
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, number: u32) -> Result<CompoundOperation, XdrError> {
+        Ok(match number {
             3 => CompoundOperation::Access(self.reader.u32()?),
             4 => {
                 let _sequence = self.reader.u32()?;
@@ -377,7 +414,6 @@ impl Fields<'_> {
             6 => {
                 CompoundOperation::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? }
             }
-            9 => CompoundOperation::GetAttributes(bitmap(&mut self.reader)?),
             10 => CompoundOperation::GetHandle,
             11 => CompoundOperation::Link(self.counted()?),
             12 => {
@@ -408,14 +444,7 @@ impl Fields<'_> {
                 let _sequence = self.reader.u32()?;
                 CompoundOperation::Downgrade { stateid, access: self.reader.u32()?, deny: self.reader.u32()? }
             }
-            22 => CompoundOperation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
             23 | 24 => CompoundOperation::PutRoot,
-            25 | 68 => CompoundOperation::Read {
-                stateid: self.stateid()?,
-                offset: self.reader.u64()?,
-                count: self.reader.u32()?,
-                in_segments: number != 25,
-            },
             26 => CompoundOperation::List(self.list()?),
             27 => CompoundOperation::ReadLink,
             28 => CompoundOperation::Remove(self.counted()?),
@@ -425,12 +454,6 @@ impl Fields<'_> {
             33 => CompoundOperation::Security(self.counted()?),
             34 => CompoundOperation::SetAttributes { stateid: self.stateid()?, values: self.values()? },
             37 => CompoundOperation::Verify { values: self.values()?, are_same: true },
-            38 => CompoundOperation::Write {
-                stateid: self.stateid()?,
-                offset: self.reader.u64()?,
-                stability: self.one_of("stable_how4", 2)?,
-                data: self.counted()?,
-            },
             40 => CompoundOperation::BackChannel(self.calling()?),
             41 => {
                 let session = self.reader.fixed()?;
@@ -443,13 +466,6 @@ impl Fields<'_> {
             44 => CompoundOperation::DestroySession(self.reader.fixed()?),
             45 => CompoundOperation::FreeStateid(self.stateid()?),
             52 => CompoundOperation::SecurityOfCurrent { of_parent: self.one_of("secinfo_style4", 1)? == 1 },
-            53 => CompoundOperation::Sequence(SequenceArguments {
-                session: self.reader.fixed()?,
-                sequence: self.reader.u32()?,
-                slot: self.reader.u32()?,
-                highest: self.reader.u32()?,
-                keeps: self.reader.bool("sa_cachethis")?,
-            }),
             55 => self.stateids()?,
             57 => CompoundOperation::DestroyClient(self.reader.u64()?),
             58 => CompoundOperation::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
@@ -477,8 +493,7 @@ impl Fields<'_> {
             74 => CompoundOperation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
             75 => CompoundOperation::RemoveXattr(self.counted()?),
             _ => CompoundOperation::Unsupported,
-        };
-        Ok(())
+        })
     }
 
     fn copy(&mut self) -> Result<CopyArguments, XdrError> {
@@ -502,7 +517,9 @@ impl Fields<'_> {
     }
 
     fn stateid(&mut self) -> Result<Stateid, XdrError> {
-        Ok(Stateid { sequence: self.reader.u32()?, other: self.reader.fixed()? })
+        let bytes: [u8; 16] = self.reader.fixed()?;
+        let [s0, s1, s2, s3, other @ ..] = bytes;
+        Ok(Stateid { sequence: u32::from_be_bytes([s0, s1, s2, s3]), other })
     }
 
     fn values(&mut self) -> Result<AttributeValues, XdrError> {

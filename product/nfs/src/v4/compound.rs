@@ -122,7 +122,13 @@ pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
     let (passed, mut at) = codec::behind_usual(record, head.at);
     let (mut wanted, mut operation) = (0_u32, CompoundOperation::Unsupported);
     // The session may allow fewer.
-    for _ in passed..head.count.min(super::state::agreed::OPERATIONS_MAX) {
+    for number in passed..head.count.min(super::state::agreed::OPERATIONS_MAX) {
+        if number + 1 == head.count
+            && let Some(asked) = codec::data_asked(record, at)
+        {
+            wanted = wanted.saturating_add(asked.min(READ_BYTES_MAX));
+            break;
+        }
         let Ok((_, Ok(next))) = codec::read_operation(record, at, head.minor, &mut operation) else { break };
         at = next;
         wanted = wanted.saturating_add(match operation {
@@ -185,8 +191,7 @@ impl<P: Platform> Compound<P> {
     pub(super) fn failed(&mut self, draft: &mut Draft, number: u32, start: Mark, status: Status) {
         draft.back_to(start);
         let shown = if matches!(status, Status::OperationIllegal) { number::ILLEGAL } else { number };
-        draft.writer.u32(shown);
-        draft.writer.u32(status.code());
+        draft.writer.words([shown, status.code()]);
         const SETATTR: u32 = 34;
         if number == SETATTR {
             // No attribute was set.

@@ -106,8 +106,7 @@ pub(super) struct WouldWait;
 
 /// Begins a result with success; a failure is written over it.
 fn begin_result(writer: &mut Writer, number: u32) {
-    writer.u32(number);
-    writer.u32(Status::Ok.code());
+    writer.words([number, Status::Ok.code()]);
 }
 
 /// Carries out the rest of the operations.

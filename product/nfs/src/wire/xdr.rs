@@ -103,6 +103,16 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    /// `N` unsigned 32-bit integers, with one check of the length.
+    #[inline]
+    pub(crate) fn words<const N: usize>(&mut self) -> Result<[u32; N], XdrError> {
+        let (bytes, mut words) = (self.take(4 * N)?, [0; N]);
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+            *word = u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
+        Ok(words)
+    }
+
     /// Exactly `N` bytes; `N` is a multiple of four.
     #[inline]
     pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], XdrError> {
@@ -207,14 +217,10 @@ impl Writer {
         self.raw(&value.to_be_bytes());
     }
 
-    /// Three of them at once.
+    /// Some of them at once.
     #[inline]
-    pub(crate) fn three_u32(&mut self, values: [u32; 3]) {
-        let mut bytes = [0; 12];
-        for (place, value) in bytes.chunks_exact_mut(4).zip(values) {
-            place.copy_from_slice(&value.to_be_bytes());
-        }
-        self.raw(&bytes);
+    pub(crate) fn words<const N: usize>(&mut self, values: [u32; N]) {
+        self.raw(values.map(u32::to_be_bytes).as_flattened());
     }
 
     /// An unsigned 64-bit integer.

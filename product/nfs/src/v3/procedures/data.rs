@@ -54,7 +54,7 @@ pub(super) async fn read<P: Platform>(on: &impl Operations<P>, draft: &mut Draft
     let writer = draft.status(Status::Ok);
     writer.post_op(Some(&read.attributes));
     let len = data.len() as u32;
-    writer.three_u32([len, read.end_of_file.into(), len]);
+    writer.words([len, read.end_of_file.into(), len]);
     draft.data(data);
     Ok(())
 }

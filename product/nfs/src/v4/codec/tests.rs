@@ -84,3 +84,15 @@ fn a_long_set_of_attributes_is_read_to_its_end() {
     // A set that claims more than the record has.
     assert!(operation(&words(&[9, u32::MAX, 1]), 0, 1).unwrap().1.is_err());
 }
+
+#[test]
+fn the_data_that_an_operation_asks_for_are_those_of_its_arguments() {
+    for number in [25, 68] {
+        let read = words(&[number, 1, 2, 3, 4, 0, 9, 4096]);
+        assert!(matches!(operation(&read, 0, 2).unwrap().1, Ok((CompoundOperation::Read { count: 4096, .. }, _))));
+        assert_eq!(data_asked(&read, 0), Some(4096));
+        assert_eq!(data_asked(&read[..28], 0), None, "it is cut off");
+    }
+    assert_eq!(data_asked(&words(&[9, 0]), 0), Some(0));
+    assert_eq!([26, 72, 74].map(|number| data_asked(&words(&[number, 1, 1]), 0)), [None; 3], "they are read whole");
+}

@@ -105,7 +105,7 @@ pub(in super::super) fn sequence<P: Platform>(
     let writer = &mut draft.writer;
     writer.raw(&arguments.session);
     // The highest slot here, and the one that the client should use at most: all.
-    [sequence, slot, slots - 1, slots - 1, flags].iter().for_each(|&word| writer.u32(word));
+    writer.words([sequence, slot, slots - 1, slots - 1, flags]);
     Ok(Sequenced::New)
 }
 
@@ -278,7 +278,7 @@ fn write_channel(writer: &mut Writer, channel: &Channel) {
         channel.calls_max,
         0,
     ];
-    words.iter().for_each(|&word| writer.u32(word));
+    writer.words(words);
 }
 
 fn destroy<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<(), Status> {
