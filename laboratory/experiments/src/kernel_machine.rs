@@ -131,7 +131,6 @@ impl KernelMachine {
             ("balance_dirty_reads", figures.reads.dirty),
             ("balance_device_reads", figures.reads.device),
             ("balance_written_pages", figures.written_by_writers),
-            ("balance_pieces", figures.writers_pieces),
             ("balance_waits", figures.waits),
             ("balance_wait_ns", figures.wait_ns),
             ("pdflush_refused", figures.pdflush_refused),

@@ -61,10 +61,12 @@ pub(crate) fn title_of(name: &str) -> String {
 type Unit = (&'static str, fn(u64) -> String);
 
 fn unit_of(name: &str) -> Option<Unit> {
-    let units: [Unit; 4] = [
+    let units: [Unit; 6] = [
         ("_bits_per_s", |bits| format!("{} Mbit/s", bits / 1_000_000)),
         ("_bytes_per_s", |bytes| format!("{}/s", units::data(bytes))),
         ("centisecs", |count| if count == 0 { "off".to_owned() } else { format!("{count} cs") }),
+        ("_mib", |mib| units::memory(mib << 20)),
+        ("_kib", |kib| units::memory(kib << 10)),
         ("_bytes", |bytes| if bytes % 4096 == 0 { units::memory(bytes) } else { units::data(bytes) }),
     ];
     let found = units.into_iter().find(|(unit, _)| name.ends_with(unit))?;

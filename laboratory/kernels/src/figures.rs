@@ -27,8 +27,6 @@ pub struct Figures {
     pub wait_ns: u64,
     /// Pages that writers wrote back in these calls.
     pub written_by_writers: u64,
-    /// The number of pieces in which writers wrote them.
-    pub writers_pieces: u64,
     /// Requests for background writeback that found no idle pdflush thread.
     pub pdflush_refused: u64,
     /// Most pdflush threads at a time.

@@ -69,9 +69,7 @@ impl Kernel {
                     path.push('W');
                     call.written_last = self.write_back(task, bdi, pages).await;
                     call.written += call.written_last;
-                    let figures = &mut self.lock().records.figures;
-                    figures.written_by_writers += call.written_last;
-                    figures.writers_pieces += u64::from(call.written_last > 0);
+                    self.lock().records.figures.written_by_writers += call.written_last;
                 }
                 Step::CongestionWait(ns) | Step::Sleep(ns) => {
                     path.push('P');

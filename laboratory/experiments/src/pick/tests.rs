@@ -10,6 +10,7 @@ fn a_reader_sees_units_and_not_plain_numbers() {
         .with("link_bits_per_s", 100_000_000)
         .with("memory_bytes", 3_u64 << 30)
         .with("size_mib", 400)
+        .with("request_kib", 24)
         .with("tuned", false);
     let row = crate::machine::row("test", "it", params, Fields::new(), Fields::new());
     let of = |name| (title_of(name), shown(&row, name));
@@ -18,7 +19,8 @@ fn a_reader_sees_units_and_not_plain_numbers() {
     is("background_bytes", ("background", "25.0 MB"));
     is("link_bits_per_s", ("link", "100 Mbit/s"));
     is("memory_bytes", ("memory", "3.00 GiB"));
-    is("size_mib", ("size mib", "400"));
+    is("size_mib", ("size", "400 MiB"));
+    is("request_kib", ("request", "24.0 KiB"));
     is("tuned", ("tuned", ""));
     is("absent", ("absent", ""));
 }

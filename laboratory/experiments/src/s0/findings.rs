@@ -9,7 +9,7 @@ use afflux_report::{Align, Cell as Text, Quantity, Row, Table};
 use super::cell::PathsOf;
 use super::kernel_reads::{expected, is_counted, read_on};
 use super::parts::{BASE, LIMIT_OF_ALL_ONLY, PATCHED};
-use super::published::{PERF, SPEEDS};
+use super::published::{self, PERF, SPEEDS};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::pick::{figure, fits};
@@ -108,6 +108,10 @@ const VIEW: View = View {
         ("base_600", |rows| speed_600(rows, BASE)),
         ("july_600", |rows| speed_600(rows, PATCHED)),
         ("price_us", price_us),
+        ("saved_600", saved_600),
+        ("errors_400", |_| published::standard_errors(400).map(|errors| format!("{errors:.1}"))),
+        ("errors_500", |_| published::standard_errors(500).map(|errors| format!("{errors:.1}"))),
+        ("errors_600", |_| published::standard_errors(600).map(|errors| format!("{errors:.0}"))),
         ("changes", |rows| changes(rows).map(|(all, _)| all.to_string())),
         ("reaching", |rows| changes(rows).map(|(_, reaching)| reaching.to_string())),
     ],
@@ -116,14 +120,24 @@ const VIEW: View = View {
 
 const BASE_400: Pick = &[("variant", BASE), ("case", "speeds"), ("size_mib", "400")];
 const JULY_400: Pick = &[("variant", PATCHED), ("case", "speeds"), ("size_mib", "400")];
+const BASE_600: Pick = &[("variant", BASE), ("case", "speeds"), ("size_mib", "600")];
+const JULY_600: Pick = &[("variant", PATCHED), ("case", "speeds"), ("size_mib", "600")];
+
+/// Reads of shared counters that July's form saves in a run.
+fn saved(rows: &[Row], base: Pick, july: Pick) -> Option<f64> {
+    let reads = |pick| figure(rows, pick, "global_reads_per_call");
+    Some((reads(base)? - reads(july)?) * figure(rows, base, "calls")?)
+}
+
+fn saved_600(rows: &[Row]) -> Option<String> {
+    saved(rows, BASE_600, JULY_600).map(|reads| format!("{reads:.0}"))
+}
 
 /// What a saved read would have to take, if the published gain at 400 MB were in the reads.
 fn price_us(rows: &[Row]) -> Option<String> {
-    let reads = |pick| figure(rows, pick, "global_reads_per_call");
     let gain = rows.iter().find(|row| fits(row, JULY_400))?.published.get("gain_percent")?.as_f64()? / 100.0;
     let us = 400.0 / figure(rows, BASE_400, "mib_per_s_mean")? * 1e6;
-    let saved = (reads(BASE_400)? - reads(JULY_400)?) * figure(rows, BASE_400, "calls")?;
-    Some(format!("{:.0}", gain * us / saved))
+    Some(format!("{:.0}", gain * us / saved(rows, BASE_400, JULY_400)?))
 }
 
 /// The origins of the figures. A model that was written down from the kernel's code counts what it was written to count.

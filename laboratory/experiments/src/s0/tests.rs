@@ -155,6 +155,15 @@ fn the_page_counts_changes_and_labels_each_cell() {
     );
 }
 
+/// By hand: 7.825 MiB/s at 400 MB, where the columns have deviations of 8.15 and 8.24, so of 4.10 for their difference by eight runs.
+#[test]
+fn the_published_gain_at_400_mb_is_within_its_scatter_and_that_at_600_is_not() {
+    let by_hand = [(400, 1.91), (500, 2.71), (600, 13.8)];
+    for (size_mib, errors) in by_hand {
+        assert!((published::standard_errors(size_mib).unwrap() / errors - 1.0).abs() < 0.01, "{size_mib}");
+    }
+}
+
 #[test]
 fn options_that_cannot_be_used_are_said() {
     for (name, value, says) in [

@@ -35,7 +35,7 @@ const FLOW: &[Column] = &[
     ("tasks", "submitters", 1),
     ("pdflush's share", "pdflush_share", 3),
     ("switches a GB", "file_switches_per_gb", 0),
-    ("writer's piece, pages", "writers_piece_pages", 0),
+    ("stored a sleep, pages", "stored_a_sleep_pages", 0),
     ("its share beside", "share_beside_rival", 3),
     ("the rival's", "share_of_rival", 3),
 ];
@@ -119,6 +119,10 @@ const VIEW: View = View {
             seeks(rows, &[("variant", "linux-2.6.31-rc1"), ("case", "twelve-disks"), ("memory_mib", "8192")])
         }),
         ("seeks_own", |rows| seeks(rows, &[("variant", "afflux"), ("case", "twelve-disks"), ("memory_mib", "8192")])),
+        ("sleep_rc1", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31-rc1"), ("memory_mib", "8192")])),
+        ("sleep_rc2", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31"), ("memory_mib", "8192")])),
+        ("sleep_rc1_least", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31-rc1"), ("memory_mib", "2048")])),
+        ("sleep_rc2_least", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31"), ("memory_mib", "2048")])),
         ("own", |rows| between(rows, &[("variant", OWN_TO_RC1)])),
         ("own_2s", |rows| between(rows, &[("variant", OWN_2S_TO_RC1)])),
     ],
@@ -137,6 +141,10 @@ fn percent(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
 
 fn seeks(rows: &[Row], pick: Pick) -> Option<String> {
     figure(rows, pick, "seeks_per_gb").map(|seeks| format!("{seeks:.0}"))
+}
+
+fn stored_a_sleep(rows: &[Row], pick: Pick) -> Option<String> {
+    figure(rows, pick, "stored_a_sleep_pages").map(|pages| format!("{pages:.0}"))
 }
 
 /// The least and the most of a change.

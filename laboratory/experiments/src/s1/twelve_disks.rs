@@ -103,9 +103,9 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
     let span = Span::between(&from, &to);
     let params = own_params(size, setting, seed);
     let mut metrics = span.metrics(setting.queue.0.nr_requests);
-    if span.count("balance_pieces") > 0 {
-        let pages = span.count("balance_written_pages") as f64 / span.count("balance_pieces") as f64;
-        metrics.push("writers_piece_pages", rounded(pages, 0));
+    if span.count("balance_waits") > 0 {
+        let pages = span.count("nr_dirtied") as f64 / span.count("balance_waits") as f64;
+        metrics.push("stored_a_sleep_pages", rounded(pages, 0));
     }
     let metrics = metrics.with("software", span.software());
     let published = published(variant.name, size.disks, setting.queue.0.nr_requests);

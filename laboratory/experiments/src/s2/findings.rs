@@ -83,7 +83,8 @@ const VIEW: View = View {
                 ("order", "order", 0),
             ],
             "Contents: how many pages of the list are unmovable, reclaimable and movable; in the order each letter is a page. \
-             Not in the list: afflux. It has one magazine, and gives a batch of it.",
+             EmptyFirstDrain has the three lists of single pages; 6.1 has those of larger blocks behind them. Not in \
+             the list: afflux. It has one magazine, and gives a batch of it.",
         )
         .detail(),
     ],

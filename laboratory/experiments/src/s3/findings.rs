@@ -102,6 +102,7 @@ const VIEW: View = View {
         ("stalls_own", |rows| whole(rows, &[("variant", OWN)], "allocstall")),
         ("interactive_base", |rows| tenth(rows, &[("variant", "base")], "interactive_wait_ms_avg")),
         ("interactive_high", |rows| tenth(rows, &[("variant", "wmark-high")], "interactive_wait_ms_avg")),
+        ("interactive_limited", |rows| tenth(rows, &[("variant", "time-limit-100ms")], "interactive_wait_ms_avg")),
         ("failures_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "nr_alloc_fail")),
         ("total_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "total_s")),
         ("failures_one_task_own", |rows| whole(rows, &[("variant", OWN), ("start", "one-task")], "nr_alloc_fail")),

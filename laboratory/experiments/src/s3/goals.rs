@@ -4,6 +4,8 @@
 //! Invariants: 'met' is computed from cells of the run. A goal has no line if its cells were not run, or were not run
 //! under the published load.
 
+use afflux_report::units;
+
 use super::cell::Cell;
 use super::plan::OWN;
 use super::published;
@@ -30,7 +32,7 @@ fn stalls(cells: &[Cell]) -> Vec<Check> {
         let cell = find(cells, variant)?;
         let published = published::of(variant, &cell.load)?.stalls()?;
         let off = (cell.count("allocstall") / published - 1.0) * 100.0;
-        let what = format!("{variant}: stalls within 15 % of {published:.0}");
+        let what = format!("{variant}: stalls within 15 % of {}", units::count(published.round() as u64));
         Some(goal(what, format!("{off:+.1} %"), off.abs() <= 15.0))
     };
     ["base", "wmark-min", "wmark-high"].into_iter().filter_map(of).collect()
@@ -52,8 +54,22 @@ fn delays(cells: &[Cell]) -> Vec<Check> {
         let share = limited / high;
         let found = format!("{limited:.0} ms, {share:.2} of it");
         goals.push(goal("about half of that with a limit of 100 ms", found, (0.35..=0.65).contains(&share)));
+        goals.extend(response(cells));
     }
     goals
+}
+
+/// The author felt that shorter reclaims hardly help a machine to respond.
+fn response(cells: &[Cell]) -> Option<Check> {
+    let [long, short] =
+        ["wmark-high", "time-limit-100ms"].map(|variant| Some(find(cells, variant)?.interactive().mean_ms));
+    let (long, short) = (long.filter(|ms| *ms > 0.0)?, short?);
+    let found = format!("{long:.1} and {short:.1} ms");
+    Some(goal(
+        "a small task waits half to twice as long with that limit as without",
+        found,
+        (0.5..=2.0).contains(&(short / long)),
+    ))
 }
 
 /// kswapd is a task like others, so it does about as much under each form.
@@ -62,7 +78,7 @@ fn kswapd(cells: &[Cell]) -> Vec<Check> {
         let cell = find(cells, variant)?;
         let steal = published::of(variant, &cell.load)?.counter("kswapd_steal")?;
         let times = cell.count("kswapd_steal") / steal as f64;
-        let what = format!("{variant}: kswapd frees {steal} pages, within a factor of two");
+        let what = format!("{variant}: kswapd frees {} pages, within a factor of two", units::count(steal));
         Some(goal(what, format!("{times:.2} times"), (0.5..=2.0).contains(&times)))
     };
     published::PUBLISHED.iter().filter_map(|it| of(it.variant)).collect()

@@ -231,7 +231,9 @@ fn published_cell(variant: &'static str, stalls: u64, failures: u64, delay_ms: u
         ("demand_alloc_fail", 0),
         ("kswapd_steal", 4_500_000),
     ];
-    let outcome = Outcome { counts, interrupts: vec![ipis], delays, total_ns: 516, ..Outcome::default() };
+    let interactive_ns = vec![1_000_000];
+    let outcome =
+        Outcome { counts, interrupts: vec![ipis], delays, total_ns: 516, interactive_ns, ..Outcome::default() };
     assert_eq!(plan.load.memory_bytes, MEMORY_BYTES);
     Cell { variant, outcome, load: plan.load, part: plan.part }
 }
@@ -249,14 +251,15 @@ fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
         ]
     };
     let missed = |cells: &[Cell]| goals(cells).into_iter().filter(|goal| !goal.met).collect::<Vec<_>>();
-    assert_eq!((goals(&published()).len(), missed(&published())), (15, vec![]));
+    assert_eq!((goals(&published()).len(), missed(&published())), (16, vec![]));
     type Worse = fn(&mut Vec<Cell>);
-    let worse: [Worse; 8] = [
+    let worse: [Worse; 9] = [
         |cells| cells[3].outcome.counts[3].1 = 2_000_000,
         |cells| cells[0].outcome.counts[0].1 = 1_300_000,
         |cells| cells[2].outcome.counts[0].1 = 63_000,
         |cells| cells[2].outcome.delays.ns /= 3,
         |cells| cells[3].outcome.delays.ns /= 2,
+        |cells| cells[2].outcome.interactive_ns = vec![9_000_000],
         |cells| cells[1].outcome.counts[1].1 = 200,
         |cells| cells[5].outcome.counts[2].1 = 1,
         |cells| cells[5].outcome.total_ns = 517,

@@ -10,6 +10,7 @@ use afflux_report::{Fields, Row};
 use super::plan::{Plan, Threshold};
 use super::published;
 use super::server::{Copy, ServerMachine};
+use super::variants::OWN;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{self, rounded};
 
@@ -51,8 +52,8 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
     let copy = &cell.copy;
     let first_writes: Vec<f64> =
         copy.first_writes_bytes().iter().map(|bytes| rounded(*bytes as f64 / 1e6, 3)).collect();
-    let published =
-        published::of(cell.threshold, |cs| published::rate(cs, cell.record_bytes)).filter(|_| plan.is_published);
+    let published = published::of(cell.threshold, |cs| published::rate(cs, cell.record_bytes))
+        .filter(|_| plan.is_published && cell.variant != OWN);
     let background_bytes = match cell.threshold {
         Threshold::Bytes(bytes) => Some(bytes),
         Threshold::Centisecs(_) | Threshold::Tuned => None,

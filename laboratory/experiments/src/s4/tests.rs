@@ -111,6 +111,13 @@ fn published_figures_stand_where_they_belong() {
     let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
     let means = [0, 300, 200, 100].map(|centisecs| (published::mean(centisecs, &records).unwrap() * 1e3).round());
     assert_eq!(means, [8395.0, 8743.0, 9531.0, 10460.0]);
+    let mut kept = Reported::default();
+    S4.run(&given(&[("record", "32768"), ("centisecs", "100"), ("variants", "linux-3.6,afflux")]), &mut kept).unwrap();
+    let beside = |variant: &str| {
+        let has = |row: &&Row| row.variant == variant && row.published.get("rate_mb_per_s").is_some();
+        kept.rows.iter().filter(has).count()
+    };
+    assert_eq!((beside("linux-3.6"), beside("afflux")), (1, 0), "the kernel's figure is none of the engine");
 }
 
 #[test]

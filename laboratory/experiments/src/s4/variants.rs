@@ -26,12 +26,15 @@ pub(super) struct Variant {
     pub(super) keeps: bool,
 }
 
+/// The name of the engine under its own policy.
+pub(super) const OWN: &str = "afflux";
+
 const VARIANTS: [Variant; 5] = [
     Variant { name: "linux-3.6", law: Law::Linux, keeps: false },
     Variant { name: "linux-3.6-kept", law: Law::Linux, keeps: true },
     Variant { name: "linux-3.6-completions", law: Law::LinuxByCompletions, keeps: false },
     Variant { name: "linux-3.6-completions-kept", law: Law::LinuxByCompletions, keeps: true },
-    Variant { name: "afflux", law: Law::Afflux, keeps: false },
+    Variant { name: OWN, law: Law::Afflux, keeps: false },
 ];
 
 /// The default of the option: all of them.
