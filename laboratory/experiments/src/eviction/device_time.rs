@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::delays::delays;
 use crate::experiment::LabError;
 use crate::machine::{PAGE_BYTES, laid_out, lock, model};
+use crate::statistics::percentile;
 
 /// Virtual CPUs.
 const CPUS: usize = 4;
@@ -48,6 +49,8 @@ pub(super) struct Cost {
     pub(super) device_us: f64,
     /// Time from the first request to the last, for each client.
     pub(super) client_us: f64,
+    /// Of 100 reads, 99 took at most this time.
+    pub(super) read_p99_us: f64,
     /// Time for which writers were throttled.
     pub(super) held_back_us: f64,
     pub(super) hit_ratio: f64,
@@ -64,6 +67,8 @@ struct Shared {
     next: AtomicUsize,
     /// The counts at the end of the warm-up.
     warm: Mutex<Option<Counts>>,
+    /// The times of reads since then.
+    reads_ns: Mutex<Vec<u64>>,
     /// The result of each client that has ended.
     ended: Mutex<Vec<Result<(), Error>>>,
     disk: Arc<Disk>,
@@ -94,8 +99,8 @@ impl Case {
         let sequence = generator.sequence(sizes, seed);
         let (engine, disk) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]));
         let files = file_bytes(&sequence).map(|bytes| laid_out(&engine, machine.devices[0], &disk, bytes)).collect();
-        let (next, warm, ended) = (AtomicUsize::new(0), Mutex::new(None), Mutex::default());
-        let shared = Arc::new(Shared { engine, files, sequence, next, warm, ended, disk });
+        let (next, warm, reads_ns, ended) = (AtomicUsize::new(0), Mutex::new(None), Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { engine, files, sequence, next, warm, reads_ns, ended, disk });
         for _ in 0..CLIENTS {
             world.spawn("client", client(Arc::clone(&shared)));
         }
@@ -150,7 +155,11 @@ async fn ask(shared: &Shared) -> Result<(), Error> {
         if touch.write {
             shared.engine.write(file, offset, &page).await?;
         } else {
+            let began = shared.engine.platform().now();
             shared.engine.read(file, offset, &mut page).await?;
+            if at >= warm {
+                lock(&shared.reads_ns).push(shared.engine.platform().now().since(began));
+            }
         }
         shared.engine.platform().preemption_point().await;
     }
@@ -196,9 +205,12 @@ impl Shared {
         let moved = |at: usize| (now.values[at] - warm.values[at]) as f64;
         let (misses, hits, dirtied) = (moved(0), moved(1), moved(3) * PAGE_BYTES as f64);
         let each = |ns: f64| ns / 1000.0 / requests;
+        let mut reads_ns = std::mem::take(&mut *lock(&self.reads_ns));
+        reads_ns.sort_unstable();
         Ok(Cost {
             device_us: each((now.busy_ns - warm.busy_ns) as f64),
             client_us: each((ended_ns - warm.at_ns) as f64 * CLIENTS as f64),
+            read_p99_us: percentile(&reads_ns, 990) as f64 / 1000.0,
             held_back_us: each(moved(2)),
             hit_ratio: hits / (hits + misses).max(1.0),
             rewritten: if dirtied > 0.0 { (now.written_bytes - warm.written_bytes) as f64 / dirtied } else { 0.0 },

@@ -47,6 +47,7 @@ const VIEW: View = View {
                 ("device time to two-list, %", "device_change_percent", 1),
                 ("worst, %", "device_change_worst_percent", 1),
                 ("clients' time, %", "client_change_percent", 1),
+                ("read p99, %", "read_p99_change_percent", 1),
                 ("held back, µs", "held_back_mean_us", 2),
                 ("hits, %", "hits_mean_percent", 1),
             ],
@@ -96,7 +97,12 @@ const VIEW: View = View {
         TableView::of(
             "Device time of a request, in µs",
             &["device", "generator", "cache_part"],
-            &[("device, µs", "device_us", 1), ("client, µs", "client_us", 1), ("written per dirtied", "written_per_dirtied", 3)],
+            &[
+                ("device, µs", "device_us", 1),
+                ("client, µs", "client_us", 1),
+                ("read p99, µs", "read_p99_us", 1),
+                ("written per dirtied", "written_per_dirtied", 3),
+            ],
             "Time in which the device had a request: misses, readahead, and everything that was dirtied written back.",
         )
         .detail(),
@@ -247,6 +253,7 @@ fn devices(cases: &[Case]) -> Vec<Row> {
                 cases.chunks(ENGINES.len()).filter_map(|load| change(load, kind, figure)).collect()
             };
             let (device, client) = (changes(|cost| cost.device_us), changes(|cost| cost.client_us));
+            let read_p99 = changes(|cost| cost.read_p99_us);
             let own: Vec<Cost> = cases.iter().filter(|case| case.kind == kind).map(|case| case.cost).collect();
             let mean = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
             let mean_of = |figure: fn(&Cost) -> f64| mean(&own.iter().map(figure).collect::<Vec<_>>());
@@ -257,6 +264,7 @@ fn devices(cases: &[Case]) -> Vec<Row> {
                     rounded(100.0 * device.iter().copied().fold(f64::MIN, f64::max), 1),
                 )
                 .with("client_change_percent", rounded(100.0 * mean(&client), 1))
+                .with("read_p99_change_percent", rounded(100.0 * mean(&read_p99), 1))
                 .with("held_back_mean_us", mean_of(|cost| cost.held_back_us))
                 .with("hits_mean_percent", 100.0 * mean_of(|cost| cost.hit_ratio));
             rows.push(own_row(kind.name, Fields::new().with("device", cases[0].device.as_str()), metrics));

@@ -45,7 +45,7 @@ options! {
         /// Names of generators, or all
         WHICH: Vec<&'static Generator> = parsed("generators", "LIST", "all", generators);
         /// Devices of the second part, by names of the catalogue; none leaves it out; --quick: disk
-        DEVICES: Option<String> = parsed("devices", "LIST", "disk,sata-ssd,nvme-ssd", device);
+        DEVICES: Option<String> = parsed("devices", "LIST", "usb2-disk,disk,nvme-ssd,object-store", device);
         /// Pages in the second part, touched three times as often
         DEVICE_PAGES: u64 = number("device-pages", "N", "8192", 1024..=4_194_304);
         /// Recorded traces by name, all, or none
@@ -189,6 +189,7 @@ fn case_row(case: &Case) -> Row {
     let metrics = Fields::new()
         .with("device_us", cost.device_us)
         .with("client_us", cost.client_us)
+        .with("read_p99_us", cost.read_p99_us)
         .with("held_back_us", cost.held_back_us)
         .with("hit_ratio", cost.hit_ratio)
         .with("written_per_dirtied", cost.rewritten)

@@ -89,6 +89,8 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
         );
         // Eight clients wait for one device, which is busy for most of their time.
         assert!(metric("client_us") > 2.0 * metric("device_us"), "{row}");
+        // Most reads are hits, but not 99 of 100: such a read waits for the device.
+        assert!(metric("read_p99_us") > metric("client_us"), "{row}");
         let read = &row["metrics"]["delays"]["0"]["read"];
         assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");
     }
@@ -119,7 +121,7 @@ fn recorded_traces_are_read_no_worse_than_when_they_were_recorded() {
     let (worst, over) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
     assert!(worst <= 1.135 && over <= 10, "{worst}, {over} of {}", rows.len());
     let (worst, over) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
-    assert!(worst <= 1.22 && over <= 19, "{worst}, {over} of {}", rows.len());
+    assert!(worst <= 1.28 && over <= 25, "{worst}, {over} of {}", rows.len());
 }
 
 /// Nothing was chosen by these traces. They show what the goals are worth elsewhere.
@@ -128,7 +130,7 @@ fn traces_held_out_are_read_no_worse_than_when_they_were_recorded() {
     let rows = trace_rows(true);
     let (to_best, _) = against_the_goal("to the best policy", &rows, TraceRow::to_best);
     let (ahead, _) = against_the_goal("with readahead", &rows, TraceRow::readahead_ratio);
-    assert!(to_best <= 1.10 && ahead <= 1.08, "{to_best}, {ahead}");
+    assert!(to_best <= 1.10 && ahead <= 1.065, "{to_best}, {ahead}");
 }
 
 #[test]
