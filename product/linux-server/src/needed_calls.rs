@@ -123,9 +123,18 @@ pub fn check_needed_calls(purpose: CallsFor) -> Result<(), RefusedCalls> {
 /// The answer of a filter, or of a kernel that does not know the call.
 fn refusal(call: &Needed) -> Option<Errno> {
     const NONE: c_long = -1;
+    // A filter may permit the namespaces of mounts alone, as `RestrictNamespaces=mnt` of systemd does. The second flag is one that
+    // no call about namespaces takes.
+    const OF_MOUNTS: c_long = (libc::CLONE_NEWNS | libc::CLONE_VFORK) as c_long;
+    let (first, second) = match call.number {
+        libc::SYS_unshare => (OF_MOUNTS, NONE),
+        libc::SYS_setns => (NONE, OF_MOUNTS),
+        _ => (NONE, NONE),
+    };
     // SAFETY: with arguments of -1, no call of the lists reads or writes memory, and none has an effect: there is no such
-    // descriptor, address, flag or size. For a user's or group's number it means 'no change'.
-    let result = unsafe { libc::syscall(call.number, NONE, NONE, NONE, NONE, NONE, NONE) };
+    // descriptor, address, flag or size. For a user's or group's number it means 'no change'. The kernel refuses the flags of
+    // `OF_MOUNTS` together.
+    let result = unsafe { libc::syscall(call.number, first, second, NONE, NONE, NONE, NONE) };
     let errno = (result == -1).then(|| Errno::from_io_error(&io::Error::last_os_error()))??;
     match errno {
         Errno::NOSYS => (!call.has_substitute).then_some(errno),

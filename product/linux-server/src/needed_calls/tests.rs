@@ -3,21 +3,52 @@ use rustix::thread::set_no_new_privs;
 use super::*;
 use afflux_linux_device::{IoChoice, Reactors};
 
+fn statement(code: u32, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
+}
+
+/// Skips as many statements if the loaded value has the property, or does not have it.
+fn jump(property: u32, value: u32, has: u8, has_not: u8) -> libc::sock_filter {
+    let code = (libc::BPF_JMP | property | libc::BPF_K) as u16;
+    libc::sock_filter { code, jt: has, jf: has_not, k: value }
+}
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+
 /// Has the kernel refuse one call to this thread from now on.
 fn refuse(number: c_long, errno: i32) -> io::Result<()> {
-    let statement = |code: u32, value| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value };
-    let is_other = libc::sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jt: 1,
-        jf: 0,
-        k: number as u32,
-    };
-    let mut program = [
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
-        is_other,
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
-        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno as u32),
-    ];
+    filter(&mut [
+        statement(LOAD, 0),
+        jump(libc::BPF_JEQ, number as u32, 1, 0),
+        statement(RETURN, libc::SECCOMP_RET_ALLOW),
+        statement(RETURN, libc::SECCOMP_RET_ERRNO | errno as u32),
+    ])
+}
+
+/// Has the kernel refuse this thread all namespaces but those of mounts, as `RestrictNamespaces=mnt` of systemd does.
+fn refuse_other_namespaces() -> io::Result<()> {
+    let others = libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWUTS;
+    let argument = |at: u32| statement(LOAD, 16 + 8 * at);
+    filter(&mut [
+        statement(LOAD, 0),
+        jump(libc::BPF_JEQ, libc::SYS_unshare as u32, 0, 2),
+        argument(0),
+        jump(libc::BPF_JSET, others as u32, 3, 4),
+        jump(libc::BPF_JEQ, libc::SYS_setns as u32, 0, 3),
+        argument(1),
+        jump(libc::BPF_JSET, others as u32, 0, 1),
+        statement(RETURN, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        statement(RETURN, libc::SECCOMP_RET_ALLOW),
+    ])
+}
+
+fn filter(program: &mut [libc::sock_filter]) -> io::Result<()> {
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     set_no_new_privs(true)?;
     // SAFETY: the kernel reads the filter, which lives until the call has returned.
@@ -61,6 +92,16 @@ fn each_refused_call_is_told_with_its_name() {
             assert_eq!(answer, told, "{}", call.name);
         }
     }
+}
+
+#[test]
+fn a_mount_needs_no_namespaces_but_those_of_mounts() {
+    let answer = || refuse_other_namespaces().is_ok().then(|| check_needed_calls(CallsFor::Mounting));
+    let Some(answer) = std::thread::spawn(answer).join().unwrap() else {
+        afflux_scratch::skipped!("this kernel takes no filter");
+        return;
+    };
+    assert_eq!(answer, Ok(()));
 }
 
 #[test]
