@@ -108,7 +108,8 @@ impl FuzzedServer {
         assert!(whole.closed || whole == cut, "cut by {how}: {whole:?}, {cut:?}");
     }
 
-    /// Streams of compounds of version 4, in a session that this server knows: each operation alone, and whole sessions.
+    /// Streams of compounds of version 4, in a session that this server knows: each operation alone, and whole
+    /// sessions.
     pub fn seeds_of_sessions(&self) -> Vec<Vec<u8>> {
         let call = |operations: &[Vec<u8>]| self.feed(&compound(1, operations), |_| usize::MAX).1[28..].to_vec();
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();

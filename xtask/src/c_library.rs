@@ -1,7 +1,8 @@
 //! Builds and installs the C interface.
 //!
 //! Owns: how it is built for use.
-//! Does not own: which file goes where (`product/afflux-c/install.sh`), the header (`product/afflux-c/tests/header.rs`).
+//! Does not own: which file goes where (`product/afflux-c/install.sh`), the header
+//! (`product/afflux-c/tests/header.rs`).
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
 use std::fs;

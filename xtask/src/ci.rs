@@ -2,11 +2,10 @@
 //!
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
-//! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first failing step ends the run, but a package that
-//! cannot be installed ends no step that works without it. Packages are installed beside the lints, before the tests. The Debian of a
-//! guest is made beside everything else.
-//! Skipped steps are listed at the end, and failures after them; if there are none, the last lines of a test run are cargo's
-//! own.
+//! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first
+//! failing step ends the run, but a package that cannot be installed ends no step that works without it. Packages are
+//! installed beside the lints, before the tests. The Debian of a guest is made beside everything else. Skipped steps
+//! are listed at the end, and failures after them; if there are none, the last lines of a test run are cargo's own.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -136,10 +135,12 @@ const LINTS: [&str; 5] = ["-Dwarnings", "-A", "clippy::disallowed_methods", "-A"
 /// Clippy splits its arguments here.
 const BETWEEN_LINTS: &str = "__CLIPPY_HACKERY__";
 
-/// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
+/// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an
+/// excuse.
 pub(crate) fn all(with_browser: bool, forbid_skips: bool) -> Result<()> {
     let scope = Scope { with_browser, is_for_change: true, is_gate: forbid_skips };
-    // The packages come over the network while the first lints keep the cores busy, and a Debian of its own while cargo compiles.
+    // The packages come over the network while the first lints keep the cores busy, and a Debian of its own while cargo
+    // compiles.
     thread::scope(|threads| {
         let prepared = threads.spawn(move || {
             install(scope)?;
@@ -165,8 +166,8 @@ fn lint() -> Result<()> {
     rest::check()
 }
 
-/// Has a build of cargo's read the lints of all crates of the workspace. Warnings are errors. A pass of its own over the same
-/// code takes a fifth of the whole run, and this a fiftieth of the build.
+/// Has a build of cargo's read the lints of all crates of the workspace. Warnings are errors. A pass of its own over
+/// the same code takes a fifth of the whole run, and this a fiftieth of the build.
 fn linted(cargo: &mut Command) {
     cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
     // As `cargo clippy -- ARGUMENTS` passes its arguments on.
@@ -273,8 +274,8 @@ fn debian() -> Result<()> {
     own::succeeds(&["guest", "--debian"])
 }
 
-/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built. Returns a
-/// text for each failure. A part that cannot run counts as a skipped test.
+/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built.
+/// Returns a text for each failure. A part that cannot run counts as a skipped test.
 fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Vec<String>> {
     let mounted = mounted_programs(skipped)?;
     let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));

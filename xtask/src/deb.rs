@@ -1,8 +1,8 @@
 //! The Debian packages: `afflux` and `afflux-lab`.
 //!
 //! Owns: the files of each package with their places, its dependencies, its control data.
-//! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself; the links of documents
-//! (`links`), the notices of others' crates (`notices`).
+//! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself; the links of
+//! documents (`links`), the notices of others' crates (`notices`).
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
 
@@ -132,8 +132,8 @@ pub(crate) fn package(name: &str, profile: &str) -> Result<PathBuf> {
     named(name)?.build(profile)
 }
 
-/// Packs a program that is in `folder`, without its symbols and without compression: for a test. Returns the package's file,
-/// which is below `place`.
+/// Packs a program that is in `folder`, without its symbols and without compression: for a test. Returns the package's
+/// file, which is below `place`.
 pub(crate) fn packed(name: &str, folder: &Path, place: &Path) -> Result<PathBuf> {
     let strip = |program: &Path| succeeds(Command::new("strip").arg(program));
     named(name)?.pack(folder, place, "-Znone", strip)
@@ -151,7 +151,8 @@ impl Package {
         self.pack(&folder, &repository::target().join("deb"), "-Zxz", |_| Ok(()))
     }
 
-    /// Packs the program that is in `folder`, after `change` of its copy. Returns the package's file, which is below `place`.
+    /// Packs the program that is in `folder`, after `change` of its copy. Returns the package's file, which is below
+    /// `place`.
     fn pack(
         &self,
         folder: &Path,

@@ -1,5 +1,5 @@
-//! Writing the generated documents: docs/reference/knobs.md, docs/reference/counters.md, the simulated tables of the documents and
-//! the header of the C interface.
+//! Writing the generated documents: docs/reference/knobs.md, docs/reference/counters.md, the simulated tables of the
+//! documents and the header of the C interface.
 //!
 //! Owns: which test writes which document.
 //! Does not own: the documents' texts. A test where the tables are linked compares each and writes it.
@@ -17,7 +17,8 @@ const WRITERS: &[&[&str]] = &[
     &["--package", "afflux-c", "--test", "header"],
 ];
 
-/// Writes the documents that differ from the generated text. With `is_long` also the tables whose simulation takes minutes.
+/// Writes the documents that differ from the generated text. With `is_long` also the tables whose simulation takes
+/// minutes.
 pub(crate) fn write(is_long: bool) -> Result<()> {
     for words in WRITERS {
         let mut cargo = Command::new("cargo");

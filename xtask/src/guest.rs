@@ -1,12 +1,12 @@
 //! Runs cases in a Debian of its own under QEMU, with Linux's own NFS client, systemd and device mapper.
 //!
 //! Owns: the order of a run, the verdicts.
-//! Does not own: the words (`words`), the choice of cases (`cases`), the Debian (`root`), the disk with programs and scripts (`kit`). Nor the emulated
-//! machine (`machine`), its messages (`talk`), the server and the client on this host (`host_server`,
-//! `host_load`), their end with this process (`tied`),
-//! the cases (`tests/guest`), the run in instruction time (`law`).
-//! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is never
-//! changed. Every case gets one verdict. A killed run leaves no process and no image behind.
+//! Does not own: the words (`words`), the choice of cases (`cases`), the Debian (`root`), the disk with programs and
+//! scripts (`kit`). Nor the emulated machine (`machine`), its messages (`talk`), the server and the client on this host
+//! (`host_server`, `host_load`), their end with this process (`tied`), the cases (`tests/guest`), the run in
+//! instruction time (`law`).
+//! Invariants: a case that ends its guest is wrong. The cases after a wrong one get a fresh guest. The root's image is
+//! never changed. Every case gets one verdict. A killed run leaves no process and no image behind.
 
 mod archive;
 mod cases;

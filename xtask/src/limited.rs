@@ -2,7 +2,8 @@
 //!
 //! Owns: the time limit of a program, the kill after the limit, the report about a killed program.
 //! Does not own: the choice of programs.
-//! Invariants: a program that exceeds the limit is killed, named, and counts as failed. Its output until then is complete.
+//! Invariants: a program that exceeds the limit is killed, named, and counts as failed. Its output until then is
+//! complete.
 
 mod last_words;
 mod running;

@@ -1,8 +1,8 @@
 //! Development tasks: `cargo xtask` lists them.
 //!
 //! Owns: the exit code.
-//! Does not own: the words (`words`), the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `races`, `mounted`, `guest`,
-//! `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
+//! Does not own: the words (`words`), the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `races`, `mounted`,
+//! `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is the purpose of tasks")]

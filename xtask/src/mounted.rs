@@ -1,12 +1,12 @@
-//! Runs ordinary programs on a mount: of our NFS server through a bridge, or of `afflux mount`; over a directory, or over
-//! a volume in a store whose gateway is killed meanwhile.
+//! Runs ordinary programs on a mount: of our NFS server through a bridge, or of `afflux mount`; over a directory, or
+//! over a volume in a store whose gateway is killed meanwhile.
 //!
 //! Owns: the order of a run, the verdicts.
-//! Does not own: the words (`words`, `options`), the programs (`programs`, `memory`, `xfstests`), the mount (`mount`), the store's
-//! programs (`gateway`).
+//! Does not own: the words (`words`, `options`), the programs (`programs`, `memory`, `xfstests`), the mount (`mount`),
+//! the store's programs (`gateway`).
 //! Invariants: each program has its own folders, and runs whether or not earlier ones failed. Programs that are not
-//! installed are named. Each program meets a kill, if there are kills. The gateway alone is killed: one server serves all
-//! programs. A second server then shows the same files, byte by byte.
+//! installed are named. Each program meets a kill, if there are kills. The gateway alone is killed: one server serves
+//! all programs. A second server then shows the same files, byte by byte.
 
 mod gateway;
 mod health;
@@ -74,8 +74,8 @@ pub(crate) fn run(words: &words::Mounted) -> Result<()> {
     })
 }
 
-/// Calls `run` with the folder of the programs and an empty folder. Builds the programs if the caller has none. The files of
-/// a failed run stay.
+/// Calls `run` with the folder of the programs and an empty folder. Builds the programs if the caller has none. The
+/// files of a failed run stay.
 fn on_scratch(words: &words::Mounted, files: Place, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     let folder = match &words.built {
         Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,

@@ -1,10 +1,12 @@
 //! The races: built, run in namespaces of their own, their tables written.
 //!
 //! Owns: the programs of each race, its namespaces.
-//! Does not own: the words (`afflux_rig::words`), the races themselves (`tests/race`, `tests/nfs-check`, `tests/mount-race`), the
-//! tables' files (`measured`). The kernel's NFS server ends only with its kernel: case `resets` of `guest`.
-//! Invariants: the files of a race are in a new directory inside the named one, and nothing else is removed. A part of a race
-//! writes no table. Servers, mounts and port mappers end with the namespaces. A race that failed leaves its files, with logs.
+//! Does not own: the words (`afflux_rig::words`), the races themselves (`tests/race`, `tests/nfs-check`,
+//! `tests/mount-race`), the tables' files (`measured`). The kernel's NFS server ends only with its kernel: case
+//! `resets` of `guest`.
+//! Invariants: the files of a race are in a new directory inside the named one, and nothing else is removed. A part of
+//! a race writes no table. Servers, mounts and port mappers end with the namespaces. A race that failed leaves its
+//! files, with logs.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,6 +1,7 @@
 //! The repository as files.
 //!
-//! Owns: the place of the workspace, the list of its files, their text; builds of its programs, commands that must succeed.
+//! Owns: the place of the workspace, the list of its files, their text; builds of its programs, commands that must
+//! succeed.
 //! Does not own: the rules about them (`tidy`).
 //! Invariants: build output and version control are never listed; the order is by path.
 

@@ -4,9 +4,9 @@
 //! Does not own: the rules, which stand at their tests.
 //! Invariants: the same files give the same text. A comment above something other than a test is a fault.
 //!
-//! `// rule: TEXT` stands directly above `#[test]`. `//! rule: TEXT`, in a file's header, is for the whole file. The text
-//! may go on in further lines. `// kept in: PATHS` may follow it. Tests with the same text share a row. A text that begins
-//! with a number is about that invariant of `docs/develop/architecture.md`.
+//! `// rule: TEXT` stands directly above `#[test]`. `//! rule: TEXT`, in a file's header, is for the whole file. The
+//! text may go on in further lines. `// kept in: PATHS` may follow it. Tests with the same text share a row. A text
+//! that begins with a number is about that invariant of `docs/develop/architecture.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

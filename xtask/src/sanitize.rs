@@ -18,8 +18,8 @@ const ADDRESS: &str = "-p afflux-engine -p afflux-device -p afflux-pages -p affl
 /// Tests whose threads use the same files.
 const THREAD: &str = "-p afflux-linux-device -p afflux -p afflux-c --test real --test library --test c --test fio";
 
-/// Tests of servers that are killed, and of their successors over the same memory. Under the thread sanitizer no server would
-/// stop: it delays a signal until the thread makes a call that it knows.
+/// Tests of servers that are killed, and of their successors over the same memory. Under the thread sanitizer no server
+/// would stop: it delays a signal until the thread makes a call that it knows.
 const KILLS: &str = "-p afflux-command --test end_to_end -- arenas:: kept_by_systemd:: kept_mounts:: kills::";
 
 /// Runs the tests that `others` name, or its own.

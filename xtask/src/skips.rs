@@ -2,8 +2,8 @@
 //!
 //! Owns: the file to which the tests write their skips, the reasons that a gate accepts.
 //! Does not own: the line of a test (`afflux_scratch::skipped!`), the probes of this machine (`ability`).
-//! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table, and for
-//! one that this machine has the ability to run. Each excuse has a probe of the ability.
+//! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table,
+//! and for one that this machine has the ability to run. Each excuse has a probe of the ability.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

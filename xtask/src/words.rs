@@ -42,13 +42,13 @@ xflags::xflags! {
             optional --long
         }
 
-        /// Mount the server, as root, and run fio, tar, rsync, git, sqlite, fsx, pjdfstest and others there. fsx and pjdfstest come by
-        /// `cargo install fsx pjdfstest`.
+        /// Mount the server, as root, and run fio, tar, rsync, git, sqlite, fsx, pjdfstest and others there. fsx and
+        /// pjdfstest come by `cargo install fsx pjdfstest`.
         cmd mounted {
             /// The programs, or tests of xfstests, to run (all)
             repeated names: String
-            /// On `afflux mount`, and not on the server through a bridge: also a shared mapping, a cargo build, stress-ng and a group
-            /// with little memory
+            /// On `afflux mount`, and not on the server through a bridge: also a shared mapping, a cargo build,
+            /// stress-ng and a group with little memory
             optional --fuse
             /// Over a volume in a store: file, or radosgw
             optional --store kind: Store
@@ -62,7 +62,8 @@ xflags::xflags! {
             optional --first-seed n: Count
             /// How long stress-ng and the program with little memory run (20 seconds)
             optional --minutes n: Count
-            /// Run the quick group of the xfstests that is built in this directory, or the named tests, on `afflux mount`, for an hour
+            /// Run the quick group of the xfstests that is built in this directory, or the named tests, on `afflux
+            /// mount`, for an hour
             optional --xfstests dir: PathBuf
             /// The files are in a new directory inside this one (target)
             optional --dir dir: PathBuf
@@ -74,8 +75,8 @@ xflags::xflags! {
             optional --keep
         }
 
-        /// Run cases of tests/guest in a Debian under QEMU, as root, for hours: Linux's own NFS client, the package under systemd,
-        /// failing disks. A package, a Debian and an emulator are made or installed.
+        /// Run cases of tests/guest in a Debian under QEMU, as root, for hours: Linux's own NFS client, the package
+        /// under systemd, failing disks. A package, a Debian and an emulator are made or installed.
         cmd guest {
             /// The cases (all); CASE@knfsd runs beside Linux's own server
             repeated cases: String
@@ -105,8 +106,8 @@ xflags::xflags! {
             optional --json
         }
 
-        /// Print the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second: docs/develop/guest.md. Or
-        /// print what an NFS server there has left to write at each COMMIT of a copy.
+        /// Print the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second:
+        /// docs/develop/guest.md. Or print what an NFS server there has left to write at each COMMIT of a copy.
         cmd guest-law {
             /// stream, at-rate, small-sync, burst or copy (stream)
             optional --load name: Load
@@ -160,8 +161,8 @@ xflags::xflags! {
             repeated words: OsString
         }
 
-        /// Check the licences, sources and known faults of others' crates with cargo-deny. It is installed below target if it is not
-        /// there.
+        /// Check the licences, sources and known faults of others' crates with cargo-deny. It is installed below target
+        /// if it is not there.
         cmd advisories {}
 
         /// Run many random scenarios in the simulator.
@@ -178,8 +179,8 @@ xflags::xflags! {
             optional --forbid-skips
         }
 
-        /// The long checks, for hours: large soaks, tests of minutes, loom's models, both sanitizers, the races in their small
-        /// form, the licences and known faults of others' crates.
+        /// The long checks, for hours: large soaks, tests of minutes, loom's models, both sanitizers, the races in
+        /// their small form, the licences and known faults of others' crates.
         cmd nightly {}
     }
 }

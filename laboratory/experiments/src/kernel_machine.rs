@@ -1,6 +1,7 @@
 //! A machine of 2009 in the simulator: an old kernel over simulated disks, with writers.
 //!
-//! Owns: the kernel on its hardware, streams of writes. Does not own: the kernel (`kernels`), CPUs and disks (`machine`).
+//! Owns: the kernel on its hardware, streams of writes. Does not own: the kernel (`kernels`), CPUs and disks
+//! (`machine`).
 //! Invariants: as for the hardware: every figure is counted in the run, and the same options give the same run.
 
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the label of a cell, the line at the top, the marks in tables.
 //! Does not own: which cells have which label (each experiment's list).
-//! Invariants: a label belongs to a cell, that is to one name in one row. The line at the top tells the labels of cells that are
-//! there.
+//! Invariants: a label belongs to a cell, that is to one name in one row. The line at the top tells the labels of cells
+//! that are there.
 
 use afflux_report::{Fields, FigureSource, Row};
 use serde_json::{Map, Value};

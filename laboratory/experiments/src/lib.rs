@@ -1,9 +1,9 @@
 //! The experiments: their runs, the published figures, the results.
 //!
-//! Owns: a module for each experiment, and the shared parts. These are the description (`experiment`), a simulated machine
-//! of 2009 (`machine`), typed options (`options`), the labels of figures (`labels`), the tables and charts of rows (`views`), prose
-//! (`prose`) and the confidence in a mean (`statistics`). Measured runs share slow hardware (`hardware`), the host's memory and load
-//! (`host_memory`, `host_load`) and files written side by side (`contenders`).
+//! Owns: a module for each experiment, and the shared parts. These are the description (`experiment`), a simulated
+//! machine of 2009 (`machine`), typed options (`options`), the labels of figures (`labels`), the tables and charts of
+//! rows (`views`), prose (`prose`) and the confidence in a mean (`statistics`). Measured runs share slow hardware
+//! (`hardware`), the host's memory and load (`host_memory`, `host_load`) and files written side by side (`contenders`).
 //! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
 //! Invariants: a figure comes from a run, and says whether the run was simulated or measured. A published figure is
 //! shown beside it and never in its place.

@@ -1,10 +1,10 @@
 //! A machine in the simulator: an engine over simulated disks, with writers.
 //!
 //! Owns: the hardware with its counts, and the engine on it; streams of writes; counts of submissions by task.
-//! Does not own: the parameters and results of an experiment, the policies, the disks' models; an old kernel on the same
-//! hardware (`kernel_machine`).
-//! Invariants: every figure is counted in the run: by the software, the disks, the virtual CPUs, or between software and
-//! disk. The same options give the same run.
+//! Does not own: the parameters and results of an experiment, the policies, the disks' models; an old kernel on the
+//! same hardware (`kernel_machine`).
+//! Invariants: every figure is counted in the run: by the software, the disks, the virtual CPUs, or between software
+//! and disk. The same options give the same run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

@@ -11,9 +11,9 @@ use afflux_simulator::catalogue::Unit;
 
 use crate::experiment::{LabError, OptionInfo, Request, SWITCH_ON};
 
-/// Declares options, and a list of all of them. Options of other modules may stand in brackets, and come last. Without a list
-/// they are declared alone. An option has its help as a comment, then its kind with its name, kind of value and default.
-/// Whatever else the kind needs follows.
+/// Declares options, and a list of all of them. Options of other modules may stand in brackets, and come last. Without
+/// a list they are declared alone. An option has its help as a comment, then its kind with its name, kind of value and
+/// default. Whatever else the kind needs follows.
 macro_rules! options {
     ($visible:vis $all:ident $([$($more:path),+])? { $(
         $(#[doc = $doc:literal])+

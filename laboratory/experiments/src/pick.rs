@@ -7,8 +7,8 @@
 use afflux_report::{Row, units};
 use serde_json::Value;
 
-/// Parameters, and the value that each has; `|` stands between several, and an empty value stands for any. `variant` is a
-/// parameter, too.
+/// Parameters, and the value that each has; `|` stands between several, and an empty value stands for any. `variant` is
+/// a parameter, too.
 pub(crate) type Pick = &'static [(&'static str, &'static str)];
 
 /// A value as text: nothing for `null` and for `false`.

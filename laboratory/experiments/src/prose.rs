@@ -1,7 +1,7 @@
 //! Prose of the pages.
 //!
-//! The text is in a Markdown file beside the module that uses it, one paragraph under each heading. A sentence about figures
-//! holds them as facts, which are computed from the rows of the run.
+//! The text is in a Markdown file beside the module that uses it, one paragraph under each heading. A sentence about
+//! figures holds them as facts, which are computed from the rows of the run.
 //!
 //! Owns: the paragraphs that a page begins with, facts in sentences.
 //! Does not own: the texts and facts, and the choice of texts for a page (the experiments).

@@ -25,8 +25,8 @@ pub(crate) type Column = (&'static str, &'static str, usize);
 pub(crate) struct View {
     pub(crate) tables: &'static [TableView],
     pub(crate) charts: &'static [ChartView],
-    /// Paragraphs below headings, as Markdown: the proposal, the findings, the open points, then the rest. A fact stands
-    /// there as `{{name}}`.
+    /// Paragraphs below headings, as Markdown: the proposal, the findings, the open points, then the rest. A fact
+    /// stands there as `{{name}}`.
     pub(crate) text: &'static str,
     /// What the paragraphs say of the rows.
     pub(crate) facts: &'static [Fact],

@@ -1,7 +1,7 @@
 //! Inodes with their dirty pages, and the lists on which writeback finds them.
 //!
-//! A list's head is its youngest end. The lists belong to a superblock until 2.6.31 (`s_dirty`, `s_io`, `s_more_io`), and
-//! to a device's flusher from 2.6.32 on (`b_dirty`, `b_io`, `b_more_io`).
+//! A list's head is its youngest end. The lists belong to a superblock until 2.6.31 (`s_dirty`, `s_io`, `s_more_io`),
+//! and to a device's flusher from 2.6.32 on (`b_dirty`, `b_io`, `b_more_io`).
 //!
 //! Owns: the pages' two tags, the lists and the moves between them. Does not own: writing (`fs_writeback`).
 //! Invariants: an inode is on one list at most. `s_dirty` is in the order of `dirtied_when`.

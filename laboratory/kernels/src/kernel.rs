@@ -1,8 +1,9 @@
 //! A running kernel: machine, disks, files, tasks.
 //!
-//! Owns: the boot, the calls of experiments, time in ticks. Does not own: what tasks do (`writer`, `fs_writeback`, `sync`).
-//! Invariants: the lock is never held while a task waits or a request is submitted. CPU time is charged to the task that
-//! uses it.
+//! Owns: the boot, the calls of experiments, time in ticks. Does not own: what tasks do (`writer`, `fs_writeback`,
+//! `sync`).
+//! Invariants: the lock is never held while a task waits or a request is submitted. CPU time is charged to the task
+//! that uses it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The list of write requests of a disk's queue, and its congestion (`block/blk-core.c`).
 //!
-//! Of n requests, the queue is congested from n − n/8 + 1 on, until fewer than n − n/8 − n/16 − 1 are taken. A task that
-//! takes the last request marks the queue as full, and becomes a batcher. Others then wait for a request, one woken for
-//! each request that ends, and become batchers, too. A batcher may take `batch` requests in a row within 20 ms, up to
-//! half as many again as the queue has.
+//! Of n requests, the queue is congested from n − n/8 + 1 on, until fewer than n − n/8 − n/16 − 1 are taken. A task
+//! that takes the last request marks the queue as full, and becomes a batcher. Others then wait for a request, one
+//! woken for each request that ends, and become batchers, too. A batcher may take `batch` requests in a row within 20
+//! ms, up to half as many again as the queue has.
 //!
 //! Owns: the count, both flags, the batches. Does not own: the disk, which gets the requests.
 //! Invariants: on and off differ, and a queue that runs empty is neither congested nor full.

@@ -86,7 +86,8 @@ impl Rig {
     }
 }
 
-/// The pool writes at the disk's rate, whatever it does about congestion: 57 requests of 128 KiB last 0.19 s at 40 MB/s.
+/// The pool writes at the disk's rate, whatever it does about congestion: 57 requests of 128 KiB last 0.19 s at 40
+/// MB/s.
 #[test]
 fn a_pool_alone_keeps_a_disk_busy() {
     let sysctl = Sysctl { dirty_ratio: 80, background_ratio: 1, writeback_centisecs: 0, ..Sysctl::default() };
@@ -120,7 +121,8 @@ fn writers_over_the_limit_get_the_rate_of_the_disk() {
     }
 }
 
-/// One writer's background writeback in 2.6.32 wakes the flusher of its own device alone; the pool of 2.6.31 writes all.
+/// One writer's background writeback in 2.6.32 wakes the flusher of its own device alone; the pool of 2.6.31 writes
+/// all.
 #[test]
 fn whose_background_writeback_a_writer_starts() {
     for (kernel, other) in [("linux-2.6.31", true), ("linux-2.6.32", false)] {
@@ -135,8 +137,8 @@ fn whose_background_writeback_a_writer_starts() {
     }
 }
 
-/// `sync` of two disks with 60 MiB each at 40 MB/s takes 1.57 s of each. Without its first passes it takes both in turn.
-/// 2.6.31's first passes write A in the calling task; the pool writes B beside it.
+/// `sync` of two disks with 60 MiB each at 40 MB/s takes 1.57 s of each. Without its first passes it takes both in
+/// turn. 2.6.31's first passes write A in the calling task; the pool writes B beside it.
 #[test]
 fn a_sync_begins_everywhere_before_it_waits() {
     for kernel in ["linux-2.6.31", "linux-2.6.32"] {
@@ -170,8 +172,8 @@ fn old_inodes_are_written_at_the_next_interval() {
     }
 }
 
-/// In 2.6.31 the periodic job takes over the inodes that background writeback has queued. Background writeback finds the
-/// device taken and ends, and nobody goes on when the periodic job is done: it leaves pages above the threshold.
+/// In 2.6.31 the periodic job takes over the inodes that background writeback has queued. Background writeback finds
+/// the device taken and ends, and nobody goes on when the periodic job is done: it leaves pages above the threshold.
 #[test]
 fn the_periodic_job_ends_background_writeback() {
     let left = |writeback_centisecs| {
@@ -185,9 +187,9 @@ fn the_periodic_job_ends_background_writeback() {
     assert!(left(200) > 2 * 20, "{}", left(200));
 }
 
-/// Of 64 requests, a queue is congested from 57 on, where pdflush leaves it. The flusher of 2.6.32 goes on: it takes the
-/// 64th as the first of a batch of 32, and waits for the 96th with its pages in hand. A disk beside it is written under
-/// both.
+/// Of 64 requests, a queue is congested from 57 on, where pdflush leaves it. The flusher of 2.6.32 goes on: it takes
+/// the 64th as the first of a batch of 32, and waits for the 96th with its pages in hand. A disk beside it is written
+/// under both.
 #[test]
 fn a_hung_disk_holds_what_its_queue_takes_and_no_other_disk() {
     for (kernel, requests) in [("linux-2.6.31", 57), ("linux-2.6.32", 96)] {

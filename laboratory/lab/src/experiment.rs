@@ -1,7 +1,8 @@
 //! `afflux-lab list` and `afflux-lab run`: the experiments.
 //!
 //! Owns: showing rows and tables.
-//! Does not own: the experiments (`experiments`), their options on the command line (`args`), the looks of figures (`report`), the order of a page (`html`).
+//! Does not own: the experiments (`experiments`), their options on the command line (`args`), the looks of figures
+//! (`report`), the order of a page (`html`).
 //! Invariants: standard output has only rows with `--json`, and only tables without it. Progress goes to standard
 //! error: on a terminal at once, elsewhere a line now and then (`lines`).
 

@@ -284,8 +284,9 @@ impl Places {
         Some((offset, len))
     }
 
-    /// The place behind a stride; `None` where the file has no more. As fio does, it compares a place in the job's part of the file
-    /// with the end of the whole file, and starts over at the offset in the part at which the part begins in the file.
+    /// The place behind a stride; `None` where the file has no more. As fio does, it compares a place in the job's part
+    /// of the file with the end of the whole file, and starts over at the offset in the part at which the part begins
+    /// in the file.
     fn strided(&self, stride: i64, next: u64, extent: u64) -> Option<u64> {
         let steps = stride.unsigned_abs();
         if stride < 0 {

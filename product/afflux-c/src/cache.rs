@@ -67,8 +67,8 @@ pub struct Settings {
     pub descriptors: u64,
     /// Files without a handle that keep their pages. 0: half of the number of pages.
     pub idle_files: u64,
-    /// Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/reference/knobs.md lists
-    /// all. May be NULL.
+    /// Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB";
+    /// docs/reference/knobs.md lists all. May be NULL.
     pub knobs: *const c_char,
 }
 

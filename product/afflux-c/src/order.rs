@@ -44,8 +44,8 @@ pub unsafe extern "C" fn afflux_withhold(
     })
 }
 
-/// Lets go of withheld bytes, and gives the handle back. From now on the cache writes them as any others, unless another
-/// handle withholds them, too.
+/// Lets go of withheld bytes, and gives the handle back. From now on the cache writes them as any others, unless
+/// another handle withholds them, too.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_let_go(withheld: *mut WithheldHandle) -> c_int {
     status(|| WITHHELD.close(withheld).map(drop))

@@ -1,7 +1,7 @@
 //! Appends lines of standard input to a file through a cache, and answers each line: `append_lines FILE`.
 //!
-//! The answer is `durable`, or the error of the sync. The cache keeps bytes that a disk refused, and each sync tries them
-//! again. So the answer `durable` also counts for all earlier lines.
+//! The answer is `durable`, or the error of the sync. The cache keeps bytes that a disk refused, and each sync tries
+//! them again. So the answer `durable` also counts for all earlier lines.
 #![allow(clippy::print_stdout, reason = "a command")]
 
 use std::io::{self, BufRead, ErrorKind, Write};

@@ -29,8 +29,9 @@ use crate::stats::{Delays, Stats};
 ///
 /// It lives as long as there is a handle, a `Cache` or a [`File`]. When the last handle is dropped, or one is
 /// [closed](Cache::close), the cache writes everything dirty and gives its threads, memory and descriptors back. Bytes
-/// that it cannot write in [time](crate::Builder::drain_time) are reported to a
-/// [hook](crate::Builder::on_unwritten), or without one to the standard error stream, and nothing is written later. So the last drop blocks, for up to that time.
+/// that it cannot write in [time](crate::Builder::drain_time) are reported to a [hook](crate::Builder::on_unwritten),
+/// or without one to the standard error stream, and nothing is written later. So the last drop blocks, for up to that
+/// time.
 ///
 /// ```
 /// use afflux::Cache;
@@ -194,8 +195,8 @@ impl Cache {
         Ok(settings.get(settings.named(name).map_err(|error| knob_error(&error))?))
     }
 
-    /// The disks on which the knob of this name does not act with its value: a sentence for each, with the value in force
-    /// and the reason. A threshold that the flush budget lowers is such a knob.
+    /// The disks on which the knob of this name does not act with its value: a sentence for each, with the value in
+    /// force and the reason. A threshold that the flush budget lowers is such a knob.
     ///
     /// # Errors
     /// An unknown knob.
@@ -214,18 +215,18 @@ impl Cache {
         Ok(engine.status().devices.into_iter().flat_map(told).collect())
     }
 
-    /// Takes the cache out of use, as a panic in one of its tasks or calls does: every call fails from now on, and nothing more
-    /// is written. For code that catches a panic in a call, such as a border to another language: the errors of later calls
-    /// have its message.
+    /// Takes the cache out of use, as a panic in one of its tasks or calls does: every call fails from now on, and
+    /// nothing more is written. For code that catches a panic in a call, such as a border to another language: the
+    /// errors of later calls have its message.
     pub fn poison(&self, panic: &str) {
         if !self.core().gate.is_forked() {
             self.core().gate.poison("a call", panic);
         }
     }
 
-    /// Runs a future of the program on this thread to its end. The cache reads for its calls on this
-    /// thread's ring, and wakes no other thread for them. A program that serves many requests on a thread of its own has them
-    /// in an executor, whose future this takes. Meanwhile a blocking call on this thread fails ([`Error::WaitInside`]).
+    /// Runs a future of the program on this thread to its end. The cache reads for its calls on this thread's ring, and
+    /// wakes no other thread for them. A program that serves many requests on a thread of its own has them in an
+    /// executor, whose future this takes. Meanwhile a blocking call on this thread fails ([`Error::WaitInside`]).
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

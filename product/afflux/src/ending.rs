@@ -3,8 +3,8 @@
 //! Owns: the order in which everything ends, the report of unwritten bytes.
 //! Does not own: the gate, the engine, threads, descriptors: each ends itself on request.
 //! Invariants: lost bytes are reported once. First the gate closes, then everything is written, then the threads end.
-//! So nothing is written after the end. The end takes no longer than its time plus a grace for requests that the kernel has in flight. A
-//! forked child ends nothing, since it has none of the threads.
+//! So nothing is written after the end. The end takes no longer than its time plus a grace for requests that the kernel
+//! has in flight. A forked child ends nothing, since it has none of the threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -63,7 +63,8 @@ pub enum Error {
         /// Its kind.
         what: &'static str,
     },
-    /// It is a file of `/proc`, `/sys` or the like: the kernel makes its bytes at each read, and its length says nothing.
+    /// It is a file of `/proc`, `/sys` or the like: the kernel makes its bytes at each read, and its length says
+    /// nothing.
     #[error("{}: it is on {kind}, which stores no files: read and write it without a cache", path.display())]
     StoresNothing {
         /// The file.

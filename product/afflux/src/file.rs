@@ -438,9 +438,9 @@ impl File {
     /// Makes all earlier writes to the file durable, with its size: `fdatasync`. This includes bytes that were written
     /// through other handles.
     ///
-    /// The calling thread writes and flushes itself. On a disk that hangs it stays in a system call until the disk goes on,
-    /// also if the cache is closed meanwhile. With the knob `hang_error_ms` other threads do this, and the call ends with an
-    /// error after that time.
+    /// The calling thread writes and flushes itself. On a disk that hangs it stays in a system call until the disk goes
+    /// on, also if the cache is closed meanwhile. With the knob `hang_error_ms` other threads do this, and the call
+    /// ends with an error after that time.
     ///
     /// # Errors
     /// The error of bytes that could not be written, even if they were written long before. They stay dirty and are

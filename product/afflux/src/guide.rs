@@ -74,16 +74,17 @@
 //! Without a sync, pages are written in no particular order, and each may be written before earlier writes. If one
 //! write must not reach the disk before another, sync in between: first a log, then the data that it describes. Or give
 //! the order to the cache: [`File::order_after`](crate::File::order_after) keeps bytes off the disk until others are
-//! durable, and [`File::withhold`](crate::File::withhold) until you say so. The cache never tears a page that it writes; a
-//! device may tear it, so use checksums.
+//! durable, and [`File::withhold`](crate::File::withhold) until you say so. The cache never tears a page that it
+//! writes; a device may tear it, so use checksums.
 //!
 //! **The end.** When the last handle (`Cache` or `File`) is dropped, or one calls
 //! [`Cache::close`](crate::Cache::close), everything is written; there is a [time](crate::Builder::drain_time) for
 //! that. `close` returns the files that could not be written. Otherwise they are reported to a
-//! [hook](crate::Builder::on_unwritten), or without one to the standard error stream. From then on nothing is written. On return the threads and descriptors
-//! are gone; the memory is freed with the last handle and the last [`Pages`](crate::Pages). A thread that called a
-//! blocking method keeps a small ring for its next call until it ends, or calls another cache. If the last handle is
-//! dropped on a thread of the cache itself, in a waker, the cache ends in the background.
+//! [hook](crate::Builder::on_unwritten), or without one to the standard error stream. From then on nothing is written.
+//! On return the threads and descriptors are gone; the memory is freed with the last handle and the last
+//! [`Pages`](crate::Pages). A thread that called a blocking method keeps a small ring for its next call until it ends,
+//! or calls another cache. If the last handle is dropped on a thread of the cache itself, in a waker, the cache ends in
+//! the background.
 //!
 //! A handle that is forgotten ([`std::mem::forget`]) keeps the cache alive: close it. A process that exits without
 //! either loses its dirty bytes; `std::process::exit` runs no destructors.
@@ -123,11 +124,11 @@
 //! hangs blocks only the users of its files.
 //!
 //! **A panic in the cache** does not end the process. It poisons the cache: every call fails with
-//! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and dirty bytes are reported as unwritten. This is
-//! so on a thread of yours, too, if it panics inside a call. A panic in a future of yours that
-//! [`Cache::run`](crate::Cache::run) polls is no panic in the cache: your program gets it. A panic in a waker of yours, or in
-//! a [hook](crate::Builder::on_unwritten), is none either: it is printed and
-//! ends there. A waker is called with no lock held and may call the cache.
+//! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and dirty bytes are reported as unwritten.
+//! This is so on a thread of yours, too, if it panics inside a call. A panic in a future of yours that
+//! [`Cache::run`](crate::Cache::run) polls is no panic in the cache: your program gets it. A panic in a waker of yours,
+//! or in a [hook](crate::Builder::on_unwritten), is none either: it is printed and ends there. A waker is called with
+//! no lock held and may call the cache.
 //!
 //! **A forked child** has no threads of the cache. Its calls fail with [`Error::Forked`](crate::Error::Forked), and
 //! dropping handles does nothing there. Calls from a signal handler are not allowed: they take locks.

@@ -5,11 +5,12 @@
 //! writes have separate windows and prices.
 //!
 //! A window knows its time between bounds. Some of the time may not have been the device's: nobody looked for
-//! completions, a flush was in the way, or the flusher had too little to write. For a device of long calls that overlap, too
-//! little is fewer calls than it likes. Only the rest of the time can prove the device slow. A flush that follows writes may have carried out writes left in volatile memory: only with its time
-//! added can a window prove the device fast. While a request is in flight that all others overtook, prices do not fall.
-//! One stalled window moves a price little; two that agree are a change of speed. A window in which a run began is
-//! compared with other such windows only: where few runs begin, the cost of a run would look like a stall.
+//! completions, a flush was in the way, or the flusher had too little to write. For a device of long calls that
+//! overlap, too little is fewer calls than it likes. Only the rest of the time can prove the device slow. A flush that
+//! follows writes may have carried out writes left in volatile memory: only with its time added can a window prove the
+//! device fast. While a request is in flight that all others overtook, prices do not fall. One stalled window moves a
+//! price little; two that agree are a change of speed. A window in which a run began is compared with other such
+//! windows only: where few runs begin, the cost of a run would look like a stall.
 //!
 //! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of work
 //! has such a cache. The estimator then forgets the prices learned in that stretch. From then on no such beginning
@@ -307,7 +308,8 @@ impl DirectionState {
     }
 
     /// Whether the flusher had too little to write up to now to keep the device at work. The device did the little in a
-    /// moment, and nothing is in flight or nothing more is dirty. Or the device's calls are long, and it had few of them.
+    /// moment, and nothing is in flight or nothing more is dirty. Or the device's calls are long, and it had few of
+    /// them.
     fn is_dry(&self, facts: &Facts, done: &CompletedRequest, passed: Elapsed) -> bool {
         let in_flight =
             DirectionWork { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };

@@ -70,9 +70,9 @@
 //! time. A file that is rewritten over and over has to be left alone for longer, up to its expiry.
 //!
 //! A device that takes requests of 8 MiB is like an object store: its calls overlap, and small ones share one. There a
-//! run costs nothing, a request is worth an eighth of T, of 1 MiB at least, and nothing is written behind. A store whose
-//! speed is unknown gets its first writes at 1 MiB of dirty data. Syncs may have twice the requests in flight. A refusal
-//! for too many requests counts as a slow round, and bounds all requests by the learned number for 10 s.
+//! run costs nothing, a request is worth an eighth of T, of 1 MiB at least, and nothing is written behind. A store
+//! whose speed is unknown gets its first writes at 1 MiB of dirty data. Syncs may have twice the requests in flight. A
+//! refusal for too many requests counts as a slow round, and bounds all requests by the learned number for 10 s.
 //!
 //! Each of N payers waits as if it had 1/N of the device. With several clients, N is the number of clients with waiting
 //! payers, times the number of this client's waiting payers. A file is a payer once it has dirtied a MiB. All younger

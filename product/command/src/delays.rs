@@ -1,5 +1,5 @@
-//! `afflux delays`: the cause of slowness, and clients' waits for a running server's devices, with causes and durations,
-//! in the manner of `getdelays`.
+//! `afflux delays`: the cause of slowness, and clients' waits for a running server's devices, with causes and
+//! durations, in the manner of `getdelays`.
 //!
 //! Owns: asking, the blocks that people read, the object of JSON.
 //! Does not own: the figures (the engine), the client of each (the server), the choice of the cause (`cause`).

@@ -113,8 +113,8 @@ fn unmount_own(sought: &SoughtDisk<'_>, serving: &[WrittenServer]) -> Outcome {
     serving.iter().try_for_each(|server| servers::ended(&server.process))
 }
 
-/// Unmounts the file systems of a disk. One may be mounted in several places, one over another; an automounter may mount
-/// it again.
+/// Unmounts the file systems of a disk. One may be mounted in several places, one over another; an automounter may
+/// mount it again.
 fn unmount_all(host: &Host, disk: &Disk) -> Outcome {
     for _ in 0..UNMOUNTS_MAX {
         let places = host.mounts_of(&disk.number);
@@ -147,7 +147,8 @@ fn unused(disk: &Disk, holders: DiskUsers, drained: &[WrittenServer]) -> Outcome
     Ok(serving)
 }
 
-/// The refusal of a disk in use. Unless `is_written`, one of the processes is a server that could not be asked to write.
+/// The refusal of a disk in use. Unless `is_written`, one of the processes is a server that could not be asked to
+/// write.
 fn in_use(disk: &Disk, is_written: bool, processes: &[Process], kernel: &[String]) -> String {
     let name = output::shown(&disk.name);
     let mut text = match is_written {

@@ -1,7 +1,8 @@
 //! Figures for Prometheus, and the source of each.
 //!
 //! Owns: the addresses that `--metrics` takes, the errors of listening on one, the rate at which figures are read.
-//! Does not own: the text and the HTTP (crate `metrics`), the figures of a server (`serve::live::figures`) and of a governor.
+//! Does not own: the text and the HTTP (crate `metrics`), the figures of a server (`serve::live::figures`) and of a
+//! governor.
 //! Invariants: a request reads figures that the server keeps anyway: a client's call does no extra work for them. No
 //! label is a client's or a file's name, since their number has no bound. `afflux top` shows those.
 

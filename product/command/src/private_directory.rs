@@ -59,7 +59,8 @@ pub(crate) fn check(path: &Path, missing: Missing) -> Result<(), Refused> {
     }
 }
 
-/// Checks all parts of the path, but not whose the directory at its end is. Returns that, free of links, if it is there.
+/// Checks all parts of the path, but not whose the directory at its end is. Returns that, free of links, if it is
+/// there.
 pub(crate) fn way(path: &Path, missing: Missing) -> Result<Option<PathBuf>, Refused> {
     let absolute = std::path::absolute(path).map_err(|error| at(path, &error))?;
     let mut left: VecDeque<OsString> = parts(&absolute);

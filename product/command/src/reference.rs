@@ -1,5 +1,5 @@
-//! The pages of `docs/reference` that this program's own tables give: they are compared by a test, and written by `cargo
-//! xtask docs`.
+//! The pages of `docs/reference` that this program's own tables give: they are compared by a test, and written by
+//! `cargo xtask docs`.
 //!
 //! Owns: the form of the pages.
 //! Does not own: the tables: commands and flags, settings, figures, knobs, events.

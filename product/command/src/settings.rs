@@ -106,8 +106,8 @@ pub(crate) struct ServeSettings {
     pub(crate) cache: Option<u64>,
     /// Keep the cache over a kill, in FILE on a tmpfs or by systemd
     ///
-    /// The next server finds the unwritten data, and clients go on. It takes the right to open files by handle. A stop in
-    /// order removes FILE. The word systemd has the service manager keep memory, socket and mount: its unit needs
+    /// The next server finds the unwritten data, and clients go on. It takes the right to open files by handle. A stop
+    /// in order removes FILE. The word systemd has the service manager keep memory, socket and mount: its unit needs
     /// FileDescriptorStoreMax=. A mount takes that alone. For a file of that name say ./systemd.
     #[arg(long, value_name = "FILE|systemd", help_heading = CACHE)]
     #[arg(value_parser = PathBufValueParser::new().map(ArenaPlace::named))]
@@ -177,8 +177,8 @@ pub(crate) struct ServeSettings {
 pub(crate) struct TlsSettings {
     /// Encrypt for clients that ask for it
     ///
-    /// Linux's clients mount with -o xprtsec=tls. PEM files: CERT with the certificate and those up to an authority that clients know, KEY without a password. A
-    /// renewed certificate is in use a second later.
+    /// Linux's clients mount with -o xprtsec=tls. PEM files: CERT with the certificate and those up to an authority
+    /// that clients know, KEY without a password. A renewed certificate is in use a second later.
     #[arg(long = "tls", id = "tls", value_names = ["CERT", "KEY"], num_args = 2, action = ArgAction::Set)]
     #[arg(help_heading = CALLERS)]
     pub(crate) identity: Vec<PathBuf>,
@@ -189,7 +189,8 @@ pub(crate) struct TlsSettings {
     pub(crate) is_required: bool,
     /// Answer only clients with a certificate of an authority in FILE
     ///
-    /// Linux's clients mount with -o xprtsec=mtls. Their addresses must be allowed, too. Others get no connection with TLS, and no answer without it.
+    /// Linux's clients mount with -o xprtsec=mtls. Their addresses must be allowed, too. Others get no connection with
+    /// TLS, and no answer without it.
     #[arg(long = "tls-clients", id = "tls_clients", value_name = "FILE", help_heading = CALLERS)]
     pub(crate) clients: Option<PathBuf>,
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns: the choice among three forms: a full screen, plain lines, JSON.
 //! Does not own: asking (`follow`), rates and sums (`model`), the picture (`screen`), the terminal (`terminal`).
-//! Invariants: all three forms, and `stat`, show the same rows. The server gets only the requests of `stat` and `trace`.
+//! Invariants: all three forms, and `stat`, show the same rows. The server gets only the requests of `stat` and
+//! `trace`.
 
 mod follow;
 mod keys;

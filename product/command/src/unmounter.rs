@@ -6,8 +6,8 @@
 //! Owns: the process, its orders and its answers.
 //! Does not own: unmounting (`afflux_linux_server`), when it is wanted (`serve`).
 //! Invariants: root's process can unmount and reach the point, and has no other privilege. Without an order nothing is
-//! unmounted: after a kill of the server, programs get errors from the mount and do not write below it, or they wait for
-//! the next server.
+//! unmounted: after a kill of the server, programs get errors from the mount and do not write below it, or they wait
+//! for the next server.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;

@@ -58,8 +58,8 @@ impl Numeric for Option<u64> {
     }
 }
 
-/// Declares a record and its table. A line has the field with its type, the kind, the name in JSON, the unit, the kernel's
-/// name, the name for Prometheus, and the text. Fields in the braces of `own` have no row.
+/// Declares a record and its table. A line has the field with its type, the kind, the name in JSON, the unit, the
+/// kernel's name, the name for Prometheus, and the text. Fields in the braces of `own` have no row.
 #[macro_export]
 macro_rules! gauges {
     ($(#[$meta:meta])* $vis:vis struct $record:ident in $table:ident {

@@ -1,10 +1,12 @@
 //! Devices and their files, between cached pages and the engine's mechanisms.
 //!
-//! Owns: files with their lists and states, requests in flight, failures and hangs, learned times (`devices`); the seams to
-//! policies (`policy`, `readahead`) and to worlds (`platform`, `request`); knobs, counters and gauges; the look at memory after a kill
-//! (`recovery`).
-//! Does not own: cached pages (`afflux-pages`), any decision (policies), any step of a read, a write or a sync (the engine).
-//! Invariants: nothing here starts a task or waits for a device. A lock here is held for a few steps, never over an await.
+//! Owns: files with their lists and states, requests in flight, failures and hangs, learned times (`devices`); the
+//! seams to policies (`policy`, `readahead`) and to worlds (`platform`, `request`); knobs, counters and gauges; the
+//! look at memory after a kill (`recovery`).
+//! Does not own: cached pages (`afflux-pages`), any decision (policies), any step of a read, a write or a sync (the
+//! engine).
+//! Invariants: nothing here starts a task or waits for a device. A lock here is held for a few steps, never over an
+//! await.
 
 #![forbid(unsafe_code)]
 

@@ -31,8 +31,9 @@ pub trait Platform: Send + Sync + Sized + 'static {
     /// Starts a task. It is polled on one of the world's own threads; never inside this call.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
 
-    /// Starts a task that is one device's alone, as [`Platform::spawn`] does. A world with threads may give the device one of
-    /// its own, so that nobody else waits while the host holds the thread in a call. May wait for that thread to start.
+    /// Starts a task that is one device's alone, as [`Platform::spawn`] does. A world with threads may give the device
+    /// one of its own, so that nobody else waits while the host holds the thread in a call. May wait for that thread to
+    /// start.
     fn spawn_for_device(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn(name, task);
     }
@@ -57,8 +58,8 @@ pub trait Platform: Send + Sync + Sized + 'static {
         std::future::ready(())
     }
 
-    /// Whether the present call blocks its thread, which carries out the call's requests. Then the engine does work in the
-    /// call that a task would do otherwise: no other thread has to be woken.
+    /// Whether the present call blocks its thread, which carries out the call's requests. Then the engine does work in
+    /// the call that a task would do otherwise: no other thread has to be woken.
     fn may_wait_on_this_thread(&self) -> bool {
         false
     }
@@ -92,8 +93,8 @@ pub struct Limits {
     pub block_bytes: u32,
     /// The most bytes that one request may carry: a multiple of 4096, at least 4096.
     pub request_bytes_max: u32,
-    /// The most requests that the engine keeps in flight: 1 or more. Requests that do not end for long do not count, but
-    /// there are no more of them than this.
+    /// The most requests that the engine keeps in flight: 1 or more. Requests that do not end for long do not count,
+    /// but there are no more of them than this.
     pub depth: u32,
     /// The largest size that a file can have: writes beyond it are refused before they are accepted.
     pub file_bytes_max: u64,
@@ -142,8 +143,8 @@ impl Limits {
 pub struct DeviceReport {
     /// Since when the store behind the device has given no answer. Requests wait for it inside the device.
     pub away_since: Option<Nanos>,
-    /// Since when a call for names or attributes has been under way, if a device that works would have ended it. The engine
-    /// makes no such calls.
+    /// Since when a call for names or attributes has been under way, if a device that works would have ended it. The
+    /// engine makes no such calls.
     pub names_since: Option<Nanos>,
     /// A limit that the free bytes do not show, and that no reservation meets, may refuse accepted bytes when they are
     /// written: the quota of another computer or of a subvolume, a pool that several disks share. A front end whose
@@ -161,24 +162,25 @@ pub trait Device: Send + Sync + 'static {
     fn limits(&self) -> &Limits;
 
     /// Takes the request. Never blocks; may complete the request before returning. The engine keeps at most
-    /// [`Limits::depth`] data requests in flight, and as many that do not end for long. It holds no lock during the call.
+    /// [`Limits::depth`] data requests in flight, and as many that do not end for long. It holds no lock during the
+    /// call.
     fn submit(&self, request: Request);
 
-    /// Reads on the calling thread, which waits for the host. The engine calls it for a caller that blocks anyway. `None`
-    /// if this device or this read needs a request: the memory may then hold some of the bytes.
+    /// Reads on the calling thread, which waits for the host. The engine calls it for a caller that blocks anyway.
+    /// `None` if this device or this read needs a request: the memory may then hold some of the bytes.
     fn read_here(&self, _read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
         None
     }
 
-    /// Writes all of it on the calling thread, which waits for the host. The engine calls it for a caller that blocks anyway;
-    /// an [`Device::sync_here`] or a request follows. `None` if this device or this write needs a request: some of the bytes
-    /// may have been written.
+    /// Writes all of it on the calling thread, which waits for the host. The engine calls it for a caller that blocks
+    /// anyway; an [`Device::sync_here`] or a request follows. `None` if this device or this write needs a request: some
+    /// of the bytes may have been written.
     fn write_here(&self, _write: &TransferHere<'_>) -> Option<()> {
         None
     }
 
-    /// [`Operation::Sync`](crate::Operation::Sync) on the calling thread, which waits for the host. `None` if it needs a
-    /// request.
+    /// [`Operation::Sync`](crate::Operation::Sync) on the calling thread, which waits for the host. `None` if it needs
+    /// a request.
     fn sync_here(&self, _backing: &Backing) -> Option<Result<(), DeviceError>> {
         None
     }
@@ -187,8 +189,8 @@ pub trait Device: Send + Sync + 'static {
     /// engine has writers make a real reservation.
     fn free_bytes_hint(&self) -> u64;
 
-    /// The device's own word on its state. A device over a network waits for its store inside a request: an outage fails
-    /// no request, and is reported here.
+    /// The device's own word on its state. A device over a network waits for its store inside a request: an outage
+    /// fails no request, and is reported here.
     fn report(&self) -> DeviceReport {
         DeviceReport::default()
     }

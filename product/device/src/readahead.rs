@@ -1,8 +1,8 @@
 //! Readahead: reading pages of a file before anybody asks for them.
 //!
 //! Owns: the list of policies, the calls of the policy of a file.
-//! Does not own: the seam (`seam`), the policies' rules (`afflux`); frames and requests (`reading`). Nor hits, which pass the
-//! *trigger* of their file and are reported only beyond it.
+//! Does not own: the seam (`seam`), the policies' rules (`afflux`); frames and requests (`reading`). Nor hits, which
+//! pass the *trigger* of their file and are reported only beyond it.
 //! Invariants: pure arithmetic on pages. An answer is a wish. Pages that are cached are left out, and so are pages
 //! without a free frame or request; the policy is told how far its answer came.
 

@@ -201,7 +201,8 @@ impl Request {
         self.open().is_for_sync
     }
 
-    /// For a read: whether no caller waits for the bytes as it begins. A device may begin reads with a waiting caller first.
+    /// For a read: whether no caller waits for the bytes as it begins. A device may begin reads with a waiting caller
+    /// first.
     pub fn is_ahead(&self) -> bool {
         self.open().is_ahead
     }
@@ -310,8 +311,8 @@ impl<F: FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send> Completion 
 }
 
 /// A read or a write that a device may carry out on the calling thread
-/// ([`Device::read_here`](crate::Device::read_here), [`Device::write_here`](crate::Device::write_here)). Its memory stays
-/// valid while it lives, and unchanged if it is written.
+/// ([`Device::read_here`](crate::Device::read_here), [`Device::write_here`](crate::Device::write_here)). Its memory
+/// stays valid while it lives, and unchanged if it is written.
 pub struct TransferHere<'a> {
     backing: &'a Backing,
     offset: u64,

@@ -2,9 +2,9 @@
 //!
 //! Owns: the call's waits so far for each thing, and the call's client; each wait from its beginning to its end.
 //! Does not own: the waiting, the ledger of waits (`devices::waits`), the accounts (`devices::delays`).
-//! Invariants: a wait is noted once, when it ends or its caller goes away. Each instant counts once: a read's wait for a
-//! frame is not also a wait for the read. A call that does not wait records nothing and reads no clock. A call that is
-//! dropped has waited until then.
+//! Invariants: a wait is noted once, when it ends or its caller goes away. Each instant counts once: a read's wait for
+//! a frame is not also a wait for the read. A call that does not wait records nothing and reads no clock. A call that
+//! is dropped has waited until then.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -41,8 +41,8 @@ impl<'a> FileCall<'a> {
         self.waited_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum()
     }
 
-    /// A pause or a sync begins, and is in the device's ledger until the result is dropped. `asked_ns`: the longest time
-    /// that a policy requested.
+    /// A pause or a sync begins, and is in the device's ledger until the result is dropped. `asked_ns`: the longest
+    /// time that a policy requested.
     pub(crate) fn begins<P: Platform>(
         &'a self,
         base: &'a Base<P>,
@@ -65,8 +65,8 @@ impl<'a> FileCall<'a> {
         self.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile. The work is made
-    /// in its place: as an argument it would take its memory twice.
+    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile. The work is
+    /// made in its place: as an argument it would take its memory twice.
     pub(crate) async fn waits<P: Platform, W: Future>(
         &self,
         base: &Base<P>,

@@ -119,7 +119,8 @@ impl File {
         self.0.device.id()
     }
 
-    /// Whether a limit that no free space shows may refuse dirty bytes of the file when they are written: only a sync tells.
+    /// Whether a limit that no free space shows may refuse dirty bytes of the file when they are written: only a sync
+    /// tells.
     pub fn may_be_refused(&self) -> bool {
         !self.is_clean() && self.0.device.may_refuse_late()
     }
@@ -337,9 +338,9 @@ impl<P: Platform> Engine<P> {
         self.reading.of(&file.0).read(client, &file.0, offset, into).await
     }
 
-    /// [`Engine::read`] for a thread that may block in the host: where the device allows it, the thread itself reads the
-    /// absent pages. What it cannot do so is a future, which `wait` runs to its end. An error of `wait` itself ends the
-    /// read. Call it on a thread that drives no task of the engine.
+    /// [`Engine::read`] for a thread that may block in the host: where the device allows it, the thread itself reads
+    /// the absent pages. What it cannot do so is a future, which `wait` runs to its end. An error of `wait` itself ends
+    /// the read. Call it on a thread that drives no task of the engine.
     pub fn read_here<E>(
         &self,
         file: &File,
@@ -431,8 +432,8 @@ impl<P: Platform> Engine<P> {
     /// range is widened to whole pages. Waits until syncs that began earlier have written their part of it. Bytes that
     /// a request has taken before are written.
     ///
-    /// A sync of withheld bytes fails with [`Error::Withheld`]. Withheld bytes may take a quarter of their device's part
-    /// of the dirty limit; a write of more fails with [`Error::TooMuchWithheld`].
+    /// A sync of withheld bytes fails with [`Error::Withheld`]. Withheld bytes may take a quarter of their device's
+    /// part of the dirty limit; a write of more fails with [`Error::TooMuchWithheld`].
     ///
     /// # Errors
     /// [`Error::TooManyWithheld`] if the file has that many withheld ranges.
@@ -441,11 +442,11 @@ impl<P: Platform> Engine<P> {
     }
 
     /// Orders dirty bytes of a range after bytes of `first` in `earlier`. The range goes to the device only after all
-    /// bytes that were written to `earlier` before the call are durable. Bytes that are written to the range later wait,
-    /// too. The range is widened to whole pages. Waits as [`Engine::withhold`] does.
+    /// bytes that were written to `earlier` before the call are durable. Bytes that are written to the range later
+    /// wait, too. The range is widened to whole pages. Waits as [`Engine::withhold`] does.
     ///
-    /// A sync of the range syncs `earlier` first. Without any sync, the flusher makes one when the bytes expire, or when
-    /// the withheld bytes have as much room as they may.
+    /// A sync of the range syncs `earlier` first. Without any sync, the flusher makes one when the bytes expire, or
+    /// when the withheld bytes have as much room as they may.
     ///
     /// # Errors
     /// [`Error::OrderCycle`] if bytes of `earlier` wait for the range, through any number of other orders;
@@ -460,8 +461,8 @@ impl<P: Platform> Engine<P> {
         self.writeback.order_after((&file.0, &range), (&first.0, &earlier)).await
     }
 
-    /// The first run of pages at or after the page of `from` that the device does not have yet: dirty, being written, or
-    /// failed. Asks the device nothing. Pages that get dirty meanwhile may be missing.
+    /// The first run of pages at or after the page of `from` that the device does not have yet: dirty, being written,
+    /// or failed. Asks the device nothing. Pages that get dirty meanwhile may be missing.
     pub async fn unwritten(&self, file: &File, from: u64) -> Option<Range<u64>> {
         if file.is_clean() { None } else { self.writeback.unwritten(&file.0, from).await }
     }
@@ -486,8 +487,8 @@ impl<P: Platform> Engine<P> {
     /// [`Engine::set_size`] does.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] if the device cannot punch holes and the range has more than 64 MiB of whole pages: they
-    /// would be written as zeros. Then nothing has changed.
+    /// [`DeviceError::Unsupported`] if the device cannot punch holes and the range has more than 64 MiB of whole pages:
+    /// they would be written as zeros. Then nothing has changed.
     pub async fn punch(&self, file: &File, range: Range<u64>) -> Result<(), Error> {
         self.reshaping.punch(&file.0, range).await
     }
@@ -628,8 +629,8 @@ impl<P: Platform> Engine<P> {
     }
 
     /// As [`Engine::open`], for a file that outlives the process if the engine's memory does. A later engine over that
-    /// memory finds the file by the key, with its dirty pages, its size and an unfinished change of shape. Only one open file may
-    /// have the key. [`File::is_kept`] tells whether the memory had room for one more such file.
+    /// memory finds the file by the key, with its dirty pages, its size and an unfinished change of shape. Only one
+    /// open file may have the key. [`File::is_kept`] tells whether the memory had room for one more such file.
     ///
     /// # Panics
     /// As [`Engine::open`], or if the file was found and is not adopted yet.
@@ -651,7 +652,8 @@ impl<P: Platform> Engine<P> {
 
     /// Opens a found file, with the dirty pages and the size that it had. An unfinished change of size, or a hole, is
     /// carried out first. `host_bytes` is the size of the host's file now. `None` if no file with the key was found, or
-    /// if somebody has adopted it. If the caller goes away, the file is adopted all the same, and stays while it is dirty.
+    /// if somebody has adopted it. If the caller goes away, the file is adopted all the same, and stays while it is
+    /// dirty.
     ///
     /// # Panics
     /// If the engine has no such device.
@@ -785,8 +787,8 @@ impl<P: Platform> Engine<P> {
         Follower::new(Arc::clone(&self.base.tracer))
     }
 
-    /// The write verifier: it changes exactly when accepted, unsynced data may have been lost. It stands in the engine's
-    /// memory, and outlives the process with that. 0 if none was set yet.
+    /// The write verifier: it changes exactly when accepted, unsynced data may have been lost. It stands in the
+    /// engine's memory, and outlives the process with that. 0 if none was set yet.
     pub fn write_verifier(&self) -> u64 {
         self.base.cache.frames.memory().header().verifier()
     }
@@ -827,9 +829,9 @@ impl<P: Platform> Engine<P> {
         self.base.cache.rare.try_fail_allocation(number)
     }
 
-    /// Calls the hook before store number `number` to the arena's tables, counted from now on, in the middle of a step: as
-    /// if the process were killed there. The hook may look at the engine's memory, and calls nothing else of the engine.
-    /// False in a build without the feature `rare-paths`.
+    /// Calls the hook before store number `number` to the arena's tables, counted from now on, in the middle of a step:
+    /// as if the process were killed there. The hook may look at the engine's memory, and calls nothing else of the
+    /// engine. False in a build without the feature `rare-paths`.
     pub fn try_call_at_store(&self, number: u64, hook: impl FnOnce() + Send + 'static) -> bool {
         self.base.cache.pages.stores.try_call_at(number, Box::new(hook))
     }

@@ -195,8 +195,8 @@ impl<P: Platform> Reshaping<P> {
         Ok(hold)
     }
 
-    /// Asks the device for a change of shape. The intent is stored first: after a kill, a later process carries the change
-    /// out. It stays until the cache has followed.
+    /// Asks the device for a change of shape. The intent is stored first: after a kill, a later process carries the
+    /// change out. It stays until the cache has followed.
     async fn ask(self: &Arc<Self>, file: &Arc<FileInner>, intent: &Intent, operation: Operation) -> Result<(), Error> {
         file.kept.iter().for_each(|kept| kept.begin(intent));
         let result = self.writeback.call(file, operation).await;

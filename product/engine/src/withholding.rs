@@ -147,9 +147,9 @@ impl<P: Platform> Writeback<P> {
         Ok(())
     }
 
-    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. A sync leaves
-    /// bytes that wait for others themselves: ranges that wait for such bytes stay. If the file is durable or gone, all
-    /// ranges are let go.
+    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. A sync
+    /// leaves bytes that wait for others themselves: ranges that wait for such bytes stay. If the file is durable or
+    /// gone, all ranges are let go.
     pub(crate) fn let_go_later(&self, file: &Arc<FileInner>, last: u64, range: &Range<u64>) {
         let freed = {
             let state = &mut *lock(&file.state);

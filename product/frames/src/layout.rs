@@ -1,11 +1,11 @@
-//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, marks of dirty pages, clients'
-//! state, frames.
+//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, marks of dirty pages,
+//! clients' state, frames.
 //!
 //! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash of a
 //! form; the error about a size or a mapping.
 //! Does not own: the memory (`memory`), the meaning of slots and records (the engine).
-//! Invariants: each part begins on a 2 MiB border, so that 2 MiB pages hold one part each. The parts do not overlap, and
-//! 2 MiB before the frames belong to none.
+//! Invariants: each part begins on a 2 MiB border, so that 2 MiB pages hold one part each. The parts do not overlap,
+//! and 2 MiB before the frames belong to none.
 
 use std::io;
 use std::ops::Range;
@@ -84,13 +84,14 @@ pub struct Layout {
     form: Form,
 }
 
-/// The forms that a memory may have. A number changes with each change of the meaning of a header, a slot, a record or a
-/// reply. A reader of each form that a release had stays (`docs/develop/decisions/durable.md`).
+/// The forms that a memory may have. A number changes with each change of the meaning of a header, a slot, a record or
+/// a reply. A reader of each form that a release had stays (`docs/develop/decisions/durable.md`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Slots have no checks, and frames no marks.
     Unchecked = 3,
-    /// A damaged slot is known by its check. A frame with a dirty page has a mark, which is known to be right by itself.
+    /// A damaged slot is known by its check. A frame with a dirty page has a mark, which is known to be right by
+    /// itself.
     Checked = 5,
     /// As before, with the state of clients.
     WithClients = 6,

@@ -70,8 +70,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// The memory of a file, which outlives the process: a memory file, or one on a tmpfs. Its contents may be any bytes:
-    /// [`Header::check`] tells whether they are an arena's. It stays mapped after the file is closed.
+    /// The memory of a file, which outlives the process: a memory file, or one on a tmpfs. Its contents may be any
+    /// bytes: [`Header::check`] tells whether they are an arena's. It stays mapped after the file is closed.
     ///
     /// # Errors
     /// The kernel refuses the mapping.

@@ -1,7 +1,8 @@
 //! Tables whose entries all begin as zeros.
 //!
 //! Owns: how they are made. Does not own: what stands in them.
-//! Invariants: an entry that nobody wrote to takes neither time nor memory, as far as the kernel gives memory by the page.
+//! Invariants: an entry that nobody wrote to takes neither time nor memory, as far as the kernel gives memory by the
+//! page.
 
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 

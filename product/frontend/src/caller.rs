@@ -1,8 +1,8 @@
 //! The peer of a connection, and the claimed caller of a call.
 //!
 //! Owns: the facts that a world knows of a connection's peer, the party of a peer, the claim of a call.
-//! Does not own: the trust in a claim and its consequences (front ends); the user of a call (`afflux_volume::Caller`); the
-//! bounds.
+//! Does not own: the trust in a claim and its consequences (front ends); the user of a call (`afflux_volume::Caller`);
+//! the bounds.
 //! Invariants: plain values. The facts of the world (`Peer`) and the claim of a call (`Claim`) are not mixed. A process
 //! of this host is in its user's party, independent of its address.
 

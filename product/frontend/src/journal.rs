@@ -1,12 +1,13 @@
 //! A journal of the newest changing calls and their answers, in memory that outlives the process.
 //!
 //! Owns: the form of this memory, the check of each entry, the places of entries.
-//! Does not own: the memory (worlds), which calls these are and their keys (front ends), the judgement of a call that was
-//! begun (the volume).
-//! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry whose
-//! check fails is never used. If all entries are in use, the owner with the most gives up its oldest: one that calls often
-//! takes no other's reply, before a kill or after it. Calls that ran at the kill go last, since clients repeat them. No
-//! number or name of a client need stand there: keys may be hashes, with a key that only the server knows.
+//! Does not own: the memory (worlds), which calls these are and their keys (front ends), the judgement of a call that
+//! was begun (the volume).
+//! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry
+//! whose check fails is never used. If all entries are in use, the owner with the most gives up its oldest: one that
+//! calls often takes no other's reply, before a kill or after it. Calls that ran at the kill go last, since clients
+//! repeat them. No number or name of a client need stand there: keys may be hashes, with a key that only the server
+//! knows.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,8 +28,8 @@ mod at {
     pub(super) const KEY: usize = 1;
     pub(super) const VALUE: usize = 4;
     pub(super) const OBJECT: usize = 5;
-    /// The check of the answer, which counts once it is there. Of a call that has ended without one, [`super::ENDED`] with
-    /// the check of its beginning.
+    /// The check of the answer, which counts once it is there. Of a call that has ended without one, [`super::ENDED`]
+    /// with the check of its beginning.
     pub(super) const ANSWERED: usize = 6;
     /// The answer's code in the upper half, the length in the lower.
     pub(super) const ANSWER: usize = 7;
@@ -225,8 +226,8 @@ impl CallJournal {
         found.map_or(Left::Nothing, |(_, place)| self.left_at(place))
     }
 
-    /// Begins a call, before the host is asked. `value` is the wall clock's time, say, and `object` the number of the object
-    /// that a rename is about. Also returns what an earlier process has done of the same call.
+    /// Begins a call, before the host is asked. `value` is the wall clock's time, say, and `object` the number of the
+    /// object that a rename is about. Also returns what an earlier process has done of the same call.
     pub fn begin(self: &Arc<Self>, keys: CallKeys, value: u64, object: u64) -> (JournalCall, Left) {
         let mut places = self.lock();
         if let Some((key, place)) = self.find(&places, &keys) {

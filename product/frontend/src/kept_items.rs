@@ -2,12 +2,12 @@
 //!
 //! Owns: the pieces of items, which of two versions counts, the room for more.
 //! Does not own: the state of a piece (`kept_records`), the meaning of items and their number (front ends).
-//! Invariants: a later process finds each item as the last `put` left it, or as the one before if that had not returned.
-//! An item whose removal had begun may be gone. A change of an item that gets no longer never lacks room. If any
-//! piece is in a state that no kill leaves, nothing is found.
+//! Invariants: a later process finds each item as the last `put` left it, or as the one before if that had not
+//! returned. An item whose removal had begun may be gone. A change of an item that gets no longer never lacks room. If
+//! any piece is in a state that no kill leaves, nothing is found.
 //!
-//! First the pieces of the new version are written, then those of the old one are freed, so a kill leaves one of the two
-//! whole. The newest whole version counts.
+//! First the pieces of the new version are written, then those of the old one are freed, so a kill leaves one of the
+//! two whole. The newest whole version counts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -97,8 +97,8 @@ impl Tag {
 }
 
 impl KeptItems {
-    /// The items in this memory from word `at` on, with those of an earlier process. Any bytes will do. None for the found
-    /// ones if the memory has none, or is damaged: then it is begun anew.
+    /// The items in this memory from word `at` on, with those of an earlier process. Any bytes will do. None for the
+    /// found ones if the memory has none, or is damaged: then it is begun anew.
     pub fn new(words: KeptWords, at: usize) -> (Self, Option<Vec<FoundItem>>) {
         let len = (*words).as_ref().len();
         let count = len.saturating_sub(at + HEADER_WORDS) / PIECE_WORDS;

@@ -2,16 +2,17 @@
 //!
 //! Owns: the state of a record and the check in it, the number of places in use.
 //! Does not own: the memory (worlds), the contents of records and their meaning (front ends).
-//! Invariants: a record appears and goes in one store. A kill between two stores leaves each record as it was, or as it is
-//! to be. Each place in use has a state whose check is right, so memory that was changed by others is known. Memory beyond
-//! the highest used place is not touched.
+//! Invariants: a record appears and goes in one store. A kill between two stores leaves each record as it was, or as it
+//! is to be. Each place in use has a state whose check is right, so memory that was changed by others is known. Memory
+//! beyond the highest used place is not touched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kept_check::kept_check;
 
-/// Memory as words: all its users read and write it as atomic numbers. A part of a file, say, which a later server finds.
+/// Memory as words: all its users read and write it as atomic numbers. A part of a file, say, which a later server
+/// finds.
 pub type KeptWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 /// A place of a table: its generation, and its record.

@@ -151,8 +151,8 @@ pub trait ProtocolMachine: Send {
     /// Releases memory that only a busy connection needs, after a silent time.
     fn shrink(&mut self) {}
 
-    /// Whether the peer was told, by the output so far, to begin TLS: its next bytes are those of a handshake. For layers
-    /// between a machine and its world that know TLS.
+    /// Whether the peer was told, by the output so far, to begin TLS: its next bytes are those of a handshake. For
+    /// layers between a machine and its world that know TLS.
     fn is_to_be_secured(&self) -> bool {
         false
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the interface of such a machine, the form of its replies.
 //! Does not own: any protocol (front ends), threads and descriptors (worlds); streams ([`crate::ProtocolMachine`]).
-//! Invariants: a machine never blocks. A message that needs a wait is given back, to be answered by a future. Notices are
-//! written by threads that answer no message: their receiver may wait for answers while it takes a notice.
+//! Invariants: a machine never blocks. A message that needs a wait is given back, to be answered by a future. Notices
+//! are written by threads that answer no message: their receiver may wait for answers while it takes a notice.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -84,8 +84,8 @@ pub trait MessageMachine: Send + Sync + 'static {
     /// Answers every later message with an error, as a server that is gone would. Calls that wait go on.
     fn refuse(&self);
 
-    /// The message that comes before the first read if the machine goes on with the work of an earlier one. None if the other
-    /// side begins.
+    /// The message that comes before the first read if the machine goes on with the work of an earlier one. None if the
+    /// other side begins.
     fn resumption(&self) -> Option<MessageReply> {
         None
     }

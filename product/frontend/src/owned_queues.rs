@@ -2,8 +2,8 @@
 //!
 //! Owns: the order of each owner's items, the numbers of parties and of their users, whose item goes next.
 //! Does not own: the items and their bound (the reply cache, the journal of calls).
-//! Invariants: a party with fewer items than another keeps them, however many users the other has. Among the users of a party
-//! it is the same. Among equals the one that came last keeps its items longest.
+//! Invariants: a party with fewer items than another keeps them, however many users the other has. Among the users of a
+//! party it is the same. Among equals the one that came last keeps its items longest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,8 +38,8 @@ impl<P: Ord + Copy, U: Ord + Copy, T> OwnedQueues<P, U, T> {
         self.of.get(&owner).map_or(0, VecDeque::len)
     }
 
-    /// The owner whose item goes next: the user with the most items of the party with the most. Parties that are `spared`
-    /// for their number of items are passed over.
+    /// The owner whose item goes next: the user with the most items of the party with the most. Parties that are
+    /// `spared` for their number of items are passed over.
     pub fn heaviest(&self, spared: impl Fn(P, usize) -> bool) -> Option<(P, U)> {
         let party = self.parties.heaviest_first().find(|&(count, party)| !spared(party, count))?.1;
         Some((party, self.users.get(&party)?.heaviest_first().next()?.1))

@@ -104,9 +104,9 @@ pub(crate) mod init {
     pub(crate) const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
     pub(crate) const HAS_RESEND: u64 = 1 << 39;
 
-    /// Each where the kernel offers it. WRITEBACK_CACHE is missing on purpose: sizes and times would be the kernel's, and
-    /// writes would pass our budget. SPLICE_* would move memory that is our frames'. PASSTHROUGH goes past the cache.
-    /// HAS_EXPIRE_ONLY has no user here yet.
+    /// Each where the kernel offers it. WRITEBACK_CACHE is missing on purpose: sizes and times would be the kernel's,
+    /// and writes would pass our budget. SPLICE_* would move memory that is our frames'. PASSTHROUGH goes past the
+    /// cache. HAS_EXPIRE_ONLY has no user here yet.
     pub(crate) const WANTED: u64 = ASYNC_READ
         | ATOMIC_O_TRUNC
         | BIG_WRITES

@@ -2,8 +2,8 @@
 //!
 //! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
 //! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
-//! Invariants: an interrupted call ends soon ([`Mount::has_waited`]), and a wait for a lock at once; a change that it had begun runs to its end. The
-//! mount takes back the nodes and the file of an answer that comes too late.
+//! Invariants: an interrupted call ends soon ([`Mount::has_waited`]), and a wait for a lock at once; a change that it
+//! had begun runs to its end. The mount takes back the nodes and the file of an answer that comes too late.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ impl<P: Platform> Mount<P> {
         (operation.is_open() && !self.may_open_one_more(header)).then_some(Errno::TOO_MANY_FILES)
     }
 
-    /// Counts a message that waits, if it is long and a program's: INIT bounds the number of the kernel's own. Without memory
-    /// for it, the error has its header.
+    /// Counts a message that waits, if it is long and a program's: INIT bounds the number of the kernel's own. Without
+    /// memory for it, the error has its header.
     fn hold(&self, message: &[u8]) -> Result<Option<HeldMessage>, (RequestHeader, RoomTurn)> {
         if message.len() <= SHORT_BYTES_MAX {
             return Ok(None);

@@ -73,7 +73,8 @@ impl Interrupts {
         lock(&self.0).get(&unique).map(|call| call.requester)
     }
 
-    /// Interrupts a call that has not ended. True if its answer is now the caller's: the host may hold up the call's thread.
+    /// Interrupts a call that has not ended. True if its answer is now the caller's: the host may hold up the call's
+    /// thread.
     pub(crate) fn try_take_answer(&self, unique: u64) -> bool {
         let Some(call) = lock(&self.0).remove(&unique) else { return false };
         let mut stage = lock(&call.stage);

@@ -1,11 +1,11 @@
 //! The kernel's numbers and their meaning, in memory that outlives the process.
 //!
 //! Owns: the form of this memory: its header, its tables, the words of each record; the agreement of INIT.
-//! Does not own: the memory (worlds), the states of records (`afflux_frontend`), the meaning of nodes and open files (`nodes`,
-//! `open_files`), requests that come again (`kept::grants`, `kept::changes`).
+//! Does not own: the memory (worlds), the states of records (`afflux_frontend`), the meaning of nodes and open files
+//! (`nodes`, `open_files`), requests that come again (`kept::grants`, `kept::changes`).
 //! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
-//! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory neither.
-//! Memory beyond the highest used place of a table is not touched.
+//! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory
+//! neither. Memory beyond the highest used place of a table is not touched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

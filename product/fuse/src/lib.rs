@@ -1,8 +1,8 @@
 //! FUSE (the kernel's `fuse_kernel.h`, protocol 7) as a pure protocol machine: messages in, segments out.
 //!
 //! Owns: the protocol, the kernel's nodes, open files, the calls that can be interrupted.
-//! Does not own: the device, threads, mounting (worlds); files (the volume); permissions, which the kernel and the host check
-//! (`default_permissions`).
+//! Does not own: the device, threads, mounting (worlds); files (the volume); permissions, which the kernel and the host
+//! check (`default_permissions`).
 //! Invariants: for any bytes, nothing panics and nothing grows beyond its bound. Each message that can be read and has
 //! a reply is answered once.
 //!

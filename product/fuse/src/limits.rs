@@ -25,7 +25,8 @@ pub(crate) const SHORT_BYTES_MAX: usize = 8 << 10;
 pub(crate) const PAGE_BYTES: usize = 4096;
 /// Most background requests (readahead, mapped pages) that the kernel may have sent and not got answered.
 pub(crate) const BACKGROUND_MAX: u16 = 64;
-/// Time that an interrupted call may still take if its program is being killed. A working disk answers within this time.
+/// Time that an interrupted call may still take if its program is being killed. A working disk answers within this
+/// time.
 pub(crate) const INTERRUPT_GRACE_NS: u64 = 1_000_000_000;
 /// The same for a program that goes on after its signal. Few programs expect EINTR of a file.
 pub(crate) const INTERRUPT_PATIENCE_NS: u64 = 10 * INTERRUPT_GRACE_NS;

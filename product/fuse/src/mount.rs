@@ -1,9 +1,9 @@
 //! One mount: the state that all calls share.
 //!
-//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others; going on with
-//! the mount of an earlier server.
-//! Does not own: messages (`answering`), the operations (`operations`), files (the volume), the form of the memory for a
-//! later server (`kept`).
+//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others; going on
+//! with the mount of an earlier server.
+//! Does not own: messages (`answering`), the operations (`operations`), files (the volume), the form of the memory for
+//! a later server (`kept`).
 //! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The mount
 //! tells the kernel of others' changes to objects that the kernel knows. It tells no change that the kernel asked for.
 
@@ -34,8 +34,8 @@ pub trait Requesters: Send + Sync + 'static {
     /// The process of a thread; none if it is gone or in no namespace of ours. Asked once for each open.
     fn process(&self, thread: u32) -> Option<u32>;
 
-    /// Whether the thread is being killed, so that no code of its program sees an answer any more. True for a thread that
-    /// is gone or in no namespace of ours. Asked about interrupted calls alone.
+    /// Whether the thread is being killed, so that no code of its program sees an answer any more. True for a thread
+    /// that is gone or in no namespace of ours. Asked about interrupted calls alone.
     fn is_killed(&self, thread: u32) -> bool;
 
     /// What a thread of this user may do beside what its user and first group may. None for a thread that is gone, that
@@ -64,8 +64,8 @@ pub struct MountOptions {
     pub kernel_cache: bool,
     /// Nobody else changes the directory, except through this server.
     pub sole: bool,
-    /// Programs on the mount and other clients of the volume exclude each other by locks. A mount that outlives its server
-    /// keeps the kernel's own locks: these outlive the server, too.
+    /// Programs on the mount and other clients of the volume exclude each other by locks. A mount that outlives its
+    /// server keeps the kernel's own locks: these outlive the server, too.
     pub shares_locks: bool,
 }
 
@@ -132,8 +132,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<P: Platform> Mount<P> {
-    /// A mount of a directory of the volume, with the recording of its calls. With memory that is `kept`, a later server
-    /// can go on with it ([`Mount::resumed`]).
+    /// A mount of a directory of the volume, with the recording of its calls. With memory that is `kept`, a later
+    /// server can go on with it ([`Mount::resumed`]).
     ///
     /// # Panics
     /// When the settings of the volume's engine do not have the volume's knobs.
@@ -222,8 +222,8 @@ impl<P: Platform> Mount<P> {
         }
     }
 
-    /// Whether a later server can go on with the mount: its memory outlives this server, and the kernel sends unanswered
-    /// requests again. Known after INIT.
+    /// Whether a later server can go on with the mount: its memory outlives this server, and the kernel sends
+    /// unanswered requests again. Known after INIT.
     pub fn can_outlive(&self) -> bool {
         let agreed = self.kept.as_ref().and_then(Kept::agreed);
         agreed.is_some_and(|agreed| agreed.flags & init::HAS_RESEND != 0)
@@ -324,8 +324,8 @@ impl<P: Platform> Mount<P> {
         Validity { names_ns: valid_ns, attributes_ns: valid_ns }
     }
 
-    /// As [`Mount::validity`], for names in a directory. Where other bytes may be the same name, the kernel must ask each
-    /// time: it knows of a change by one spelling alone.
+    /// As [`Mount::validity`], for names in a directory. Where other bytes may be the same name, the kernel must ask
+    /// each time: it knows of a change by one spelling alone.
     pub(crate) fn validity_of_names(&self, directory: &Inode<P>) -> Validity {
         let valid = self.validity();
         if self.volume.may_fold_names(directory) { Validity { names_ns: 0, ..valid } } else { valid }
@@ -397,8 +397,8 @@ impl<P: Platform> Mount<P> {
         ShortVerifier::of(self.volume.write_verifier())
     }
 
-    /// A sync of an open file has succeeded. It fails all the same, once, if an earlier server's memory was damaged: bytes
-    /// that the file's program was told are accepted may be lost.
+    /// A sync of an open file has succeeded. It fails all the same, once, if an earlier server's memory was damaged:
+    /// bytes that the file's program was told are accepted may be lost.
     pub(crate) fn tell_loss(&self, header: &RequestHeader, fh: u64, file: &OpenFile<P>) -> Result<(), Errno> {
         let owes_error = file.owes_error.swap(false, Ordering::AcqRel);
         if !owes_error && header.unique & UNIQUE_RESENT == 0 {

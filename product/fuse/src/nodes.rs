@@ -1,12 +1,12 @@
 //! The objects that the kernel knows, as nodes.
 //!
-//! Owns: each node's number and count of lookups; the nodes that are too many; whether attributes changed since the last
-//! fsync. The size and times that a file had at its last opening. Whether a directory gives its default access control list
-//! to new objects, and whether an object has no capabilities for sure.
+//! Owns: each node's number and count of lookups; the nodes that are too many; whether attributes changed since the
+//! last fsync. The size and times that a file had at its last opening. Whether a directory gives its default access
+//! control list to new objects, and whether an object has no capabilities for sure.
 //! Does not own: objects in memory (the volume), open files (`open_files`), the memory for a later server (`kept`).
 //! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
-//! holds no descriptor: it is the handle of an object. The root's node is never forgotten. While there are more nodes than
-//! usual, two nodes are named to the kernel for each one that is made.
+//! holds no descriptor: it is the handle of an object. The root's node is never forgotten. While there are more nodes
+//! than usual, two nodes are named to the kernel for each one that is made.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

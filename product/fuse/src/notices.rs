@@ -3,8 +3,9 @@
 //! Owns: the changes that wait to be told, each once.
 //! Does not own: the finding of changes (the volume), the sending (worlds).
 //! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. Of each disk at most
-//! [`OBJECTS_MAX`] objects and [`NAMES_MAX`] names wait. Further ones are dropped: the kernel asks again by itself after its
-//! short time. The kernel may wait for a disk while it takes a notice, so each disk has at most one under way.
+//! [`OBJECTS_MAX`] objects and [`NAMES_MAX`] names wait. Further ones are dropped: the kernel asks again by itself
+//! after its short time. The kernel may wait for a disk while it takes a notice, so each disk has at most one under
+//! way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

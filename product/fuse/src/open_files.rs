@@ -1,6 +1,7 @@
 //! Open files and directories.
 //!
-//! Owns: the number of each, its object, the client that pays for its reads and writes, and whether a user may open one more.
+//! Owns: the number of each, its object, the client that pays for its reads and writes, and whether a user may open one
+//! more.
 //! Does not own: the objects (the volume), the rule of users' parts (`afflux_frontend`).
 //! Invariants: an open file holds its object, so all calls by its number go on after the object's last name. It is
 //! closed by the kernel alone, and lets go of the object then.

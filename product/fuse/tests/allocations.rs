@@ -1,5 +1,5 @@
-//! The allocations of calls that the kernel makes while it frees memory. A mount is part of its own host's reclaim: a call
-//! that asks the host for memory may wait for itself.
+//! The allocations of calls that the kernel makes while it frees memory. A mount is part of its own host's reclaim: a
+//! call that asks the host for memory may wait for itself.
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "tests")]
 

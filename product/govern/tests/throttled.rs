@@ -75,8 +75,8 @@ impl Slow {
         figures.split_whitespace().nth(6).unwrap().parse::<u64>().unwrap() * 512
     }
 
-    /// The speeds that a governor reports beside a stream of writes, until the last one is near the disk's rate in the last
-    /// seconds; and that rate.
+    /// The speeds that a governor reports beside a stream of writes, until the last one is near the disk's rate in the
+    /// last seconds; and that rate.
     fn reported(&self) -> (Vec<u64>, u64) {
         let options =
             GovernorOptions { devices: vec![(self.name().to_owned(), Some(SECOND))], ..GovernorOptions::default() };

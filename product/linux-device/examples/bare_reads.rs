@@ -1,8 +1,8 @@
 //! The least that a server of cold READs does: `bare_reads FILE` prints a port of 127.0.0.1 and serves one connection.
 //!
 //! One thread has one ring. It receives NFS READ calls, reads their blocks past the host's page cache, and sends the
-//! replies. It has no cache, no permissions, no other procedure, and no attributes in its replies. Calls are for aligned
-//! blocks of 4 KiB, at most 64 in flight. So its rate is a bound for servers.
+//! replies. It has no cache, no permissions, no other procedure, and no attributes in its replies. Calls are for
+//! aligned blocks of 4 KiB, at most 64 in flight. So its rate is a bound for servers.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a measured program")]
 
 use std::collections::VecDeque;
@@ -173,8 +173,8 @@ fn main() {
     let mut next = vec![server.receive()];
     loop {
         for entry in next.drain(..) {
-            // SAFETY: the memory of each operation is the server's, which lives longer than the ring, and nothing changes it
-            // before the operation ends.
+            // SAFETY: the memory of each operation is the server's, which lives longer than the ring, and nothing
+            // changes it before the operation ends.
             unsafe { ring.submission().push(&entry) }.expect("there is room for each slot, a receive and a send");
         }
         ring.submit_and_wait(1).unwrap();

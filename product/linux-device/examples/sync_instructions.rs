@@ -1,8 +1,8 @@
 //! Pages apart from each other are written and synced by a blocked caller, over and over, to be counted by callgrind:
 //! `sync_instructions COUNT PAGES_OF_A_SYNC`.
 //!
-//! The device takes each page and flush at once, on the caller's thread, and Budget decides. So the count covers the engine's
-//! way of a write and its sync, and no system call.
+//! The device takes each page and flush at once, on the caller's thread, and Budget decides. So the count covers the
+//! engine's way of a write and its sync, and no system call.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
 use std::pin::pin;

@@ -4,10 +4,11 @@
 //! guess at the free space, the identity that takes room for the bytes of users.
 //! Does not own: names (the volume), the choice of writes (the engine).
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
-//! done by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs to a
-//! reactor. No reactor that others share is held by a slow disk. The device's own threads do reservations, and the
-//! kernel's threads begin such a reactor's writes and those reads that the host may hold (`pace`). The thread of the device's
-//! flusher begins its writes itself. The memory of a request belongs to the reactor until the kernel has reported.
+//! done by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs
+//! to a reactor. No reactor that others share is held by a slow disk. The device's own threads do reservations, and the
+//! kernel's threads begin such a reactor's writes and those reads that the host may hold (`pace`). The thread of the
+//! device's flusher begins its writes itself. The memory of a request belongs to the reactor until the kernel has
+//! reported.
 
 mod blocks;
 mod file;

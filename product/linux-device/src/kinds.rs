@@ -77,7 +77,8 @@ pub struct FileSystemKind {
 
 const SECOND: TimeUnit = Ns(1_000_000_000);
 
-/// The kinds, each of which stores files. The list has autofs, whose directories are mount points of other file systems.
+/// The kinds, each of which stores files. The list has autofs, whose directories are mount points of other file
+/// systems.
 static KINDS: &[FileSystemKind] = &[
     row(0xef53, "ext", Nothing, ByFlag(Some("ext4")), ByInode, OnDisk),
     row(0x5846_5342, "xfs", Nothing, ByGeometry, Ns(1), OnDisk),

@@ -1,8 +1,9 @@
 //! The real world below a cache, Linux: clocks, threads and host files for the engine.
 //!
-//! Owns: the `Platform` of real machines, its reactors and worker pools, devices over host files; the kinds of file systems.
-//! Does not own: which pages are cached or written when (the engine), names, protocols; host directories, sockets and mounts
-//! (`afflux_linux_server`, for which the public modules are).
+//! Owns: the `Platform` of real machines, its reactors and worker pools, devices over host files; the kinds of file
+//! systems.
+//! Does not own: which pages are cached or written when (the engine), names, protocols; host directories, sockets and
+//! mounts (`afflux_linux_server`, for which the public modules are).
 //! Invariants: nothing here decides anything about pages; `unsafe` stays in the ring and in the few
 //! calls that hand memory to the kernel.
 

@@ -3,8 +3,8 @@
 //! Owns: the choice of the I/O driver, the reactor threads, the thread for urgent tasks, the counters, the reactor of a
 //! thread that waits in `block_on`.
 //! Does not own: the work on the reactors; the threads of devices (`device_threads`).
-//! Invariants: the number of shared reactors is fixed at start. A panic in a task ends the process, since nothing else can
-//! continue the task's work. A caller may start the reactors with a callback for panics instead.
+//! Invariants: the number of shared reactors is fixed at start. A panic in a task ends the process, since nothing else
+//! can continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 mod device_threads;
 
@@ -299,8 +299,8 @@ impl LinuxPlatform {
         self.wait_for(future, true)
     }
 
-    /// As [`LinuxPlatform::try_block_on`], for a future that does several things at once: no part of it waits in the host while
-    /// another could go on.
+    /// As [`LinuxPlatform::try_block_on`], for a future that does several things at once: no part of it waits in the
+    /// host while another could go on.
     pub fn try_drive<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
         self.wait_for(future, false)
     }
@@ -314,9 +314,9 @@ impl LinuxPlatform {
         Ok(visit.reactor.block_on(future))
     }
 
-    /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else has ended
-    /// then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`].
-    /// A reactor's thread, and one that polls already, gets `Pending` without a poll: its other work would wait, too.
+    /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else
+    /// has ended then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`]. A
+    /// reactor's thread, and one that polls already, gets `Pending` without a poll: its other work would wait, too.
     pub fn poll_here<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
         if self.is_driving_this_thread() || POLLS_HERE.get() {
             return Poll::Pending;
@@ -448,8 +448,8 @@ impl Platform for LinuxPlatform {
         spawn_on(self.next_reactor(), name, task);
     }
 
-    /// The device's tasks have a thread of their own. It begins their writes itself, where a shared reactor has another thread
-    /// begin them.
+    /// The device's tasks have a thread of their own. It begins their writes itself, where a shared reactor has another
+    /// thread begin them.
     fn spawn_for_device(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let start = |remote, lives| {
             let drives = (Drives::OneDevice, self.shared.ability);
@@ -486,8 +486,8 @@ impl Platform for LinuxPlatform {
         YieldOnce { yielded: false }
     }
 
-    /// Whether this thread waits in [`LinuxPlatform::block_on`] or polls in [`LinuxPlatform::poll_here`], so that it may also
-    /// wait for the host.
+    /// Whether this thread waits in [`LinuxPlatform::block_on`] or polls in [`LinuxPlatform::poll_here`], so that it
+    /// may also wait for the host.
     fn may_wait_on_this_thread(&self) -> bool {
         POLLS_HERE.get() || self.current_reactor().is_some_and(|reactor| reactor.is_for_one_call())
     }
@@ -522,8 +522,8 @@ fn go_first() {
     let _ = setpriority_process(Some(gettid()), AHEAD_NICE);
 }
 
-/// A thread's wait on its reactor. Its end waits for what is in flight there, also after a panic in the future: others may
-/// wait for the same pages.
+/// A thread's wait on its reactor. Its end waits for what is in flight there, also after a panic in the future: others
+/// may wait for the same pages.
 struct Visit {
     reactor: Rc<Reactor>,
     entered: Option<ReactorEntered>,

@@ -49,8 +49,8 @@ const TOLD_A_TURN: usize = 8;
 /// Most idle rings of ended threads: enough for a server with a thread for each request, few enough to leave idle.
 pub(crate) const RINGS_KEPT: usize = 32;
 
-/// Rings of ended threads, for threads that wait later. Nothing is in flight in such a ring, and it hears no doorbell. A
-/// program may start a new thread for each request. The setup and removal of a ring cost the host more than several
+/// Rings of ended threads, for threads that wait later. Nothing is in flight in such a ring, and it hears no doorbell.
+/// A program may start a new thread for each request. The setup and removal of a ring cost the host more than several
 /// reads of 4 KiB.
 pub(crate) type SpareRings = Recycler<Ring>;
 
@@ -266,8 +266,8 @@ impl Reactor {
         Ok(Token(token))
     }
 
-    /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may need
-    /// the thread before the operation has ended.
+    /// Whether this thread may do the operation with a system call, once it has nothing else to do: nothing else may
+    /// need the thread before the operation has ended.
     fn may_do_alone(&self, io: &RingOperation) -> bool {
         self.is_for_one_call()
             && io.is_about_a_file()
@@ -300,8 +300,8 @@ impl Reactor {
         takes
     }
 
-    /// Does the lone operation, if there is one. A system call takes the kernel less than a ring does, as long as there is
-    /// one operation.
+    /// Does the lone operation, if there is one. A system call takes the kernel less than a ring does, as long as there
+    /// is one operation.
     fn do_lone(&self) -> bool {
         let Some((key, io)) = self.lone.take() else { return false };
         // SAFETY: the owner, which has the pointers and the descriptor, is in `operations` until the key is reported.

@@ -26,8 +26,8 @@ pub fn make_read_only(fd: &OwnedFd) -> Result<(), Errno> {
     }
     let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let reads = open_without_waiting(CWD, &name, OFlags::RDONLY | flags & OFlags::DIRECT)?;
-    // SAFETY: both numbers are open, and belong to the two owners for the whole call. The number of `fd` stays open, on the
-    // same file.
+    // SAFETY: both numbers are open, and belong to the two owners for the whole call. The number of `fd` stays open, on
+    // the same file.
     let made = unsafe { libc::dup3(reads.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
     if made < 0 { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) } else { Ok(()) }
 }

@@ -1,7 +1,8 @@
 //! File systems that store what is written to them.
 //!
 //! Owns: the question whether one does, the name of its kind for people.
-//! Does not own: the kinds (`kinds`), the consequences (`host` shows others as empty directories, the library refuses their files).
+//! Does not own: the kinds (`kinds`), the consequences (`host` shows others as empty directories, the library refuses
+//! their files).
 //! Invariants: an unknown kind counts as a kind without storage. In `/proc` or `/sys` a write is an order to
 //! the kernel, and sizes say nothing about the bytes to read: neither can be cached.
 
@@ -12,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::kinds::FileSystemKind;
 
-/// Whether the file system of an open object, in any way also by O_PATH, stores files. `device_major` is of the object's
-/// device number: a file system on a block device stores files.
+/// Whether the file system of an open object, in any way also by O_PATH, stores files. `device_major` is of the
+/// object's device number: a file system on a block device stores files.
 pub fn stores_files(device_major: u32, object: BorrowedFd<'_>) -> Result<bool, Errno> {
     let on_a_disk = device_major != 0;
     Ok(on_a_disk || FileSystemKind::of(object)?.does_store_files())

@@ -5,8 +5,8 @@
 //! the second number).
 //!
 //! Owns: the answer for the completions of one look. Does not own: looking (`reactor`), the calls of worker threads.
-//! Invariants: the run delay is read at most once in [`READ_NS`], and not at all if nothing asks for it. A host without the
-//! file has no delays.
+//! Invariants: the run delay is read at most once in [`READ_NS`], and not at all if nothing asks for it. A host without
+//! the file has no delays.
 
 use std::cell::{Cell, OnceCell};
 use std::os::fd::OwnedFd;

@@ -8,8 +8,9 @@ use counted::{build, can_count, check, instructions};
 
 /// A decision about a payer. Every third decision pauses it.
 const DECISION: f64 = 1295.0;
-/// The ends of 6,000 writes, for each: the policy learns from it, and gives anew the room and the bound on writes in flight. While
-/// the device is new, each page is asked about, so each end is told of alone. Later 16 are told of together.
+/// The ends of 6,000 writes, for each: the policy learns from it, and gives anew the room and the bound on writes in
+/// flight. While the device is new, each page is asked about, so each end is told of alone. Later 16 are told of
+/// together.
 const COMPLETION: f64 = 1317.0;
 
 /// The law changes more often than the path of a hit.

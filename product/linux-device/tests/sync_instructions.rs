@@ -5,7 +5,8 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// Instructions of a page's write and of its sync by a blocked caller, up to the device.
-// 11,640 before a sync at once carried several runs, and told others beside it of its failures: four threads on one file gain a fifth.
+// 11,640 before a sync at once carried several runs, and told others beside it of its failures: four threads on one
+// file gain a fifth.
 const WRITE_AND_SYNC: f64 = 12_200.0;
 /// Of 64 pages apart from each other in one sync, for each page.
 const OF_64: f64 = 8_600.0;

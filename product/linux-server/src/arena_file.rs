@@ -3,11 +3,11 @@
 //!
 //! Owns: which contents are refused, the lock that keeps a second server away, the end of the file.
 //! Does not own: the contents (`afflux_frames`), their use by a successor (the engine).
-//! Invariants: one process at a time has a file open with the lock, from before it looks at the contents until it is gone
-//! with all its requests. So no request of a predecessor can still write to a disk. Files of other users, and files
-//! with rights for others, are never used. The memory has room from the start: a full file system shows when the file is
-//! made, not as a fault in the middle of a write. A failed start removes a file that it made. A file
-//! of an earlier server stays.
+//! Invariants: one process at a time has a file open with the lock, from before it looks at the contents until it is
+//! gone with all its requests. So no request of a predecessor can still write to a disk. Files of other users, and
+//! files with rights for others, are never used. The memory has room from the start: a full file system shows when the
+//! file is made, not as a fault in the middle of a write. A failed start removes a file that it made. A file of an
+//! earlier server stays.
 
 use std::fmt;
 use std::io;
@@ -102,9 +102,9 @@ enum Place {
 }
 
 impl ArenaFile {
-    /// Opens the file at `path`, a tmpfs's, or makes it for an arena of this form. An arena that a server left is used in its
-    /// own form. Waits for a server that is about to end, and tells so. Blocks also for the time that the host takes to
-    /// find room for the memory.
+    /// Opens the file at `path`, a tmpfs's, or makes it for an arena of this form. An arena that a server left is used
+    /// in its own form. Waits for a server that is about to end, and tells so. Blocks also for the time that the host
+    /// takes to find room for the memory.
     ///
     /// # Errors
     /// The file is used by a server that runs, is not this user's alone, is no arena of this program, or has no room.
@@ -155,8 +155,8 @@ impl ArenaFile {
         }
     }
 
-    /// Takes the memory that the service manager has of an earlier server, or makes one for an arena of this form. A file that
-    /// cannot be used is `refused`, and leaves the store. Waits as [`Self::open`].
+    /// Takes the memory that the service manager has of an earlier server, or makes one for an arena of this form. A
+    /// file that cannot be used is `refused`, and leaves the store. Waits as [`Self::open`].
     ///
     /// # Errors
     /// A server that runs uses the memory, another version made it, or the host refuses.
@@ -243,8 +243,8 @@ impl ArenaFile {
     }
 
     fn map(&self, layout: Layout) -> Result<Arc<Memory>, ArenaFileError> {
-        // SAFETY: the file has these bytes, this process has the lock, and other users cannot open the file. Programs of
-        // this user and of root could change any memory of the process anyway.
+        // SAFETY: the file has these bytes, this process has the lock, and other users cannot open the file. Programs
+        // of this user and of root could change any memory of the process anyway.
         let memory = unsafe { Memory::in_file(self.file.as_fd(), layout) }?;
         memory.header().set_holder(std::process::id());
         Ok(memory)

@@ -1,9 +1,10 @@
-//! Descriptors that the service manager keeps for the next process of the service (systemd's `FileDescriptorStoreMax=`).
+//! Descriptors that the service manager keeps for the next process of the service (systemd's
+//! `FileDescriptorStoreMax=`).
 //!
 //! Owns: the descriptors of an earlier process, adding and removing descriptors; whether there is such a store.
 //! Does not own: other messages to the manager, the check of the descriptors.
-//! Invariants: a taken descriptor is closed on exec. The variables that describe the store leave the environment: in a child,
-//! the numbers would mean other files. A descriptor stays in the store until its name is removed.
+//! Invariants: a taken descriptor is closed on exec. The variables that describe the store leave the environment: in a
+//! child, the numbers would mean other files. A descriptor stays in the store until its name is removed.
 
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
@@ -39,8 +40,8 @@ pub struct DescriptorStore {
 }
 
 impl DescriptorStore {
-    /// Takes the descriptors of an earlier process. Call it once, before the first thread starts. Later calls and calls beside
-    /// other threads find nothing. An environment that contradicts itself counts as an empty store.
+    /// Takes the descriptors of an earlier process. Call it once, before the first thread starts. Later calls and calls
+    /// beside other threads find nothing. An environment that contradicts itself counts as an empty store.
     pub fn of_manager() -> Self {
         if !fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1) {
             return Self::default();
@@ -50,8 +51,8 @@ impl DescriptorStore {
         unsafe { env::remove_var(DESCRIPTORS_MAX) };
         // SAFETY: as above.
         let passed = unsafe { sd_notify::listen_fds_with_names_and_unset_env() };
-        // SAFETY: the manager has opened these descriptors for this process. The variables are gone, so nobody else takes
-        // them.
+        // SAFETY: the manager has opened these descriptors for this process. The variables are gone, so nobody else
+        // takes them.
         let owned = |(number, name)| (name, unsafe { OwnedFd::from_raw_fd(number) });
         Self { left: passed.into_iter().flatten().map(owned).collect(), allowed }
     }
@@ -86,7 +87,8 @@ impl DescriptorStore {
         self.left.extract_if(.., |(of, _)| of.starts_with(beginning)).collect()
     }
 
-    /// How many descriptors the manager takes beside so many others, but `at_most` so many. The same if it does not say.
+    /// How many descriptors the manager takes beside so many others, but `at_most` so many. The same if it does not
+    /// say.
     pub fn room_beside(&self, others: u64, at_most: usize) -> usize {
         let room = |allowed: u64| usize::try_from(allowed.saturating_sub(others)).unwrap_or(at_most);
         self.allowed.map_or(at_most, |allowed| room(allowed).min(at_most))

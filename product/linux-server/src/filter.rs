@@ -3,10 +3,11 @@
 //! Owns: the list of these calls, the filter that the kernel gets. A test judges each call of the kernel's headers.
 //! Does not own: the moment of its installation (the command); other privileges (`users`).
 //! Invariants: a filter holds for the thread that installs it and for threads started later, and cannot be removed. It
-//! decides by the call's number alone but for `clone`, so the kernel remembers the allowed numbers and runs no filter for
-//! them (since 5.11). The filter does not see operations that go through a ring.
+//! decides by the call's number alone but for `clone`, so the kernel remembers the allowed numbers and runs no filter
+//! for them (since 5.11). The filter does not see operations that go through a ring.
 //!
-//! The list names what is refused. A list of what is allowed would end the server at a call that a later C library makes.
+//! The list names what is refused. A list of what is allowed would end the server at a call that a later C library
+//! makes.
 
 use std::io;
 

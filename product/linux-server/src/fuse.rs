@@ -43,8 +43,8 @@ pub fn is_killed(thread: u32) -> bool {
     std::fs::read(format!("/proc/{thread}/status")).map_or(true, |status| has_sigkill(&status))
 }
 
-/// The further groups of a thread that acts as this user, and its capabilities as the kernel's bits. None if it is gone,
-/// acts as another user, or is in no process namespace of ours.
+/// The further groups of a thread that acts as this user, and its capabilities as the kernel's bits. None if it is
+/// gone, acts as another user, or is in no process namespace of ours.
 pub fn rights_of(thread: u32, user: u32) -> Option<(Vec<u32>, u64)> {
     rights_in(&std::fs::read(format!("/proc/{thread}/status")).ok()?, user)
 }

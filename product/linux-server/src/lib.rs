@@ -1,10 +1,11 @@
 //! The real world above a cache, Linux: what a server of files has and a program with a cache of its own does without.
 //!
-//! Owns: host directories as a volume's tree, listeners and connections, mounts of the host's kernel, memory that outlives
-//! its process, the privileges of a server.
-//! Does not own: clocks, threads, devices (`afflux_linux_device`); which pages are cached or written when (the engine), names
-//! (the volume), protocols.
-//! Invariants: nothing here decides anything about pages; `unsafe` stays in the few calls of the kernel that have no safe form.
+//! Owns: host directories as a volume's tree, listeners and connections, mounts of the host's kernel, memory that
+//! outlives its process, the privileges of a server.
+//! Does not own: clocks, threads, devices (`afflux_linux_device`); which pages are cached or written when (the engine),
+//! names (the volume), protocols.
+//! Invariants: nothing here decides anything about pages; `unsafe` stays in the few calls of the kernel that have no
+//! safe form.
 
 mod arena_file;
 mod descriptor_store;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the lists of these calls, the question whether the kernel takes them from this process.
 //! Does not own: the calls that the server refuses to itself (`filter`), the calls that it can replace by others.
-//! Invariants: the question changes nothing. Each call gets arguments that it refuses, or that mean 'no change'. The kernel
-//! looks at these arguments before it looks at rights, so that EPERM is a filter's answer.
+//! Invariants: the question changes nothing. Each call gets arguments that it refuses, or that mean 'no change'. The
+//! kernel looks at these arguments before it looks at rights, so that EPERM is a filter's answer.
 
 use std::{fmt, io};
 
@@ -72,7 +72,8 @@ const SERVING: &[Needed] = needed![
     utimensat SYS_utimensat,
 ];
 
-/// Calls for which the C library has others where the kernel does not know them. A filter must not answer 'not permitted'.
+/// Calls for which the C library has others where the kernel does not know them. A filter must not answer 'not
+/// permitted'.
 const WITH_SUBSTITUTES: &[Needed] = &[
     Needed { name: "clone3", number: libc::SYS_clone3, has_substitute: true },
     Needed { name: "faccessat2", number: libc::SYS_faccessat2, has_substitute: true },
@@ -123,17 +124,17 @@ pub fn check_needed_calls(purpose: CallsFor) -> Result<(), RefusedCalls> {
 /// The answer of a filter, or of a kernel that does not know the call.
 fn refusal(call: &Needed) -> Option<Errno> {
     const NONE: c_long = -1;
-    // A filter may permit the namespaces of mounts alone, as `RestrictNamespaces=mnt` of systemd does. The second flag is one that
-    // no call about namespaces takes.
+    // A filter may permit the namespaces of mounts alone, as `RestrictNamespaces=mnt` of systemd does. The second flag
+    // is one that no call about namespaces takes.
     const OF_MOUNTS: c_long = (libc::CLONE_NEWNS | libc::CLONE_VFORK) as c_long;
     let (first, second) = match call.number {
         libc::SYS_unshare => (OF_MOUNTS, NONE),
         libc::SYS_setns => (NONE, OF_MOUNTS),
         _ => (NONE, NONE),
     };
-    // SAFETY: with arguments of -1, no call of the lists reads or writes memory, and none has an effect: there is no such
-    // descriptor, address, flag or size. For a user's or group's number it means 'no change'. The kernel refuses the flags of
-    // `OF_MOUNTS` together.
+    // SAFETY: with arguments of -1, no call of the lists reads or writes memory, and none has an effect: there is no
+    // such descriptor, address, flag or size. For a user's or group's number it means 'no change'. The kernel refuses
+    // the flags of `OF_MOUNTS` together.
     let result = unsafe { libc::syscall(call.number, first, second, NONE, NONE, NONE, NONE) };
     let errno = (result == -1).then(|| Errno::from_io_error(&io::Error::last_os_error()))??;
     match errno {

@@ -1,8 +1,9 @@
 //! `call_instructions KIND TOGETHER COUNT`: calls on cached data, for callgrind to count.
 //!
-//! KIND is `get`, `read` or `write`, with the version: `read3`, `read4`. `recorded3` is `read3` with a recording of the calls. COUNT
-//! times, a connection's protocol machine gets TOGETHER calls as bytes, and is asked for the replies. Data are of 4 KiB. The count that
-//! matters is that of [`counted`], on its thread: no socket takes part, and the work of other threads depends on the time.
+//! KIND is `get`, `read` or `write`, with the version: `read3`, `read4`. `recorded3` is `read3` with a recording of the
+//! calls. COUNT times, a connection's protocol machine gets TOGETHER calls as bytes, and is asked for the replies. Data
+//! are of 4 KiB. The count that matters is that of [`counted`], on its thread: no socket takes part, and the work of
+//! other threads depends on the time.
 #![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "a measured program, and modules of a test")]
 
 #[path = "../tests/protocol/peer.rs"]

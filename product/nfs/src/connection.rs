@@ -226,7 +226,8 @@ impl<P: Platform> Connection<P> {
         false
     }
 
-    /// Starts or refuses the call in a record. `is_first` is true for the first of a poll. False if the call has to wait.
+    /// Starts or refuses the call in a record. `is_first` is true for the first of a poll. False if the call has to
+    /// wait.
     fn try_start(&mut self, chunk: &record::Chunk, record: Range<usize>, is_first: bool) -> bool {
         let bytes = chunk.bytes(record.clone());
         match rpc::parse(bytes) {

@@ -6,8 +6,8 @@
 //! Invariants: for any bytes, nothing panics, nothing grows beyond its bound, and every call that can be read is
 //! answered once. A machine that cannot keep up stops wanting input; it never answers a call with "come back later".
 //!
-//! Both programs and all versions are served on one connection, so that one port without a port mapper is enough. A [`Server`] has the
-//! state of all connections; [`Server::connection`] returns the [`ProtocolMachine`] of one.
+//! Both programs and all versions are served on one connection, so that one port without a port mapper is enough. A
+//! [`Server`] has the state of all connections; [`Server::connection`] returns the [`ProtocolMachine`] of one.
 //!
 //! [`ProtocolMachine`]: afflux_frontend::ProtocolMachine
 

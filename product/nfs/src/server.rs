@@ -22,11 +22,11 @@ use crate::wire::admission::{AdmittedPeers, PeerRights};
 use crate::wire::callers::Callers;
 use crate::workers::Spares;
 
-/// Connections of one party that may be full at the same time. More share their memory: a client that opens many must not
-/// take the memory of others.
+/// Connections of one party that may be full at the same time. More share their memory: a client that opens many must
+/// not take the memory of others.
 const FULL_CONNECTIONS: u64 = 4;
-/// The form of a kept reply of version 3: the value is the wall clock's time at the call's beginning. A change's longest
-/// reply, CREATE's, has 308 bytes.
+/// The form of a kept reply of version 3: the value is the wall clock's time at the call's beginning. A change's
+/// longest reply, CREATE's, has 308 bytes.
 const REPLY_FORM: EntryForm = EntryForm {
     words: 64,
     age: |_, begun_ns| begun_ns,
@@ -74,8 +74,8 @@ impl<P: Platform> Server<P> {
         Self::keeping(volume, admission, None)
     }
 
-    /// [`Server::new`], with memory that a later server finds. A client that repeats a call after a kill gets the call's
-    /// first reply from there, if the call changes something.
+    /// [`Server::new`], with memory that a later server finds. A client that repeats a call after a kill gets the
+    /// call's first reply from there, if the call changes something.
     ///
     /// # Panics
     /// As [`Server::new`].
@@ -108,15 +108,15 @@ impl<P: Platform> Server<P> {
         self.places.get_or_init(|| places);
     }
 
-    /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once, after [`Server::name_places`] and before the first
-    /// connection.
+    /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once,
+    /// after [`Server::name_places`] and before the first connection.
     pub fn offer_version_4(&self, memory: ClientMemory) {
         let places = self.places.get().map(ExportPaths::named_paths).unwrap_or_default();
         self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, memory))).hold_left();
     }
 
-    /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that knows
-    /// TLS.
+    /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that
+    /// knows TLS.
     pub fn offer_tls(&self, how: TlsUse) {
         self.tls.get_or_init(|| how);
     }

@@ -1,5 +1,5 @@
-//! The allocations of WRITE and COMMIT on a connection in use, and the memory of an open file. A server that is part of its
-//! own host's reclaim must not ask the host for memory in order to write.
+//! The allocations of WRITE and COMMIT on a connection in use, and the memory of an open file. A server that is part of
+//! its own host's reclaim must not ask the host for memory in order to write.
 //!
 //! All allocations of the process count, except those of the thread that plays the client.
 

@@ -12,19 +12,20 @@ mod counted;
 use counted::{build, can_count, instructions};
 
 const BATCHES: u64 = 200;
-/// The least of so many counts is compared. A count moves by 1 % with the place of the stack, since copies of bytes take other ways.
-/// So each has an argument of another length, and another place.
+/// The least of so many counts is compared. A count moves by 1 % with the place of the stack, since copies of bytes
+/// take other ways. So each has an argument of another length, and another place.
 const COUNTS: usize = 6;
 /// How much longer an argument is than the one before.
 const STEP: usize = 16;
 /// Pairs of the number of calls that a server finds at a time, and the largest share of recording in a call's own cost.
-/// Measured: for one call 152 of 2,954 instructions (5.1 %), since it bears the clock and the lock alone; for each of 64
-/// calls 58 of 2,272 (2.6 %). The share of a READ's whole cost is a third of that: the kernel takes two thirds of the
-/// server's time, to move the data through a socket (notebook/nfs.md).
+/// Measured: for one call 152 of 2,954 instructions (5.1 %), since it bears the clock and the lock alone; for each of
+/// 64 calls 58 of 2,272 (2.6 %). The share of a READ's whole cost is a third of that: the kernel takes two thirds of
+/// the server's time, to move the data through a socket (notebook/nfs.md).
 const SHARES_MAX: [(u32, f64); 2] = [(1, 0.056), (64, 0.03)];
 
-/// Most instructions of a call of version 4 for each of the same call of version 3, of 64 together. Measured: 4,169 for 1,421, 4,194 for
-/// 2,318, and 9,885 for 7,137, since a compound has three operations, or four with a WRITE. The socket costs both versions the same.
+/// Most instructions of a call of version 4 for each of the same call of version 3, of 64 together. Measured: 4,169 for
+/// 1,421, 4,194 for 2,318, and 9,885 for 7,137, since a compound has three operations, or four with a WRITE. The socket
+/// costs both versions the same.
 const VERSION_4_MAX: [(&str, f64); 3] = [("get", 3.05), ("read", 1.88), ("write", 1.44)];
 
 /// Instructions of a call, the least of so many counts.

@@ -2,8 +2,8 @@
 //!
 //! Owns: its parts, their spelling.
 //! Does not own: connections.
-//! Invariants: a prefix has no empty, `.` or `..` part, so all names below it are the volume's own. The address of a path leads
-//! to that path again.
+//! Invariants: a prefix has no empty, `.` or `..` part, so all names below it are the volume's own. The address of a
+//! path leads to that path again.
 
 use std::path::PathBuf;
 

@@ -1,12 +1,12 @@
 //! The meaning of an answer, by the request that it answers.
 //!
-//! One status means several things. 404 to a GET is an absent object; to a PUT or a listing it is an absent store. A proxy
-//! in front of the store answers with pages of its own, with any status.
+//! One status means several things. 404 to a GET is an absent object; to a PUT or a listing it is an absent store. A
+//! proxy in front of the store answers with pages of its own, with any status.
 //!
 //! Owns: the kinds of requests, how large their answers may be, which answers are the store's own.
 //! Does not own: the connection (`transport`), the meaning of a status for the layers above (`failure`).
-//! Invariants: an answer that is not the store's own, or an absence of the store, becomes [`AWAY`]: the layers above ask
-//! again. Nothing here waits or sends.
+//! Invariants: an answer that is not the store's own, or an absence of the store, becomes [`AWAY`]: the layers above
+//! ask again. Nothing here waits or sends.
 
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, RANGE};
 use reqwest::{Method, StatusCode};

@@ -2,8 +2,8 @@
 //!
 //! Owns: its making, the lock that keeps other processes out, the modes of folders that earlier versions made.
 //! Does not own: the files in it, new folders (`private`).
-//! Invariants: the lock lives as long as the value; the host takes it from a dead process. A directory that the user made keeps its
-//! mode.
+//! Invariants: the lock lives as long as the value; the host takes it from a dead process. A directory that the user
+//! made keeps its mode.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -48,8 +48,8 @@ impl DirectoryLock {
     }
 }
 
-/// Takes the rights of others from the folders of the volume: earlier versions left that to the process's mask. Says what
-/// cannot be helped.
+/// Takes the rights of others from the folders of the volume: earlier versions left that to the process's mask. Says
+/// what cannot be helped.
 fn close_folders(directory: &Path) -> Option<String> {
     for folder in [RECORDS, DATA, PROBES] {
         let folder = directory.join(folder);

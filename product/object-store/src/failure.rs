@@ -2,9 +2,9 @@
 //!
 //! Owns: which failures had no effect, which may have had one, which are final; the words about them.
 //! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`answer`).
-//! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network that
-//! is not understood may have had one. Each error of a directory has a name here. Words have no secret and no escape
-//! sequence.
+//! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network
+//! that is not understood may have had one. Each error of a directory has a name here. Words have no secret and no
+//! escape sequence.
 
 use std::error::Error as _;
 use std::io;

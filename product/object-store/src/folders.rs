@@ -2,8 +2,8 @@
 //!
 //! Owns: their names; which objects are records, which have data of files.
 //! Does not own: names of single objects.
-//! Invariants: a volume has objects in these folders alone, and few beside them. A folder of the same name in the volume's
-//! prefix changes nothing (`tests`, and `tests/stores/prefixes.rs` on real stores).
+//! Invariants: a volume has objects in these folders alone, and few beside them. A folder of the same name in the
+//! volume's prefix changes nothing (`tests`, and `tests/stores/prefixes.rs` on real stores).
 
 use object_store::path::{Path, PathPart};
 

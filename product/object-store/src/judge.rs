@@ -1,7 +1,7 @@
 //! Which failures are repeated, and which are final.
 //!
-//! The layers above repeat a request without end. Here is decided when an end comes, by the request, the answer and the time
-//! for which it has been repeated. `docs/use/stores.md` has the table.
+//! The layers above repeat a request without end. Here is decided when an end comes, by the request, the answer and the
+//! time for which it has been repeated. `docs/use/stores.md` has the table.
 //!
 //! Owns: the end of repeats, the marks that the layers above know.
 //! Does not own: the pauses between tries (the layers above), the times (`patience`), the list of waits (`waits`).
@@ -101,7 +101,8 @@ impl Judge {
         self.shown.is_doubtful(path, answer, (self.now_ns)(), self.patience.doubt_ns(path, answer))
     }
 
-    /// Waits for the head of an answer. Where somebody watches the start of a program, no single request waits for long.
+    /// Waits for the head of an answer. Where somebody watches the start of a program, no single request waits for
+    /// long.
     pub(crate) async fn timed<T>(&self, request: impl Future<Output = Result<T>>) -> Result<T> {
         let Some(limit_ns) = self.patience.limit_ns() else { return request.await };
         match tokio::time::timeout(Duration::from_nanos(limit_ns), request).await {

@@ -1,7 +1,7 @@
 //! Keys that are read again when the store refuses them.
 //!
-//! Keys of an hour are usual: a file gets new ones, a role's are renewed. Every source is asked anew: the files of a profile,
-//! the file of a web identity, the services of a container and of a machine.
+//! Keys of an hour are usual: a file gets new ones, a role's are renewed. Every source is asked anew: the files of a
+//! profile, the file of a web identity, the services of a container and of a machine.
 //!
 //! Owns: the doubt about the present keys, how often their sources are asked.
 //! Does not own: the sources (`connect`, `object_store`), the judgement of an answer (`answer`).

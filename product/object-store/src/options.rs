@@ -15,8 +15,8 @@ pub struct Options {
     pub endpoint: Option<String>,
     /// Keys for `s3://`, or an account with its key for `az://`. They win over variables and files.
     pub keys: Option<Keys>,
-    /// Hears of requests that wait, each few seconds until [`Store::serve`](crate::Store::serve) is called. A server has other
-    /// ways to tell from then on.
+    /// Hears of requests that wait, each few seconds until [`Store::serve`](crate::Store::serve) is called. A server
+    /// has other ways to tell from then on.
     pub told: Option<fn(&str, &RequestWaits)>,
 }
 

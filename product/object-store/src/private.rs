@@ -1,7 +1,7 @@
 //! A local directory as a store whose objects only their owner can read.
 //!
-//! The store below makes files and folders that everybody may use, as far as the process's mask lets it. A server clears its
-//! mask, since clients choose the modes of their files.
+//! The store below makes files and folders that everybody may use, as far as the process's mask lets it. A server
+//! clears its mask, since clients choose the modes of their files.
 //!
 //! Owns: the modes of files and folders.
 //! Does not own: the directory itself (`directory`), the bytes.

@@ -2,9 +2,8 @@
 //!
 //! Owns: the requests of the probe and their reading.
 //! Does not own: the use of the result.
-//! Invariants: a store is writable only if it refused a second creation and a stale update, did the right update, and lists
-//! an object under the name that was written.
-//! Creations and updates are tried side by side, with an object each.
+//! Invariants: a store is writable only if it refused a second creation and a stale update, did the right update, and
+//! lists an object under the name that was written. Creations and updates are tried side by side, with an object each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +32,8 @@ const THIRD: &[u8] = b"third";
 /// A promise that the store broke.
 type Broken = &'static str;
 
-/// Tries creations at the first name and updates at the second. Nobody else uses these names. The store removes the objects
-/// later, and no caller waits for that. An object that stays costs some bytes and harms nobody.
+/// Tries creations at the first name and updates at the second. Nobody else uses these names. The store removes the
+/// objects later, and no caller waits for that. An object that stays costs some bytes and harms nobody.
 pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool) -> Result<AllowedUse, RequestFailure> {
     let [created, updated] = names;
     let updates = async { if can_update { updates(store, &updated).await } else { Ok(None) } };

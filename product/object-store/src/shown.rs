@@ -1,7 +1,8 @@
-//! Objects that must be there: the store has shown them in a list or by the answer to their creation, or a record names them.
+//! Objects that must be there: the store has shown them in a list or by the answer to their creation, or a record names
+//! them.
 //!
-//! They never change, and nobody removes what a record names. So an answer that contradicts is a mistake on the way: a gateway
-//! that does not find what is there, a proxy with a body of its own. It is asked again, for a while.
+//! They never change, and nobody removes what a record names. So an answer that contradicts is a mistake on the way: a
+//! gateway that does not find what is there, a proxy with a body of its own. It is asked again, for a while.
 //!
 //! Owns: the names of records with their sizes, since when an answer contradicts.
 //! Does not own: the answers (`wire`), the time for which they are doubted (`patience`).

@@ -2,8 +2,8 @@
 //!
 //! Owns: the parts that all adapters share, the connection, the store as the database sees it.
 //! Does not own: the first request (`store`).
-//! Invariants: the lock of a directory lives as long as its last adapter. The database never sees a volume's prefix: it encodes
-//! some characters of a path, so that its names would begin with another prefix.
+//! Invariants: the lock of a directory lives as long as its last adapter. The database never sees a volume's prefix: it
+//! encodes some characters of a path, so that its names would begin with another prefix.
 
 use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};

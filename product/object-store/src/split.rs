@@ -1,12 +1,13 @@
 //! Volumes whose database stands at two prefixes.
 //!
-//! Earlier versions gave the volume's prefix to the database. The database encodes some characters in paths of its log and its
-//! tables, such as `~` and `ü`. It leaves the paths of its manifests as they are. So these objects are below another prefix than the volume.
+//! Earlier versions gave the volume's prefix to the database. The database encodes some characters in paths of its log
+//! and its tables, such as `~` and `ü`. It leaves the paths of its manifests as they are. So these objects are below
+//! another prefix than the volume.
 //!
 //! Owns: the other prefix, the move of the objects.
 //! Does not own: volumes with other prefixes, to which nothing here sends a request.
-//! Invariants: writers of an earlier version are fenced before the first copy. An object is removed after the mark that all
-//! copies are there. A move that was cut off goes on with the next writer.
+//! Invariants: writers of an earlier version are fenced before the first copy. An object is removed after the mark that
+//! all copies are there. A move that was cut off goes on with the next writer.
 
 use std::sync::Arc;
 

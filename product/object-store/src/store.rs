@@ -126,8 +126,8 @@ impl Store {
         Ok(records)
     }
 
-    /// Where an earlier version put the log and the tables of the volume, if elsewhere than the rest. [`Self::records`] moves
-    /// them to the rest.
+    /// Where an earlier version put the log and the tables of the volume, if elsewhere than the rest. [`Self::records`]
+    /// moves them to the rest.
     pub fn other_place(&self) -> Option<String> {
         let folder = split::other_folder(&self.site.address).filter(|_| self.site.is_split())?;
         Some(self.site.address.url(&folder))
@@ -141,8 +141,8 @@ impl Store {
         StoreView::open(Arc::clone(&self.site), view).await
     }
 
-    /// Makes a snapshot. It keeps the state of the volume that its last flush left, which a server makes each minute and
-    /// at its end.
+    /// Makes a snapshot. It keeps the state of the volume that its last flush left, which a server makes each minute
+    /// and at its end.
     ///
     /// # Errors
     /// If the name is malformed or given already, or the store refuses.
@@ -186,7 +186,8 @@ impl Store {
         self.site.wire.requests()
     }
 
-    /// How long ago the store gave its last answer. A view that follows is at most this much behind, and its pause more.
+    /// How long ago the store gave its last answer. A view that follows is at most this much behind, and its pause
+    /// more.
     pub fn silent_ns(&self) -> u64 {
         self.site.wire.silent_ns()
     }
@@ -201,8 +202,8 @@ impl Store {
         self.site.wire.waits()
     }
 
-    /// The volume is served from now on. Until then no request waits longer than ten seconds. A server waits until its store is
-    /// there again.
+    /// The volume is served from now on. Until then no request waits longer than ten seconds. A server waits until its
+    /// store is there again.
     pub fn serve(&self) {
         self.site.wire.patience().serve();
     }

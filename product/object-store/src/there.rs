@@ -2,8 +2,9 @@
 //!
 //! Owns: the look, the names of foreign objects for people.
 //! Does not own: the opening.
-//! Invariants: a place counts as empty only if a listing found nothing there but objects of probes, and no folder around it is
-//! a volume. A list of volumes would not show a volume inside another, and a user who removes the outer one would remove both.
+//! Invariants: a place counts as empty only if a listing found nothing there but objects of probes, and no folder
+//! around it is a volume. A list of volumes would not show a volume inside another, and a user who removes the outer
+//! one would remove both.
 
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, path::Path};

@@ -2,8 +2,8 @@
 //!
 //! Owns: the runtime, its size, its end.
 //! Does not own: the tasks.
-//! Invariants: a future that `run` returns works on any executor. A task goes on when its future is dropped. The runtime
-//! ends with its last owner and waits for nobody.
+//! Invariants: a future that `run` returns works on any executor. A task goes on when its future is dropped. The
+//! runtime ends with its last owner and waits for nobody.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -57,8 +57,8 @@ impl Threads {
         Self(Arc::new(Ending { runtime: None, handle }))
     }
 
-    /// Runs a task on the calling thread, for a task that mostly ends without a wait. It may use the runtime. A dropped future
-    /// ends it.
+    /// Runs a task on the calling thread, for a task that mostly ends without a wait. It may use the runtime. A dropped
+    /// future ends it.
     pub(crate) async fn here<T>(&self, task: impl Future<Output = T>) -> T {
         let mut task = pin!(task);
         let poll = |context: &mut Context<'_>| {

@@ -2,8 +2,8 @@
 //!
 //! Owns: the client: no redirect, no compression, timeouts; the bound of each answer; the doubt about keys.
 //! Does not own: the meaning of answers (`answer`), requests (`object_store`), the keys themselves (`keys`).
-//! Invariants: no request goes to a host that the settings do not name, so no key and no token does. No answer fills the
-//! memory: a part ends at its asked length, everything else at a fixed one.
+//! Invariants: no request goes to a host that the settings do not name, so no key and no token does. No answer fills
+//! the memory: a part ends at its asked length, everything else at a fixed one.
 
 use std::sync::Arc;
 use std::time::Duration;

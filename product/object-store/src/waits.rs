@@ -1,6 +1,7 @@
 //! The requests that have no final answer yet.
 //!
-//! A request that fails is sent again by the layer above. Until it succeeds it waits here, in flight or between two tries.
+//! A request that fails is sent again by the layer above. Until it succeeds it waits here, in flight or between two
+//! tries.
 //!
 //! Owns: since when each request waits, why, when the store last said anything.
 //! Does not own: tries, pauses, the meaning of an answer.

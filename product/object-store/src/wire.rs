@@ -1,11 +1,12 @@
-//! The store as all layers see it, with its quirks mended and its requests counted. Data, records, the probe, an opening and a
-//! check send their requests here.
+//! The store as all layers see it, with its quirks mended and its requests counted. Data, records, the probe, an
+//! opening and a check send their requests here.
 //!
 //! Owns: the counts, the time of the fence, tags without quotes for stores that want them so, conflicts that are no
 //! existing objects, the bound of a list, objects that are read whole.
 //! Does not own: retries; the finding of quirks (`probe`); which errors are final (`judge`), who waits (`waits`).
 //! Invariants: each call is at most one request that changes something. `AlreadyExists` means that an object was there.
-//! Each request is in the list of those that wait until its last byte came. While a probe runs, the records do not change.
+//! Each request is in the list of those that wait until its last byte came. While a probe runs, the records do not
+//! change.
 
 use std::fmt;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the comparison of objects, lines, records of segments, extents and bodies.
 //! Does not own: repair.
-//! Invariants: it changes nothing. Damage in one segment hides none in another. A segment that the store does not give is
-//! reported, and is no damage. It is exact only while nobody writes.
+//! Invariants: it changes nothing. Damage in one segment hides none in another. A segment that the store does not give
+//! is reported, and is no damage. It is exact only while nobody writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,8 +66,8 @@ impl CheckReport {
 /// Reads a whole volume and compares it with its records.
 ///
 /// # Errors
-/// If the records are unreadable or malformed, or the store refuses several segments one after another. Damaged segments are
-/// no error.
+/// If the records are unreadable or malformed, or the store refuses several segments one after another. Damaged
+/// segments are no error.
 pub async fn check<O: Objects, R: RecordDatabase, C: Clock>(
     objects: &O,
     records: &R,

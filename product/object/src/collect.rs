@@ -3,8 +3,8 @@
 //! Owns: the rule that a segment is dead, the rule that a dead one may go, the sweep of orphans.
 //! Does not own: when these run (`upkeep`), the rescue of live bytes (`compact`).
 //! Invariants: a dead segment is never named again. It goes after all checkpoints that may show it alive have ended. A
-//! sweep removes segments of earlier epochs that were never named, and no batch of those epochs will be durable. Of the own
-//! epoch it removes only segments that this process gave up.
+//! sweep removes segments of earlier epochs that were never named, and no batch of those epochs will be durable. Of the
+//! own epoch it removes only segments that this process gave up.
 
 use std::collections::BTreeSet;
 

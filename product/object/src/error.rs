@@ -51,8 +51,8 @@ pub enum ObjectVolumeError {
 }
 
 impl ObjectVolumeError {
-    /// This writer can do nothing more with the volume: another writer has it, the records ended, or it was closed. After
-    /// any other error the next operation may succeed.
+    /// This writer can do nothing more with the volume: another writer has it, the records ended, or it was closed.
+    /// After any other error the next operation may succeed.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Records(RecordsError::Fenced | RecordsError::Closed(_)) | Self::Closed)
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the effect of a write on the size, the parts of a write that one batch names.
 //! Does not own: segments, records.
-//! Invariants: the writes are in the order of their calls. The map and the body are the state after all batches given to
-//! the records. A body in memory is never older than the map.
+//! Invariants: the writes are in the order of their calls. The map and the body are the state after all batches given
+//! to the records. A body in memory is never older than the map.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -74,8 +74,8 @@ impl Holder {
         Ok(())
     }
 
-    /// The host that served the volume in the last 30 seconds, and the age of its word in nanoseconds. `gone` is the name of a
-    /// holder that has surely ended.
+    /// The host that served the volume in the last 30 seconds, and the age of its word in nanoseconds. `gone` is the
+    /// name of a holder that has surely ended.
     ///
     /// # Errors
     /// As [`Self::hold`].

@@ -2,8 +2,8 @@
 //!
 //! Owns: the meetings of both.
 //! Does not own: the batches, which share a PUT of the log because they are given to the records one after the other.
-//! Invariants: a sync waits after its bytes were given to the records. It waits for a [`Joining`] that lives, and for one at
-//! most.
+//! Invariants: a sync waits after its bytes were given to the records. It waits for a [`Joining`] that lives, and for
+//! one at most.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

@@ -6,9 +6,9 @@
 //! Owns: the formats, the map of a file, COMMIT, reads, the end of an epoch, the collection of garbage, names and
 //! attributes (`tree`), views that only read.
 //! Does not own: the store (`Objects`), the database (`Records`), time (`Clock`), threads.
-//! Invariants: a batch names a segment only after the PUT of the segment was answered. A COMMIT is answered only after its
-//! batch is durable. No record of any living view names a deleted segment. After a successor's first answer, an older
-//! writer gives none.
+//! Invariants: a batch names a segment only after the PUT of the segment was answered. A COMMIT is answered only after
+//! its batch is durable. No record of any living view names a deleted segment. After a successor's first answer, an
+//! older writer gives none.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -3,8 +3,8 @@
 //! Owns: the share of a file's writes that one batch names.
 //! Does not own: the wait until a batch is durable (`commit`).
 //! Invariants: the batches of a file name its writes in the order of their calls, and each has the body that belongs to
-//! them. So a crash between two batches leaves a prefix of the writes. Only a write over more extents than one batch can
-//! change is named in parts, from its start. A cut in parts has its record `t` from the first to the last.
+//! them. So a crash between two batches leaves a prefix of the writes. Only a write over more extents than one batch
+//! can change is named in parts, from its start. A cut in parts has its record `t` from the first to the last.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::format::segment_id::SegmentId;
 use crate::seams::{RecordChange, RecordDatabase, RecordsError, Sequence};
 use crate::state::{VolumeLimits, VolumeState};
 
-/// Changes of a batch besides those of old extents: a body, a cut, two rests of cut extents, a new extent and its segment.
-/// The last batch of a removal has four records instead.
+/// Changes of a batch besides those of old extents: a body, a cut, two rests of cut extents, a new extent and its
+/// segment. The last batch of a removal has four records instead.
 const OTHER_CHANGES: usize = 8;
 
 /// The next thing to do for a COMMIT.

@@ -84,8 +84,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         Self::open_after(objects, records, clock, limits, fresh, |_| None).await
     }
 
-    /// As [`Self::open`]. `ended` names a writer of the volume that has surely ended. If it was the last one, the opening waits for
-    /// no answer of it.
+    /// As [`Self::open`]. `ended` names a writer of the volume that has surely ended. If it was the last one, the
+    /// opening waits for no answer of it.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -139,7 +139,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             _ => LONG_SUCCESSOR_NS,
         };
         let own = RecordChange::Put(Brief::KEY.to_vec(), Brief { epoch: records.epoch() }.encode());
-        // A successor of this opening would wait too briefly for the writer before it, unless the record comes after the wait.
+        // A successor of this opening would wait too briefly for the writer before it, unless the record comes after
+        // the wait.
         let is_late = wait_ns > SUCCESSOR_NS;
         if !is_late {
             batch.push(own.clone());
@@ -266,8 +267,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         }
     }
 
-    /// Proves ahead of the calls that this writer is not fenced, as long as there are calls. So a busy writer's answers wait
-    /// for no proof, and an idle writer sends nothing. Exactly one task of a volume runs it.
+    /// Proves ahead of the calls that this writer is not fenced, as long as there are calls. So a busy writer's answers
+    /// wait for no proof, and an idle writer sends nothing. Exactly one task of a volume runs it.
     ///
     /// # Errors
     /// If a later writer took over, or the volume was closed.

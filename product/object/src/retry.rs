@@ -18,8 +18,8 @@ use crate::seams::{ByteParts, Clock, ObjectError, Objects, PutOutcome};
 const FIRST_PAUSE_NS: u64 = 100_000_000;
 const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
 
-/// Repeats a request until it has an answer, also 'missing' or 'refused'. `Objects` decides when a repeated refusal becomes
-/// 'refused'.
+/// Repeats a request until it has an answer, also 'missing' or 'refused'. `Objects` decides when a repeated refusal
+/// becomes 'refused'.
 pub(crate) async fn until_answered<C: Clock, T, F>(clock: &C, mut request: impl FnMut() -> F) -> Result<T, ObjectError>
 where
     F: Future<Output = Result<T, ObjectError>>,

@@ -114,7 +114,8 @@ impl Arrivals {
     }
 }
 
-/// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) and the list of clients (`left_clients`) need them.
+/// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) and the list of
+/// clients (`left_clients`) need them.
 pub trait DatedObjects: Send + Sync {
     /// Makes an object, or replaces it.
     fn put(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<(), ObjectError>> + Send;
@@ -203,7 +204,8 @@ pub enum RecordsError {
     ReadOnly,
 }
 
-/// An open database of records. Its opening has fenced all earlier writers: no batch of theirs becomes durable any more.
+/// An open database of records. Its opening has fenced all earlier writers: no batch of theirs becomes durable any
+/// more.
 ///
 /// It retries for itself; an outcome here is final.
 pub trait RecordDatabase: Send + Sync {

@@ -2,7 +2,8 @@
 //!
 //! Owns: the way along the map in parts that fit into memory.
 //! Does not own: the map (`extents`), pages that the engine has not written yet.
-//! Invariants: each part is one state of the map. Time and memory go by the extents on the way, not by the size of holes.
+//! Invariants: each part is one state of the map. Time and memory go by the extents on the way, not by the size of
+//! holes.
 
 use afflux_volume::Seek;
 
@@ -16,8 +17,8 @@ use crate::seams::{Clock, Objects, RecordDatabase};
 const PART_EXTENTS: usize = 1_024;
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
-    /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if there
-    /// is none, or if the file ends at or before `from`.
+    /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if
+    /// there is none, or if the file ends at or before `from`.
     ///
     /// # Errors
     /// If a later writer took over, or the records are damaged.

@@ -151,8 +151,8 @@ impl VolumeState {
         self.take(ino, 0, END, 0, UnnamedContent::Cut(Cut { size: 0, is_begun: false }))
     }
 
-    /// Takes the extents that a scan found from `from` on, unless the records of the file changed since the stamp. If the
-    /// map is too large, all but a range of it goes.
+    /// Takes the extents that a scan found from `from` on, unless the records of the file changed since the stamp. If
+    /// the map is too large, all but a range of it goes.
     pub(crate) fn learn(
         &mut self,
         ino: u64,
@@ -210,8 +210,8 @@ impl VolumeState {
         self.files.remove(&ino).map_or(0, |file| file.extents())
     }
 
-    /// The segments that a live extent may need although no durable record names them: an extent in memory waits for its
-    /// name, or the batch with the name is not durable.
+    /// The segments that a live extent may need although no durable record names them: an extent in memory waits for
+    /// its name, or the batch with the name is not durable.
     pub(crate) fn waiting(&self, durable: Sequence) -> BTreeSet<SegmentId> {
         let mut waiting: BTreeSet<SegmentId> = self.uploads.keys().copied().collect();
         waiting.extend(self.moving.as_ref().map(|moving| moving.segment));

@@ -2,8 +2,8 @@
 //!
 //! Owns: the times of collection, sweeps and compaction.
 //! Does not own: their rules (`collect`, `compact`).
-//! Invariants: collection and compaction take at most a sixteenth of the time, so of the bandwidth. A failure of one step
-//! keeps no other step from its work, and only the loss of the volume ends the upkeep.
+//! Invariants: collection and compaction take at most a sixteenth of the time, so of the bandwidth. A failure of one
+//! step keeps no other step from its work, and only the loss of the volume ends the upkeep.
 
 use crate::error::ObjectVolumeError;
 use crate::open::ObjectVolume;
@@ -15,8 +15,8 @@ const SWEEP_NS: u64 = 24 * 3_600_000_000_000;
 const PAUSE_PASSES: u64 = 15;
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
-    /// Collects garbage until the volume closes. Exactly one task of a volume runs it. It tells each failure of a step to
-    /// `failed`, and tries the step again in its next pass, a sweep on the next day.
+    /// Collects garbage until the volume closes. Exactly one task of a volume runs it. It tells each failure of a step
+    /// to `failed`, and tries the step again in its next pass, a sweep on the next day.
     ///
     /// # Errors
     /// If the volume is lost to this writer.

@@ -1,7 +1,7 @@
 //! Switches that make rare paths common, for runs in the simulator.
 //!
-//! Owns: the table of paths that can be forced, how often each is, the draws; the numbers that only checks read; the points
-//! at which a simulated process can be killed.
+//! Owns: the table of paths that can be forced, how often each is, the draws; the numbers that only checks read; the
+//! points at which a simulated process can be killed.
 //! Does not own: the paths; the code that takes a path asks here first.
 //! Invariants: a forced path breaks no promise: an unlucky world takes each of them by itself. Without the feature
 //! `rare-paths` every question is answered no at compile time. Hits ask nothing. Draws come from the given seed, in the

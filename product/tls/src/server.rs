@@ -1,9 +1,10 @@
 //! The identity that a server shows in handshakes, and its connections with TLS.
 //!
 //! Owns: the identity in force and its end, the list of connections.
-//! Does not own: reading identities (`identity`), the connections' bytes (`machine`), the rule for handshakes (`turns`).
-//! Invariants: a new identity acts from the next handshake on. A connection is in the list from the end of its handshake
-//! to its own end.
+//! Does not own: reading identities (`identity`), the connections' bytes (`machine`), the rule for handshakes
+//! (`turns`).
+//! Invariants: a new identity acts from the next handshake on. A connection is in the list from the end of its
+//! handshake to its own end.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

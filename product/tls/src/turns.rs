@@ -1,10 +1,11 @@
 //! Turns of handshakes: a handshake costs a signature, on the thread that answers the calls of others.
 //!
-//! Owns: the processor's time that handshakes may take until the next refill, those of one party and all together; the cost
-//! of one.
+//! Owns: the processor's time that handshakes may take until the next refill, those of one party and all together; the
+//! cost of one.
 //! Does not own: handshakes (`machine`), the moment of a refill (the command refills once a second).
-//! Invariants: a party has at most [`PARTY_NS_MAX`] between two refills, and all together [`ALL_NS_MAX`]. The first handshake
-//! of a party has its turn in any case, so parties that begin many keep no other out. One that waits is woken by the refill.
+//! Invariants: a party has at most [`PARTY_NS_MAX`] between two refills, and all together [`ALL_NS_MAX`]. The first
+//! handshake of a party has its turn in any case, so parties that begin many keep no other out. One that waits is woken
+//! by the refill.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,8 @@
 //! Short locks: held for a few lines, never over an await or a call to the host.
 //!
 //! Owns: the handling of such a lock after a panic of its holder.
-//! Does not own: locks that are held over an await (`futures_util`'s), the order of locks (`docs/develop/concurrency.md`).
+//! Does not own: locks that are held over an await (`futures_util`'s), the order of locks
+//! (`docs/develop/concurrency.md`).
 //! Invariants: a panic under a short lock leaves no shared state half-changed, so other threads go on.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,8 +2,8 @@
 //!
 //! Owns: the mount of the server, the controls of a disk.
 //! Does not own: the bytes (`medium`), the answers to the kernel (`server`), the block device (`device`).
-//! Invariants: the mount ends with the value. If the process dies first, a shell has the kernel fail every request to the
-//! mount, though a thread of the process may still wait for such a request.
+//! Invariants: the mount ends with the value. If the process dies first, a shell has the kernel fail every request to
+//! the mount, though a thread of the process may still wait for such a request.
 
 use std::fs::File;
 use std::io;
@@ -79,8 +79,8 @@ impl DiskFile {
         self.parts.medium().damage(bytes.start / SECTOR_BYTES..bytes.end.div_ceil(SECTOR_BYTES));
     }
 
-    /// Turns the power off. About half of the sectors that no flush covered are lost; `seed` chooses them. Every request
-    /// fails until [`DiskFile::power_on`].
+    /// Turns the power off. About half of the sectors that no flush covered are lost; `seed` chooses them. Every
+    /// request fails until [`DiskFile::power_on`].
     ///
     /// # Errors
     /// The host's, for the file that holds the bytes.

@@ -2,8 +2,8 @@
 //!
 //! Owns: the answers to the kernel.
 //! Does not own: the bytes (`medium`), the times (`timing`).
-//! Invariants: a request acts on the bytes when it comes, and is answered when its time is over. No thread of the server
-//! waits for another request.
+//! Invariants: a request acts on the bytes when it comes, and is answered when its time is over. No thread of the
+//! server waits for another request.
 
 use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

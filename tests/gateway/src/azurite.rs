@@ -2,8 +2,8 @@
 //!
 //! Owns: its process, its directory, its container.
 //! Does not own: the program (npm's azurite).
-//! Invariants: it is killed when the value is dropped. It can be ended and started again on the same port and directory. It
-//! writes its index now and then, so a kill would lose the objects of the last seconds.
+//! Invariants: it is killed when the value is dropped. It can be ended and started again on the same port and
+//! directory. It writes its index now and then, so a kill would lose the objects of the last seconds.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};

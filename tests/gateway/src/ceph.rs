@@ -77,8 +77,8 @@ impl Gateway {
         (!rustix::process::geteuid().is_root()).then(|| "a Ceph takes root".to_owned())
     }
 
-    /// Starts a cluster that keeps up to this many bytes in memory. An OSD sometimes ends at its start without a word, so
-    /// there is a second try.
+    /// Starts a cluster that keeps up to this many bytes in memory. An OSD sometimes ends at its start without a word,
+    /// so there is a second try.
     ///
     /// # Errors
     /// If a program fails, with its words.

@@ -1,7 +1,7 @@
 //! Runs a Ceph with an S3 gateway for another program, and kills the gateway when told.
 //!
-//! Owns: the lines. Standard output says the gateway's URL, the bucket, key and secret in one line, then `restarted` after
-//! each `restart` of standard input.
+//! Owns: the lines. Standard output says the gateway's URL, the bucket, key and secret in one line, then `restarted`
+//! after each `restart` of standard input.
 //! Does not own: the cluster (`afflux_gateway`).
 //! Invariants: only the gateway is killed, by SIGKILL; the cluster keeps what it acknowledged. All ends with standard
 //! input, so also with the program that holds its other end.

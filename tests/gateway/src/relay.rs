@@ -1,5 +1,5 @@
-//! A relay of HTTP to a store: it delays each answer, counts each request, and refuses some as a store under load does. It
-//! can also be as slow as a network.
+//! A relay of HTTP to a store: it delays each answer, counts each request, and refuses some as a store under load does.
+//! It can also be as slow as a network.
 //!
 //! Owns: the delay, the heads of requests, the counts, the refusals.
 //! Does not own: the store, the bandwidth (`link`); anything in a body.

@@ -2,7 +2,8 @@
 //!
 //! Owns: the copy of the sources, the command.
 //! Does not own: the contender.
-//! Invariants: nothing was built before a run. Each run has a directory of its own, and removes it after its time has ended.
+//! Invariants: nothing was built before a run. Each run has a directory of its own, and removes it after its time has
+//! ended.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The race of our mount with the host and with other file systems in user space, which `cargo xtask race-mount` builds.
+//! The race of our mount with the host and with other file systems in user space, which `cargo xtask race-mount`
+//! builds.
 //!
 //! Standard output is the tables as Markdown; standard error has the progress.
 //!

@@ -27,8 +27,8 @@ pub(crate) fn port_mapper(directory: &Path) -> Result<Ending, Failure> {
     Ok(Ending(child))
 }
 
-/// Gives a command of its program the arguments to serve a directory over these versions, with `more` configuration. Its files are
-/// in `home`.
+/// Gives a command of its program the arguments to serve a directory over these versions, with `more` configuration.
+/// Its files are in `home`.
 pub(crate) fn serve(
     command: &mut Command,
     home: &Path,

@@ -228,7 +228,8 @@ fn of_ten_clients_that_read_alike_in_order_none_is_left_behind_with_other_seeds(
 const MINUTE: Load = COLD_READS;
 const FOUR_MINUTES: Load = Load { end_ns: COLD_READS.begin_ns + 240 * Nanos::SECOND, ..COLD_READS };
 
-/// Runs each load with a window and a seed. Every client gets so many tenths of the mean, the end of the range excluded.
+/// Runs each load with a window and a seed. Every client gets so many tenths of the mean, the end of the range
+/// excluded.
 fn are_equal_in_order(runs: &[(Load, usize, u64, Range<u64>)]) {
     for (load, window, seed, tenths) in runs {
         let moved = shares(*load, WorldOptions::seed(*seed), |at| (1 + at as u8, *window));

@@ -154,7 +154,8 @@ impl Envelope {
 pub struct Client {
     pub(crate) socket: BufReader<TcpStream>,
     envelope: Envelope,
-    /// The bytes of the next reply that have come: its mark, and its record. A receive that ends early leaves them here.
+    /// The bytes of the next reply that have come: its mark, and its record. A receive that ends early leaves them
+    /// here.
     mark: Vec<u8>,
     record: Vec<u8>,
 }

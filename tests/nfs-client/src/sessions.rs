@@ -102,7 +102,8 @@ impl Compound {
         self.operation(34, |fields| bitmap(write_stateid(fields, ANONYMOUS), &[0, 1 << 1]).opaque(&mode.to_be_bytes()))
     }
 
-    /// OPEN of a name, with rights and denials (1 read, 2 write), by an owner. Makes the file with mode 0644 if `makes`.
+    /// OPEN of a name, with rights and denials (1 read, 2 write), by an owner. Makes the file with mode 0644 if
+    /// `makes`.
     #[must_use]
     pub fn open(self, (access, deny): (u32, u32), owner: &[u8], name: &[u8], makes: bool) -> Self {
         self.operation(18, |fields| {

@@ -2,8 +2,8 @@
 //!
 //! Owns: the templates of the calls, the places in them that change, the slots' numbers, the clock readings.
 //! Does not own: the operations (`sessions`), the percentiles (`load`).
-//! Invariants: a slot has one call in flight. A call is a template with some places patched, so that the client costs little.
-//! Every reply's status is checked.
+//! Invariants: a slot has one call in flight. A call is a template with some places patched, so that the client costs
+//! little. Every reply's status is checked.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -76,8 +76,8 @@ impl SlotLoad {
         Self { slots: slots.collect(), sequence_at: empty.len() - 16 }
     }
 
-    /// Has each slot repeat its compounds for `duration`, beginning at once with all slots. Random places are multiples of
-    /// `block`, below `file_bytes`.
+    /// Has each slot repeat its compounds for `duration`, beginning at once with all slots. Random places are multiples
+    /// of `block`, below `file_bytes`.
     ///
     /// # Errors
     /// As [`Client::call`](crate::Client::call), and the status of the first failure.

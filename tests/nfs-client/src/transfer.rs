@@ -83,8 +83,8 @@ impl Client {
         Ok((piece, write_results(&mut results)?))
     }
 
-    /// Reads a piece's status. A refusal ends the transfer, so the replies to its other pieces are taken: the next call must
-    /// not meet them.
+    /// Reads a piece's status. A refusal ends the transfer, so the replies to its other pieces are taken: the next call
+    /// must not meet them.
     fn check_piece(
         &mut self,
         procedure: &'static str,
@@ -117,8 +117,8 @@ impl Client {
         Ok(data)
     }
 
-    /// Reads a range like [`Client::read_all`] and calls `each` with the bytes and their offset, in any order. Returns the
-    /// end of the range, or of the file if that is earlier.
+    /// Reads a range like [`Client::read_all`] and calls `each` with the bytes and their offset, in any order. Returns
+    /// the end of the range, or of the file if that is earlier.
     pub fn read_each(
         &mut self,
         file: &[u8],

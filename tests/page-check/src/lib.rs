@@ -1,7 +1,8 @@
 //! Checks pages as a reader sees them: in a real browser, narrow and wide, light, dark and printed.
 //!
 //! Owns: driving a headless Chromium (`browser`), the rules of a good page (`look.js`), pictures.
-//! Does not own: the pages. No product code imports this crate, which is for tests. With `AFFLUX_PICTURES=DIR` they leave pictures.
+//! Does not own: the pages. No product code imports this crate, which is for tests. With `AFFLUX_PICTURES=DIR` they
+//! leave pictures.
 //! Invariants: every wait for the browser ends; the browser ends with the check; it may reach nothing, and a page that
 //! tries to is at fault.
 

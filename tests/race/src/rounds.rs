@@ -108,8 +108,8 @@ pub(crate) struct Plan {
     pub(crate) clock: bool,
 }
 
-/// The names of additional figures, in nanoseconds per operation. The first two are processor time, the last is the time from the
-/// first thread's begin to the last thread's end, times the threads.
+/// The names of additional figures, in nanoseconds per operation. The first two are processor time, the last is the
+/// time from the first thread's begin to the last thread's end, times the threads.
 pub(crate) const BESIDE: &[&str] = &["threads_cpu_ns", "process_cpu_ns", "clock_ns"];
 const CLOCK: usize = 2;
 

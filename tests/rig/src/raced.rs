@@ -2,15 +2,15 @@
 //!
 //! Owns: the order of turns, the figures of the rounds.
 //! Does not own: the meaning of a figure, the run of a contender.
-//! Invariants: one contender works at a time. A contender that fails is out of the case, with its reason; the others go on. A
-//! ratio compares figures of one round.
+//! Invariants: one contender works at a time. A contender that fails is out of the case, with its reason; the others go
+//! on. A ratio compares figures of one round.
 
 use std::collections::BTreeMap;
 
 use crate::statistics::{MedianAndRange, median_and_range};
 
-/// The contenders of a round in the order of their turns. Each round goes in the other direction than the one before. Of more than
-/// two contenders another one begins each time: none works twice in a row, or always after the same other.
+/// The contenders of a round in the order of their turns. Each round goes in the other direction than the one before.
+/// Of more than two contenders another one begins each time: none works twice in a row, or always after the same other.
 pub fn turns<W: Copy>(contenders: &[W], round: usize) -> Vec<W> {
     let mut turns = contenders.to_vec();
     if turns.len() > 2 {
@@ -92,7 +92,8 @@ impl<W: Copy + PartialEq, F, E> Raced<W, F, E> {
     }
 }
 
-/// The contenders that are out: each reason once, with the names of its cases unless they are all cases of the contender.
+/// The contenders that are out: each reason once, with the names of its cases unless they are all cases of the
+/// contender.
 pub fn remarks<'a, W: Copy + PartialEq + 'a, F: 'a>(
     cases: impl Iterator<Item = (&'a str, &'a Raced<W, F>)> + Clone,
     name: impl Fn(W) -> &'static str,

@@ -1,4 +1,5 @@
-//! The words of the commands that race. `cargo xtask` reads them, and hands them to the race's program, which reads them again.
+//! The words of the commands that race. `cargo xtask` reads them, and hands them to the race's program, which reads
+//! them again.
 //!
 //! Owns: their declaration, its numbers, the places that xtask hands over before the words.
 //! Does not own: the other commands of xtask.
@@ -12,7 +13,8 @@ use std::str::FromStr;
 use crate::choice;
 
 xflags::xflags! {
-    /// Race beside others, on an idle machine. All but `race` take root. A whole race writes its tables to target/NAME.md.
+    /// Race beside others, on an idle machine. All but `race` take root. A whole race writes its tables to
+    /// target/NAME.md.
     cmd races {
         /// See only that it works: the figures mean nothing, and no table is written
         optional --quick
@@ -25,8 +27,8 @@ xflags::xflags! {
         /// The files are in a new directory inside this one (target)
         optional --dir dir: PathBuf
 
-        /// Race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka in memory, in redb and in fio, for
-        /// about a quarter of an hour. With the profile `quick` it is built fast.
+        /// Race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka in memory, in redb and
+        /// in fio, for about a quarter of an hour. With the profile `quick` it is built fast.
         cmd race {
             /// Only this part: memory, redb or fio; no table is written
             optional --half part: Half
@@ -35,8 +37,8 @@ xflags::xflags! {
         /// Race the server with nfs-ganesha, on two CPUs, for about six minutes.
         cmd race-nfs {}
 
-        /// Kill the server and nfs-ganesha under one load by turns. The table tells what their clients lost, must send again and
-        /// waited for.
+        /// Kill the server and nfs-ganesha under one load by turns. The table tells what their clients lost, must send
+        /// again and waited for.
         cmd race-kills {
             /// Print the figures of each kill as JSON; no table is written
             optional --json
@@ -44,8 +46,8 @@ xflags::xflags! {
             optional --built dir: PathBuf
         }
 
-        /// Race the mount with the host, a bare FUSE server, libfuse's passthrough_ll and passthrough_hp, mergerfs, and NFS by a
-        /// bridge, for about six minutes.
+        /// Race the mount with the host, a bare FUSE server, libfuse's passthrough_ll and passthrough_hp, mergerfs, and
+        /// NFS by a bridge, for about six minutes.
         cmd race-mount {
             /// Callers and servers use all CPUs
             optional --all-cpus
@@ -53,8 +55,8 @@ xflags::xflags! {
             optional --libfuse dir: PathBuf
         }
 
-        /// Compare volumes in an object store with plain requests, ZeroFS, s3fs and rclone, on a Ceph whose answers are late, for
-        /// about seven minutes.
+        /// Compare volumes in an object store with plain requests, ZeroFS, s3fs and rclone, on a Ceph whose answers are
+        /// late, for about seven minutes.
         cmd race-stores {
             /// Milliseconds by which each answer is late (30)
             optional --delay-ms n: Number

@@ -2,8 +2,8 @@
 //!
 //! Owns: its name, its owner and mode, its removal.
 //! Does not own: mounts in it. The code that mounted a file system there unmounts it.
-//! Invariants: `mkdir` makes the directory, so it is new. A symbolic link is removed and not followed. A directory with a
-//! mount in it stays, with the mount.
+//! Invariants: `mkdir` makes the directory, so it is new. A symbolic link is removed and not followed. A directory with
+//! a mount in it stays, with the mount.
 
 use std::collections::hash_map::RandomState;
 use std::fs::DirBuilder;

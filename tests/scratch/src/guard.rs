@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for a line. If the process dies without writing one, the rest is done. The first thread of a process can die while
-/// another is in the kernel. The descriptors stay open then, and the read does not end: the shell looks for that state
-/// once a second.
+/// Waits for a line. If the process dies without writing one, the rest is done. The first thread of a process can die
+/// while another is in the kernel. The descriptors stay open then, and the read does not end: the shell looks for that
+/// state once a second.
 const WAIT: &str = r#"( while sleep 1; do
   [ -e "/proc/$PPID" ] || break
   grep -q '^State:[[:space:]]*[ZX]' "/proc/$PPID/status" && break

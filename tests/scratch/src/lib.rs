@@ -4,8 +4,8 @@
 //!
 //! Owns: making such a directory, removing it, the shell, the list, the waits, the tables' check, stolen time.
 //! Does not own: the files in a directory.
-//! Invariants: each directory is new, of mode 0700 and owned by this process's user. A name that exists already is never
-//! used. Nothing outside the directory is removed, and nothing behind a mount in it.
+//! Invariants: each directory is new, of mode 0700 and owned by this process's user. A name that exists already is
+//! never used. Nothing outside the directory is removed, and nothing behind a mount in it.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 

@@ -1,7 +1,7 @@
 //! A client's side of TLS for NFS, and certificates for it.
 //!
-//! Owns: authorities and their certificates, made anew in each test; the question for TLS, the handshake, a relay between a
-//! client in the clear and its server.
+//! Owns: authorities and their certificates, made anew in each test; the question for TLS, the handshake, a relay
+//! between a client in the clear and its server.
 //! Does not own: the client's calls (`afflux-nfs-client`).
 //! Invariants: the relay ends when one of its ends does.
 #![forbid(unsafe_code)]

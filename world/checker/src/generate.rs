@@ -242,8 +242,8 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
     }
 }
 
-/// Callers that sync one file beside each other, on a disk that goes on with writes during a flush, in some runs. Drawn from a
-/// separate generator, so that other draws stay the same.
+/// Callers that sync one file beside each other, on a disk that goes on with writes during a flush, in some runs. Drawn
+/// from a separate generator, so that other draws stay the same.
 fn draw_syncers(scenario: &mut Scenario, places: &Places, tame: bool) {
     let random = &mut Random::new(scenario.seed).fork(0x53c5);
     if !random.chance(80) {

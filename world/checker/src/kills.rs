@@ -1,5 +1,5 @@
-//! Runs with kills: the process dies between two steps or in the middle of one, its arena lives on, and a successor goes
-//! on in it.
+//! Runs with kills: the process dies between two steps or in the middle of one, its arena lives on, and a successor
+//! goes on in it.
 //!
 //! Owns: the lives of a run, each in a world of its own; the remains of a kill; the return of each file; the number of
 //! kills.

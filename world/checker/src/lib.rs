@@ -2,8 +2,8 @@
 //!
 //! Owns: the parts of the search. A scenario is a text (`text`). It comes from a seed (`generate`, `places`,
 //! `patterns`), from all small ones (`scopes`), or from failing each request in turn (`sweep`). It runs on its machine
-//! (`machine`) with all checks (`run`, `bench`, `ops`, `excuses`, `quiesce`), or in several lives with kills (`kills`). A failing one is made smaller (`shrink`).
-//! The command for many scenarios is `src/bin/soak.rs`.
+//! (`machine`) with all checks (`run`, `bench`, `ops`, `excuses`, `quiesce`), or in several lives with kills (`kills`).
+//! A failing one is made smaller (`shrink`). The command for many scenarios is `src/bin/soak.rs`.
 //! Does not own: the world and its disks (the crate `simulator`), the models (`reference`), the choice of scenarios to
 //! run.
 //! Invariants: a scenario with its seed determines a run.

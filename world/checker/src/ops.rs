@@ -241,8 +241,8 @@ fn ending<T>(result: &Option<Result<T, Error>>) -> Ending {
     }
 }
 
-/// The end of a change of shape. A caller that is refused because the device hangs cannot know: a change that the device
-/// has already is made once the device goes on.
+/// The end of a change of shape. A caller that is refused because the device hangs cannot know: a change that the
+/// device has already is made once the device goes on.
 fn ending_of_shape(result: &Option<Result<(), Error>>) -> Ending {
     match result {
         Some(Err(Error::Device(DeviceError::Hung))) => Ending::Abandoned,

@@ -75,8 +75,8 @@ fn losing_flushes(random: &mut Random, file: u64) -> Op {
     Op::Fault { device: 0, target: 2, file: file + 1, offset: 0, len: u64::MAX, times, per_mille, what: 5, arg: 0 }
 }
 
-/// Callers that each write pages of one file and sync the file, as threads with a common log do. With `losing`, a few flushes
-/// fail, and lose bytes.
+/// Callers that each write pages of one file and sync the file, as threads with a common log do. With `losing`, a few
+/// flushes fail, and lose bytes.
 pub(super) fn syncers(random: &mut Random, places: &Places, count: u64, file: u64, losing: bool) -> Vec<Vec<Op>> {
     let mut tasks = Vec::new();
     for _ in 0..random.between(2, 5) {

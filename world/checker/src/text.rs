@@ -156,7 +156,8 @@ impl Default for DeviceSpec {
 }
 
 impl DeviceSpec {
-    /// Whether the scenario says the disk's times. A throttled disk's flush takes the latency, and writes go on meanwhile.
+    /// Whether the scenario says the disk's times. A throttled disk's flush takes the latency, and writes go on
+    /// meanwhile.
     pub(crate) fn has_times(&self) -> bool {
         self.model.as_deref().is_none_or(|name| name == "throttled")
     }

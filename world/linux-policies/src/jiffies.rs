@@ -37,8 +37,8 @@ impl TickRate {
         (begins.div_ceil(u128::from(self.0)).min(u128::from(u64::MAX)) as u64).saturating_sub(now.0)
     }
 
-    /// When a timer fires that is set now for this many ticks. The farther a timer reaches, the coarser is its level of the
-    /// wheel, and a level rounds up: 5 s of 250 ticks become up to 256 ms more (Linux 6.1, `calc_wheel_index`).
+    /// When a timer fires that is set now for this many ticks. The farther a timer reaches, the coarser is its level of
+    /// the wheel, and a level rounds up: 5 s of 250 ticks become up to 256 ms more (Linux 6.1, `calc_wheel_index`).
     pub(crate) fn fires(self, now: Nanos, ticks: u64) -> Nanos {
         let level = (0..8).find(|level| ticks < 63 << (3 * level)).unwrap_or(8);
         let tick = (((self.at(now) + ticks) >> (3 * level)) + 1) << (3 * level);

@@ -1,7 +1,7 @@
 //! Readahead as in Linux 6.1 (`mm/readahead.c`, `ondemand_readahead`).
 //!
-//! Owns: the kernel's rules: window, marker, context; windows of at most 128 KiB, the kernel's default. Does not own: the
-//! kernel's reads of mapped files.
+//! Owns: the kernel's rules: window, marker, context; windows of at most 128 KiB, the kernel's default. Does not own:
+//! the kernel's reads of mapped files.
 //! Invariants: sizes and starts are the kernel's. The state learns of every read, hits too, since the kernel's state
 //! knows where each read ended. The kernel has a state for each open file; here it is the file's.
 

@@ -124,7 +124,8 @@ impl FileModel {
         self.sizes.end(change.0, ending, now);
     }
 
-    /// Ends all changes that have begun and not ended: their callers are gone, and nothing of them will happen any more.
+    /// Ends all changes that have begun and not ended: their callers are gone, and nothing of them will happen any
+    /// more.
     pub fn end_all(&mut self) {
         for change in 0..self.changes.len() {
             if self.changes[change].end.is_none() {

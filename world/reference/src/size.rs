@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use crate::change::{Ending, Stamp};
 
 const PAGE_BYTES: u64 = 4096;
-/// Most changes of one file in progress at the same time, abandoned ones of different effects included; beyond it the sizes
-/// of the file are no longer checked.
+/// Most changes of one file in progress at the same time, abandoned ones of different effects included; beyond it the
+/// sizes of the file are no longer checked.
 const UNDER_WAY_MAX: usize = 64;
 /// Most states to follow; beyond it the sizes of the file are no longer checked.
 const STATES_MAX: usize = 4_000;

@@ -1,7 +1,8 @@
 //! A tree of names in memory, for volumes in virtual time.
 //!
 //! Owns: a volume's calls on the tree; other tasks may run before and after each call.
-//! Does not own: the objects (`objects`); which calls fail (`refusals`); file bytes and sizes, which a simulated disk keeps.
+//! Does not own: the objects (`objects`); which calls fail (`refusals`); file bytes and sizes, which a simulated disk
+//! keeps.
 //! Invariants: the result of a call depends only on the calls before it and on the disk. An object lives while it has a
 //! name or a node. Names are durable at once.
 
@@ -142,8 +143,8 @@ impl MemoryTree {
         self.shared.lock().by_number.values().filter(|object| object.outlives).count()
     }
 
-    /// Has the calls with these numbers fail, and do nothing else. The next call has the number 0. A later range replaces
-    /// this one.
+    /// Has the calls with these numbers fail, and do nothing else. The next call has the number 0. A later range
+    /// replaces this one.
     pub fn refuse(&self, calls: Range<u64>, error: VolumeError) {
         self.refusals.refuse(calls, error);
     }

@@ -62,8 +62,8 @@ impl SimMachine {
         Self::of(world, Engine::with_policies(platform, settings, frames, policies))
     }
 
-    /// A machine without disks. Its engine succeeds a killed one. `verifier` is the write verifier, if clients need a new
-    /// one.
+    /// A machine without disks. Its engine succeeds a killed one. `verifier` is the write verifier, if clients need a
+    /// new one.
     pub fn recover(world: &World, recovered: Recovered, verifier: u64, setup: Setup) -> Self {
         let platform = Arc::clone(world.platform());
         let Setup { settings, policies } = setup;

@@ -1,7 +1,8 @@
 //! Runs of this program's own commands beside the tests, with the programs that the tests have built.
 //!
 //! Owns: the line of a run that this machine cannot do.
-//! Does not own: the choice of runs and their conditions (`ci`), the runs (`mounted`, `guest`), the time limit of each (`limited`).
+//! Does not own: the choice of runs and their conditions (`ci`), the runs (`mounted`, `guest`), the time limit of each
+//! (`limited`).
 //! Invariants: the output of a run is printed in one piece. A run with an obstacle counts as a skipped test.
 
 use std::fs::File;

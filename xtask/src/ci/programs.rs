@@ -3,8 +3,8 @@
 //! Owns: the list of programs as cargo reports it, the order of their output.
 //! Does not own: the time limit of a program (`limited`).
 //! Invariants: each program runs in the folder of its package, where cargo would run it. The output of a program is
-//! printed in one piece after its end. A program that fails ends no other one. What failed is told again by the caller: the
-//! first of a long run's lines may be lost.
+//! printed in one piece after its end. A program that fails ends no other one. What failed is told again by the caller:
+//! the first of a long run's lines may be lost.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the list of that code.
 //! Does not own: its runs (`nightly`, `races`, `sanitize`).
-//! Invariants: each model of threads belongs to a crate of the list, and each lock file of the repository to a workspace that
-//! is built.
+//! Invariants: each model of threads belongs to a crate of the list, and each lock file of the repository to a
+//! workspace that is built.
 
 use std::process::Command;
 

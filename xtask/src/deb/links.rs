@@ -6,8 +6,9 @@
 
 use crate::repository;
 
-/// A document with the path `document`, in which links to files that are not installed are replaced by their words and paths.
-/// `is_installed` is asked for paths in the repository: installed documents stand to each other as they do there.
+/// A document with the path `document`, in which links to files that are not installed are replaced by their words and
+/// paths. `is_installed` is asked for paths in the repository: installed documents stand to each other as they do
+/// there.
 pub(super) fn kept(text: &str, document: &str, is_installed: impl Fn(&str) -> bool) -> String {
     let mut written = String::new();
     let mut rest = text;

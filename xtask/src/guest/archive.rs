@@ -15,7 +15,8 @@ pub(super) fn append(initrd: &mut Vec<u8>, programs: &[(&str, Vec<u8>)]) {
 }
 
 fn entry(archive: &mut Vec<u8>, name: &str, bytes: &[u8], mode: usize) {
-    // Inode, mode, owner, group, links, time, size, four numbers of devices, the name's bytes with its end, no checksum.
+    // Inode, mode, owner, group, links, time, size, four numbers of devices, the name's bytes with its end, no
+    // checksum.
     let fields = [0, mode, 0, 0, 1, 0, bytes.len(), 0, 0, 0, 0, name.len() + 1, 0];
     archive.extend_from_slice(b"070701");
     fields.iter().for_each(|field| archive.extend_from_slice(format!("{field:08X}").as_bytes()));

@@ -31,8 +31,8 @@ impl HostLoad {
         Self { program, running: None }
     }
 
-    /// The guest's server answers. Starts the client the first time: `NAME PORT MOUNT-PORT EXPORT RESETS`. Goes on until the
-    /// client wants a reset, which nobody in the guest learns of, or has its figures.
+    /// The guest's server answers. Starts the client the first time: `NAME PORT MOUNT-PORT EXPORT RESETS`. Goes on
+    /// until the client wants a reset, which nobody in the guest learns of, or has its figures.
     pub(super) fn go_on(&mut self, words: &str, machine: &Machine) -> Result<()> {
         if self.running.is_none() {
             self.running = Some(self.started(words, machine)?);

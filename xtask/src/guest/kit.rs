@@ -83,7 +83,8 @@ impl Kit {
         )
     }
 
-    /// The suite, without what its build leaves and without debugging symbols; and the libraries that the guest has not.
+    /// The suite, without what its build leaves and without debugging symbols; and the libraries that the guest has
+    /// not.
     fn xfstests(&self, suite: &Path) -> Result<()> {
         ensure!(suite.join("ltp/fsstress").exists(), "xfstests is not built: make -C {}", suite.display());
         shell(

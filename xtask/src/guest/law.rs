@@ -1,8 +1,9 @@
-//! Linux's own dirty throttling, in a guest whose time is counted in instructions: under a writer, and under an NFS server.
+//! Linux's own dirty throttling, in a guest whose time is counted in instructions: under a writer, and under an NFS
+//! server.
 //!
-//! An instruction takes a nanosecond of the guest's time, and idle time takes none of ours. So a figure depends neither on
-//! this machine nor on its load, and a disk's rate is exact. The table goes to the standard output; the laboratory keeps
-//! some of them and compares the simulator with them (`afflux-lab run throttled --case recorded`).
+//! An instruction takes a nanosecond of the guest's time, and idle time takes none of ours. So a figure depends neither
+//! on this machine nor on its load, and a disk's rate is exact. The table goes to the standard output; the laboratory
+//! keeps some of them and compares the simulator with them (`afflux-lab run throttled --case recorded`).
 //!
 //! Owns: the emulated machine, the parameters of the load.
 //! Does not own: the words (`words`), the Debian (`root`), the disk and the load (`tests/guest/law`).

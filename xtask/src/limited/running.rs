@@ -1,8 +1,8 @@
 //! Finds the tests that take long, in the output of their program.
 //!
 //! Owns: the names. Does not own: the output.
-//! Invariants: the standard library's test harness says `test NAME has been running for over 60 seconds`, and when a test
-//! ends `test NAME ... ok` or another word. Other lines say nothing here.
+//! Invariants: the standard library's test harness says `test NAME has been running for over 60 seconds`, and when a
+//! test ends `test NAME ... ok` or another word. Other lines say nothing here.
 
 use std::collections::BTreeSet;
 

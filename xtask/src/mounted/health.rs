@@ -9,9 +9,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no more. Tests
-/// beside the run break their loop devices on purpose, and the kernel complains of these. It also tells programs that they may not
-/// look at a device or swap to a sparse file, which stress-ng and xfstests try.
+/// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no
+/// more. Tests beside the run break their loop devices on purpose, and the kernel complains of these. It also tells
+/// programs that they may not look at a device or swap to a sparse file, which stress-ng and xfstests try.
 const USUAL: [&str; 21] = [
     "mounted filesystem",
     "unmounting filesystem",

@@ -1,7 +1,7 @@
 //! The memory gate: a program maps and dirties twice the memory of its group, through a mount of a slow disk.
 //!
-//! Reclaim of the group's memory then waits for the server, and the server for the disk. In the second half the server is in
-//! the group, too: its own calls of the host reclaim memory that only its answers make free.
+//! Reclaim of the group's memory then waits for the server, and the server for the disk. In the second half the server
+//! is in the group, too: its own calls of the host reclaim memory that only its answers make free.
 //!
 //! Owns: the group, the program and its progress, the check of its bytes on the disk.
 //! Does not own: the disk (`tests/disk/src/main.rs`), the mount (`mount`), the machine's state (`health`).
@@ -34,8 +34,8 @@ const DISK_BYTES_PER_SECOND: u64 = 25_000_000;
 const STILL_MAX: Duration = Duration::from_secs(60);
 const PAGE_BYTES: u64 = 4096;
 
-/// Dirties every page of a mapping, round after round. In each round it checks what the last one left. It says a line for
-/// each MiB, and at the end how many rounds it made.
+/// Dirties every page of a mapping, round after round. In each round it checks what the last one left. It says a line
+/// for each MiB, and at the end how many rounds it made.
 const PROGRAM: &str = include_str!("../../mounted/memory.py");
 
 /// A control group with a limit on memory.

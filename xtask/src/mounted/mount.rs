@@ -1,7 +1,8 @@
 //! A mount of our server: through a bridge, or of `afflux mount`.
 //!
 //! Owns: the arguments of server and bridge, a program's run on the mount.
-//! Does not own: the bridge (`tests/nfs-check/src/bin/fuse-bridge/main.rs`), the programs, the processes (`afflux_rig`).
+//! Does not own: the bridge (`tests/nfs-check/src/bin/fuse-bridge/main.rs`), the programs, the processes
+//! (`afflux_rig`).
 //! Invariants: server and bridge end with the value.
 
 use std::fs;

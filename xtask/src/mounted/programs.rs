@@ -5,8 +5,8 @@
 //! Invariants: a script compares its result exactly, and fails for any difference.
 
 /// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host, `$3` the way of the mount,
-/// `$4` the number of fsx's operations by each seed, `$5` the place of its files, `$6` the number of fsx's seeds, `$7` the
-/// seconds of a load whose length is free, `$8` fsx's first seed.
+/// `$4` the number of fsx's operations by each seed, `$5` the place of its files, `$6` the number of fsx's seeds, `$7`
+/// the seconds of a load whose length is free, `$8` fsx's first seed.
 pub(super) struct Program {
     pub(super) name: &'static str,
     /// The package or program that it needs.

@@ -1,8 +1,8 @@
 //! xfstests on `afflux mount`: the quick group, or named tests.
 //!
 //! Owns: the view of the machine in which the suite runs, the verdict on a run.
-//! Does not own: the suite, which is built elsewhere and is in no repository; its expected failures (`xtask/mounted/xfstests.txt`);
-//! the helpers of mount(8) (`packaging`).
+//! Does not own: the suite, which is built elsewhere and is in no repository; its expected failures
+//! (`xtask/mounted/xfstests.txt`); the helpers of mount(8) (`packaging`).
 //! Invariants: mounts, helpers and users exist for the suite alone. A failure that is not expected fails the run; an
 //! expected one that passes is named.
 

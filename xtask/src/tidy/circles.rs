@@ -2,8 +2,8 @@
 //!
 //! Owns: the definition of a circle.
 //! Does not own: edges between crates (`imports`), the file that a path leads to (`modules`).
-//! Invariants: a circle that is not in the list is a violation, and so is a line of the list without its circle. Tests and
-//! models may look at everything.
+//! Invariants: a circle that is not in the list is a violation, and so is a line of the list without its circle. Tests
+//! and models may look at everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 

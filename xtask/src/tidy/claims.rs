@@ -39,8 +39,8 @@ const SMALL: &[(&str, &str)] = &[
     ("cargo test -p afflux-lab --test end_to_end", "test -p afflux-lab --test end_to_end"),
 ];
 
-/// Violations for each section with a table and without a command, each command without a small form, and each row of the
-/// table without a step.
+/// Violations for each section with a table and without a command, each command without a small form, and each row of
+/// the table without a step.
 pub(crate) fn check(documents: &[TextFile], steps: &[&str]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for document in documents.iter().filter(|document| DOCUMENTS.contains(&document.path.as_str())) {

@@ -1,7 +1,7 @@
 //! Rules about documents.
 //!
-//! Owns: the test whether a text in a document is a path of this repository, whether links lead somewhere, how long documents
-//! may be.
+//! Owns: the test whether a text in a document is a path of this repository, whether links lead somewhere, how long
+//! documents may be.
 //! Does not own: generated documents (`docs`).
 //! Invariants: text in backticks that could not be a path of this repository is left alone.
 
@@ -66,7 +66,8 @@ fn exists(quoted: &str, document: &str, paths: &[String]) -> bool {
     }) || (!quoted.contains('/') && paths.iter().any(|path| path.ends_with(&format!("/{quoted}"))))
 }
 
-/// Violations for every link whose file or heading does not exist. `documents` are all of them, `paths` the repository's files.
+/// Violations for every link whose file or heading does not exist. `documents` are all of them, `paths` the
+/// repository's files.
 pub(crate) fn dead_links(document: &TextFile, documents: &[TextFile], paths: &[String]) -> Vec<Violation> {
     let mut violations = Vec::new();
     for target in unfenced(&document.text).flat_map(targets) {
@@ -117,7 +118,8 @@ fn slug(heading: &str) -> String {
 /// The most words of a document, and of all of them. Lines of tables count without their strokes.
 const WORDS_MAX: &[(&str, usize)] = &[("docs/results.md", 3_500), ("", 33_730)];
 
-/// Violations for documents that are longer than they may be. The notebook, the pages of crates and of experiments do not count.
+/// Violations for documents that are longer than they may be. The notebook, the pages of crates and of experiments do
+/// not count.
 pub(crate) fn too_long(documents: &[TextFile]) -> Vec<Violation> {
     let is_counted = |path: &str| path.starts_with("docs/") || !path.contains('/');
     let mut violations = Vec::new();

@@ -1,5 +1,5 @@
-//! Measures the English of comments and documents in each tree; a tree may not get worse. The texts that users read, string
-//! literals and cells of tables, are a tree of their own.
+//! Measures the English of comments and documents in each tree; a tree may not get worse. The texts that users read,
+//! string literals and cells of tables, are a tree of their own.
 //!
 //! Owns: the trees, the three figures of each, the goals, the list of trees that are still above their goals.
 //! Does not own: the division into sentences (`sentences`), the test for hard sentences (`hard`).

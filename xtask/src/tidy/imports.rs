@@ -27,11 +27,11 @@ const fn row(name: &'static str, ours: &'static str, ours_in_tests: &'static str
     Row { name, ours, ours_in_tests, others }
 }
 
-/// `linux-device` and `simulator` never see each other, and `simulator` does not see the workloads that run in it. A cache
-/// needs `linux-device` alone; `linux-server` is for programs that serve. Front ends
-/// see `volume` and `frontend` only. No crate sees `command`, `lab` or `checker`. The tests of a front end may see a
-/// world to run in. The tests of `engine` and `volume` run in the simulator, which imports both: cargo builds such a
-/// circle for the programs in `tests/`. `engine` imports itself there for its feature `rare-paths`.
+/// `linux-device` and `simulator` never see each other, and `simulator` does not see the workloads that run in it. A
+/// cache needs `linux-device` alone; `linux-server` is for programs that serve. Front ends see `volume` and `frontend`
+/// only. No crate sees `command`, `lab` or `checker`. The tests of a front end may see a world to run in. The tests of
+/// `engine` and `volume` run in the simulator, which imports both: cargo builds such a circle for the programs in
+/// `tests/`. `engine` imports itself there for its feature `rare-paths`.
 const TABLE: &[Row] = &[
     row("frames", "", "", "crc32c libc rustix thiserror"),
     row("pages", "frames", "", "smallvec"),

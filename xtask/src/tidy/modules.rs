@@ -2,8 +2,8 @@
 //!
 //! Owns: the module of each file, the names that `use` brings into a module, the way from a path to a file.
 //! Does not own: circles (`circles`), the reading of Rust (`lexer`).
-//! Invariants: a path is followed through the files that only pass its name on, to the file that declares the name. A path
-//! that leaves the crate leads nowhere. Every search ends: it takes at most [`STEPS_MAX`] names.
+//! Invariants: a path is followed through the files that only pass its name on, to the file that declares the name. A
+//! path that leaves the crate leads nowhere. Every search ends: it takes at most [`STEPS_MAX`] names.
 
 use std::collections::{BTreeMap, BTreeSet};
 

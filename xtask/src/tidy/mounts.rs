@@ -1,9 +1,10 @@
 //! Rules about options of mounts, wherever they are printed, documented or used.
 //!
 //! Owns: the words that a mount of this server needs.
-//! Does not own: the server's own lines (`product/command/src/serve/front/banner.rs`), the explanation of each word (the documents).
-//! Invariants: options that name version 3 and a port have every word. Without one of these words the mount fails, or programs hang on
-//! locks.
+//! Does not own: the server's own lines (`product/command/src/serve/front/banner.rs`), the explanation of each word
+//! (the documents).
+//! Invariants: options that name version 3 and a port have every word. Without one of these words the mount fails, or
+//! programs hang on locks.
 
 use super::violation::Violation;
 use crate::repository::TextFile;

@@ -1,7 +1,7 @@
 //! Names that mislead: questions that read as commands, and types of the product that share a name.
 //!
-//! A question is a function with `-> bool`. Its name begins with one of [`PREFIXES`]. The name of a type is used once in
-//! the product; its twin is private to one file.
+//! A question is a function with `-> bool`. Its name begins with one of [`PREFIXES`]. The name of a type is used once
+//! in the product; its twin is private to one file.
 //!
 //! Owns: both rules, the list of names that are not there yet.
 //! Does not own: the reading of Rust (`lexer`).
@@ -28,8 +28,8 @@ const PREFIXES: &[&str] = &[
     "had", "try",
 ];
 
-/// First words of commands that return a `bool` of the same meaning as in the standard library. A set's `insert` did not have
-/// the thing before, its `remove` had it; a cell's `take` finds the mark set.
+/// First words of commands that return a `bool` of the same meaning as in the standard library. A set's `insert` did
+/// not have the thing before, its `remove` had it; a cell's `take` finds the mark set.
 const COMMANDS: &[&str] = &["insert", "remove", "take"];
 
 /// Questions that a trait of others names, or the standard library for the same question.

@@ -88,6 +88,9 @@ const UNSAFE_CRATES: &[&str] = &[
     "tests/race/",
 ];
 
+/// As rustfmt.toml has it for code.
+const COMMENT_COLUMNS_MAX: usize = 120;
+
 const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers", "manager", "handler", "handlers"];
 
 /// Violations of one Rust file.
@@ -95,6 +98,7 @@ pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
     let tokens = lexer::tokens(&file.text);
     let mut violations = bag_names(file, &tokens);
     violations.extend(unsafe_places(file, &tokens));
+    violations.extend(wide_comments(file));
     if !is_test(&file.path) {
         violations.extend(header(file));
         violations.extend(inline_tests(file, &tokens));
@@ -122,6 +126,16 @@ fn header(file: &TextFile) -> Vec<Violation> {
         "module-header",
         "the file has no `//!` line that says its purpose",
     )]
+}
+
+/// Comments that are wider than code. A line of a table cannot be broken.
+fn wide_comments(file: &TextFile) -> Vec<Violation> {
+    let is_wide = |line: &str| {
+        let text = line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!', ' ']));
+        text.is_some_and(|text| !text.starts_with('|')) && line.chars().count() > COMMENT_COLUMNS_MAX
+    };
+    let lines = file.text.lines().enumerate().filter(|(_, line)| is_wide(line));
+    lines.map(|(index, _)| at(file, index + 1, "comment-width", "break the comment at 120 columns")).collect()
 }
 
 fn inline_tests(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {

@@ -76,6 +76,16 @@ fn what_runs_in_virtual_time_names_no_clock_and_no_thread() {
 }
 
 #[test]
+fn a_comment_is_as_wide_as_code_unless_it_is_a_table() {
+    let words = |first: &str, columns: usize| format!("{first}{}", "é".repeat(columns - first.len()));
+    assert_eq!(engine(&words("    /// ", 121)), ["comment-width"]);
+    assert_eq!(engine(&words("//! ", 121)), ["comment-width"]);
+    for text in [words("    /// ", 120), words("/// | ", 160), words("const TEXT: &str = \"", 160) + "\";"] {
+        assert!(engine(&text).is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn tests_may_name_the_world() {
     assert!(rules("product/engine/src/flush/tests.rs", "use std::thread;").is_empty());
     assert!(rules("product/engine/tests/threads.rs", "use std::thread;").is_empty());

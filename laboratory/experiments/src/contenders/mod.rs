@@ -23,8 +23,8 @@ pub(crate) use kernel::{Kernel, KernelWay};
 pub(crate) use ours::{EngineSetup, Ours};
 pub(crate) use stage::Stage;
 
-/// The runs of all races in their order, each with its repeat from 1. In each repeat the contenders of a race take turns, every
-/// other time in the reverse order, so that a drift of the machine affects all of them alike.
+/// The runs of all races in their order, each with its repeat from 1. In each repeat the contenders of a race take
+/// turns, every other time in the reverse order, so that a drift of the machine affects all of them alike.
 pub(crate) fn turns<R: Copy, C>(repeats: u64, races: &[R], contenders: impl Fn(R, u64) -> Vec<C>) -> Vec<(u64, R, C)> {
     let mut turns = Vec::new();
     for repeat in 1..=repeats {

@@ -1,4 +1,5 @@
-//! One writer: timed writes of blocks in sequence, at full speed or at a rate; alone, then with a sync, or beside others.
+//! One writer: timed writes of blocks in sequence, at full speed or at a rate; alone, then with a sync, or beside
+//! others.
 //!
 //! Owns: the loop and its counts, the threads.
 //! Does not own: its end (the stop flag, the time, the bytes), the disks.
@@ -138,8 +139,8 @@ pub(crate) fn ended<T>(thread: ScopedJoinHandle<'_, Result<T, String>>) -> Resul
     thread.join().unwrap_or_else(|_| Err("a thread of a writer panicked".to_owned()))
 }
 
-/// Writes and then syncs on a thread that is not the first of the process. Calls `look` with the time since the begin again
-/// and again meanwhile. Returns the seconds of the sync, too.
+/// Writes and then syncs on a thread that is not the first of the process. Calls `look` with the time since the begin
+/// again and again meanwhile. Returns the seconds of the sync, too.
 pub(crate) fn write_and_sync(
     stream: &Stream,
     sink: &dyn Sink,
@@ -162,8 +163,8 @@ pub(crate) fn write_and_sync(
     })
 }
 
-/// Runs `body` on a thread of its own beside a stream that began `fill` before. Calls `let_go` after it, which lets a slow disk
-/// write at full speed, and waits for the stream. The stream's bytes need not reach the disk.
+/// Runs `body` on a thread of its own beside a stream that began `fill` before. Calls `let_go` after it, which lets a
+/// slow disk write at full speed, and waits for the stream. The stream's bytes need not reach the disk.
 pub(crate) fn beside<T: Send>(
     (stream, sink): (&Stream, &dyn Sink),
     fill: Duration,
@@ -183,9 +184,9 @@ pub(crate) fn beside<T: Send>(
     done
 }
 
-/// Bursts to new files in a directory of a contender, of which the first `warm_ups` do not count: they find memory that was not
-/// touched for a while, which costs more than the writes. `clean` makes the disk ready for the next. Returns the median time
-/// and the longest call, in milliseconds.
+/// Bursts to new files in a directory of a contender, of which the first `warm_ups` do not count: they find memory that
+/// was not touched for a while, which costs more than the writes. `clean` makes the disk ready for the next. Returns
+/// the median time and the longest call, in milliseconds.
 pub(crate) fn bursts(
     contender: &dyn Contender,
     directory: usize,

@@ -81,8 +81,8 @@ impl Cell {
     }
 }
 
-/// Pages that the default reads, for each that the best of the others reads, in the order of [`POLICIES`]. FIFO, the base of
-/// other figures, is none of these. Nor is Belady's policy, which knows the future.
+/// Pages that the default reads, for each that the best of the others reads, in the order of [`POLICIES`]. FIFO, the
+/// base of other figures, is none of these. Nor is Belady's policy, which knows the future.
 pub(super) fn to_best(misses: &[u64]) -> f64 {
     let default = EvictionKind::default().name;
     let of = |policy: &str| at(policy).map_or(0, |at| misses[at]);

@@ -2,8 +2,8 @@
 //!
 //! Owns: the list of traces, a row of the table, pages of calls as touches.
 //! Does not own: the traces' form (`calls`), the run of the whole engine (`replay`), tables (`findings`).
-//! Invariants: all policies of a row see the same calls in the same order. A trace that is held out changed no policy before the measured
-//! share; the rows of all were seen while its constants were chosen.
+//! Invariants: all policies of a row see the same calls in the same order. A trace that is held out changed no policy
+//! before the measured share; the rows of all were seen while its constants were chosen.
 
 mod calls;
 mod replay;

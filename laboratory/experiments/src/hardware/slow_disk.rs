@@ -6,7 +6,8 @@
 //! Owns: the loop device, the ext4, the mount, the queue.
 //! Does not own: the data on it, the file with the rate (`afflux_disk`).
 //! Invariants: the rate is lifted before the unmount, which would otherwise take as long as the remaining writes. If
-//! the process dies, a shell that waits for its end takes everything down. The file with the rate has a shell of its own.
+//! the process dies, a shell that waits for its end takes everything down. The file with the rate has a shell of its
+//! own.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,8 @@ use super::command::{run, run_down};
 use super::error::HardwareError;
 use super::loop_device::{REMOVE_LOOP, attach, attach_fresh, number_of};
 
-/// Arguments of the script: number of the mounted device, mount, device, and the number of a loop device to remove or an
-/// empty text, and the program to remove it.
+/// Arguments of the script: number of the mounted device, mount, device, and the number of a loop device to remove or
+/// an empty text, and the program to remove it.
 const TAKE_DOWN: &str = r#"echo 0 > "/sys/class/bdi/$1/strict_limit"
 echo 100 > "/sys/class/bdi/$1/max_ratio"
 umount "$2" || umount -l "$2"
@@ -72,9 +73,10 @@ impl SlowDisk {
         Self::over(directory, bytes, rates, false)
     }
 
-    /// As [`SlowDisk::new`], with a queue of requests before the rate, as in a disk, and over a block device that did not exist before.
-    /// The kernel knows nothing about such a device; a used one keeps its bandwidth, rate limit and share of completed
-    /// writes. A drop removes the device again if the program perl is available, and otherwise leaves it unused.
+    /// As [`SlowDisk::new`], with a queue of requests before the rate, as in a disk, and over a block device that did
+    /// not exist before. The kernel knows nothing about such a device; a used one keeps its bandwidth, rate limit and
+    /// share of completed writes. A drop removes the device again if the program perl is available, and otherwise
+    /// leaves it unused.
     ///
     /// # Errors
     /// As [`SlowDisk::new`].

@@ -140,7 +140,8 @@ fn price_us(rows: &[Row]) -> Option<String> {
     Some(format!("{:.0}", gain * us / saved(rows, BASE_400, JULY_400)?))
 }
 
-/// The origins of the figures. A model that was written down from the kernel's code counts what it was written to count.
+/// The origins of the figures. A model that was written down from the kernel's code counts what it was written to
+/// count.
 pub(super) const LABELS: &[Cells] = &[
     Cells::of(Label::PutIn, "the machine's CPUs and queue, the laws", &["runs"]),
     Cells::of(

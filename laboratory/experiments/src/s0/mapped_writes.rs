@@ -29,7 +29,8 @@ const DISK_RATE: u64 = 54 << 20;
 /// A disk so slow that its dirty pages stay dirty.
 const OTHER_DISK_RATE: u64 = 1 << 20;
 const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false, is_sorted: true };
-/// A page: chosen to match the published 374.75 MiB/s at 400 MB. A submitted byte: S1 has 1 to 2.5 ms of CPU for a megabyte.
+/// A page: chosen to match the published 374.75 MiB/s at 400 MB. A submitted byte: S1 has 1 to 2.5 ms of CPU for a
+/// megabyte.
 const COSTS: KernelCosts = KernelCosts { dirty_page_ns: 10_400, write_byte_ns: 1.0 };
 /// Bytes stored between two looks at the clock.
 const STORED_AT_A_TIME: u64 = 4 * PAGE_BYTES;

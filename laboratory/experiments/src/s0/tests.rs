@@ -155,7 +155,8 @@ fn the_page_counts_changes_and_labels_each_cell() {
     );
 }
 
-/// By hand: 7.825 MiB/s at 400 MB, where the columns have deviations of 8.15 and 8.24, so of 4.10 for their difference by eight runs.
+/// By hand: 7.825 MiB/s at 400 MB, where the columns have deviations of 8.15 and 8.24, so of 4.10 for their difference
+/// by eight runs.
 #[test]
 fn the_published_gain_at_400_mb_is_within_its_scatter_and_that_at_600_is_not() {
     let by_hand = [(400, 1.91), (500, 2.71), (600, 13.8)];
@@ -216,9 +217,10 @@ fn the_columns_before_and_after_lie_where_the_page_says() {
     }
 }
 
-/// By hand, for a memory that nobody published: 4,000 MiB. A lone writer of 2,755 MiB first waits at 530 MiB, and background
-/// writing begins at 275; both grow with the memory, to 770 and 399. The writer stores 375.5 MiB/s, the disk 54 MiB/s from
-/// the background threshold on, so the writer has stored 832 MiB when it first waits; the rest goes at the disk's rate.
+/// By hand, for a memory that nobody published: 4,000 MiB. A lone writer of 2,755 MiB first waits at 530 MiB, and
+/// background writing begins at 275; both grow with the memory, to 770 and 399. The writer stores 375.5 MiB/s, the disk
+/// 54 MiB/s from the background threshold on, so the writer has stored 832 MiB when it first waits; the rest goes at
+/// the disk's rate.
 #[test]
 fn a_larger_memory_moves_the_knee_as_by_hand() {
     for (size_mib, by_hand) in [(800, 375.5), (900, 258.6), (1000, 187.6)] {

@@ -1,8 +1,8 @@
 //! How much does background writeback get while a writer that waits for requests keeps the queue congested?
 //!
 //! The rival writes dirty pages of the disk in slices of 4 MiB and waits for each request it needs, as a direct writer
-//! or fsync does. Beside it, pages are written back by the pdflush pool of 2.6.31, which leaves a congested queue, or by
-//! a flusher, which waits as well.
+//! or fsync does. Beside it, pages are written back by the pdflush pool of 2.6.31, which leaves a congested queue, or
+//! by a flusher, which waits as well.
 //!
 //! Owns: the case, the rival, the flusher beside it. Does not own: the pool and the steps of all three (`kernels`).
 //! Invariants: no writer is throttled: all pages are dirty before writing begins, and enough for all of it.

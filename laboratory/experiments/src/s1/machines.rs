@@ -278,8 +278,8 @@ impl Machine {
         }
     }
 
-    /// Reads a part of each file from the first disk, one after the other, through an engine that has none of their pages
-    /// in memory. Their layout shows in its reads. Returns the tallies before and after.
+    /// Reads a part of each file from the first disk, one after the other, through an engine that has none of their
+    /// pages in memory. Their layout shows in its reads. Returns the tallies before and after.
     pub(super) fn read(&self, files: &[OwnFile], part: Range<u64>, call_bytes: u64) -> Result<[Tally; 2], LabError> {
         let frames = Frames::new_stamped(READER_BYTES).map_err(LabError::failed)?;
         let engine = Engine::with_policies(Arc::clone(&self.platform), Settings::new(), frames, Policies::default());

@@ -2,7 +2,8 @@
 //!
 //! Owns: the list of cases.
 //! Does not own: the cases, their options (`options`), their common parts (`machines`).
-//! Invariants: rows come from runs of a kernel of the model, or of the engine; each carries the counters of its software.
+//! Invariants: rows come from runs of a kernel of the model, or of the engine; each carries the counters of its
+//! software.
 
 mod blocking_rival;
 mod findings;

@@ -1,9 +1,9 @@
 //! Twelve disks of two partitions, eight sequential writers in each: the regression of 2.6.31-rc2.
 //!
 //! Published, in the post that began S1's thread: 460 MB/s with 2.6.31-rc1, about 400 with rc2; 450 with the tree of
-//! that day, and 484 with the test on the share taken out of it. The post does not describe the machine, so the changes are
-//! compared and not the rates. Put in: disks of 60 MB/s, 8 CPUs, the memory. Each file has a region of its own, eight in each
-//! half of a disk, as a file system spreads directories over its groups. The second pair is a hold-out.
+//! that day, and 484 with the test on the share taken out of it. The post does not describe the machine, so the changes
+//! are compared and not the rates. Put in: disks of 60 MB/s, 8 CPUs, the memory. Each file has a region of its own,
+//! eight in each half of a disk, as a file system spreads directories over its groups. The second pair is a hold-out.
 //!
 //! Owns: the case. Does not own: the machine, the policies.
 //! Invariants: the first seconds, in which the dirty limit fills, are not counted.

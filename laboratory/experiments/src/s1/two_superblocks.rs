@@ -19,8 +19,8 @@ use crate::machine::{PAGE_BYTES, Span, rounded, row};
 const PAGES: u64 = 100_000;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
-/// Knobs under which nothing is written by itself. Nor does the periodic job run: in 2.6.31 it takes over the inodes that
-/// background writeback has queued, which then ends and leaves them dirty.
+/// Knobs under which nothing is written by itself. Nor does the periodic job run: in 2.6.31 it takes over the inodes
+/// that background writeback has queued, which then ends and leaves them dirty.
 pub(super) const NOTHING_WRITTEN: Sysctl = Sysctl {
     dirty_ratio: 80,
     background_ratio: 70,
@@ -41,8 +41,8 @@ pub(super) enum WritingTrigger {
     Periodic,
 }
 
-/// Pages that are dirtied last: one allowance, so that the law is asked once. They are A's. In 2.6.32 a writer wakes the
-/// flusher of its own device alone, so there B has such pages, too.
+/// Pages that are dirtied last: one allowance, so that the law is asked once. They are A's. In 2.6.32 a writer wakes
+/// the flusher of its own device alone, so there B has such pages, too.
 pub(super) const LAST_PAGES: u64 = 1024;
 /// Requests, KiB of a request, KiB of a disk's cache.
 const QUEUES: [(u64, u64, u64); 4] =

@@ -97,8 +97,8 @@ fn read_back(machine: &Machine, files: &[OwnFile], file_bytes: u64) -> Result<[T
     machine.read(files, first..first + READ_BYTES_MAX.min(file_bytes / 2), CALL_BYTES)
 }
 
-/// Requests, KiB of a request, KiB of a disk's cache. The first is the published one; the caches hide a sleep that outlasts the
-/// queue, so the last has none.
+/// Requests, KiB of a request, KiB of a disk's cache. The first is the published one; the caches hide a sleep that
+/// outlasts the queue, so the last has none.
 const QUEUES: [(u64, u64, u64); 5] = [
     (2048, 64, DISK_CACHE_KIB),
     (2048, 24, DISK_CACHE_KIB),
@@ -106,8 +106,8 @@ const QUEUES: [(u64, u64, u64); 5] = [
     (128, 24, DISK_CACHE_KIB),
     (128, 24, 0),
 ];
-/// A quick run has the first and the last. Its files are long enough that the pool has its part: with 1 GB, all of it fits
-/// below the limit.
+/// A quick run has the first and the last. Its files are long enough that the pool has its part: with 1 GB, all of it
+/// fits below the limit.
 const QUICK_QUEUES: [(u64, u64, u64); 2] = [QUEUES[0], QUEUES[4]];
 const FILE_BYTES: u64 = 32_000_000_000;
 const QUICK_FILE_BYTES: u64 = 4_000_000_000;

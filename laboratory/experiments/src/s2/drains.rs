@@ -150,8 +150,8 @@ fn order(drained: &Drained) -> String {
     drained.1.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
 }
 
-/// The list heads and inner looks of this drain by the kernels' sources, counted by hand: no published source has them. The drain of
-/// `ZoneTunables` is that of `BatchedDrain`, so it counts once.
+/// The list heads and inner looks of this drain by the kernels' sources, counted by hand: no published source has them.
+/// The drain of `ZoneTunables` is that of `BatchedDrain`, so it counts once.
 fn by_sources(contents: Contents, count: u32, variant: &str) -> (Option<u64>, Option<u64>) {
     let vector = VECTORS.iter().find(|vector| vector.contents == contents.0 && count == COUNT);
     let Some(vector) = vector else { return (None, None) };

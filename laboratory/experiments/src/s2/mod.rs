@@ -6,8 +6,8 @@
 //! single list, and there is none if the intervals overlap. Afflux hands out single frames, so it takes part where a
 //! loop requests nothing larger.
 //!
-//! The parts: `drains` (exact counts), `lines` (cache lines of two CPUs), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
-//! (S2's figures), `findings` (tables and charts).
+//! The parts: `drains` (exact counts), `lines` (cache lines of two CPUs), `loops` (CPU time, by S2's statistics),
+//! `instructions` (callgrind), `published` (S2's figures), `findings` (tables and charts).
 
 mod drains;
 mod findings;

@@ -65,8 +65,9 @@ fn contents_of_the_callers_are_drained_alone() {
     assert_eq!(few["metrics"]["order"], "MUMUM");
 }
 
-/// By hand, in the order of each kernel's classes. Patch 1: 36 looks for 12 pages of each class, then 1, then 3 for each of 6.
-/// Patch 2: 18 for 18 pages, then 1, then 12 for 12. 2.6.39: the last 12 go with 3 looks. 6.1 has movable between the two.
+/// By hand, in the order of each kernel's classes. Patch 1: 36 looks for 12 pages of each class, then 1, then 3 for
+/// each of 6. Patch 2: 18 for 18 pages, then 1, then 12 for 12. 2.6.39: the last 12 go with 3 looks. 6.1 has movable
+/// between the two.
 #[test]
 fn lists_without_movable_pages_take_the_looks_that_a_hand_counts() {
     let (rows, _) = rows(&[("contents", "12/19/0"), ("drain", "31")]);

@@ -1,9 +1,9 @@
 //! One form of reclaim under the load: its figures, scaled to whole files, and its row.
 //!
 //! Owns: figures computed from a run's counts. Does not own: the runs (`run`, `own`), the published figures.
-//! Invariants: times that grow with the file are multiplied by `part`, of which a run reads one. So are counts of reclaim, but
-//! only for the pages that are read after memory is full ([`Cell::times`]). Means, shares and quantiles of single waits are
-//! not.
+//! Invariants: times that grow with the file are multiplied by `part`, of which a run reads one. So are counts of
+//! reclaim, but only for the pages that are read after memory is full ([`Cell::times`]). Means, shares and quantiles of
+//! single waits are not.
 
 use afflux_kernels::mm::Event;
 use afflux_report::{Fields, Row};
@@ -55,8 +55,8 @@ impl Cell {
         self.variant == OWN
     }
 
-    /// How many times as much the whole load reclaims as the part that was read. The pages that fill memory at first come once in
-    /// both, and nobody reclaims for them.
+    /// How many times as much the whole load reclaims as the part that was read. The pages that fill memory at first
+    /// come once in both, and nobody reclaims for them.
     pub(super) fn times(&self) -> f64 {
         let pages = |file_bytes: u64| (self.load.readers as u64 * (file_bytes / PAGE_BYTES)) as f64;
         let filled = if self.load.is_held() { 0.0 } else { f64::from(run::page_frames(self.load.memory_bytes)) };

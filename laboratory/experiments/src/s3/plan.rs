@@ -11,7 +11,8 @@ use super::run::{Load, Order, Start};
 use crate::experiment::{LabError, Request};
 use crate::options::{named, options};
 
-/// The forms of a quick run, and the part of each file that it reads: long enough that memory is full for nine tenths of it.
+/// The forms of a quick run, and the part of each file that it reads: long enough that memory is full for nine tenths
+/// of it.
 const QUICK: &str = "base,wmark-min,wmark-high,time-limit-100ms,afflux";
 const QUICK_PART: u64 = 32;
 /// The name of the engine's own reclaim.

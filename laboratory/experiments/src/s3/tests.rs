@@ -97,15 +97,16 @@ fn a_shell_starts_readers_the_slower_the_more_there_are() {
         cells(&[&options[..], &load].concat()).remove(0).start_s()
     };
     let (ten, twenty) = (start("10", "shell"), start("20", "shell"));
-    // Hand: a turn of n readers on 2 CPUs with slices of 3.25 ms is n / 2 * 3.25 ms; the sum of all is n² / 4 * 3.25 ms.
-    // That is 0.081 and 0.325 s, and 1.3 ms more for each process.
+    // Hand: a turn of n readers on 2 CPUs with slices of 3.25 ms is n / 2 * 3.25 ms; the sum of all is n² / 4 * 3.25
+    // ms. That is 0.081 and 0.325 s, and 1.3 ms more for each process.
     assert!((0.05..0.16).contains(&ten) && (0.25..0.5).contains(&twenty), "{ten} {twenty}");
     let error = Plan::read(&given(&[("start", "shell")])).unwrap_err().to_string();
     assert!(error.contains("--full"), "{error}");
 }
 
-/// By hand, for 3 GiB: the min mark is 1,773 pages, the high one 2,659, and a first pass scans 163 of 666,000. Passes double: six
-/// have scanned 10,279. If a tenth to four fifths of the pages cannot go, a pass frees the rest of what it scans.
+/// By hand, for 3 GiB: the min mark is 1,773 pages, the high one 2,659, and a first pass scans 163 of 666,000. Passes
+/// double: six have scanned 10,279. If a tenth to four fifths of the pages cannot go, a pass frees the rest of what it
+/// scans.
 #[test]
 fn pages_that_cannot_go_stretch_a_reclaim_by_whole_passes() {
     let of_a_stall = |variant: &'static str, dirty: &'static str| {

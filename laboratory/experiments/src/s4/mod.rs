@@ -6,8 +6,9 @@
 //! 2012.)
 //!
 //! Owns: the order of the parts.
-//! Does not own: the options (`plan`), the seed's arithmetic (`formula`), the variants (`variants`), the simulated server (`server`) and its rows (`simulated`), the published
-//! figures (`published`), tables and charts (`findings`), the measured part (`measured`).
+//! Does not own: the options (`plan`), the seed's arithmetic (`formula`), the variants (`variants`), the simulated
+//! server (`server`) and its rows (`simulated`), the published figures (`published`), tables and charts (`findings`),
+//! the measured part (`measured`).
 //! Invariants: rows come from runs.
 
 mod findings;

@@ -118,8 +118,8 @@ pub(super) struct Plan {
     pub(super) is_published: bool,
 }
 
-/// A quick run leaves out variants and copies. The file stays whole, because the estimate needs its length; so do enough
-/// copies that a kept estimate has come down.
+/// A quick run leaves out variants and copies. The file stays whole, because the estimate needs its length; so do
+/// enough copies that a kept estimate has come down.
 const QUICK: [(OptionInfo, &str); 3] =
     [(VARIANTS.info, "linux-3.6-kept,afflux"), (RECORD.info, "65536,32768,16384,8192"), (SAMPLES.info, "1")];
 

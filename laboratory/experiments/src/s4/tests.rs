@@ -62,8 +62,9 @@ fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
     assert!((9_766..9_790).contains(&second.counter(Counter::PagesWritten)));
 }
 
-/// By hand, for parameters that nobody published: the window is below every threshold, so it crosses the link and is then
-/// written whole: 10 MB at 11.8, 47 and 118 MB/s, then at 25 and 50 MB/s. The last WRITEs and the COMMIT cost some ms more.
+/// By hand, for parameters that nobody published: the window is below every threshold, so it crosses the link and is
+/// then written whole: 10 MB at 11.8, 47 and 118 MB/s, then at 25 and 50 MB/s. The last WRITEs and the COMMIT cost some
+/// ms more.
 #[test]
 fn a_copy_without_a_threshold_takes_the_link_and_then_the_disk() {
     for (link, disk, expected) in
@@ -131,7 +132,8 @@ fn several_clients_copy_their_parts_and_none_is_lost() {
     assert!(Plan::read(&measured).unwrap_err().to_string().contains("a measured run has one client"));
 }
 
-/// What a device's own threshold leaves alone, and what a knob of the machine does not: a second disk that has completed writes.
+/// What a device's own threshold leaves alone, and what a knob of the machine does not: a second disk that has
+/// completed writes.
 #[test]
 fn a_threshold_in_time_is_of_one_disk_and_the_tuned_knobs_are_of_all() {
     let plan = Plan::read(&small(&[("beside", "20MB"), ("memory", "400MB"), ("tuned", "yes")])).unwrap();
@@ -149,8 +151,8 @@ fn a_threshold_in_time_is_of_one_disk_and_the_tuned_knobs_are_of_all() {
     assert!(Plan::read(&measured).unwrap_err().to_string().contains("a measured run has one disk"));
 }
 
-/// The headline, with one record size for all ten: parameters were chosen to match 'off' alone. As the page says, the posted kernel's
-/// estimate is further off at 200 centiseconds than today's.
+/// The headline, with one record size for all ten: parameters were chosen to match 'off' alone. As the page says, the
+/// posted kernel's estimate is further off at 200 centiseconds than today's.
 #[test]
 fn the_columns_lie_where_the_page_says() {
     let plan = Plan::read(&Request::default()).unwrap();

@@ -4,8 +4,8 @@
 //! (`strict_limit`, `max_bytes`), with the machine's limits in bytes, with the kernel's defaults, and as a FUSE mount.
 //!
 //! Owns: the simulated machine.
-//! Does not own: the figures (`written`), rows and tables and charts (`kernel_findings`), the policy. A real kernel beside the
-//! same law is in `recorded`.
+//! Does not own: the figures (`written`), rows and tables and charts (`kernel_findings`), the policy. A real kernel
+//! beside the same law is in `recorded`.
 //! Invariants: a run depends on its options alone.
 
 use afflux_workloads::simulation::Simulation;

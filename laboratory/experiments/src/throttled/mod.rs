@@ -2,8 +2,8 @@
 //! in the simulator, alone and against a recorded 6.1.
 //!
 //! Owns: the list of cases.
-//! Does not own: the options (`options`), the cases (`jobs`, `kernel`, `recorded`), their worlds (`simulated`, `real`), the
-//! slow disk (`hardware`).
+//! Does not own: the options (`options`), the cases (`jobs`, `kernel`, `recorded`), their worlds (`simulated`, `real`),
+//! the slow disk (`hardware`).
 //! Invariants: both sides run the same operations in the same order, from the same seed.
 
 mod compare;

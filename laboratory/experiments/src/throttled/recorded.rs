@@ -1,11 +1,11 @@
 //! The case `recorded`: `linux-6.1` in the simulator beside a real Linux 6.1, second by second.
 //!
-//! The real kernel ran in an emulated machine with its time counted in instructions (`cargo xtask guest-law`). So its tables
-//! are the same on every machine, and are kept here.
+//! The real kernel ran in an emulated machine with its time counted in instructions (`cargo xtask guest-law`). So its
+//! tables are the same on every machine, and are kept here.
 //!
 //! Owns: the order of the runs.
-//! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`, `disk`), what it runs (`load`), the
-//! compared figures (`second`), rows and sentences (`page`).
+//! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`, `disk`), what it runs (`load`),
+//! the compared figures (`second`), rows and sentences (`page`).
 //! Invariants: each recorded table is simulated once.
 
 mod disk;

@@ -1,7 +1,8 @@
 //! One writer, 64 KiB at a time, at full speed or at the disk's rate, and then a sync of all data.
 //!
 //! Owns: the run.
-//! Does not own: disk and contender (`stage`), the writer and its figures (`contenders::writer`), the goals (`findings`).
+//! Does not own: disk and contender (`stage`), the writer and its figures (`contenders::writer`), the goals
+//! (`findings`).
 //! Invariants: figures cover writes after the first quarter of the time, when the dirty limit is reached.
 
 use std::sync::atomic::Ordering;

@@ -9,10 +9,10 @@
 //! writer that did all the dirtying lately has up to an eighth less. The writer leaves if the device has no more than
 //! its share, or if all devices together have less than half-way between background and limit.
 //!
-//! Otherwise the device is flagged, and the writer writes 1.5 × `ratelimit_pages` of it. (In rc1 the
-//! writer writes if the device has any dirty page. In later kernels the dirty pages must exceed the share.) The writer
-//! computes the limits again. It leaves if the device is below its share or the chunk is written. Otherwise it waits up
-//! to 100 ms for congestion to clear, and begins again. On the way out the flag is cleared if the device is below its share.
+//! Otherwise the device is flagged, and the writer writes 1.5 × `ratelimit_pages` of it. (In rc1 the writer writes if
+//! the device has any dirty page. In later kernels the dirty pages must exceed the share.) The writer computes the
+//! limits again. It leaves if the device is below its share or the chunk is written. Otherwise it waits up to 100 ms
+//! for congestion to clear, and begins again. On the way out the flag is cleared if the device is below its share.
 //! Background writeback is requested if the dirty counters, read once more, exceed the threshold. 2.6.32 sleeps 1 ms,
 //! doubling to 100, instead of waiting for congestion (from memory).
 //!

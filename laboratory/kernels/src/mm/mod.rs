@@ -118,8 +118,8 @@ impl Memory {
         memory
     }
 
-    /// Fills memory up to the high mark, in an even mix: so many pages that are dirty and so many that are mapped, which no
-    /// scan can free, and else clean ones that nobody reads any more. The same seed gives the same order.
+    /// Fills memory up to the high mark, in an even mix: so many pages that are dirty and so many that are mapped,
+    /// which no scan can free, and else clean ones that nobody reads any more. The same seed gives the same order.
     pub fn fill(&self, dirty: u32, mapped: u32, seed: u64) {
         let all = self.options.page_frames.saturating_sub(self.watermarks().high);
         let of = |held, pages: u32| std::iter::repeat_n(Some(held), pages as usize);

@@ -103,8 +103,8 @@ impl Memory {
         self.zone.drain_all();
     }
 
-    /// `zone_watermark_ok_safe`: the exact count is summed up only where the parts of all CPUs could hide more than lies
-    /// between the low and the min mark.
+    /// `zone_watermark_ok_safe`: the exact count is summed up only where the parts of all CPUs could hide more than
+    /// lies between the low and the min mark.
     pub(super) fn zone_watermark_ok_safe(&self, mark: u32) -> bool {
         let marks = self.watermarks();
         let drift_max = self.options.cpus as u32 * self.drift_frames;

@@ -184,8 +184,8 @@ impl Memory {
         was_woken || !self.zone_watermark_ok_safe(self.watermarks().high)
     }
 
-    /// Scans until more than the high mark is free. After 32 freed pages it starts afresh, so that the priority does not
-    /// rise while other tasks allocate.
+    /// Scans until more than the high mark is free. After 32 freed pages it starts afresh, so that the priority does
+    /// not rise while other tasks allocate.
     pub(super) async fn balance_pgdat(&self) {
         while !self.balance_once().await {
             self.cond_resched().await;

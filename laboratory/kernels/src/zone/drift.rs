@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 #[cfg(test)]
 mod tests;
 
-/// The kernel's threshold: it grows with the number of CPUs and the zone's size in units of 128 MiB, by their numbers of
-/// bits.
+/// The kernel's threshold: it grows with the number of CPUs and the zone's size in units of 128 MiB, by their numbers
+/// of bits.
 pub(crate) fn drift_threshold(cpus: u32, zone_frames: u32) -> u32 {
     let bits = |value: u32| u32::BITS - value.leading_zeros();
     (2 * bits(cpus) * (1 + bits(zone_frames >> 15))).min(125)

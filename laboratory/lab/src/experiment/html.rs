@@ -1,6 +1,7 @@
 //! The page of an experiment.
 //!
-//! Owns: its order: what was proposed, found and left open, the answer, the experiment it repeats, plots, tables, their explanation, words, rows.
+//! Owns: its order: what was proposed, found and left open, the answer, the experiment it repeats, plots, tables, their
+//! explanation, words, rows.
 //! Does not own: their contents (the experiments), the document (`report`).
 //! Invariants: a reader needs no folded part to understand the rest; rows add at most [`ROWS_BYTES_MAX`] to a page.
 

@@ -1,5 +1,5 @@
-//! A run in a sentence: when its data was accepted and on disk, the slowest call and the cause of its wait. Two runs also
-//! get a verdict.
+//! A run in a sentence: when its data was accepted and on disk, the slowest call and the cause of its wait. Two runs
+//! also get a verdict.
 //!
 //! Owns: the choice of figures, and the words.
 //! Does not own: the figures (the simulator), their units (`report`).

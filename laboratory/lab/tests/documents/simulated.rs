@@ -1,7 +1,7 @@
 //! The simulated tables of the documents, made from the rows that their commands print with `--json`.
 //!
-//! A block of a document stands between two comments, `<!-- simulated: NAME -->` and `<!-- end -->`. `cargo xtask docs` writes
-//! the short ones, `cargo xtask docs --long` all of them; tests compare them.
+//! A block of a document stands between two comments, `<!-- simulated: NAME -->` and `<!-- end -->`. `cargo xtask docs`
+//! writes the short ones, `cargo xtask docs --long` all of them; tests compare them.
 //!
 //! Owns: the commands of each block, and its table.
 //! Does not own: the figures and their labels (the experiments).
@@ -323,7 +323,8 @@ fn s3(runs: &[Rows]) -> String {
 /// The form of the published reclaims without a limit of time.
 const LIMITED_SCAN: &str = "wmark-high-limited-scan";
 
-/// A figure of s3 that is farther than this from the published one is named below the table; the experiment's goal is the same.
+/// A figure of s3 that is farther than this from the published one is named below the table; the experiment's goal is
+/// the same.
 const FAR_PERCENT: f64 = 15.0;
 
 fn s4(runs: &[Rows]) -> String {

@@ -305,7 +305,8 @@ impl Draft {
         all
     }
 
-    /// The warning about random calls that are larger than the blocks of fio's map, which have the smaller of both directions' sizes.
+    /// The warning about random calls that are larger than the blocks of fio's map, which have the smaller of both
+    /// directions' sizes.
     fn larger_than_the_map(&self) -> Option<String> {
         let job = &self.job;
         let is_used = [job.pattern.reads, job.pattern.writes];

@@ -1,7 +1,7 @@
 //! Sizes, counts, times and ranges, as in fio 3.33.
 //!
-//! fio silently drops text after a number that it does not understand (`1.5m` is one byte); a time with an unknown unit is in microseconds (`10sec`).
-//! Here that is an error. As in fio 3.33, and contrary to its manual, `1ki` is `1k`.
+//! fio silently drops text after a number that it does not understand (`1.5m` is one byte); a time with an unknown unit
+//! is in microseconds (`10sec`). Here that is an error. As in fio 3.33, and contrary to its manual, `1ki` is `1k`.
 //!
 //! Owns: the text forms of numbers.
 //! Does not own: the choice of a form for an option.

@@ -1,5 +1,5 @@
-//! The sanitizer that the library was built with, if any (see `docs/develop/concurrency.md`), and its demands on programs that
-//! use the library. Their C code is compiled for the same sanitizer, and uses the C compiler's runtime.
+//! The sanitizer that the library was built with, if any (see `docs/develop/concurrency.md`), and its demands on
+//! programs that use the library. Their C code is compiled for the same sanitizer, and uses the C compiler's runtime.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::Path;

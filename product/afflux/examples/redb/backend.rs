@@ -2,8 +2,8 @@
 //!
 //! Owns: redb's calls in terms of the library's.
 //! Does not own: the database (redb), the file's pages (the cache).
-//! Invariants: `sync_data` succeeds only when all earlier writes are durable. A read past the end is an error. The cache
-//! claims the file, so no other cache and no redb without a cache opens it meanwhile.
+//! Invariants: `sync_data` succeeds only when all earlier writes are durable. A read past the end is an error. The
+//! cache claims the file, so no other cache and no redb without a cache opens it meanwhile.
 //!
 //! # Memory
 //!

@@ -64,8 +64,8 @@ impl File {
     /// ```
     ///
     /// # Errors
-    /// A range that ends before it begins; a handle that was not opened for writing; [`Error::TooManyWithheld`] if 4,096
-    /// ranges of the file are withheld; a closed cache.
+    /// A range that ends before it begins; a handle that was not opened for writing; [`Error::TooManyWithheld`] if
+    /// 4,096 ranges of the file are withheld; a closed cache.
     pub fn withhold(&self, range: Range<u64>) -> io::Result<Withheld> {
         self.block(pin!(self.withhold_work(range)))
     }
@@ -86,8 +86,8 @@ impl File {
     }
 
     /// Orders the bytes of a range after bytes of another file, or of this one. Bytes of `range`, unwritten ones and
-    /// ones that are written later, go to the disk only after all bytes that were written to `earlier` of `first` before
-    /// this call are durable. Both ranges are widened to whole pages of 4 KiB.
+    /// ones that are written later, go to the disk only after all bytes that were written to `earlier` of `first`
+    /// before this call are durable. Both ranges are widened to whole pages of 4 KiB.
     ///
     /// So a log can come before the data that it describes, without a sync for each change: append the record, call
     /// this, write the data. A sync of the data syncs the log first. The cache does so by itself when the log's bytes

@@ -19,8 +19,8 @@ fn read(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// Waits until a change of the file has another time than its last one. Two changes within the granularity of the host's
-/// times have the same time.
+/// Waits until a change of the file has another time than its last one. Two changes within the granularity of the
+/// host's times have the same time.
 fn a_tick_later(path: &Path) {
     let changed = || fs::metadata(path.with_extension("probe")).unwrap().modified().unwrap();
     let last = fs::metadata(path).unwrap().modified().unwrap();
@@ -30,8 +30,8 @@ fn a_tick_later(path: &Path) {
     });
 }
 
-/// Waits until the cache has looked at all of its open files. It looks about once a second, and notices another change of
-/// a file of its own.
+/// Waits until the cache has looked at all of its open files. It looks about once a second, and notices another change
+/// of a file of its own.
 fn a_look_later(cache: &Cache, place: &Path) {
     let path = place.join("looked at");
     fs::write(&path, b"").unwrap();

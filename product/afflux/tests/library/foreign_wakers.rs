@@ -56,8 +56,8 @@ fn cold(cache: &Cache, path: &Path) -> File {
     file
 }
 
-/// Polls the future once with the waker. Returns whether it waited. The waker may be a bad one, and the test may have the last
-/// of it: a disk may answer before the poll, or between the poll and the drop here.
+/// Polls the future once with the waker. Returns whether it waited. The waker may be a bad one, and the test may have
+/// the last of it: a disk may answer before the poll, or between the poll and the drop here.
 fn waits<T>(future: Pin<&mut impl Future<Output = T>>, waker: Waker) -> bool {
     let waits = future.poll(&mut Context::from_waker(&waker)).is_pending();
     if waits {

@@ -64,8 +64,8 @@ async fn join<T>(tasks: Vec<smol::Task<T>>) {
     }
 }
 
-/// Bytes that this thread and the kernel's workers for its ring have read from disks. A worker does a read that the kernel
-/// cannot begin at once.
+/// Bytes that this thread and the kernel's workers for its ring have read from disks. A worker does a read that the
+/// kernel cannot begin at once.
 fn read_here() -> u64 {
     let this = gettid().as_raw_nonzero().to_string();
     let worker = format!("iou-wrk-{this}");

@@ -514,8 +514,8 @@ fn a_device_with_a_cache_looks_no_faster_after_a_rest() {
     }
 }
 
-/// For `seconds`, writes go to a cache at 3 ms a MiB. Every `every_ns` a flush takes 5 ms for each MiB in the cache, and
-/// holds up the next write.
+/// For `seconds`, writes go to a cache at 3 ms a MiB. Every `every_ns` a flush takes 5 ms for each MiB in the cache,
+/// and holds up the next write.
 fn flushed(device: &mut Device, every_ns: u64, seconds: u64) {
     let (end, mut next, mut taken) = (device.now() + seconds * SECOND, device.now() + every_ns, 0);
     let truth = std::mem::replace(&mut device.truth[1], DirectionPrices { run_ns: 0, mib_ns: 3 * MILLISECOND });

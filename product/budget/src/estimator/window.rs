@@ -94,8 +94,8 @@ impl EstimatorWindow {
         young && ns >= YOUNG_NS || ns >= ORDINARY_NS && self.completions >= COMPLETIONS || ns >= LONGEST_NS
     }
 
-    /// Whether flushes took much of the time. The disk then took writes into its cache and wrote them during the flushes:
-    /// only both times together are the time of the writes.
+    /// Whether flushes took much of the time. The disk then took writes into its cache and wrote them during the
+    /// flushes: only both times together are the time of the writes.
     pub(super) fn is_flushed(&self) -> bool {
         self.flushes_ns > (self.own_ns + self.calls_ns) / FLUSHED_PART
     }

@@ -14,8 +14,8 @@ use crate::{Band, Cost, Knobs, MIB, MILLISECOND, guarded_backlog_ns};
 
 /// The part of the budget above which the flusher writes.
 const BACKGROUND_PART: Cost = 8;
-/// How many times the budget may be stretched for many writers where runs are dear. 100 writers to a USB stick, simulated,
-/// get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s.
+/// How many times the budget may be stretched for many writers where runs are dear. 100 writers to a USB stick,
+/// simulated, get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s.
 const STRETCH_MAX: u64 = 5;
 /// A file that has been dirty for so long, or for twice the budget in force, is written before larger ones.
 const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
@@ -64,8 +64,8 @@ impl DeviceView {
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
 
-    /// Up to this cost every payer goes on with its debt forgiven, so nobody has to be asked about. Where payers have portions,
-    /// or may soon have them, each is asked.
+    /// Up to this cost every payer goes on with its debt forgiven, so nobody has to be asked about. Where payers have
+    /// portions, or may soon have them, each is asked.
     pub(super) fn unasked_ns(&self) -> Cost {
         if self.portion_bytes.is_some() || self.rates.prices.cost_ns(1, PAGE_BYTES) >= DEAR_PAGE_NS {
             return 0;

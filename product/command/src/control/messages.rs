@@ -211,8 +211,8 @@ impl Report {
         self.devices.iter().find(|device| device.status.name == name)
     }
 
-    /// Calls of all procedures; the rows for statuses and refusals are left out. The operations of a call of version 4 count
-    /// as one, by the SEQUENCE that all but a few begin with.
+    /// Calls of all procedures; the rows for statuses and refusals are left out. The operations of a call of version 4
+    /// count as one, by the SEQUENCE that all but a few begin with.
     pub(crate) fn calls(&self) -> u64 {
         let is_procedure = |name: &str| match name.strip_prefix("nfs_v4_") {
             Some(operation) => operation == "sequence",

@@ -35,7 +35,8 @@ pub(super) fn below(place: &Path, leads_there: impl Fn(&Path) -> bool) -> Option
     processes::servers().into_iter().map(|server| seen_by(server, place)).find(|path| leads_there(path))
 }
 
-/// The mount that has the directory of a mount. If that is one of `afflux mount`, too, then the one behind it, and so on.
+/// The mount that has the directory of a mount. If that is one of `afflux mount`, too, then the one behind it, and so
+/// on.
 fn behind<'m>(mounts: &'m [Mounted], mount: &'m Mounted) -> impl Iterator<Item = &'m Mounted> {
     let (mut seen, mut path) = (vec![mount], Some(PathBuf::from(&mount.source)));
     std::iter::from_fn(move || {

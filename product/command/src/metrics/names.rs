@@ -1,10 +1,11 @@
 //! Every family of figures once: name, kind, help, and its value in a status record.
 //!
-//! Owns: the tables of figures that no status record has. Families of the engine's counters, of status records and of the
-//! policy follow from their owners' tables.
+//! Owns: the tables of figures that no status record has. Families of the engine's counters, of status records and of
+//! the policy follow from their owners' tables.
 //! Does not own: the records; values with labels of their own.
 //! Invariants: names follow Prometheus' conventions: base units (seconds, bytes), the unit last, `_total` after the
-//! unit of a counter. The page docs/reference/counters.md lists all names, and the example dashboard uses no other name (tests).
+//! unit of a counter. The page docs/reference/counters.md lists all names, and the example dashboard uses no other name
+//! (tests).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -84,7 +85,8 @@ fn family(prefix: &str, name: &str, unit: &str, kind: FamilyKind, help: &'static
     Family { name: Cow::Owned(format!("afflux_{prefix}_{name}{time}{total}")), kind, help: Cow::Borrowed(help) }
 }
 
-/// Adds the figures of a status record. A time that does not apply is 0, another figure is absent while it is not known.
+/// Adds the figures of a status record. A time that does not apply is 0, another figure is absent while it is not
+/// known.
 pub(crate) fn add_status<T>(all: &mut Exposition, of: &OfStatus<T>, record: &T, labels: &[(&'static str, &str)]) {
     for (family, figure) in of.iter() {
         let number = (figure.value)(record);

@@ -104,8 +104,8 @@ struct PreparedMemory {
     is_left: bool,
 }
 
-/// For a mount: the process that unmounts, for root's mount of a host's directory a view of the mounts without ours, and
-/// the mount of an earlier server.
+/// For a mount: the process that unmounts, for root's mount of a host's directory a view of the mounts without ours,
+/// and the mount of an earlier server.
 pub(crate) struct Separated {
     unmounter: Unmounter,
     own: Option<OwnMounts>,
@@ -229,8 +229,8 @@ impl WantedFront {
         self.is_kept
     }
 
-    /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet. Comes
-    /// before the first thread, and before the tree is opened.
+    /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet.
+    /// Comes before the first thread, and before the tree is opened.
     pub(crate) fn separated(&self, taken: Taken) -> Outcome<Option<Separated>> {
         let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(None) };
         let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));

@@ -25,8 +25,8 @@ use afflux_report::failure::{Failure, Outcome};
 /// Longest wait of a key.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Crossterm's wait for a key that is there. With its feature `use-dev-tty` it asks the terminal each time, unless no time
-/// is left. Without the feature a key that comes together with a change of size waits for the next key.
+/// Crossterm's wait for a key that is there. With its feature `use-dev-tty` it asks the terminal each time, unless no
+/// time is left. Without the feature a key that comes together with a change of size waits for the next key.
 const TAKE_WITHIN: Duration = Duration::from_micros(20);
 
 pub(super) fn run(following: &Following) -> Outcome {

@@ -69,8 +69,8 @@ impl Place {
     }
 }
 
-// rule: a killed server's successor has every accepted byte, under the same write verifier
-// kept in: `product/engine/src/recovery.rs`, `product/volume/src/handles/adopt.rs`, `product/command/src/serve/kept/arena.rs`
+// rule: a killed server's successor has every accepted byte, under the same write verifier kept in:
+// `product/engine/src/recovery.rs`, `product/volume/src/handles/adopt.rs`, `product/command/src/serve/kept/arena.rs`
 #[test]
 fn what_was_accepted_is_there_after_a_kill() {
     let Some(place) = Place::new() else { return };

@@ -214,8 +214,8 @@ fn answering(others: &mut [afflux_nfs_client::Client]) -> usize {
     count
 }
 
-/// The longest wait for a thread of the server to come to the disk that hangs. Meanwhile nothing may panic: the disk goes on
-/// first.
+/// The longest wait for a thread of the server to come to the disk that hangs. Meanwhile nothing may panic: the disk
+/// goes on first.
 const COMES_WITHIN: Duration = Duration::from_secs(60);
 
 /// Whether a thread of the process waits in the kernel, where no signal ends the wait.
@@ -235,8 +235,9 @@ fn waits_for_the_disk(server: &Server, mount: &str) -> bool {
     waits_in_the_kernel(server.process(), |_| true) || devices.iter().any(is_on_its_way)
 }
 
-/// Writes and commits a file of `/data` until the end. The syncs of a file that grows are commits of the host's journal. In
-/// another file the same bytes are written again and again. `durable` counts the calls that end on the disk.
+/// Writes and commits a file of `/data` until the end. The syncs of a file that grows are commits of the host's
+/// journal. In another file the same bytes are written again and again. `durable` counts the calls that end on the
+/// disk.
 fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, calls: &AtomicU64, durable: &AtomicUsize) {
     let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
     let root = client.mount("/data").unwrap();
@@ -308,8 +309,8 @@ fn change_and_sync(files: &[fs::File; 2], ended: &AtomicBool, syncs: &AtomicU64)
     }
 }
 
-/// A write on the host may wait for a commit of the journal, which another program has caused. So may the first read after
-/// a write, or after the other program has changed the file's attributes.
+/// A write on the host may wait for a commit of the journal, which another program has caused. So may the first read
+/// after a write, or after the other program has changed the file's attributes.
 // rule: 6: a disk that hangs beside another program's syncs holds up no connection that asks for others
 // kept in: `product/linux-device/src/reactor/ring.rs`
 #[test]
@@ -369,8 +370,8 @@ fn a_disk_that_hangs_beside_another_programs_syncs_holds_up_no_other_connection(
     server.stop();
 }
 
-/// Gives a file a megabyte and takes it back, and counts the syncs, until the end. So commits of the journal contain the
-/// bitmap of free blocks.
+/// Gives a file a megabyte and takes it back, and counts the syncs, until the end. So commits of the journal contain
+/// the bitmap of free blocks.
 fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
     const BYTES: u64 = 1 << 20;
     let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
@@ -383,8 +384,8 @@ fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
     }
 }
 
-/// The last close of an object without a name frees its blocks. The host may keep the closing thread until a commit of the
-/// journal ends.
+/// The last close of an object without a name frees its blocks. The host may keep the closing thread until a commit of
+/// the journal ends.
 // rule: 6: an object that was removed from a disk that hangs holds up no connection that asks for others
 // kept in: `product/linux-server/src/host/node.rs`
 #[test]

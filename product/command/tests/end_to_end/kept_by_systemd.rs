@@ -193,8 +193,9 @@ fn a_call_answered_before_a_kill_gets_its_first_reply() {
     server.stop();
 }
 
-// rule: with `--arena systemd` a killed server's successor has its data, its verifier and its socket
-// kept in: `product/linux-server/src/descriptor_store.rs`, `product/linux-server/src/arena_file.rs`, `product/command/src/serve/front/listening.rs`
+// rule: with `--arena systemd` a killed server's successor has its data, its verifier and its socket kept in:
+// `product/linux-server/src/descriptor_store.rs`, `product/linux-server/src/arena_file.rs`,
+// `product/command/src/serve/front/listening.rs`
 #[test]
 fn memory_and_socket_outlive_a_killed_server() {
     let Some((place, manager)) = begin() else { return };
@@ -345,8 +346,8 @@ fn forged_memory_is_made_anew_with_one_line() {
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"bytes");
 }
 
-// rule: memory that another version left with the service manager is not dropped: the server does not start, and takes its time
-// kept in: `product/linux-server/src/arena_file/error.rs`, `product/command/src/serve/kept/arena.rs`
+// rule: memory that another version left with the service manager is not dropped: the server does not start, and takes
+// its time kept in: `product/linux-server/src/arena_file/error.rs`, `product/command/src/serve/kept/arena.rs`
 #[test]
 fn memory_of_another_version_is_left_to_it() {
     let Some((place, manager)) = begin() else { return };

@@ -100,8 +100,8 @@ impl Drop for Bench {
     }
 }
 
-/// A program that uses the mount until it is told to end. It is a process of its own. Otherwise the child that becomes the
-/// next server would have to close files of the mount first, and would wait for itself.
+/// A program that uses the mount until it is told to end. It is a process of its own. Otherwise the child that becomes
+/// the next server would have to close files of the mount first, and would wait for itself.
 struct Program {
     child: Child,
     control: PathBuf,
@@ -172,8 +172,8 @@ fn program() {
 
 /// Becomes another program once it is told to end, with a file open until then.
 fn begin_another(control: &Path, at: &Path) {
-    // The kernel closes files in their order at execve, so the lock ends just before the wait for the mount begins. It is a
-    // lock of POSIX: the kernel ends one of flock only once execve has returned.
+    // The kernel closes files in their order at execve, so the lock ends just before the wait for the mount begins. It
+    // is a lock of POSIX: the kernel ends one of flock only once execve has returned.
     let lock = File::create(control.join("lock")).unwrap();
     fcntl_lock(&lock, FlockOperation::LockExclusive).unwrap();
     let _open = OpenOptions::new().write(true).open(at).unwrap();
@@ -338,8 +338,9 @@ fn kills_under_programs(is_over_itself: bool) {
     assert!(log == wanted, "each line once, and in order");
 }
 
-// rule: with `--arena systemd` programs on a mount see no error and no wrong byte when its server is killed
-// kept in: `product/fuse/src/kept.rs`, `product/fuse/src/operations/repeated.rs`, `product/linux-server/src/fuse/kept.rs`, `product/command/src/serve/kept/kept_mount.rs`
+// rule: with `--arena systemd` programs on a mount see no error and no wrong byte when its server is killed kept in:
+// `product/fuse/src/kept.rs`, `product/fuse/src/operations/repeated.rs`, `product/linux-server/src/fuse/kept.rs`,
+// `product/command/src/serve/kept/kept_mount.rs`
 #[test]
 fn programs_go_on_while_servers_are_killed() {
     kills_under_programs(false);
@@ -402,8 +403,9 @@ fn a_mount_beside_nfs_outlives_its_server_too() {
     bench.stop();
 }
 
-// rule: with `--arena systemd` an open file without a name goes on over kills, with its unwritten bytes
-// kept in: `product/linux-server/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`, `product/command/src/serve/kept/unnamed_files.rs`
+// rule: with `--arena systemd` an open file without a name goes on over kills, with its unwritten bytes kept in:
+// `product/linux-server/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`,
+// `product/command/src/serve/kept/unnamed_files.rs`
 #[test]
 fn an_open_file_without_a_name_goes_on() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -486,8 +488,8 @@ fn a_bounded_number_of_open_files_without_a_name_is_kept() {
     bench.stop();
 }
 
-// rule: an open file without a name that nobody kept ends with a killed server: its calls fail with ESTALE, and the log counts it
-// kept in: `product/fuse/src/mount.rs`
+// rule: an open file without a name that nobody kept ends with a killed server: its calls fail with ESTALE, and the log
+// counts it kept in: `product/fuse/src/mount.rs`
 #[test]
 fn an_open_file_without_a_name_that_nobody_kept_is_lost_and_counted() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -569,8 +571,8 @@ fn a_start_that_fails_leaves_the_mount() {
     bench.stop();
 }
 
-// rule: a start that looks for the holder of a port does not wait for a program in execve, which may wait for the server
-// kept in: `product/command/src/port_holder.rs`
+// rule: a start that looks for the holder of a port does not wait for a program in execve, which may wait for the
+// server kept in: `product/command/src/port_holder.rs`
 #[test]
 fn a_start_that_fails_waits_for_no_program_that_begins() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -650,8 +652,9 @@ fn pages_put_aside_fail_the_next_sync_of_an_open_file() {
     bench.stop();
 }
 
-// rule: a mount whose kept memory is damaged is given up with one line, and mounted anew
-// kept in: `product/fuse/src/kept.rs`, `product/linux-server/src/fuse/mount_memory.rs`, `product/command/src/serve/kept/kept_mount.rs`
+// rule: a mount whose kept memory is damaged is given up with one line, and mounted anew kept in:
+// `product/fuse/src/kept.rs`, `product/linux-server/src/fuse/mount_memory.rs`,
+// `product/command/src/serve/kept/kept_mount.rs`
 #[test]
 fn a_mount_with_damaged_memory_is_mounted_anew() {
     const MACHINE_AT: u64 = 8192;

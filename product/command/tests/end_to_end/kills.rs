@@ -170,8 +170,8 @@ fn compare_all(server: &Server, clients: &mut [Vec<Model>], round: usize) {
     }
 }
 
-// rule: kills under load, also during recovery, lose no accepted byte and change no verifier
-// kept in: `product/device/src/recovery/look.rs`, `product/engine/src/recovery.rs`, `product/volume/src/handles/adopt.rs`
+// rule: kills under load, also during recovery, lose no accepted byte and change no verifier kept in:
+// `product/device/src/recovery/look.rs`, `product/engine/src/recovery.rs`, `product/volume/src/handles/adopt.rs`
 #[test]
 fn servers_killed_under_load_lose_nothing() {
     let Some(place) = Place::new() else { return };
@@ -227,10 +227,10 @@ fn kill_again_and_again(place: &Place, start: &dyn Fn() -> Server) {
 /// Files of the timed run, each with unwritten bytes.
 const TIMED_FILES: usize = 1000;
 
-/// From the signal to the first reply of the successor, which is started at once, and to the read of an unwritten file. The
-/// cache is full: a quarter of its pages are unwritten, the others clean. `AFFLUX_TIMED_CACHE` sets its size, 4GiB by
-/// default, `AFFLUX_TIMED_KILLS` the number of kills, and `AFFLUX_TIMED_LOAD` the number of threads that keep the processors
-/// busy meanwhile.
+/// From the signal to the first reply of the successor, which is started at once, and to the read of an unwritten file.
+/// The cache is full: a quarter of its pages are unwritten, the others clean. `AFFLUX_TIMED_CACHE` sets its size, 4GiB
+/// by default, `AFFLUX_TIMED_KILLS` the number of kills, and `AFFLUX_TIMED_LOAD` the number of threads that keep the
+/// processors busy meanwhile.
 #[test]
 #[ignore = "a measurement: it takes gigabytes and a minute"]
 fn time_from_a_kill_to_the_first_reply() {

@@ -42,7 +42,8 @@ const EXCHANGE: &str = "exchange() { python3 -c \"import ctypes, sys; libc = cty
     failed = libc.renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2); \
     sys.exit(ctypes.get_errno() if failed else 0)\" \"$1\" \"$2\" || echo not permitted; }";
 
-// rule: where the sticky bit keeps names, the host decides about the object that has the name now, not about the one that the kernel knows
+// rule: where the sticky bit keeps names, the host decides about the object that has the name now, not about the one
+// that the kernel knows
 #[test]
 fn a_user_who_swaps_names_on_the_host_removes_and_moves_nothing_of_others() {
     let Some((_scratch, data, mounted)) = shared(&OLD) else { return };
@@ -94,7 +95,8 @@ fn a_user_gets_no_link_to_a_file_that_was_closed_on_the_host() {
     mounted.stop();
 }
 
-// rule: a name is removed, moved and given with the requester's further groups, and with capabilities over a directory without the sticky bit
+// rule: a name is removed, moved and given with the requester's further groups, and with capabilities over a directory
+// without the sticky bit
 #[test]
 fn further_groups_and_capabilities_count_for_changes_of_names() {
     let Some((_scratch, data, mounted)) = shared(&[]) else { return };
@@ -216,7 +218,8 @@ fn a_user_who_owned_a_file_a_moment_ago_changes_and_reads_nothing() {
     mounted.stop();
 }
 
-// rule: the requester's further groups and capabilities count for changes of an object and for opens, and capabilities of a user namespace for its own users alone
+// rule: the requester's further groups and capabilities count for changes of an object and for opens, and capabilities
+// of a user namespace for its own users alone
 #[test]
 fn further_groups_and_capabilities_count_for_objects() {
     let Some((_scratch, data, mounted)) = shared(&OLD) else { return };

@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::scratch::Scratch;
 use crate::server::afflux;
 
-/// Starts an rpcbind and servers, and prints what clients see. All ends with the shell. Arguments: scratch folder, the program.
+/// Starts an rpcbind and servers, and prints what clients see. All ends with the shell. Arguments: scratch folder, the
+/// program.
 const SCRIPT: &str = r#"
 set -e
 ip link set lo up

@@ -92,8 +92,8 @@ impl Mount {
         Some(Self { point: point.to_path_buf(), device: None })
     }
 
-    /// The directory as a mount of its own. Mounts in it go from all name spaces at once, as on a host with systemd: the
-    /// servers of other tests have copies of all mounts. None if that is not allowed.
+    /// The directory as a mount of its own. Mounts in it go from all name spaces at once, as on a host with systemd:
+    /// the servers of other tests have copies of all mounts. None if that is not allowed.
     pub(crate) fn shared(point: &Path) -> Option<Self> {
         let text = point.to_str()?;
         run("mount", &["--bind", text, text])?;

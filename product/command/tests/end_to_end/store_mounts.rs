@@ -27,9 +27,8 @@ fn xattr(path: &Path, name: &str) -> Vec<u8> {
     value[..bytes].to_vec()
 }
 
-// rule: a mount of a volume in a store has files, links, holes, extended attributes and files without a name, and the next
-// server has them, too
-// kept in: `product/command/src/serve/front.rs`, `product/object/src/tree/directory.rs`
+// rule: a mount of a volume in a store has files, links, holes, extended attributes and files without a name, and the
+// next server has them, too kept in: `product/command/src/serve/front.rs`, `product/object/src/tree/directory.rs`
 #[test]
 fn a_volume_in_a_store_is_mounted_with_all_that_programs_use() {
     if !can_mount() {

@@ -1,4 +1,5 @@
-//! A stand-in for systemd: its socket for messages, its store of descriptors, the start of a server with stored descriptors.
+//! A stand-in for systemd: its socket for messages, its store of descriptors, the start of a server with stored
+//! descriptors.
 
 use std::fs::{self, File};
 use std::io::IoSliceMut;
@@ -126,7 +127,8 @@ impl Systemd {
         fs::read_to_string(self.home.join("log")).unwrap_or_default()
     }
 
-    /// Starts a server of the directory. It has the stored descriptors, from number 3 on, and the variables that name them.
+    /// Starts a server of the directory. It has the stored descriptors, from number 3 on, and the variables that name
+    /// them.
     pub(crate) fn start(&self, data: &Path, more: &[&str]) -> Server {
         Server::spawn_logging(self.command(data, more), self.home.join("control.sock"), &self.home)
     }

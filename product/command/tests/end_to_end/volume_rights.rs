@@ -1,4 +1,5 @@
-//! The rights on a volume in a store equal those on a directory of the host. Three users make random calls on both, in step.
+//! The rights on a volume in a store equal those on a directory of the host. Three users make random calls on both, in
+//! step.
 
 use std::fs;
 use std::panic::catch_unwind;

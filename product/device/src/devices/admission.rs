@@ -245,8 +245,8 @@ impl AdmissionQueue {
         enters
     }
 
-    /// Charges pages if the memory guard lets them in and no page costs anything but those that cannot be written. While
-    /// the device hangs, a writer of another file so finds out whether only these files' writes do not end.
+    /// Charges pages if the memory guard lets them in and no page costs anything but those that cannot be written.
+    /// While the device hangs, a writer of another file so finds out whether only these files' writes do not end.
     pub fn try_enter_alone(&self, pages: PageCount) -> bool {
         let ledger = &mut self.line().ledger;
         let enters = ledger.has_room_for_pages(pages) && ledger.unwritable.are_all(ledger.pages.0);

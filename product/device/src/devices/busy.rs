@@ -128,8 +128,8 @@ impl Clocks {
         self.reads + self.writes + self.calls
     }
 
-    /// When a request last ended, or began while none was in flight; `None` while none is. Requests set aside since then
-    /// count here.
+    /// When a request last ended, or began while none was in flight; `None` while none is. Requests set aside since
+    /// then count here.
     pub(super) fn stalled_since(&self) -> Option<Nanos> {
         (self.in_flight() + self.aside > 0).then_some(self.progress)
     }

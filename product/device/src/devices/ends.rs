@@ -1,13 +1,13 @@
 //! Ends of requests that the policy has not been told of yet.
 //!
-//! A fast device ends a request each few microseconds, and a caller that waits for each of its syncs lets one end at a time. The
-//! policy would compute more than the device takes. So it is told of several ends together, each with the device's clocks
-//! at that end: it learns the same.
+//! A fast device ends a request each few microseconds, and a caller that waits for each of its syncs lets one end at a
+//! time. The policy would compute more than the device takes. So it is told of several ends together, each with the
+//! device's clocks at that end: it learns the same.
 //!
 //! Owns: the ends, when there are enough of them, the device's clocks at each.
 //! Does not own: the moments of telling (`devices`), the policy.
-//! Invariants: each end is told once, in the order of reporting
-//! (`a_policy_is_told_of_ends_together_and_of_each_once`). The lock is a leaf, taken under the policy's memory of the device.
+//! Invariants: each end is told once, in the order of reporting (`a_policy_is_told_of_ends_together_and_of_each_once`).
+//! The lock is a leaf, taken under the policy's memory of the device.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,8 +20,8 @@ use crate::policy::Completed;
 /// The most ends that are told together.
 const ENDS_MAX: usize = 16;
 
-/// The longest time of the device from the first of these ends to the last: prices change by its work, not by waiting. A
-/// request that takes as long is told of at once: for the few ends of a slow device nothing changes.
+/// The longest time of the device from the first of these ends to the last: prices change by its work, not by waiting.
+/// A request that takes as long is told of at once: for the few ends of a slow device nothing changes.
 const TOGETHER_NS: u64 = Nanos::MILLISECOND;
 
 pub(super) struct Ends {

@@ -86,9 +86,8 @@ impl Failures {
         self.room_pages.swap(pages, Ordering::Relaxed)
     }
 
-    /// Notes how a write or flush ended. `known`: it failed as the file's write before it did. An error that concerns one
-    /// file says nothing about the device. Returns whether that
-    /// began or ended [`Failures::keeps_failing`].
+    /// Notes how a write or flush ended. `known`: it failed as the file's write before it did. An error that concerns
+    /// one file says nothing about the device. Returns whether that began or ended [`Failures::keeps_failing`].
     pub(super) fn note(&self, result: Result<(), DeviceError>, known: bool) -> bool {
         let mut latest = lock(&self.latest);
         let before = latest.keeps_failing().is_some();

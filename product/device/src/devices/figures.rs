@@ -1,6 +1,7 @@
 //! How a device is used, as its requests begin and end.
 //!
-//! Owns: the usage and its lock, the learned law of readahead, what openings of files may read ahead, whether the device hangs.
+//! Owns: the usage and its lock, the learned law of readahead, what openings of files may read ahead, whether the
+//! device hangs.
 //! Does not own: the figures themselves (`usage`), the counts of pages (`charges`), decisions based on them.
 //! Invariants: every request that begins ends. An end takes a hang back. A request set aside is not in flight here.
 

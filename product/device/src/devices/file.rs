@@ -2,7 +2,8 @@
 //!
 //! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
 //! errors.
-//! Does not own: names (`volume`), its pages (`cache`), the lists (`worklist`) and the file's way into them (`listing`).
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`worklist`) and the file's way into them
+//! (`listing`).
 //! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
 //! function that needs the lock takes the state that it guards.
@@ -223,8 +224,8 @@ impl FileInner {
         }
     }
 
-    /// Tags or untags a page as dirty, or as withheld, and updates its device's count of runs. Returns how many more runs the device
-    /// has to write for it: none if the page follows the file's pages in flight.
+    /// Tags or untags a page as dirty, or as withheld, and updates its device's count of runs. Returns how many more
+    /// runs the device has to write for it: none if the page follows the file's pages in flight.
     pub fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
         let on = !self.try_tag_withheld(state, page, on) && on;
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);

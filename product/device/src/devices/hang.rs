@@ -107,8 +107,8 @@ impl HangState {
         if self.is_refusing() { Err(DeviceError::Hung.into()) } else { Ok(()) }
     }
 
-    /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile. The caller pins the
-    /// work: an async function that pins an argument keeps room for it twice.
+    /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile. The caller pins
+    /// the work: an async function that pins an argument keeps room for it twice.
     pub async fn unless_refused<T>(
         &self,
         mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,

@@ -7,7 +7,8 @@
 //!
 //! Owns: the policy's answer, the runs in flight, how much more than the rest syncs have used, which of their writes
 //! were passed.
-//! Does not own: how many requests (`requests`) and pages (`charges`) are in flight, the waiting for one to end (`writeback`).
+//! Does not own: how many requests (`requests`) and pages (`charges`) are in flight, the waiting for one to end
+//! (`writeback`).
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never
 //! summed up but multiplied anew, so that new prices hold for all requests in flight.
 

@@ -2,7 +2,8 @@
 //!
 //! Owns: the numbers, and a value for each number in flight.
 //! Does not own: how many may be in flight.
-//! Invariants: a later one has a higher number. A number ends once. An end searches and moves no more than what is in flight.
+//! Invariants: a later one has a higher number. A number ends once. An end searches and moves no more than what is in
+//! flight.
 
 use std::collections::VecDeque;
 

@@ -320,8 +320,8 @@ impl Devices {
         }
     }
 
-    /// Asks the policy in force about a device, and tells it first what has ended. The snapshot is taken before the device's
-    /// memory is locked.
+    /// Asks the policy in force about a device, and tells it first what has ended. The snapshot is taken before the
+    /// device's memory is locked.
     pub fn ask<T>(
         &self,
         device: &DeviceState,
@@ -357,8 +357,8 @@ impl Devices {
         }
     }
 
-    /// Tells the policy of all requests that have ended. If it learned of writes, it says how much may be charged to the device
-    /// from now on. Not inlined: a test counts its instructions.
+    /// Tells the policy of all requests that have ended. If it learned of writes, it says how much may be charged to
+    /// the device from now on. Not inlined: a test counts its instructions.
     #[inline(never)]
     fn tell_ends(&self, device: &DeviceState, moment: Moment) {
         if device.ends.are_told() {

@@ -1,8 +1,9 @@
-//! The places of requests in a device: which request is in flight, and which have given their slots back before their end.
+//! The places of requests in a device: which request is in flight, and which have given their slots back before their
+//! end.
 //!
-//! A request may stay in the device for long while others come and go. For example, a program holds the lock of its file
-//! in the host, or a part of a disk fails slowly. Such a request is set aside. Its slot goes to another request, so a few files
-//! cannot take all slots.
+//! A request may stay in the device for long while others come and go. For example, a program holds the lock of its
+//! file in the host, or a part of a disk fails slowly. Such a request is set aside. Its slot goes to another request,
+//! so a few files cannot take all slots.
 //!
 //! Owns: a place for each request in flight, and the mark of a request set aside.
 //! Does not own: the slots (`requests`), the time that is too long (`policy`), the looks (`writeback::overdue`).

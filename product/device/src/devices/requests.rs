@@ -1,6 +1,7 @@
 //! The requests in flight to a device, and the room for more.
 //!
-//! Owns: the slots for transfers, those for calls without data, the frames of reads in flight, the count of writes, the places.
+//! Owns: the slots for transfers, those for calls without data, the frames of reads in flight, the count of writes, the
+//! places.
 //! Does not own: the policy's limits (`in_flight`), the pages under writeback (`charges`).
 //! Invariants: a write that ends was counted. A read takes and gives back a slot and its frames.
 
@@ -12,8 +13,8 @@ use super::places::RequestPlaces;
 
 pub struct Requests {
     pub(super) slots: Permits,
-    /// Syncs, reservations and changes of shape in flight. They have slots of their own: many files whose syncs do not end
-    /// leave reads and writes theirs.
+    /// Syncs, reservations and changes of shape in flight. They have slots of their own: many files whose syncs do not
+    /// end leave reads and writes theirs.
     pub calls: Permits,
     pub(super) read_frames: Permits,
     /// Writes in flight, or about to be submitted.

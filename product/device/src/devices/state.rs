@@ -149,8 +149,8 @@ impl<F> DeviceState<F> {
         PageCount::whole_in(u64::from(self.limits().request_bytes_max)).0
     }
 
-    /// The most cached pages between absent ones that a request reads again. Only a store gains by that: its requests are
-    /// dear. A disk takes the same time for a short gap as for a leap, and its bytes would be more.
+    /// The most cached pages between absent ones that a request reads again. Only a store gains by that: its requests
+    /// are dear. A disk takes the same time for a short gap as for a leap, and its bytes would be more.
     pub fn read_through_pages(&self) -> u64 {
         if self.limits().is_store() { self.figures.read_windows().gap } else { 0 }
     }
@@ -277,8 +277,8 @@ impl<F> DeviceState<F> {
     }
 
     /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room are refused
-    /// instead of waiting for room that may never come. `known`: the file's write or flush before failed too, which says
-    /// nothing new about the device. Returns whether that began or ended [`Failures::keeps_failing`].
+    /// instead of waiting for room that may never come. `known`: the file's write or flush before failed too, which
+    /// says nothing new about the device. Returns whether that began or ended [`Failures::keeps_failing`].
     pub fn note_write(&self, result: Result<(), DeviceError>, known: bool) -> bool {
         let changes = self.failures.note(result, known);
         if changes && result.is_err() {

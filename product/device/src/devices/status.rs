@@ -1,6 +1,7 @@
 //! The status of a device, for policies and for people.
 //!
-//! Owns: the two snapshots, and the figures in each, with their units, names and texts. Does not own: the figures' parts.
+//! Owns: the two snapshots, and the figures in each, with their units, names and texts. Does not own: the figures'
+//! parts.
 //! Invariants: a snapshot locks no file.
 
 use afflux_pages::units::PageCount;

@@ -1,7 +1,8 @@
 //! Dirty pages that cannot be written now: all of a file whose last write failed, or does not end, and withheld ones.
 //!
-//! They stay dirty for an unknown time. If they took the room of a policy in device time, the writers of all other files
-//! would wait for them. While the device itself hangs, writes that do not end are its own, and take room as all others.
+//! They stay dirty for an unknown time. If they took the room of a policy in device time, the writers of all other
+//! files would wait for them. While the device itself hangs, writes that do not end are its own, and take room as all
+//! others.
 //!
 //! Owns: their sums over a device's files, the bound up to which they take no room.
 //! Does not own: which files count (`file`), the room in memory (`dirty::failing`), whether the device hangs (`hang`).

@@ -168,9 +168,10 @@ impl<F> Worklist<F> {
         files.into_values().collect()
     }
 
-    /// Up to `count` files with a flush owed since `before` or longer. A dirty file is among them only if bytes of other
-    /// files wait for its flush. They are kept until a flush succeeds, but not returned again until another flush is owed.
-    /// Looks at [`UNFLUSHED_LOOKED_AT`] files at most, from where the last call ended, to the last file. Returns whether there may be more behind these.
+    /// Up to `count` files with a flush owed since `before` or longer. A dirty file is among them only if bytes of
+    /// other files wait for its flush. They are kept until a flush succeeds, but not returned again until another flush
+    /// is owed. Looks at [`UNFLUSHED_LOOKED_AT`] files at most, from where the last call ended, to the last file.
+    /// Returns whether there may be more behind these.
     pub fn take_unflushed(&self, before: Nanos, count: usize) -> (Vec<Arc<F>>, bool) {
         let mut lists = lock(&self.lists);
         let (mut slots, mut looked_at, mut last, mut more) = (Vec::new(), 0, None, false);

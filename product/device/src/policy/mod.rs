@@ -89,7 +89,8 @@ impl ActivePolicy {
         (self.policy.room(view, own), self.policy.flight(view, own))
     }
 
-    /// Asks whether callers may be refused while the device hangs, by the present knobs: reads nothing that devices share.
+    /// Asks whether callers may be refused while the device hangs, by the present knobs: reads nothing that devices
+    /// share.
     pub(crate) fn may_refuse(&self, view: &View, device: &LockedMemory) -> bool {
         self.policy.hang_limits(view, &mut **lock(&device.0)).refused_ns < u64::MAX
     }

@@ -55,9 +55,9 @@ pub struct Dirtier {
 /// A policy's declaration, so that nothing is computed or asked in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Whether it decides about a payer before that dirties more than its allowance, or more than its device has room for.
-    /// The decision alone admits the payer; the queue is for payers that are told to wait. Otherwise only the admission
-    /// queue admits payers.
+    /// Whether it decides about a payer before that dirties more than its allowance, or more than its device has room
+    /// for. The decision alone admits the payer; the queue is for payers that are told to wait. Otherwise only the
+    /// admission queue admits payers.
     pub admits: bool,
     /// Whether it decides about a payer after that has dirtied pages: [`DevicePolicy::allowance_pages`].
     pub paces: bool,
@@ -68,8 +68,8 @@ pub struct Needs {
     pub memory_guard: bool,
     /// Whether it is told of read requests that end, too.
     pub reads: bool,
-    /// Whether it may be told of short requests together: up to 16, or a millisecond of the device's time. It is told before
-    /// any question, and at once while a writer waits in the admission queue.
+    /// Whether it may be told of short requests together: up to 16, or a millisecond of the device's time. It is told
+    /// before any question, and at once while a writer waits in the admission queue.
     pub ends_together: bool,
     /// The base of `dirty_background_ratio`.
     pub background_share: BackgroundShare,
@@ -218,7 +218,8 @@ pub struct Flight {
     pub sync_lead: Cost,
     /// How files are written behind in idle time; `None`: never ([`Turn::Idle`]).
     pub idle: Option<Idle>,
-    /// Whether twice as many requests may be in flight for a sync: calls overlap, and small ones take no time of others.
+    /// Whether twice as many requests may be in flight for a sync: calls overlap, and small ones take no time of
+    /// others.
     pub syncs_pass: bool,
 }
 
@@ -411,8 +412,8 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The pace before the first decision, on a machine with so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
 
-    /// The device's room. Called after a change of a knob or of the number of devices, and whenever it was told of writes
-    /// that ended. The caller may hold a file's lock: the policy must not read anything that devices share.
+    /// The device's room. Called after a change of a knob or of the number of devices, and whenever it was told of
+    /// writes that ended. The caller may hold a file's lock: the policy must not read anything that devices share.
     fn room(&self, view: &View, device: &mut Self::Device) -> Room;
 
     /// The limits in flight. Called together with [`DevicePolicy::room`], and after it.
@@ -429,7 +430,8 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The decision about a payer.
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission;
 
-    /// A write request has ended, or a read request if [`Needs::reads`] is set. Called for each, in the order of reporting.
+    /// A write request has ended, or a read request if [`Needs::reads`] is set. Called for each, in the order of
+    /// reporting.
     fn completed(&self, view: &View, done: &Completed, device: &mut Self::Device, shared: &mut Self::Shared);
 
     /// Whether background writeback of the device continues, or starts.

@@ -1,5 +1,5 @@
-//! A file's turn to be written: which file has it, and why. The policy or the flusher chooses a turn, the device's lists
-//! find its file, and the trace shows it.
+//! A file's turn to be written: which file has it, and why. The policy or the flusher chooses a turn, the device's
+//! lists find its file, and the trace shows it.
 //!
 //! Owns: the kinds of turns, their reasons in words.
 //! Does not own: the choice (`policy`, `writeback`), the lists (`devices`).

@@ -4,10 +4,10 @@
 //! Does not own: the windows that suit the device (`window_sizes`), strides (`strides`), what may be read for nothing
 //! (`credit`, `openings`), the limit on unread pages (`reading`).
 //! Invariants: a window is never larger than the stream's consumption so far, except the first. Once pages of the file
-//! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream opens at the
-//! file's start, on exact succession, or where the pages before are cached. A read elsewhere is read exactly, and
-//! closes the stream. At most two windows are ahead: the next is read when the reader enters the last.
-//! On a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the
+//! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream
+//! opens at the file's start, on exact succession, or where the pages before are cached. A read elsewhere is read
+//! exactly, and closes the stream. At most two windows are ahead: the next is read when the reader enters the last. On
+//! a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the
 //! end.
 //!
 //! Random reads succeed each other by chance, often so in a small file. So reads elsewhere raise a doubt, which limits
@@ -267,7 +267,8 @@ impl StreamWindow {
     fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &AheadTerms) -> Ahead {
         self.strides.disarm();
         let asked = pages.end - pages.start;
-        // A stream's calls may overtake each other. They then open the stream more than once, until its first pages arrive.
+        // A stream's calls may overtake each other. They then open the stream more than once, until its first pages
+        // arrive.
         let goes_on = self.open && self.is_near(pages.start, Self::tolerance(asked, terms));
         let mut awaited = self.awaited(asked);
         if !goes_on {

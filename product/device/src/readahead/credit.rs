@@ -1,10 +1,10 @@
 //! How many pages of a file may be read for nothing: a small part of what its readers asked for.
 //!
 //! A file begins with a little credit. Each page that its readers miss earns a part of a page, and each page read ahead
-//! and used a larger part. A page read ahead that no reader has used costs one, in the cache or evicted. If a reader uses
-//! the page later, the account gets the page back. Only the window in front of the present stream costs nothing, since its
-//! reader is on the way. Late calls of that stream may still ask for pages behind its furthest read; these cost nothing
-//! either, unless they were unread before the stream opened.
+//! and used a larger part. A page read ahead that no reader has used costs one, in the cache or evicted. If a reader
+//! uses the page later, the account gets the page back. Only the window in front of the present stream costs nothing,
+//! since its reader is on the way. Late calls of that stream may still ask for pages behind its furthest read; these
+//! cost nothing either, unless they were unread before the stream opened.
 //!
 //! Owns: this account. Does not own: the counts of pages (`page::unread`), what a window may be without credit
 //! (`afflux`).

@@ -36,15 +36,15 @@ pub struct WindowSizes {
     pub first: u64,
     /// A gap that is cheaper to read than to leap over.
     pub gap: u64,
-    /// A window is requested when the reader is two windows away from it. The store then always has a request that waits for
-    /// its turn, and begins it as bytes of others come.
+    /// A window is requested when the reader is two windows away from it. The store then always has a request that
+    /// waits for its turn, and begins it as bytes of others come.
     pub early: bool,
 }
 
 impl WindowSizes {
-    /// The law for a device with these read prices. `call_mib`: for a store, the MiB that it delivers during a call. Its
-    /// calls overlap. A window that lasts for several calls shows whether more of them bring more, and so on up to the
-    /// store's bandwidth.
+    /// The law for a device with these read prices. `call_mib`: for a store, the MiB that it delivers during a call.
+    /// Its calls overlap. A window that lasts for several calls shows whether more of them bring more, and so on up to
+    /// the store's bandwidth.
     pub(crate) fn of(prices: &ReadPrices, call_mib: u64) -> Self {
         let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
         let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);

@@ -3,8 +3,8 @@
 //! Owns: the found files, the frames of their pages; the change of the memory to what a fresh engine expects.
 //! Does not own: the look (`look`), the engine's own files.
 //! Invariants: the verifier is new in the header before a page that broke a rule is forgotten. A kill at any moment
-//! leaves memory that is found again with the same dirty pages. A found page keeps its frame until it is written, cut off
-//! or forgotten.
+//! leaves memory that is found again with the same dirty pages. A found page keeps its frame until it is written, cut
+//! off or forgotten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -30,8 +30,8 @@ impl Recovered {
         Self { memory, seen }
     }
 
-    /// The found files' keys, each with the number of its dirty pages. Files without any need a flush, or have a change of
-    /// shape to end.
+    /// The found files' keys, each with the number of its dirty pages. Files without any need a flush, or have a change
+    /// of shape to end.
     pub fn files(&self) -> impl Iterator<Item = (&FileKey, usize)> {
         self.seen.files.iter().map(|(key, file)| (key, file.pages.len()))
     }
@@ -51,8 +51,8 @@ impl Recovered {
         self.seen.quarantined.pages > 0
     }
 
-    /// Makes the memory what an engine expects: dirty pages of found files, and nothing else. `verifier` is the new write
-    /// verifier, used only if one is needed.
+    /// Makes the memory what an engine expects: dirty pages of found files, and nothing else. `verifier` is the new
+    /// write verifier, used only if one is needed.
     pub fn settle(self, verifier: u64) -> (Frames, BTreeMap<FileKey, FoundFile>) {
         let header = self.memory.header();
         header.set_state(ArenaState::Recovering);

@@ -1,8 +1,8 @@
 //! The look at what a kill left: which pages are to be written home, and which break a rule.
 //!
-//! A thread that was killed stood between two stores, and all its earlier stores are seen. So each frame is in a state of
-//! the table below, or its memory was damaged. A frame's mark tells; in memory without marks, a `PRESENT` record with
-//! dirty sectors does.
+//! A thread that was killed stood between two stores, and all its earlier stores are seen. So each frame is in a state
+//! of the table below, or its memory was damaged. A frame's mark tells; in memory without marks, a `PRESENT` record
+//! with dirty sectors does.
 //!
 //! | found | cause | taken as |
 //! | --- | --- | --- |
@@ -131,8 +131,8 @@ fn dirty_pages(pages: &PageTable, quarantined: &mut Quarantined) -> Vec<(u32, Fo
     dirty
 }
 
-/// Leaves one frame of each page, if the frames are those of a page that was being replaced, otherwise none. Returns how
-/// many frames broke that rule.
+/// Leaves one frame of each page, if the frames are those of a page that was being replaced, otherwise none. Returns
+/// how many frames broke that rule.
 fn leave_single(pages: &mut Vec<FoundPage>) -> u64 {
     let mut broken = 0;
     let single = pages.chunk_by(|one, other| one.page == other.page).filter_map(|frames| match frames {

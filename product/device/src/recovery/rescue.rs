@@ -36,8 +36,8 @@ impl Recovered {
         self.seen.files.get(key).is_some_and(|file| file.has_unwritten())
     }
 
-    /// Writes a found file home and makes it durable. Returns the number of bytes written. An unfinished change of shape is
-    /// carried out; a hole is written as zeros.
+    /// Writes a found file home and makes it durable. Returns the number of bytes written. An unfinished change of
+    /// shape is carried out; a hole is written as zeros.
     ///
     /// # Errors
     /// The first of the host's. The call can be repeated.

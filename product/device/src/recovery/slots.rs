@@ -4,10 +4,10 @@
 //! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
 //! Invariants: each word that decides about bytes has a check over the slot, the key and itself
 //! (`no_damage_of_one_word_moves_a_page_to_another_place`), in memory whose form has checks. The word with state and
-//! checksum is stored last when a slot becomes live, and first when it becomes free.
-//! The size is stored before anybody is told of it. An intent is stored before the device is asked and cleared after the
-//! cache has followed. A flush is owed before the page that needs it becomes clean, and until one succeeds. Between two
-//! stores a later process finds the state before or after.
+//! checksum is stored last when a slot becomes live, and first when it becomes free. The size is stored before anybody
+//! is told of it. An intent is stored before the device is asked and cleared after the cache has followed. A flush is
+//! owed before the page that needs it becomes clean, and until one succeeds. Between two stores a later process finds
+//! the state before or after.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ mod at {
     /// The intent's kind with the check of all three words in the upper half; then its offset or size; then its length.
     pub(super) const INTENT: usize = 2;
     pub(super) const FLUSHED: usize = 5;
-    /// The check of the size that is stored next, or last, in the upper half; that of the size before it in the lower. The
-    /// word before is reserved.
+    /// The check of the size that is stored next, or last, in the upper half; that of the size before it in the lower.
+    /// The word before is reserved.
     pub(super) const SIZE_CHECK: usize = 7;
     pub(super) const KEY: usize = 8;
     pub(super) const END: usize = 16;

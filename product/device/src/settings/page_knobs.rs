@@ -1,7 +1,7 @@
 //! Knobs that count pages and requests: of equal parts and of the kernels' laws.
 //!
-//! The default policy counts device time instead, and refuses them by name. `--policy equal-parts` and simulated kernels
-//! read them, each where a view shows them or where the policy leaves a limit to them.
+//! The default policy counts device time instead, and refuses them by name. `--policy equal-parts` and simulated
+//! kernels read them, each where a view shows them or where the policy leaves a limit to them.
 //!
 //! Owns: their table. Does not own: values (the registry has both tables of the engine), the policies.
 //! Invariants: the table comes second in every registry, so that the compiler knows the places of its knobs.

@@ -148,9 +148,9 @@ pub trait TableKnob: Copy {
 
 /// Declares an owner's knobs once: the enum for the owner's code, and their table `KNOBS`.
 ///
-/// The word `policy` before the owner marks the knobs of a policy. A row has the variant, the name and optionally an alias, the default, and the range with optionally a value beside
-/// it. Then the unit, the [`Scope`](crate::settings::Scope), when a change [acts](crate::settings::Acts), and the
-/// knob's effect.
+/// The word `policy` before the owner marks the knobs of a policy. A row has the variant, the name and optionally an
+/// alias, the default, and the range with optionally a value beside it. Then the unit, the
+/// [`Scope`](crate::settings::Scope), when a change [acts](crate::settings::Acts), and the knob's effect.
 #[macro_export]
 macro_rules! knobs {
     ($(#[$about:meta])* $Knob:ident of $($policy:ident)? $owner:literal: $(

@@ -1,7 +1,8 @@
 //! The room for files that cannot be written.
 //!
 //! Owns: the limit for a file whose writes keep failing, the refusal of its writers.
-//! Does not own: the room for pages whose write failed (`limits`), when such pages are tried again (`writeback`), or the answer to a sync.
+//! Does not own: the room for pages whose write failed (`limits`), when such pages are tried again (`writeback`), or
+//! the answer to a sync.
 //! Invariants: pages that cannot be written stay dirty, and take room from others only beyond that room, in
 //! memory; where a memory guard bounds them, they take none of a policy's room. A
 //! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
@@ -64,13 +65,14 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     }
 }
 
-/// Whether a writer that wants to dirty `pages` more pages of the file neither waits for it nor is refused because of it.
+/// Whether a writer that wants to dirty `pages` more pages of the file neither waits for it nor is refused because of
+/// it.
 pub(crate) fn may_admit(devices: &Devices, file: &FileInner, pages: u64) -> bool {
     matches!(verdict(devices, file, pages), Verdict::Go)
 }
 
-/// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it. `waits` is called before it waits;
-/// its answer is dropped afterwards.
+/// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it. `waits` is called before it
+/// waits; its answer is dropped afterwards.
 pub(crate) async fn admit<N>(
     devices: &Devices,
     file: &FileInner,

@@ -71,8 +71,8 @@ fn room_pages_max(devices: &Devices) -> u64 {
     devices.totals.part_pages().min(unwritable_share(devices))
 }
 
-/// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is one,
-/// is the bound.
+/// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is
+/// one, is the bound.
 pub(super) fn roomless_pages_max(devices: &Devices) -> u64 {
     if devices.policy.needs().memory_guard { u64::MAX } else { room_pages_max(devices) }
 }

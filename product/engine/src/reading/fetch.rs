@@ -2,8 +2,8 @@
 //!
 //! Owns: the look at the page under its file's lock, the choice between a request and a wait.
 //! Does not own: the request (`fill`), the loop of the reader (`reading`).
-//! Invariants: an absent page whose resources are free is begun in the same hold of the lock. Nobody waits for a page with the
-//! lock held.
+//! Invariants: an absent page whose resources are free is begun in the same hold of the lock. Nobody waits for a page
+//! with the lock held.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Misses of a blocked caller: its thread reads from the host where it stands, and no other thread has to be woken.
 //!
 //! Owns: which misses go this way.
-//! Does not own: the steps of a read (`fill`), the loop from miss to hit (`reading`); the wait for everything else, which
-//! is the caller's.
-//! Invariants: a read on this thread has the same beginning and the same end as a request, so other readers of its pages
-//! wait for it and are woken (test `others_wait_for_a_read_in_the_call`). A read that needs a request, or brings more pages
-//! than its caller waits for, becomes one (`a_read_in_the_call_falls_back_to_a_request`).
+//! Does not own: the steps of a read (`fill`), the loop from miss to hit (`reading`); the wait for everything else,
+//! which is the caller's.
+//! Invariants: a read on this thread has the same beginning and the same end as a request, so other readers of its
+//! pages wait for it and are woken (test `others_wait_for_a_read_in_the_call`). A read that needs a request, or brings
+//! more pages than its caller waits for, becomes one (`a_read_in_the_call_falls_back_to_a_request`).
 
 use std::future::Future;
 use std::ops::Range;

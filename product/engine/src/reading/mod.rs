@@ -1,7 +1,8 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), misses on a blocked caller's thread (`here`), readahead (`ahead`), frames (`reclaim`).
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), misses on a blocked caller's thread (`here`),
+//! readahead (`ahead`), frames (`reclaim`).
 //! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
@@ -188,8 +189,8 @@ impl<P: Platform> Reading<P> {
         Ok(progress.done)
     }
 
-    /// Copies as far as pages are there. Returns the pages that are still wanted; the first of them is absent. `None` once
-    /// all bytes are copied and counted.
+    /// Copies as far as pages are there. Returns the pages that are still wanted; the first of them is absent. `None`
+    /// once all bytes are copied and counted.
     fn copy_on(
         self: &Arc<Self>,
         file: &Arc<FileInner>,

@@ -5,7 +5,8 @@
 //! up to the high mark, and ends. So consumption paces both, and without it they cost nothing. A small cache has no
 //! background reclaim: the marks are a large part of it, and a batch that a reader frees itself serves it for long.
 //!
-//! Owns: when it starts and ends. Does not own: its state (`run_state`), which pages go (`eviction`), taking them out (`reclaim`).
+//! Owns: when it starts and ends. Does not own: its state (`run_state`), which pages go (`eviction`), taking them out
+//! (`reclaim`).
 //! Invariants: it ends: if a thousand pages in a row cannot go, it gives up, and does not start
 //! again at once.
 

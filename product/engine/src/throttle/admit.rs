@@ -6,8 +6,8 @@
 //!
 //! Owns: when a payer is decided about, the execution of the decisions.
 //! Does not own: the decisions (`policy`), the queue (`dirty`).
-//! Invariants: no lock is held while the writer waits. Writers to a device that keeps failing get the error. A writer in
-//! the device's line leaves it for another file's failure only to be refused
+//! Invariants: no lock is held while the writer waits. Writers to a device that keeps failing get the error. A writer
+//! in the device's line leaves it for another file's failure only to be refused
 //! (`a_file_whose_syncs_fail_moves_and_wakes_no_writer_of_another`).
 
 use std::future::poll_fn;

@@ -1,16 +1,16 @@
 //! A caller that waits for its sync of few pages writes them, flushes, and changes the pages once.
 //!
-//! First the caller takes requests, and claims the file's few runs of dirty pages. Then the device gets the bytes, and the
-//! flush. Then the pages become clean and durable at once. Until then they stay under writeback, so no tag has to say that a
-//! flush will follow.
+//! First the caller takes requests, and claims the file's few runs of dirty pages. Then the device gets the bytes, and
+//! the flush. Then the pages become clean and durable at once. Until then they stay under writeback, so no tag has to
+//! say that a flush will follow.
 //!
 //! Owns: which rounds go this way, the order of these steps.
 //! Does not own: such rounds beside each other (`beside`), the steps of other rounds (`sync`), the effect of each end
 //! (`complete`, `sync`).
-//! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's model of
-//! the page is `loom_a_page_under_writeback_does_not_change_and_loses_no_overwrite`). If the write
-//! fails, its pages are as after any failed write, and an ordinary round goes on. If the flush fails, they are as after any
-//! failed flush (`a_failed_flush_at_once_leaves_its_pages_dirty`).
+//! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's
+//! model of the page is `loom_a_page_under_writeback_does_not_change_and_loses_no_overwrite`). If the write fails, its
+//! pages are as after any failed write, and an ordinary round goes on. If the flush fails, they are as after any failed
+//! flush (`a_failed_flush_at_once_leaves_its_pages_dirty`).
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -79,8 +79,8 @@ impl<P: Platform> WritesAtOnce<P> {
 }
 
 impl<P: Platform> Writeback<P> {
-    /// Runs a round at once, if it is one for the whole file, and the file has few runs of dirty pages. None: an ordinary round
-    /// has to go on.
+    /// Runs a round at once, if it is one for the whole file, and the file has few runs of dirty pages. None: an
+    /// ordinary round has to go on.
     pub(super) async fn round_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -109,8 +109,8 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Claims all dirty pages of the file for a round at once. None if the file has failed lately, has other writes in flight, or
-    /// more runs than a round at once writes. `begin` is called in the same hold of the file's lock.
+    /// Claims all dirty pages of the file for a round at once. None if the file has failed lately, has other writes in
+    /// flight, or more runs than a round at once writes. `begin` is called in the same hold of the file's lock.
     pub(super) fn claim_at_once<T>(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -163,8 +163,8 @@ impl<P: Platform> Writeback<P> {
         has_slot
     }
 
-    /// Writes what was claimed, one run after the other. False if a write failed, or took so long that it was set aside: then all
-    /// have ended as any write.
+    /// Writes what was claimed, one run after the other. False if a write failed, or took so long that it was set
+    /// aside: then all have ended as any write.
     pub(super) async fn try_write_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -193,8 +193,8 @@ impl<P: Platform> Writeback<P> {
         all
     }
 
-    /// Flushes after the writes of a round at once. Fails, too, if another flush of the file has failed since the writes were claimed:
-    /// the device may have dropped their bytes then.
+    /// Flushes after the writes of a round at once. Fails, too, if another flush of the file has failed since the
+    /// writes were claimed: the device may have dropped their bytes then.
     pub(super) async fn flush_at_once(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -230,8 +230,8 @@ fn may_claim_at_once(file: &FileInner, state: &FileState, others: Others) -> boo
     is_quiet
         && match others {
             Others::None => state.dirty_runs() > 0 && !state.flight.has_writes(),
-            // A flush that is owed for earlier writes is for one that begins alone. So is a longer file: the flush that makes its
-            // size durable may be another's.
+            // A flush that is owed for earlier writes is for one that begins alone. So is a longer file: the flush that
+            // makes its size durable may be another's.
             Others::AtOnce => {
                 let owes_more = state.flushes.is_owed() || file.size() > state.host.size();
                 state.rounds.may_begin_beside() && !state.flight.has_other_writes() && !owes_more

@@ -1,15 +1,15 @@
 //! Syncs of one file beside each other, by callers that wait.
 //!
-//! A caller that comes while a round at once is under way writes and flushes beside it. First the caller claims the dirty pages, and
-//! notes the rounds under way. Then it writes and flushes. Then it waits for the noted rounds: they or the caller have each page
-//! that was dirty at its call.
+//! A caller that comes while a round at once is under way writes and flushes beside it. First the caller claims the
+//! dirty pages, and notes the rounds under way. Then it writes and flushes. Then it waits for the noted rounds: they or
+//! the caller have each page that was dirty at its call.
 //!
 //! Owns: when a caller does so, its answer.
 //! Does not own: the writes and the flush (`at_once`), when the next ordinary round begins (`devices::file::rounds`).
-//! Invariants: the device says that syncs may overlap. A failed flush fails each round at once whose writes began before the failure
-//! was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`), and has ordinary writes that ended before written again
-//! (the seed `failed-flush-beside-an-ordinary-write`). No round begins beside others while a caller waits for
-//! an ordinary round, so that caller waits for few.
+//! Invariants: the device says that syncs may overlap. A failed flush fails each round at once whose writes began
+//! before the failure was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`), and has ordinary writes
+//! that ended before written again (the seed `failed-flush-beside-an-ordinary-write`). No round begins beside others
+//! while a caller waits for an ordinary round, so that caller waits for few.
 
 use std::sync::Arc;
 
@@ -88,8 +88,8 @@ impl<P: Platform> Writeback<P> {
         self.base.rare_yield().await;
         let result = self.flush_at_once(file, writes).await;
         self.base.rare_yield().await;
-        // After a failed flush the bytes may be gone: they are dirty again, as after a failed write. So are those of ordinary writes
-        // that ended meanwhile.
+        // After a failed flush the bytes may be gone: they are dirty again, as after a failed write. So are those of
+        // ordinary writes that ended meanwhile.
         writes.end(result, Durable::Now);
         match result {
             Ok(()) => Some(Ok(())),

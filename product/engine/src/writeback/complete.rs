@@ -28,8 +28,8 @@ use super::recycled::Boxed;
 use crate::dirty::{failing, room_was_made};
 use crate::trace::EngineEvent;
 
-/// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
-/// the write tried at once.
+/// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync
+/// has the write tried at once.
 const RETRY_NS_MIN: u64 = 100 * Nanos::MILLISECOND;
 /// The longest such pause. A mended device gets its data within that time.
 const RETRY_NS_MAX: u64 = 30 * Nanos::SECOND;

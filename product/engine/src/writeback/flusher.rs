@@ -2,8 +2,8 @@
 //!
 //! Owns: the loop of choosing and of giving turns; the look for files with a flush owed for long.
 //! Does not own: the choice (`schedule`), the steps of a turn (`turn`), the outcome (`complete`).
-//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where requests
-//! have to be full, a turn leaves a rest that fills none, unless a sync waits for it.
+//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where
+//! requests have to be full, a turn leaves a rest that fills none, unless a sync waits for it.
 
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! Owns: when a caller does so, its first requests, the handover of its round.
 //! Does not own: the steps of a round (`sync`), the tasks that run all other rounds (`round_tasks`), the choice of a
 //! runner (`devices::file::rounds`).
-//! Invariants: a caller runs its own round only. The first caller of the next round runs that, if it may. If a caller goes
-//! away, a task goes on with its round. The caller gives the file one turn, as the flusher would, if a request is free. The
-//! flusher writes the rest. A caller that may be refused while the device hangs runs no round.
+//! Invariants: a caller runs its own round only. The first caller of the next round runs that, if it may. If a caller
+//! goes away, a task goes on with its round. The caller gives the file one turn, as the flusher would, if a request is
+//! free. The flusher writes the rest. A caller that may be refused while the device hangs runs no round.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -125,8 +125,8 @@ impl<P: Platform> Writeback<P> {
         (operation, memory, ends)
     }
 
-    /// Carries out an operation without data and waits for it. As many are in flight as the device has slots. A sync is made on
-    /// this thread, if it may wait and the device can.
+    /// Carries out an operation without data and waits for it. As many are in flight as the device has slots. A sync is
+    /// made on this thread, if it may wait and the device can.
     pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
         let (base, device) = (&self.base, &file.device);
         device.requests().calls.take(1).await;

@@ -3,9 +3,10 @@
 //! Owns: rounds. A round marks the dirty pages, has them written, and waits for them and for earlier writes in flight.
 //! It then flushes the device, and answers all callers that asked for it.
 //! Does not own: the writing (`flusher`), device time spent on it.
-//! Invariants: a file has one ordinary round at a time. A caller that comes while it runs gets the next, so no sync waits for more
-//! than two. Only rounds at once run beside each other (`beside`). A page dirtied after the mark is not in the round, so a rewriter cannot prolong it. A separate task runs
-//! the round (`round_tasks`), or a blocked caller does (`in_call`): callers that go away strand nobody.
+//! Invariants: a file has one ordinary round at a time. A caller that comes while it runs gets the next, so no sync
+//! waits for more than two. Only rounds at once run beside each other (`beside`). A page dirtied after the mark is not
+//! in the round, so a rewriter cannot prolong it. A separate task runs the round (`round_tasks`), or a blocked caller
+//! does (`in_call`): callers that go away strand nobody.
 
 use std::ops::Range;
 use std::sync::Arc;

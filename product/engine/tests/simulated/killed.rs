@@ -274,8 +274,8 @@ fn a_change_of_shape_that_waits_for_the_disk_is_carried_out() {
     }
 }
 
-/// Flags, the count of writers and the masks of sectors in each record in use, and the sectors in its mark: one bit of them
-/// flips while nobody runs. (The look's own tests flip all bits.)
+/// Flags, the count of writers and the masks of sectors in each record in use, and the sectors in its mark: one bit of
+/// them flips while nobody runs. (The look's own tests flip all bits.)
 // rule: 12: a flipped flag or sector of an arena's record sends no wrong byte home, and loses no page without a word
 // kept in: `product/pages/src/page/table.rs`, `product/pages/src/page/found.rs`
 #[test]

@@ -193,8 +193,8 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would() {
             // 13,107 pages: 64.
             let calls = 1 + (PAGES as u64 + 1 - 32) / 64;
             assert_eq!(lab.count(Counter::BalanceCalls), calls, "{name}");
-            // It looks at the sums of dirty pages and of pages under writeback, and at the law's memory of all devices: at
-            // that also before and after each write, since it counts the pages of each CPU.
+            // It looks at the sums of dirty pages and of pages under writeback, and at the law's memory of all devices:
+            // at that also before and after each write, since it counts the pages of each CPU.
             assert_eq!(lab.here.engine.shared_looks() - looks, 3 * calls + 2 * PAGES as u64, "{name}");
         });
     }

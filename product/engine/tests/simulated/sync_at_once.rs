@@ -1,7 +1,7 @@
 //! A caller that waits for its sync of few pages writes them, flushes, and changes the pages once.
 
-//! rule: a sync by its caller cleans its pages after the flush, and a failure leaves them dirty; no bytes of later writes count
-//! kept in: `product/engine/src/writeback/at_once.rs`
+//! rule: a sync by its caller cleans its pages after the flush, and a failure leaves them dirty; no bytes of later
+//! writes count kept in: `product/engine/src/writeback/at_once.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +15,8 @@ use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 
-/// A disk on which a page's write takes a millisecond, and its flush four; each caller of a sync runs it. The file's first
-/// sync has been.
+/// A disk on which a page's write takes a millisecond, and its flush four; each caller of a sync runs it. The file's
+/// first sync has been.
 fn synced_file(seed: u64) -> (EngineFixture, TestFile) {
     let disk = DiskOptions {
         volatile_cache: true,

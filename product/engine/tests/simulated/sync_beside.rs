@@ -132,7 +132,8 @@ fn a_write_that_fails_beside_others_is_written_again_before_the_answer() {
     assert!(is_durable(&file, 0) && is_durable(&file, 3) && file.file.is_clean());
 }
 
-/// Whatever their distances, each sync covers what was written before it, and somebody who waits for an ordinary round gets it.
+/// Whatever their distances, each sync covers what was written before it, and somebody who waits for an ordinary round
+/// gets it.
 #[test]
 fn many_syncs_beside_each_other_leave_all_durable() {
     for step in 0..24 {

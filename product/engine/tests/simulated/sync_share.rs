@@ -57,8 +57,8 @@ fn a_sync_of_a_page_waits_for_what_is_in_flight_and_not_for_what_another_file_ow
     }
 }
 
-/// Four tasks sync a page each, over and over, beside a stream; `in_call` lets them run their syncs themselves. Returns the
-/// stream's bytes in ten seconds, and the syncs.
+/// Four tasks sync a page each, over and over, beside a stream; `in_call` lets them run their syncs themselves. Returns
+/// the stream's bytes in ten seconds, and the syncs.
 fn storm(sync_lead: Cost, in_call: bool) -> (u64, u64) {
     let disk = DiskOptions { latency_ns: 8 * MILLISECOND, depth: 1, ..slow() };
     let terms = Terms::of(8 * MILLISECOND, 25_000_000);

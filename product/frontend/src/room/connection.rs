@@ -2,7 +2,8 @@
 //!
 //! Owns: the bytes of its calls in progress, the world's bound on all that it holds.
 //! Does not own: the bytes of replies and of records that wait (front ends), the sum of its party (`parties`).
-//! Invariants: a connection that holds nothing may always begin a call. If no reply fits, that call's reply is cut short.
+//! Invariants: a connection that holds nothing may always begin a call. If no reply fits, that call's reply is cut
+//! short.
 
 use std::task::Waker;
 
@@ -67,9 +68,9 @@ impl ConnectionRoom {
         bytes == 0 || self.share.others() + bytes <= bounds.party_bytes
     }
 
-    /// The bytes of a reply of `wanted` bytes beside the `held` ones; none if its call has to wait. A reply that does not
-    /// fit may be cut to the room that is left, but not below `short`: the first one of a turn if `short` fits, and the only
-    /// one always.
+    /// The bytes of a reply of `wanted` bytes beside the `held` ones; none if its call has to wait. A reply that does
+    /// not fit may be cut to the room that is left, but not below `short`: the first one of a turn if `short` fits, and
+    /// the only one always.
     #[inline]
     pub fn reply_bytes(&self, (wanted, short): (u32, u32), held: u64, is_first: bool, is_alone: bool) -> Option<u32> {
         let (left, short) = (self.world_bytes.saturating_sub(held), wanted.min(short));

@@ -2,8 +2,8 @@
 //!
 //! Owns: the part of each user, the rule for one more.
 //! Does not own: the things taken: bytes of messages (`messages`), open files (front ends).
-//! Invariants: a user under the rule takes at most about half of the rest that others leave. So no user takes all, and a
-//! lone user has the most.
+//! Invariants: a user under the rule takes at most about half of the rest that others leave. So no user takes all, and
+//! a lone user has the most.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the entry of a change, from its beginning to its outcome; the changes in memory of the form before.
 //! Does not own: the journal of entries (`afflux_frontend`), the repetition itself (`operations`).
-//! Invariants: a change has its entry before the host is asked for it. The entry stays after the call's end until others
-//! need the place, because the server may be killed before the kernel has the answer. A call that is given up in
+//! Invariants: a change has its entry before the host is asked for it. The entry stays after the call's end until
+//! others need the place, because the server may be killed before the kernel has the answer. A call that is given up in
 //! between leaves its change begun: the host may still carry it out.
 
 use std::sync::Arc;
@@ -84,8 +84,8 @@ impl Kept {
 
     /// Turns the changes of the form before into entries of the journal.
     ///
-    /// An entry is twice as long as before, and the last ones stand in the place of the old ones. Each new entry overwrites
-    /// only old ones that have become entries. So a kill in between loses none, and the next server goes on.
+    /// An entry is twice as long as before, and the last ones stand in the place of the old ones. Each new entry
+    /// overwrites only old ones that have become entries. So a kill in between loses none, and the next server goes on.
     pub(super) fn turn_changes(&self) {
         let journal = self.changes();
         for at in (0..CHANGES).map(|place| FILES_AT - (CHANGES - place) * WORDS_BEFORE) {

@@ -1,14 +1,14 @@
 //! Changes and opens as the requesting user.
 //!
-//! The kernel has checked the object as it knew it, and that may be a second old. The host checks the object as it is now,
-//! for the requester.
+//! The kernel has checked the object as it knew it, and that may be a second old. The host checks the object as it is
+//! now, for the requester.
 //!
 //! Owns: the callers as which a call is tried, one after the other; the requester's rights at an open.
 //! Does not own: the changes (`names`, `attributes`, `xattrs`), the checks (the volume), the facts about threads
 //! ([`crate::Requesters`]).
-//! Invariants: without rights on a directory with the sticky bit, a user removes and moves nothing of others there. Root
-//! alone acts as the server from the start. An object or a directory is changed by capabilities only if they
-//! count for its owner of now.
+//! Invariants: without rights on a directory with the sticky bit, a user removes and moves nothing of others there.
+//! Root alone acts as the server from the start. An object or a directory is changed by capabilities only if they count
+//! for its owner of now.
 
 use std::sync::Arc;
 
@@ -75,8 +75,8 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         Self::in_group(on, header, None)
     }
 
-    /// As [`ActingRequester::of`], with a group for the setgid bit. The kernel has taken the bit from one who is not in the file's
-    /// group, and the host would take it from one whose groups it is not told.
+    /// As [`ActingRequester::of`], with a group for the setgid bit. The kernel has taken the bit from one who is not in
+    /// the file's group, and the host would take it from one whose groups it is not told.
     pub(super) fn in_group(on: &'a Mount<P>, header: &'a RequestHeader, group: Option<u32>) -> Self {
         let is_server = is_server(on, header);
         let caller = if is_server { on.own.clone() } else { on.caller_with(header, group.as_slice()) };
@@ -97,7 +97,8 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         match self.next(result) {
             Next::Try => true,
             Next::End => false,
-            // Root of a container, for example. A refusal by the sticky bit is about the object, not about the directory.
+            // Root of a container, for example. A refusal by the sticky bit is about the object, not about the
+            // directory.
             Next::IfCapable(rights) => {
                 let is_of_directory = matches!(result, Err(VolumeError::Denied));
                 rights.capabilities != 0 && is_of_directory && self.are_open(directories).await

@@ -107,8 +107,8 @@ fn rights_to(change: &AttributeChange) -> u64 {
     }
 }
 
-/// SETATTR without a field: chown(-1, -1), or a call on an open file that is about to change bytes without WRITE. The host
-/// takes the setuid and setgid bits, and from the owner alone. The call on an open file takes them itself.
+/// SETATTR without a field: chown(-1, -1), or a call on an open file that is about to change bytes without WRITE. The
+/// host takes the setuid and setgid bits, and from the owner alone. The call on an open file takes them itself.
 async fn take_privileges<P: Platform>(
     on: &Mount<P>,
     header: &RequestHeader,

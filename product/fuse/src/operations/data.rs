@@ -210,7 +210,8 @@ async fn write_at<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, d
     Ok(written(write_fitting(on, file, offset, data).await?))
 }
 
-/// Writes the bytes, or those below the largest offset that the host has, as its own file system does. Returns how many.
+/// Writes the bytes, or those below the largest offset that the host has, as its own file system does. Returns how
+/// many.
 async fn write_fitting<P: Platform>(
     on: &Mount<P>,
     file: &OpenFile<P>,

@@ -70,7 +70,8 @@ pub(super) async fn list<P: Platform>(
     Ok(answer)
 }
 
-/// Adds an entry, with attributes for the request of this number and their validity. Returns its node, if the kernel gets one.
+/// Adds an entry, with attributes for the request of this number and their validity. Returns its node, if the kernel
+/// gets one.
 fn write<P: Platform>(
     on: &Mount<P>,
     bytes: &mut Vec<u8>,

@@ -2,8 +2,8 @@
 //!
 //! Owns: the kernel's form of locks; the change of a `flock`'s mode, which lets go of the lock first.
 //! Does not own: conflicts and the queue (the volume); the wait's interrupt (`answering`).
-//! Invariants: the kernel asks here only if it was told so at the start. Then no lock outlives the open file and the owner
-//! that it was taken with.
+//! Invariants: the kernel asks here only if it was told so at the start. Then no lock outlives the open file and the
+//! owner that it was taken with.
 
 use std::sync::Arc;
 
@@ -192,7 +192,8 @@ impl<P: Platform> Drop for CuttingShare<'_, P> {
     }
 }
 
-/// Notes all that an open which cuts a file off will do with it, before the cut. Refuses it if a client denies any of that.
+/// Notes all that an open which cuts a file off will do with it, before the cut. Refuses it if a client denies any of
+/// that.
 pub(super) fn share_to_cut<'a, P: Platform>(
     on: &'a Mount<P>,
     header: &RequestHeader,

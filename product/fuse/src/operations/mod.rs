@@ -53,8 +53,8 @@ pub(crate) fn at_once<P: Platform>(
     }
 }
 
-/// The outcome of an operation that was tried and waits. The largest futures have boxes of their own: each call moves as
-/// many bytes as the largest one of the others takes.
+/// The outcome of an operation that was tried and waits. The largest futures have boxes of their own: each call moves
+/// as many bytes as the largest one of the others takes.
 pub(crate) async fn carry_out<P: Platform>(
     on: &Mount<P>,
     header: &RequestHeader,

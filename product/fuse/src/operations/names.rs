@@ -241,8 +241,8 @@ pub(super) async fn make_unnamed<P: Platform>(
     created(on, header, flags, (file, true), &attributes)
 }
 
-/// An existing file with its attributes. If the open truncated the file, the open's share is registered, so no other open can deny
-/// it.
+/// An existing file with its attributes. If the open truncated the file, the open's share is registered, so no other
+/// open can deny it.
 type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CuttingShare<'a, P>>);
 
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.

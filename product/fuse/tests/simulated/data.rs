@@ -226,8 +226,8 @@ fn a_call_that_ends_in_time_is_not_interrupted() {
     assert_eq!(content(reply, unique).unwrap(), bytes(4096));
 }
 
-// rule: an fsync makes names durable that were changed before it, also beside another fsync and after one that was given up
-// kept in: `product/fuse/src/operations/data.rs`, `product/fuse/src/nodes.rs`
+// rule: an fsync makes names durable that were changed before it, also beside another fsync and after one that was
+// given up kept in: `product/fuse/src/operations/data.rs`, `product/fuse/src/nodes.rs`
 #[test]
 fn no_sync_of_a_directory_passes_over_names_that_another_sync_has_not_made_durable() {
     let kernel = Kernel::new();

@@ -221,7 +221,8 @@ fn an_open_that_others_deny_is_refused_and_programs_are_in_the_way_of_denials() 
     let set_size = [words(&[SIZE, 0]), longs(&[0, 1]), vec![0; 64]].concat();
     assert_eq!(kernel.call(SETATTR, node, &set_size).map(drop), Err(16));
     assert_eq!(kernel.attributes(node).unwrap().0, 4);
-    // Nor does an open that could cut the file off, and is refused for its reading. That of a new name finds a file, too.
+    // Nor does an open that could cut the file off, and is refused for its reading. That of a new name finds a file,
+    // too.
     let (node_2, fh) = kernel.create(ROOT, "read by none");
     kernel.write(fh, 0, b"data").unwrap();
     kernel.call(RELEASE, node_2, &[longs(&[fh]), words(&[0, 0]), longs(&[0])].concat()).unwrap();

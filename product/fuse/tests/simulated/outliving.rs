@@ -113,8 +113,8 @@ fn what_was_agreed_stays_agreed() {
     drop(old_memory);
 }
 
-// rule: a request that the kernel sends again after a kill is carried out once
-// kept in: `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`, `product/fuse/src/operations/repeated.rs`
+// rule: a request that the kernel sends again after a kill is carried out once kept in:
+// `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`, `product/fuse/src/operations/repeated.rs`
 #[test]
 fn a_repeated_change_of_names_is_done_once() {
     let (mut kernel, memory) = begun();
@@ -219,8 +219,8 @@ fn a_lookup_whose_answer_was_lost_is_counted_once() {
     assert_eq!(kernel.attributes(file), Err(STALE));
 }
 
-// rule: after a loss of accepted bytes the next sync of each file that was open at the kill fails once, and the program sees it
-// kept in: `product/fuse/src/mount.rs`, `product/fuse/src/kept.rs`
+// rule: after a loss of accepted bytes the next sync of each file that was open at the kill fails once, and the program
+// sees it kept in: `product/fuse/src/mount.rs`, `product/fuse/src/kept.rs`
 #[test]
 fn a_loss_fails_the_next_sync_of_each_open_file_once() {
     let (mut kernel, memory) = begun();

@@ -1,10 +1,12 @@
 //! Memory that killed servers left, one sample of each form: `samples/*.txt`. A server of this version takes each over.
 //!
-//! A new form gets new samples (`AFFLUX_NEW_SAMPLES=1` writes them), and these stay. The host's files are made by the calls that the
-//! server of the samples got, so the samples name them. A line is an offset in bytes and the words from there on.
+//! A new form gets new samples (`AFFLUX_NEW_SAMPLES=1` writes them), and these stay. The host's files are made by the
+//! calls that the server of the samples got, so the samples name them. A line is an offset in bytes and the words from
+//! there on.
 
-//! rule: each version goes on with the memory that a killed server of any form since the first release left, or writes it home
-//! kept in: `product/frames/src/header.rs`, `product/device/src/recovery/look.rs`, `product/device/src/recovery/rescue.rs`, `product/fuse/src/kept.rs`
+//! rule: each version goes on with the memory that a killed server of any form since the first release left, or writes
+//! it home kept in: `product/frames/src/header.rs`, `product/device/src/recovery/look.rs`,
+//! `product/device/src/recovery/rescue.rs`, `product/fuse/src/kept.rs`
 
 use std::convert::Infallible;
 use std::fmt::Write;

@@ -10,8 +10,8 @@
 //!
 //! Owns: the device's own time between two looks.
 //! Does not own: the estimate (`budget`), reading counters.
-//! Invariants: a speed that is kept is one of some seconds of writing. Time without a write in flight, or under writeback, does not count. Looks without a completion between
-//! them are merged.
+//! Invariants: a speed that is kept is one of some seconds of writing. Time without a write in flight, or under
+//! writeback, does not count. Looks without a completion between them are merged.
 
 use afflux_budget::{CompletedRequest, Estimator, Facts, RememberedPrices, Side};
 

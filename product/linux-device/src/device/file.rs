@@ -196,8 +196,8 @@ impl HostFile {
         Self::with(Some(LentDescriptor::of_others(fd)), None, None)
     }
 
-    /// As [`HostFile::new`], with a descriptor that others use, too. The last user of the file may be a thread that must not
-    /// wait for the host.
+    /// As [`HostFile::new`], with a descriptor that others use, too. The last user of the file may be a thread that
+    /// must not wait for the host.
     pub fn closed_on(pool: &WorkerPool, fd: Arc<OwnedFd>) -> Self {
         Self::with(Some(LentDescriptor::of_others(fd)), None, Some(pool.clone()))
     }
@@ -361,8 +361,8 @@ impl HostFile {
         self.roots.load(Ordering::Relaxed)
     }
 
-    /// Whether this is the first read since the last write. For such a read the host changes the file's access time, and
-    /// looks up where the file's blocks are.
+    /// Whether this is the first read since the last write. For such a read the host changes the file's access time,
+    /// and looks up where the file's blocks are.
     pub(super) fn is_first_read(&self) -> bool {
         !self.was_read.load(Ordering::Relaxed) && !self.was_read.swap(true, Ordering::Relaxed)
     }

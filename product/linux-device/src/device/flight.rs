@@ -500,7 +500,8 @@ impl RequestFlight {
         self.lacking.is_some()
     }
 
-    /// Whether a refused reservation was for more bytes than have no blocks: then a try with these alone follows, or all have.
+    /// Whether a refused reservation was for more bytes than have no blocks: then a try with these alone follows, or
+    /// all have.
     fn has_asked_too_much(&mut self) -> bool {
         let Operation::Reserve { offset, len } = self.operation() else { return false };
         let asked = self.lacking.clone().unwrap_or(offset..offset + len);

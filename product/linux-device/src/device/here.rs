@@ -1,9 +1,10 @@
 //! Transfers and syncs on the thread of their blocked caller: one system call each, past the host's page cache.
 //!
 //! Owns: which of them go this way.
-//! Does not own: requests (`flight`), which also repeat what the host shortens or refuses; the turns of writes (`turns`).
-//! Invariants: a transfer from here is whole. A shorter one, or one with an error, becomes a request, which transfers all of
-//! it again. A write from here has its turn, as a request's write has.
+//! Does not own: requests (`flight`), which also repeat what the host shortens or refuses; the turns of writes
+//! (`turns`).
+//! Invariants: a transfer from here is whole. A shorter one, or one with an error, becomes a request, which transfers
+//! all of it again. A write from here has its turn, as a request's write has.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;

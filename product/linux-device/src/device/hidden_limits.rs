@@ -18,12 +18,13 @@ use crate::kinds::{FileSystemKind, FreeBytes};
 pub(super) enum HiddenLimits {
     /// None does: the free bytes tell, and a reservation does when there are few.
     None,
-    /// None does while there are plenty of free bytes. A rewrite takes new blocks, and no reservation keeps them for it.
+    /// None does while there are plenty of free bytes. A rewrite takes new blocks, and no reservation keeps them for
+    /// it.
     AtRewriting,
     /// One of an owner, a group or a project: a reservation before the acceptance meets it.
     Reservable,
-    /// A limit that the host checks when bytes are written: a limit of a server, of a subvolume, of a file system below,
-    /// of a pool that several disks share.
+    /// A limit that the host checks when bytes are written: a limit of a server, of a subvolume, of a file system
+    /// below, of a pool that several disks share.
     AtWriting,
 }
 

@@ -1,9 +1,10 @@
 //! Whether a device is quick enough for a reactor's thread to begin its reads.
 //!
-//! The ring asks the host's file system not to wait. The file system may still hold a read in the system call that begins
-//! it. It may have to read where the file's blocks are, or wait for its journal to change the access time. On a hung device
-//! such a wait does not end. The thread's other connections and devices would wait, too. So a thread of the kernel begins
-//! the reads of a device that has not completed a request just now, the first read after a write, and all writes.
+//! The ring asks the host's file system not to wait. The file system may still hold a read in the system call that
+//! begins it. It may have to read where the file's blocks are, or wait for its journal to change the access time. On a
+//! hung device such a wait does not end. The thread's other connections and devices would wait, too. So a thread of the
+//! kernel begins the reads of a device that has not completed a request just now, the first read after a write, and all
+//! writes.
 //!
 //! Owns: the time of the device's last completion, the number of its syncs in flight and their times.
 //! Does not own: requests (`flight`), the threads that may wait (`reactor::ring`).
@@ -75,8 +76,8 @@ impl DevicePace {
         self.end_at(sync_began, clock::monotonic());
     }
 
-    /// Whether a system call that begins a read may wait long for the device. Either the device has completed no request
-    /// for a while, or a sync is in flight that takes long or follows such a one.
+    /// Whether a system call that begins a read may wait long for the device. Either the device has completed no
+    /// request for a while, or a sync is in flight that takes long or follows such a one.
     pub(super) fn is_slow(&self) -> bool {
         self.is_slow_at(clock::monotonic())
     }

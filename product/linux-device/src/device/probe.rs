@@ -85,8 +85,8 @@ pub(super) fn may_grow_files(directory: BorrowedFd<'_>) -> bool {
 }
 
 /// Whether a refused write that makes a file longer frees all room that is reserved beyond the file's end, on this file
-/// system. The host refuses such a write where it divides reserved room, and finds no block for its longer list of extents.
-/// Quotas count such blocks, and a reservation does not keep them.
+/// system. The host refuses such a write where it divides reserved room, and finds no block for its longer list of
+/// extents. Quotas count such blocks, and a reservation does not keep them.
 pub(super) fn does_free_reserved(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4))
 }
@@ -103,8 +103,8 @@ pub(super) fn is_written_in_place(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
-/// Whether files of this file system may share blocks, which a reservation can end. A write to a shared block takes a new
-/// one.
+/// Whether files of this file system may share blocks, which a reservation can end. A write to a shared block takes a
+/// new one.
 pub(super) fn may_unshare(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(XFS))
 }

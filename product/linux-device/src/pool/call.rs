@@ -112,8 +112,8 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         }
     }
 
-    /// The result, once; until then, its arrival wakes the task. The first poll begins the call. `job` shares the call with
-    /// its pool.
+    /// The result, once; until then, its arrival wakes the task. The first poll begins the call. `job` shares the call
+    /// with its pool.
     ///
     /// # Panics
     /// If the result was returned before.

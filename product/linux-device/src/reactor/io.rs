@@ -58,8 +58,8 @@ impl Message {
     }
 }
 
-/// One operation. Descriptors and pointers belong to its [`Owner`]. A transfer that `may_wait` is begun by a thread of the
-/// kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
+/// One operation. Descriptors and pointers belong to its [`Owner`]. A transfer that `may_wait` is begun by a thread of
+/// the kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
 /// ([`RWF_DONTCACHE`]). A `plain` one is made as the plain user, who owns no blocks that the file system keeps.
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the names are those of the system calls and of their arguments")]
@@ -142,8 +142,8 @@ impl RingOperation {
         let _plain = if self.is_plain() { PlainUser::begin() } else { None };
         let result = match *self {
             Self::ReadV { fd, iovecs, count, offset, .. } => {
-                // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout. The
-                // call fills the memory before it is read.
+                // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout.
+                // The call fills the memory before it is read.
                 let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };
                 rustix::io::preadv(file(fd), slices, offset)
             }

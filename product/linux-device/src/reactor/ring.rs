@@ -25,15 +25,15 @@ const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 4096;
 /// Threads of the kernel for a ring's file operations that wait. The kernel's own number is four for each processor: as
 /// many files whose locks local programs hold would stop all others. Twice a device's slots for each of eight hung
-/// devices: the engine may set that many requests aside that do not end. The kernel starts a thread only when all others
-/// wait.
+/// devices: the engine may set that many requests aside that do not end. The kernel starts a thread only when all
+/// others wait.
 const WORKERS_MAX: u32 = 1024;
 /// The same as [`ENTRIES`] for a thread that waits for its own reads and readahead: each of many threads has a ring.
 const ENTRIES_OF_ONE_WAIT: u32 = 64;
 
-/// A thread of the kernel begins the operation. A host file system may hold the thread that begins a write, although the
-/// ring asks it not to wait. ext4, for one, updates the file's times there. If a commit of its journal is writing the same
-/// inodes, ext4 waits for that commit, which takes milliseconds on a slow disk and does not end on a hung one.
+/// A thread of the kernel begins the operation. A host file system may hold the thread that begins a write, although
+/// the ring asks it not to wait. ext4, for one, updates the file's times there. If a commit of its journal is writing
+/// the same inodes, ext4 waits for that commit, which takes milliseconds on a slow disk and does not end on a hung one.
 const MAY_WAIT: Flags = Flags::ASYNC;
 
 /// The number of a ring's own user.

@@ -1,7 +1,8 @@
 //! A thread's deadlines.
 //!
 //! Owns: the deadlines of one reactor, each with the waker of its waiter.
-//! Does not own: the wait itself; the driver waits at most until the earliest deadline. The future of a deadline (`sleep`).
+//! Does not own: the wait itself; the driver waits at most until the earliest deadline. The future of a deadline
+//! (`sleep`).
 //! Invariants: a deadline is due once.
 
 use std::collections::BTreeMap;

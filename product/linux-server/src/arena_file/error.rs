@@ -76,7 +76,8 @@ impl ArenaFileError {
         }
     }
 
-    /// Whether the file has the memory of another version. That version, or a later one than both, can write its data home.
+    /// Whether the file has the memory of another version. That version, or a later one than both, can write its data
+    /// home.
     pub fn is_of_another_version(&self) -> bool {
         matches!(self, Self::Header(HeaderError::Form { .. }))
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: making the file, the check of a file from the manager, the second description for the lock.
 //! Does not own: its contents (`arena_file`), the manager's store.
-//! Invariants: the size is sealed, so that no mapping loses its memory. The lock is on a description that the manager does not
-//! have: with the manager's, it would outlive its holder.
+//! Invariants: the size is sealed, so that no mapping loses its memory. The lock is on a description that the manager
+//! does not have: with the manager's, it would outlive its holder.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 

@@ -41,8 +41,8 @@ pub(super) enum Written {
     Elsewhere,
 }
 
-/// Maps each page of a reply. Once the process is killed, the kernel maps no page for a write that is under way, and the
-/// program gets EIO. A kill before the write leaves the request to the next server.
+/// Maps each page of a reply. Once the process is killed, the kernel maps no page for a write that is under way, and
+/// the program gets EIO. A kill before the write leaves the request to the next server.
 fn touch<'a>(slices: impl Iterator<Item = &'a [u8]>) {
     for page in slices.flat_map(|slice| slice.chunks(PAGE_BYTES)) {
         black_box(page.first().copied());
@@ -73,7 +73,8 @@ impl FuseDevice {
     }
 
     /// Another descriptor of the same mount. Each has a queue of its own for requests that wait for their answers. The
-    /// queue ends with its descriptor, and its callers get errors. So a mount that outlives its server has one descriptor.
+    /// queue ends with its descriptor, and its callers get errors. So a mount that outlives its server has one
+    /// descriptor.
     pub(super) fn cloned(&self) -> io::Result<Self> {
         if self.is_kept {
             return Ok(self.clone());

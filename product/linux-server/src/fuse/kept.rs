@@ -1,6 +1,7 @@
 //! A mount whose device and memory the service manager keeps for the next server.
 //!
-//! Owns: their names in the store, the check of an earlier server's descriptors, the removal of a mount without a server.
+//! Owns: their names in the store, the check of an earlier server's descriptors, the removal of a mount without a
+//! server.
 //! Does not own: the memory's contents (`mount_memory`, front ends), the choice between going on and mounting anew (the
 //! command).
 //! Invariants: no function looks at a file below a mount without a server. Such a look would wait for ever.
@@ -36,7 +37,8 @@ pub struct KeptMount {
 }
 
 impl KeptMount {
-    /// The mount that the service manager keeps, if it keeps one. It is in the view of mounts that this process has now.
+    /// The mount that the service manager keeps, if it keeps one. It is in the view of mounts that this process has
+    /// now.
     ///
     /// # Errors
     /// The reason why the kept one cannot be gone on with.
@@ -81,8 +83,8 @@ impl KeptMount {
         &self.memory
     }
 
-    /// Takes copies of the mount out of this process's view, so that the files below it are in sight. Call it in a view of
-    /// the process's own.
+    /// Takes copies of the mount out of this process's view, so that the files below it are in sight. Call it in a view
+    /// of the process's own.
     ///
     /// # Errors
     /// The host's.
@@ -138,7 +140,8 @@ impl FuseMount {
     }
 }
 
-/// Takes a mount of this program away from a point, if its server is dead, or `in_any_case`. Returns whether there was one.
+/// Takes a mount of this program away from a point, if its server is dead, or `in_any_case`. Returns whether there was
+/// one.
 ///
 /// # Errors
 /// The host's.

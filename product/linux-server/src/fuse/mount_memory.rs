@@ -63,8 +63,8 @@ unsafe impl Sync for Mapped {}
 impl Mapped {
     fn of(file: BorrowedFd<'_>, words: usize) -> Result<Self, ArenaFileError> {
         let (bytes, flags) = (words * size_of::<AtomicU64>(), MapFlags::SHARED | MapFlags::NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice aliases no memory of this process. The file has the
-        // bytes, and its size is sealed.
+        // SAFETY: a new mapping at an address of the kernel's choice aliases no memory of this process. The file has
+        // the bytes, and its size is sealed.
         let start = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags, file, 0) };
         let failed = |source: rustix::io::Errno| ArenaFileError::Host { call: "map", source: source.into() };
         let start = start.map_err(failed)?;

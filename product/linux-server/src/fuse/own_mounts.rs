@@ -2,8 +2,8 @@
 //!
 //! Owns: the separation of the view from the common one, the choice of the mounts that stay in it.
 //! Does not own: mounting (`mounting`), the places that a server needs (the command).
-//! Invariants: once [`OwnMounts::keep_only`] is done, the view has no mount from before the start but those that lead to a
-//! needed place or are below a served one, whatever the propagation of the host's mounts.
+//! Invariants: once [`OwnMounts::keep_only`] is done, the view has no mount from before the start but those that lead
+//! to a needed place or are below a served one, whatever the propagation of the host's mounts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,9 +17,9 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::process::{chroot, fchdir};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
-/// The server's own view of the host's mounts, without the mount that it serves. It has the mounts that the server needs
-/// ([`OwnMounts::keep_only`]). Where the host's mounts are shared, others' later mounts appear there, and go when they are
-/// unmounted. So the view holds no disk that the host has let go.
+/// The server's own view of the host's mounts, without the mount that it serves. It has the mounts that the server
+/// needs ([`OwnMounts::keep_only`]). Where the host's mounts are shared, others' later mounts appear there, and go when
+/// they are unmounted. So the view holds no disk that the host has let go.
 ///
 /// In the common view, `..` from a directory below a mount point leads into the mount. So a server that mounts over its
 /// own directory would ask itself where its directories are.
@@ -83,8 +83,8 @@ impl OwnMounts {
         Ok(result)
     }
 
-    /// Takes all mounts out of the own view but those that lead to the `places`, and those below the `served` ones. A mount
-    /// that the host does not give up stays. Call it before the second thread.
+    /// Takes all mounts out of the own view but those that lead to the `places`, and those below the `served` ones. A
+    /// mount that the host does not give up stays. Call it before the second thread.
     ///
     /// # Errors
     /// The host does not show its mounts, or does not change the view.

@@ -125,7 +125,8 @@ impl Occupations {
 pub(super) struct SessionThread(Arc<SessionThreads>);
 
 impl SessionThread {
-    /// Called by a thread that holds a message, with whether others wait. If they often do, a thread comes back for them.
+    /// Called by a thread that holds a message, with whether others wait. If they often do, a thread comes back for
+    /// them.
     pub(super) fn note_look(&self, history: &mut MessageHistory, others_wait: bool) {
         let mut threads = self.0.lock();
         history.note(others_wait, threads.permissions);

@@ -415,8 +415,8 @@ impl Core {
         Ok(rights)
     }
 
-    /// Opens a file's bytes, as the caller: read-only unless a write needs more. So the host can run a program meanwhile
-    /// that clients only read.
+    /// Opens a file's bytes, as the caller: read-only unless a write needs more. So the host can run a program
+    /// meanwhile that clients only read.
     pub(super) fn open_data(
         &self,
         node: &HostNode,
@@ -443,9 +443,9 @@ impl Core {
         node.shared_fd().map_or(Ok(()), |fd| make_read_only(&fd)).map_err(error_of)
     }
 
-    /// Whether a user may use a file that a program on the host could not open now. A server knows nothing of open files:
-    /// the owner may have opened it before its mode was set, and who may execute it reads it (RFC 1813, section 4.4). The
-    /// server opens for reading and writing what a user may write alone.
+    /// Whether a user may use a file that a program on the host could not open now. A server knows nothing of open
+    /// files: the owner may have opened it before its mode was set, and who may execute it reads it (RFC 1813, section
+    /// 4.4). The server opens for reading and writing what a user may write alone.
     fn opened_before(&self, node: &HostNode, acting: &Acting, must_write: bool) -> Result<bool, VolumeError> {
         let Some(user) = acting.user() else { return Ok(false) };
         let executes = || acting.call(|| self.access_now(node)).map(|rights| rights & 4 != 0);
@@ -468,8 +468,9 @@ impl Core {
         }
     }
 
-    /// Gives a file the space of a range; to others' files none that the file system keeps for root. If too little is free
-    /// for the bytes past the file's end, nothing changes: ext4 gives a file all that is left before it refuses the rest.
+    /// Gives a file the space of a range; to others' files none that the file system keeps for root. If too little is
+    /// free for the bytes past the file's end, nothing changes: ext4 gives a file all that is left before it refuses
+    /// the rest.
     pub(super) fn reserve(&self, node: &HostNode, range: Range<u64>) -> Result<(), VolumeError> {
         let fd = self.reopen(node, OFlags::RDWR)?;
         let is_roots = node.is_roots()?;
@@ -523,8 +524,8 @@ impl Core {
     }
 }
 
-/// The attributes of an object that has just lost a name. Some file systems in user space know nothing of an object without
-/// names, although it is open.
+/// The attributes of an object that has just lost a name. Some file systems in user space know nothing of an object
+/// without names, although it is open.
 fn stat_without_name(found: &Found) -> Stat {
     host_node(&found.node).stat().unwrap_or_else(|_| {
         let left = if found.stat.kind == Kind::Directory { 0 } else { found.stat.links.saturating_sub(1) };

@@ -174,8 +174,8 @@ impl FileSystems {
     }
 }
 
-/// The opened file, or none if this process may not open it. After any other failure a later try may succeed, so the file
-/// system is not met yet: without this descriptor, none of its objects could be opened by identity.
+/// The opened file, or none if this process may not open it. After any other failure a later try may succeed, so the
+/// file system is not met yet: without this descriptor, none of its objects could be opened by identity.
 fn unless_refused(opened: Result<OwnedFd, VolumeError>) -> Result<Option<OwnedFd>, VolumeError> {
     match opened {
         Err(error @ (VolumeError::NoMemory | VolumeError::Io { .. })) => Err(error),

@@ -122,8 +122,8 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is an
-/// error: a changed form would make the object look like a new object.
+/// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is
+/// an error: a changed form would make the object look like a new object.
 fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(IdentityForm, KernelHandle)>, VolumeError> {
     for (form, flags) in [(IdentityForm::Handle, 0), (IdentityForm::Telling, AT_HANDLE_FID)] {
         match name_to_handle(fd, c"", flags) {
@@ -157,8 +157,8 @@ pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
     open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
 }
 
-/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns descriptors
-/// on that one, and its devices. If there is none, and a file system could not be met, returns that error.
+/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns
+/// descriptors on that one, and its devices. If there is none, and a file system could not be met, returns that error.
 async fn meet_mounts(core: &Arc<Core>, id: u64) -> Result<Vec<(DeviceKey, Arc<OwnedFd>)>, VolumeError> {
     let looking = Arc::clone(core);
     let unmet = core.pools.common().run(move || looking.file_systems.unmet()).await?;
@@ -289,8 +289,8 @@ impl Core {
         }
     }
 
-    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export. An object without a name lives
-    /// if the service manager keeps it.
+    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export. An object without a
+    /// name lives if the service manager keeps it.
     fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
         let found = self.found(fd, false)?;
         if found.identity != *identity || found.stat.links == 0 && !self.has_kept_unnamed(identity) {

@@ -1,10 +1,11 @@
 //! Open files and directories without a name, of which the service manager keeps a descriptor for the next server.
 //!
 //! Owns: their names in the manager's store, the check of an earlier server's descriptors.
-//! Does not own: which files these are (the volume), the store, their places in it (`unnamed_places`), opening them again
-//! (`identity`).
-//! Invariants: a descriptor only keeps its object alive: the next server opens the object by its handle. So a wrong descriptor
-//! shows nobody another object. The manager drops a descriptor when its object has a name again, or has ended.
+//! Does not own: which files these are (the volume), the store, their places in it (`unnamed_places`), opening them
+//! again (`identity`).
+//! Invariants: a descriptor only keeps its object alive: the next server opens the object by its handle. So a wrong
+//! descriptor shows nobody another object. The manager drops a descriptor when its object has a name again, or has
+//! ended.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -37,7 +38,8 @@ fn name_in_store(identity: &Identity) -> String {
 }
 
 impl Core {
-    /// Has the manager keep a descriptor of a file or a directory. Waits while the manager's socket has no room for a message.
+    /// Has the manager keep a descriptor of a file or a directory. Waits while the manager's socket has no room for a
+    /// message.
     pub(super) fn keep_unnamed(&self, node: &HostNode) -> Result<(), VolumeError> {
         let Some(files) = self.unnamed.get() else { return Err(VolumeError::NotSupported) };
         let mut kept = node.kept();
@@ -87,11 +89,11 @@ impl Core {
 }
 
 impl HostTree {
-    /// Takes the descriptors of files without a name that an earlier server has left. The manager has them further, also
-    /// after a start that fails. Returns how many are none that their names say; these are dropped.
+    /// Takes the descriptors of files without a name that an earlier server has left. The manager has them further,
+    /// also after a start that fails. Returns how many are none that their names say; these are dropped.
     ///
-    /// Has the manager keep a descriptor of each open file that loses its last name from now on, as far as there is room
-    /// for `most`. `told` hears of the first file that is not kept. Call it once.
+    /// Has the manager keep a descriptor of each open file that loses its last name from now on, as far as there is
+    /// room for `most`. `told` hears of the first file that is not kept. Call it once.
     pub fn keep_unnamed_files(
         &self,
         store: &mut DescriptorStore,
@@ -131,7 +133,8 @@ impl HostTree {
         files.end().iter().try_for_each(|name| DescriptorStore::remove(name))
     }
 
-    /// Takes the descriptors of such files out of the store of a server whose settings keep none. Returns how many there are.
+    /// Takes the descriptors of such files out of the store of a server whose settings keep none. Returns how many
+    /// there are.
     ///
     /// # Errors
     /// The manager cannot be told.

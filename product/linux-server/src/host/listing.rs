@@ -73,8 +73,8 @@ impl Core {
         Ok(points.names_in(Path::new(OsStr::from_bytes(path.as_bytes()))).to_vec())
     }
 
-    /// The number of an entry's object, and the id of its file system if that is not the directory's. `None` if the host
-    /// does not tell it.
+    /// The number of an entry's object, and the id of its file system if that is not the directory's. `None` if the
+    /// host does not tell it.
     fn number_of(&self, directory: &HostNode, name: &[u8]) -> Option<(Option<u64>, u64)> {
         let name = CString::new(name).ok()?;
         // A network's file system need not be asked for its root's number.

@@ -2,8 +2,8 @@
 //!
 //! Owns: a descriptor of the file for its locks alone, the calls, the threads that wait for programs.
 //! Does not own: the modes of bytes (the volume).
-//! Invariants: the descriptor is never used for bytes, and its close ends the locks. A thread waits with a descriptor of its
-//! own, and keeps no lock. One thread waits for a file at a time, and [`WAITS_MAX`] for all files.
+//! Invariants: the descriptor is never used for bytes, and its close ends the locks. A thread waits with a descriptor
+//! of its own, and keeps no lock. One thread waits for a file at a time, and [`WAITS_MAX`] for all files.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

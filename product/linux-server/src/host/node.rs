@@ -3,8 +3,8 @@
 //! Owns: its descriptor, the place where it was last found below an export, its own group of shared syncs where objects
 //! cannot share syncs with each other, its place among the files that the service manager keeps.
 //! Does not own: names; its identity, which `identity` computes.
-//! Invariants: the thread that drops the last reference to an object never closes it. The close of an object without a name
-//! frees its blocks, and the host may wait for its journal there. Nor does that thread tell the service manager.
+//! Invariants: the thread that drops the last reference to an object never closes it. The close of an object without a
+//! name frees its blocks, and the host may wait for its journal there. Nor does that thread tell the service manager.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -2,8 +2,8 @@
 //!
 //! Owns: the places, their bound, the end of each.
 //! Does not own: the files (`kept_unnamed`), the store.
-//! Invariants: no more places are taken than the bound says, but for those of an earlier server. The drop of a place has the
-//! manager drop the descriptor.
+//! Invariants: no more places are taken than the bound says, but for those of an earlier server. The drop of a place
+//! has the manager drop the descriptor.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

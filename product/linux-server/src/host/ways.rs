@@ -4,8 +4,8 @@
 //! Owns: the questions to one file system and one directory about them.
 //! Does not own: the ways of each kind (`kinds`), the known file systems (`filesystems`), what follows from their ways
 //! (`listing`, the volume).
-//! Invariants: where the host does not answer, numbers are unsure and names are folded. So it costs calls, and never a wrong
-//! answer.
+//! Invariants: where the host does not answer, numbers are unsure and names are folded. So it costs calls, and never a
+//! wrong answer.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! Owns: their descriptors; the path of a local one.
 //! Does not own: accepting (`serve`).
 //! Invariants: an error names the address. A path is taken over only from a server that is gone. A dropped listener
-//! takes no connection, even if another process holds a copy of its descriptor. A start that fails leaves the socket of an
-//! earlier server as it was.
+//! takes no connection, even if another process holds a copy of its descriptor. A start that fails leaves the socket of
+//! an earlier server as it was.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -125,8 +125,8 @@ impl Listener {
         Ok(Self::over(fd, Address::Internet(bound)))
     }
 
-    /// Takes over a socket that listens at `address` for an earlier server; port 0 stands for any. Connections wait until
-    /// [`Self::listen`].
+    /// Takes over a socket that listens at `address` for an earlier server; port 0 stands for any. Connections wait
+    /// until [`Self::listen`].
     ///
     /// # Errors
     /// It is no such socket.
@@ -146,8 +146,8 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Whether somebody waits for replies on a connection. While nobody served, clients may have come, sent calls and gone.
-    /// They may have repeated these calls elsewhere, and later calls must not meet the old ones.
+    /// Whether somebody waits for replies on a connection. While nobody served, clients may have come, sent calls and
+    /// gone. They may have repeated these calls elsewhere, and later calls must not meet the old ones.
     pub(super) fn has_client(&self, connection: &OwnedFd) -> bool {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut ends = [PollFd::new(connection, PollFlags::RDHUP)];

@@ -4,8 +4,8 @@
 //! Does not own: the bytes, and which of them count (`connection`).
 //! Invariants: a connection always has [`UNIT_BYTES`]. The units of all possible connections are taken from the bound
 //! before the first one comes, so that a newcomer never exceeds it. A connection gets more than its unit only while the
-//! excess is at most the room that is then left free. So one connection alone gets half, n greedy ones get one
-//! part of n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no room waits and
+//! excess is at most the room that is then left free. So one connection alone gets half, n greedy ones get one part of
+//! n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no room waits and
 //! stops nothing else. It is woken when bytes come back, in turn with the other waiting ones.
 
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
 //! Owns: the acceptors, the place of a new connection.
-//! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection makes room
-//! (`crowd`), the order of those that wait (`waiting`), protocols.
-//! Invariants: a new connection waits for the end of the connection that makes room for it, and for no peer. All that came
-//! are accepted first; then the party with the fewest connections gets room first.
+//! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection makes
+//! room (`crowd`), the order of those that wait (`waiting`), protocols.
+//! Invariants: a new connection waits for the end of the connection that makes room for it, and for no peer. All that
+//! came are accepted first; then the party with the fewest connections gets room first.
 
 use std::future::{Future, poll_fn};
 use std::os::fd::OwnedFd;

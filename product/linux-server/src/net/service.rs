@@ -1,11 +1,12 @@
 //! A service and its connections, as far as others see them.
 //!
-//! Owns: the bounds on connections and their bytes, the sums over all connections, the end; telling connections to go. A
-//! connection goes to make room for a new one, because it is silent, because others wait for its memory, or because the
-//! server could not read it for long.
+//! Owns: the bounds on connections and their bytes, the sums over all connections, the end; telling connections to go.
+//! A connection goes to make room for a new one, because it is silent, because others wait for its memory, or because
+//! the server could not read it for long.
 //! Does not own: the acceptors (`serve`), a connection's bytes (`connection`), which connection makes room (`crowd`).
-//! Invariants: at most `connections_max` connections. A connection that is told to go for its silence checks this itself:
-//! with calls in progress or unsent replies it stays. Every connection is counted until its last resource is gone.
+//! Invariants: at most `connections_max` connections. A connection that is told to go for its silence checks this
+//! itself: with calls in progress or unsent replies it stays. Every connection is counted until its last resource is
+//! gone.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};

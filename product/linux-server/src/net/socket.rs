@@ -142,8 +142,8 @@ impl<M, T, H> Drop for Pending<M, T, H> {
 
 /// Waits until there is a connection to accept.
 ///
-/// An accept of io_uring would wait by itself. But the kernel wakes only the first of those that wait so. This may be the
-/// ring of a killed predecessor, which ends a little later than its process. It would take the wake-up with it.
+/// An accept of io_uring would wait by itself. But the kernel wakes only the first of those that wait so. This may be
+/// the ring of a killed predecessor, which ends a little later than its process. It would take the wake-up with it.
 pub(super) fn connection_waits(listener: &Arc<OwnedFd>) -> Pending<(), Result<(), Errno>, Arc<OwnedFd>> {
     let io = RingOperation::WaitReadable { fd: listener.as_raw_fd() };
     // SAFETY: the operation points to nothing, and the descriptor is held.

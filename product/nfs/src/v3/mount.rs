@@ -1,8 +1,8 @@
 //! The MOUNT program (RFC 1813, appendix I), which gives clients their first handle.
 //!
 //! Owns: the answers to its calls.
-//! Does not own: their arguments (`mount_arguments`), the list of mounts (`mounts`), exports and paths (the volume), the
-//! exports' paths on the host (`places`).
+//! Does not own: their arguments (`mount_arguments`), the list of mounts (`mounts`), exports and paths (the volume),
+//! the exports' paths on the host (`places`).
 //! Invariants: a reply has at most as many lines as fit.
 
 use std::ffi::OsStr;

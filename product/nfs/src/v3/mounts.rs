@@ -2,8 +2,8 @@
 //!
 //! Owns: the reported mounts: client and path.
 //! Does not own: the calls that change and show it (`mount`).
-//! Invariants: the list has at most [`MOUNTS_MAX`] lines, and no code relies on it: a handle is valid whether or not its
-//! mount is in the list.
+//! Invariants: the list has at most [`MOUNTS_MAX`] lines, and no code relies on it: a handle is valid whether or not
+//! its mount is in the list.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

@@ -1,6 +1,7 @@
 //! The statuses that each procedure of NFS may return.
 //!
-//! Owns: the lists of RFC 1813 (section 3.3), the statuses that are told beside them, the status that stands in for another.
+//! Owns: the lists of RFC 1813 (section 3.3), the statuses that are told beside them, the status that stands in for
+//! another.
 //! Does not own: the status of an error (`status`).
 //! Invariants: a status that a procedure may not return is never sent. No failure becomes a success.
 

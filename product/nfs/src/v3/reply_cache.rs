@@ -6,9 +6,10 @@
 //! Invariants: at most [`ENTRIES_MAX`] calls are kept, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
 //! call is forgotten for a later one of its own user. If the cache is full, the victim is a call of the party with the
 //! most calls, and of that party's user with the most. So a user who makes many calls does not evict another user's
-//! call, but some thousand users who make a few calls each do. The last [`ROOT_ENTRIES`] calls of this host's root stay, however many calls others make. A running call is
-//! not forgotten if one of the same user's oldest calls is answered. A call that comes twice runs once, and both get
-//! its reply. Numbers and bytes that clients choose are hashed with a key that clients do not know.
+//! call, but some thousand users who make a few calls each do. The last [`ROOT_ENTRIES`] calls of this host's root
+//! stay, however many calls others make. A running call is not forgotten if one of the same user's oldest calls is
+//! answered. A call that comes twice runs once, and both get its reply. Numbers and bytes that clients choose are
+//! hashed with a key that clients do not know.
 //!
 //! A client that lost its connection repeats its unanswered calls over a new connection, from another port. So the key
 //! is the peer's address without the port, the user, the call's number, and a hash of all bytes of the call

@@ -74,8 +74,8 @@ impl BackChannel {
         Arc::new(Self { session, state: Mutex::default() })
     }
 
-    /// An earlier server has called the client so often. The client may not know the last call: it comes again, without a
-    /// notice.
+    /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
+    /// a notice.
     pub(crate) fn left(
         session: [u8; 16],
         (calling, minor, is_wanted): (Calling, u32, bool),

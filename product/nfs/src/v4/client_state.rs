@@ -2,8 +2,8 @@
 //!
 //! Owns: the tables side by side, the end of a client with all that it has, room for one more of a party's.
 //! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and shares (the volume).
-//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. The caller
-//! gets the holders of files, and drops them without a lock.
+//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. The
+//! caller gets the holders of files, and drops them without a lock.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -112,8 +112,8 @@ impl<H> State<H> {
         Ok(holder)
     }
 
-    /// Makes room for one more of a party's. As long as `check` finds none, a silent client ends: one of the party if the party
-    /// has its part. Adds what held files.
+    /// Makes room for one more of a party's. As long as `check` finds none, a silent client ends: one of the party if
+    /// the party has its part. Adds what held files.
     pub(super) fn make_room(
         &mut self,
         party: Party,

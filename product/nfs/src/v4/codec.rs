@@ -322,7 +322,8 @@ pub(super) fn read_operation(
     Ok((number, read.map(|()| fields.reader.position())))
 }
 
-/// Passes a SEQUENCE and a PUTFH, with which most compounds begin: how many of them are there, and where the next operation starts.
+/// Passes a SEQUENCE and a PUTFH, with which most compounds begin: how many of them are there, and where the next
+/// operation starts.
 pub(super) fn behind_usual(record: &[u8], at: usize) -> (u32, usize) {
     const SEQUENCE_BYTES: usize = 32;
     let mut reader = Reader::starting_at(record, at);

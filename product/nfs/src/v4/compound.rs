@@ -1,7 +1,7 @@
 //! A compound in progress: the state that an operation passes on to the next.
 //!
-//! Owns: the current and the saved object and stateid, the slot that the compound has taken, the bounds that its session
-//! sets, the count of results.
+//! Owns: the current and the saved object and stateid, the slot that the compound has taken, the bounds that its
+//! session sets, the count of results.
 //! Does not own: the operations (`operations`), reading them (`codec`), their order (`course`).
 //! Invariants: a taken slot is given back with every end of the compound.
 
@@ -264,8 +264,8 @@ impl<P: Platform> Compound<P> {
         is_again.then(|| self.service.changed_by(self.mark())).flatten()
     }
 
-    /// The result of what can be done once: the end of a stateid, or of reclaiming. A repetition finds it done if an earlier
-    /// server has done it.
+    /// The result of what can be done once: the end of a stateid, or of reclaiming. A repetition finds it done if an
+    /// earlier server has done it.
     pub(super) fn ended_before(&self, result: Result<(), Status>) -> Result<(), Status> {
         match result {
             Err(Status::BadStateid | Status::CompleteAlready) if self.before != Before::Nothing => Ok(()),

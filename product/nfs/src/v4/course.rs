@@ -1,7 +1,8 @@
 //! The course of a compound: its operations one after the other, until the end or the first failure.
 //!
 //! Owns: SEQUENCE's place before all others, the order of operations, the move to a worker in the middle.
-//! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound (`connection`).
+//! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound
+//! (`connection`).
 //! Invariants: a SEQUENCE runs once, outside of all waiting. An operation that would wait has changed nothing, but for
 //! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again.
 //!
@@ -32,8 +33,8 @@ pub(crate) struct WaitingCompound<P: Platform> {
 }
 
 impl<P: Platform> Compound<P> {
-    /// Answers a compound if that takes no waiting. Otherwise the draft has the results of the operations before the one
-    /// that would wait.
+    /// Answers a compound if that takes no waiting. Otherwise the draft has the results of the operations before the
+    /// one that would wait.
     pub(crate) fn try_answer(&mut self, volume: &Volume<P>, caller: &Caller, record: &[u8], draft: &mut Draft) -> bool {
         if !self.try_begin(volume, record, draft) {
             return true;

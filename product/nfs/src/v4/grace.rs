@@ -2,9 +2,10 @@
 //!
 //! Owns: the missing clients, the time for which others wait, the names on the list.
 //! Does not own: the storage of the list (a [`ClientList`]), clients and their state.
-//! Invariants: while somebody is missing, nobody gets new state: it might be theirs. That ends after [`GRACE_NS`]. A client
-//! that was missing then is off the list, and may never ask again: others may have had its locks since. A machine that gets
-//! another address is the same client as long as it runs. Another machine with its name is not: it lacks the verifier.
+//! Invariants: while somebody is missing, nobody gets new state: it might be theirs. That ends after [`GRACE_NS`]. A
+//! client that was missing then is off the list, and may never ask again: others may have had its locks since. A
+//! machine that gets another address is the same client as long as it runs. Another machine with its name is not: it
+//! lacks the verifier.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +18,13 @@ const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;
 
 /// Keeps the names of clients for a later server.
 pub trait ClientList: Send + Sync + 'static {
-    /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The list is durable when the result
-    /// ends; an error is the keeper's to report.
+    /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The list is durable when the
+    /// result ends; an error is the keeper's to report.
     fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()>;
 }
 
-/// Whether two names on the list are of one client. The upper half stands for its party and its own name, so that a client
-/// that starts again is known. The lower half stands for its own name and its run, at any address of a machine.
+/// Whether two names on the list are of one client. The upper half stands for its party and its own name, so that a
+/// client that starts again is known. The lower half stands for its own name and its run, at any address of a machine.
 pub(super) fn are_of_one(one: u64, other: u64) -> bool {
     one >> 32 == other >> 32 || one as u32 == other as u32
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the word of a key that names party, session and slot.
 //! Does not own: the journal (`afflux_frontend`), the key's other words (`operations::sessions`), the slots (`state`).
-//! Invariants: a slot has one call there, the newest. By the next call the client says that it has the reply. The calls of a
-//! session, or of a party, take no place of another with fewer.
+//! Invariants: a slot has one call there, the newest. By the next call the client says that it has the reply. The calls
+//! of a session, or of a party, take no place of another with fewer.
 
 use std::hash::{Hash, Hasher};
 

@@ -2,9 +2,9 @@
 //!
 //! Owns: its directories, their names, handles and attributes.
 //! Does not own: the exports and all below them (the volume).
-//! Invariants: no directory has the number 0. A name of an export wins over a path of the host. The root lists names of exports
-//! alone, and does not list the way to a single export. A server with other exports tells another change attribute, so
-//! clients look again. Handles of this tree are no secrets: every admitted caller may walk here.
+//! Invariants: no directory has the number 0. A name of an export wins over a path of the host. The root lists names of
+//! exports alone, and does not list the way to a single export. A server with other exports tells another change
+//! attribute, so clients look again. Handles of this tree are no secrets: every admitted caller may walk here.
 
 use afflux_volume::{Attributes, Kind, Timestamp};
 
@@ -43,7 +43,8 @@ pub(super) struct PseudoRoot {
 }
 
 impl PseudoRoot {
-    /// Made at this time from the exports' paths ("/" for a single one), and pairs of a path of the host and an export's path.
+    /// Made at this time from the exports' paths ("/" for a single one), and pairs of a path of the host and an
+    /// export's path.
     pub(super) fn new(exports: &[String], places: &[(Vec<u8>, String)], made: Timestamp) -> Self {
         let single = exports.first().filter(|path| exports.len() == 1 && *path == "/").cloned();
         let mut root = Directory { parent: 0, entries: Vec::new() };

@@ -2,8 +2,8 @@
 //!
 //! Owns: the order of return, the choice between going on and beginning anew.
 //! Does not own: the form of what was kept (`state::kept`), the tables (`state`), the files of opens (`service`).
-//! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their state. What
-//! lacks its client or its open stays away. No lock comes back beside one that it excludes.
+//! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their
+//! state. What lacks its client or its open stays away. No lock comes back beside one that it excludes.
 
 use std::collections::BTreeMap;
 
@@ -50,8 +50,8 @@ fn after(ranges: Vec<LockedRange>, steps: &[RangeStep]) -> Vec<LockedRange> {
     alone.ranges_of(file, owner)
 }
 
-/// The memory that an earlier server left goes on with its number, in its next run. Also returns the first number for new
-/// clients, and whether nobody was missing.
+/// The memory that an earlier server left goes on with its number, in its next run. Also returns the first number for
+/// new clients, and whether nobody was missing.
 pub(super) fn of_server(found: &[FoundItem]) -> Option<(u32, u32, u64, bool)> {
     match Record::read(0, &found.first().filter(|first| first.kind == 0)?.bytes)? {
         Record::Server { memory, run, next_client, is_grace_over } => {

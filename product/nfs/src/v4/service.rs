@@ -1,9 +1,10 @@
 //! The part of version 4 that all connections share: clients, sessions, opens, and the tree above the exports.
 //!
 //! Owns: the lock of the state, the end of clients whose locks were revoked, the numbers that name this server.
-//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), locks and shares (the volume).
-//! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks are
-//! asked under the lock of the state, and never the other way round.
+//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), locks and shares (the
+//! volume).
+//! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks
+//! are asked under the lock of the state, and never the other way round.
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,8 +50,8 @@ pub struct ClientMemory {
     pub told: Option<Arc<dyn Fn(NotHeld) + Send + Sync>>,
 }
 
-/// A file that a client has open over a kill of the server, and that cannot be held. Its last name takes the bytes with it, and
-/// the client's calls get STALE if that is gone already.
+/// A file that a client has open over a kill of the server, and that cannot be held. Its last name takes the bytes with
+/// it, and the client's calls get STALE if that is gone already.
 #[derive(Debug)]
 pub struct NotHeld {
     /// The file's number.
@@ -99,7 +100,8 @@ pub(crate) struct Service<P: Platform> {
 }
 
 impl<P: Platform> Service<P> {
-    /// With the clients that an earlier server has left, as far as its memory is there. `places` are pairs of a path of the host and an export's path.
+    /// With the clients that an earlier server has left, as far as its memory is there. `places` are pairs of a path of
+    /// the host and an export's path.
     pub(crate) fn new(
         volume: &Arc<Volume<P>>,
         places: &[(Vec<u8>, String)],
@@ -168,8 +170,8 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// As [`Service::end_revoked`], by one who has the state and is about to note what somebody got in their place. Returns what
-    /// held files, to be dropped without the lock.
+    /// As [`Service::end_revoked`], by one who has the state and is about to note what somebody got in their place.
+    /// Returns what held files, to be dropped without the lock.
     fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, now_ns: u64) -> Vec<Option<Held<P>>> {
         let revoked = self.locks().revoked();
         if self.ended_revoked.load(Ordering::Relaxed) == revoked {
@@ -359,8 +361,8 @@ impl<P: Platform> Service<P> {
         Ok(())
     }
 
-    /// Locks bytes of a file for a lock owner. A refused one waits if it has a waker. The client may have ended meanwhile; then
-    /// it gets none.
+    /// Locks bytes of a file for a lock owner. A refused one waits if it has a waker. The client may have ended
+    /// meanwhile; then it gets none.
     pub(super) fn lock(
         &self,
         of: LockState,
@@ -430,8 +432,8 @@ impl<P: Platform> Service<P> {
         state.opens.changed_by(mark).or_else(|| state.lock_states.changed_by(mark))
     }
 
-    /// Has all opens of an earlier server hold their files again. The open of a removed file stays until the client closes
-    /// it. One that fails is told.
+    /// Has all opens of an earlier server hold their files again. The open of a removed file stays until the client
+    /// closes it. One that fails is told.
     pub(crate) fn hold_left(self: &Arc<Self>) {
         let left = self.state().opens.handles();
         if left.is_empty() {

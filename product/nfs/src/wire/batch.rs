@@ -4,10 +4,9 @@
 //! back, and the count of reply bytes that the world still holds.
 //! Does not own: the contents of replies.
 //! Invariants: a reply's bytes count from the moment when it is written until the world has released the headers of its
-//! poll, and the copied data behind them; that release wakes a connection that waits for room. Pages of the cache do not
-//! count for longer: the engine bounds them. At most [`BUFFERS_KEPT`] buffers are kept, none larger
-//! than [`KEPT_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds
-//! little.
+//! poll, and the copied data behind them; that release wakes a connection that waits for room. Pages of the cache do
+//! not count for longer: the engine bounds them. At most [`BUFFERS_KEPT`] buffers are kept, none larger than
+//! [`KEPT_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds little.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! Owns: their numbers, the records to send, which answer belongs to which call.
 //! Does not own: their contents (`v4::back_channel`), the connection.
-//! Invariants: at most [`AWAITED_MAX`] calls await an answer; an answer to none of them counts as stray. A call is sent by
-//! its connection's own task, which is woken for it.
+//! Invariants: at most [`AWAITED_MAX`] calls await an answer; an answer to none of them counts as stray. A call is sent
+//! by its connection's own task, which is woken for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

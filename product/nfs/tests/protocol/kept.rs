@@ -1,5 +1,5 @@
-//! The state of clients in memory that a later server finds, for kills between any two stores. A later server is one over a copy of
-//! the words, with nothing else of the first.
+//! The state of clients in memory that a later server finds, for kills between any two stores. A later server is one
+//! over a copy of the words, with nothing else of the first.
 //!
 //! rule: after a kill, clients of version 4 go on with each open, lock and session, and a repeated call is done once
 //! kept in: `product/nfs/src/v4/recovery.rs`, `product/nfs/src/v4/state/kept.rs`
@@ -141,7 +141,8 @@ fn begun() -> Clients {
 }
 
 impl Clients {
-    /// The server is killed with this memory, and both clients connect to the next one. The other one has not lost its lock.
+    /// The server is killed with this memory, and both clients connect to the next one. The other one has not lost its
+    /// lock.
     fn kill(&mut self, words: impl IntoIterator<Item = u64>) {
         self.words = memory(words);
         next(&mut self.world, self.words.clone(), Vec::new());

@@ -297,8 +297,8 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let mut other = Session::begin(serve(), b"other", 1).unwrap();
     let opens = || root().open((BOTH, 0), b"program", b"file", false);
     assert_eq!(other.call(opens()).unwrap().status, GRACE);
-    // The server does not call a lock free that another client may reclaim. Nor does it let a caller use a file that another
-    // client's open may deny.
+    // The server does not call a lock free that another client may reclaim. Nor does it let a caller use a file that
+    // another client's open may deny.
     assert_eq!(other.call(ops().put(&file).test_lock(SHARED, WHOLE, b"o")).unwrap().status, GRACE);
     assert_eq!(other.call(ops().put(&file).read(ANONYMOUS, 0, 1)).unwrap().status, GRACE);
     assert_eq!(other.call(ops().put(&file).write(ANONYMOUS, 0, 0, b"x")).unwrap().status, GRACE);
@@ -322,7 +322,8 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     assert_eq!(names().len(), 2, "one and other");
 }
 
-// rule: a machine that gets another address may ask for what it had of an earlier server; another machine of its name may not
+// rule: a machine that gets another address may ask for what it had of an earlier server; another machine of its name
+// may not
 #[test]
 fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_gets_nothing() {
     const NO_GRACE: u32 = 10_033;

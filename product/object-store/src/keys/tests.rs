@@ -11,7 +11,8 @@ fn given(keys: &Arc<FreshKeys<String>>) -> String {
     keys.get_credential().now_or_never().unwrap().unwrap().as_ref().clone()
 }
 
-// rule: The sources of keys are asked again when the store refuses the present keys, and no more often than each two seconds.
+// rule: The sources of keys are asked again when the store refuses the present keys, and no more often than each two
+// seconds.
 #[test]
 fn refused_keys_are_replaced_by_those_that_their_source_has_now() {
     let (doubt, kept) = (Arc::<Doubt>::default(), Arc::new(Mutex::new(Some("second".to_owned()))));

@@ -1,9 +1,10 @@
 //! `Records` over SlateDB.
 //!
 //! Owns: the opening, which fences; the numbers of batches; scans.
-//! Does not own: the loops behind it (`tasks`, `log`), changes on their way (`pending`), the values of settings (`settings`).
-//! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records no
-//! batch is taken.
+//! Does not own: the loops behind it (`tasks`, `log`), changes on their way (`pending`), the values of settings
+//! (`settings`).
+//! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records
+//! no batch is taken.
 
 mod compactor;
 mod log;
@@ -45,8 +46,8 @@ const READ_AHEAD_BYTES: usize = 1 << 20;
 const FETCHES: usize = 4;
 /// A scan for fewer records reads nothing ahead.
 const SHORT: usize = 64;
-/// A reader waits while the database has to take more batches than this. Otherwise callers whose changes need not be durable
-/// would fill the memory while the database waits for its compactor.
+/// A reader waits while the database has to take more batches than this. Otherwise callers whose changes need not be
+/// durable would fill the memory while the database waits for its compactor.
 const BEHIND_MAX: u64 = 1_024;
 
 /// The records of a volume, open for writing. When the value is dropped, the database ends without a flush.

@@ -17,7 +17,8 @@ pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
 pub(super) const LOGS_MAX: u64 = 256;
 /// A memtable with records is flushed so often.
 pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
-/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share it.
+/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share
+/// it.
 pub(super) const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A memtable of this size is flushed.
 const MEMTABLE_BYTES: usize = 32 << 20;
@@ -27,8 +28,8 @@ const COMPACT_EVERY: Duration = Duration::from_secs(15);
 const COMPACTED_EVERY: Duration = Duration::from_secs(5);
 /// A busy writer flushes a memtable every two seconds, so this many come between two looks.
 const UNCOMPACTED_MAX: usize = 16;
-/// The compactor starts at once with so many of them, and else with the first flush. A flush waits for it once there are too
-/// many.
+/// The compactor starts at once with so many of them, and else with the first flush. A flush waits for it once there
+/// are too many.
 pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 2;
 /// The database's own collector keeps everything for a day: a suspended machine may still read it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);

@@ -2,7 +2,8 @@
 //!
 //! Owns: their loops and their common state.
 //! Does not own: the seam (`records`), the moments of log PUTs (`log`).
-//! Invariants: batches reach the database in the order of their numbers, each as a whole. The first error ends all tasks.
+//! Invariants: batches reach the database in the order of their numbers, each as a whole. The first error ends all
+//! tasks.
 
 use afflux_object::{RecordsError, Sequence};
 use slatedb::compactor::Compactor;
@@ -53,8 +54,8 @@ impl Tasks {
         BatchCaller::waits(&self.demand, sequence)
     }
 
-    /// Gives batches to the database. Each time wakes its threads, which costs more than the changes of a call. So the task
-    /// gathers batches until a caller waits for one. Then it gives them as one batch.
+    /// Gives batches to the database. Each time wakes its threads, which costs more than the changes of a call. So the
+    /// task gathers batches until a caller waits for one. Then it gives them as one batch.
     pub(super) async fn write(self: Arc<Self>, mut queue: UnboundedReceiver<Sent>) {
         let (mut seen, mut sent) = (self.demand.subscribe(), Vec::with_capacity(TOGETHER));
         while queue.recv_many(&mut sent, TOGETHER).await > 0 {
@@ -95,8 +96,8 @@ impl Tasks {
         }
     }
 
-    /// Flushes memtables, so that an opening reads a short log. Flushes make the compactor's work, so it starts with the
-    /// first one, or at once if earlier writers left work.
+    /// Flushes memtables, so that an opening reads a short log. Flushes make the compactor's work, so it starts with
+    /// the first one, or at once if earlier writers left work.
     pub(super) async fn flush_memtables(self: Arc<Self>, compactor: Compactor) {
         let (mut seen, mut compactor) = (self.progress.subscribe(), Some(compactor));
         if self.db.manifest().l0().len() >= UNCOMPACTED_MIN {

@@ -20,8 +20,8 @@ use crate::error::StoreError;
 use crate::site::Site;
 use crate::snapshot::{admin, find};
 
-/// A view looks so often for what the writer made durable. Each look is about ten requests, also at an idle volume. Clients of
-/// NFS keep attributes for three seconds at least, so more looks would show their programs nothing earlier.
+/// A view looks so often for what the writer made durable. Each look is about ten requests, also at an idle volume.
+/// Clients of NFS keep attributes for three seconds at least, so more looks would show their programs nothing earlier.
 const POLL: Duration = Duration::from_secs(3);
 /// A view that does not move.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);

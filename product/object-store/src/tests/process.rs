@@ -2,8 +2,8 @@
 //!
 //! Owns: its steps, its end by a kill.
 //! Does not own: its work (`writer`).
-//! Invariants: it takes steps only while the world lets it, so a frozen process takes none. Its runtime never moves time
-//! by itself.
+//! Invariants: it takes steps only while the world lets it, so a frozen process takes none. Its runtime never moves
+//! time by itself.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -2,7 +2,8 @@
 //!
 //! Owns: the fate of each request.
 //! Does not own: the objects (`store`), the processes.
-//! Invariants: an effect on its way happens even if its process is frozen or dead. Time is that of the thread of the test.
+//! Invariants: an effect on its way happens even if its process is frozen or dead. Time is that of the thread of the
+//! test.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

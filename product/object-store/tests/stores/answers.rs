@@ -1,7 +1,7 @@
 //! Answers that a store gives for a while: refusals, absences, pages of a proxy, broken bodies.
 //!
-//! Each kind of request meets each answer, through HTTP, and goes on when the store answers again. `docs/use/stores.md` has the
-//! table.
+//! Each kind of request meets each answer, through HTTP, and goes on when the store answers again. `docs/use/stores.md`
+//! has the table.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};

@@ -12,8 +12,8 @@ fn the_document_has_the_number_of_dependencies() {
     assert!(text.contains(&expected), "docs/use/stores.md should say: {expected}");
 }
 
-/// The number of crates of others that a build on this machine compiles. Features that only other crates of the workspace
-/// want do not count.
+/// The number of crates of others that a build on this machine compiles. Features that only other crates of the
+/// workspace want do not count.
 fn crates() -> usize {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut command = Command::new(env!("CARGO"));

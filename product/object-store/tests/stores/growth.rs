@@ -129,7 +129,8 @@ impl World {
         }
     }
 
-    /// Starts a process with a role behind a relay. Waits until the process is ready, and returns the time that it took.
+    /// Starts a process with a role behind a relay. Waits until the process is ready, and returns the time that it
+    /// took.
     fn child(&self, role: &str, name: &str, count: u64, delay: Duration) -> (Process, Relay, Duration) {
         let relay = Relay::start(self.0.address(), delay).unwrap();
         let endpoint = relay.endpoint();

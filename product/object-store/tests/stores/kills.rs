@@ -44,8 +44,8 @@ pub(crate) fn wanted(usual: u64) -> u64 {
     std::env::var(ROUNDS).map_or(usual, |rounds| rounds.parse().unwrap())
 }
 
-/// Two volumes at a time, since one mostly waits for its disk. An opening lists all logs and manifests of the last day in
-/// a directory, so that a volume of thousands of openings is slow; then comes a new one.
+/// Two volumes at a time, since one mostly waits for its disk. An opening lists all logs and manifests of the last day
+/// in a directory, so that a volume of thousands of openings is slow; then comes a new one.
 fn lanes(kills: u64) {
     let lane = || {
         let mut left = kills / 2;

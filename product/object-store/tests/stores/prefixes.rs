@@ -209,8 +209,8 @@ enum Cut {
     Removing,
 }
 
-/// A volume as an earlier version made it: the log and the tables at the encoded prefix. It can be read there, and the next writer
-/// moves it.
+/// A volume as an earlier version made it: the log and the tables at the encoded prefix. It can be read there, and the
+/// next writer moves it.
 fn moved(bucket: &Bucket, cut: Cut) {
     let (prefix, other) = ("~alice/ü", "%7Ealice/%C3%BC");
     fill(bucket, prefix, 1);

@@ -40,8 +40,8 @@ type Script = Arc<Mutex<VecDeque<Answer>>>;
 /// A list of no names.
 const NO_NAMES: Answer = Body(b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>");
 
-/// The probe's removals succeed. Its object for updates has a script of its own: the probe tries both objects at a time.
-/// The opening lists names beside it.
+/// The probe's removals succeed. Its object for updates has a script of its own: the probe tries both objects at a
+/// time. The opening lists names beside it.
 #[derive(Clone)]
 struct Server {
     endpoint: String,

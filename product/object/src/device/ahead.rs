@@ -6,8 +6,8 @@
 //!
 //! Owns: how many bytes are read ahead at once, and the order of those that wait.
 //! Does not own: how far ahead of a reader is read (the engine).
-//! Invariants: reads ahead begin in their order. A read for which a caller waits does not come here. A read that waits is
-//! not given up: its place would be lost.
+//! Invariants: reads ahead begin in their order. A read for which a caller waits does not come here. A read that waits
+//! is not given up: its place would be lost.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

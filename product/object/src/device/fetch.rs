@@ -86,7 +86,8 @@ impl Fetched {
 }
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
-    /// Calls `copy` with the bytes of a range and their place in it. The extents lie in the range, and the rest is zeros.
+    /// Calls `copy` with the bytes of a range and their place in it. The extents lie in the range, and the rest is
+    /// zeros.
     pub(crate) async fn fetch_extents(
         &self,
         via: Via<'_>,

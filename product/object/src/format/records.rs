@@ -1,6 +1,7 @@
 //! Records of the volume, of its segments, and of a file's bytes as a whole.
 //!
-//! Owns: the header `V`, the lineage `L`, the brief writer `A`, live bytes `s`, dead segments `z`, bodies `i…b`, begun cuts `t`.
+//! Owns: the header `V`, the lineage `L`, the brief writer `A`, live bytes `s`, dead segments `z`, bodies `i…b`, begun
+//! cuts `t`.
 //! Does not own: extents (`extent`), names and attributes.
 //! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
 
@@ -89,8 +90,8 @@ impl Lineage {
     }
 }
 
-/// Record `A`: the epoch of a writer that answers briefly after a proof, as do all writers before it that may still live. Earlier
-/// versions answer longer, and make no such record.
+/// Record `A`: the epoch of a writer that answers briefly after a proof, as do all writers before it that may still
+/// live. Earlier versions answer longer, and make no such record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Brief {
     pub(crate) epoch: u32,

@@ -5,7 +5,8 @@
 //!
 //! Owns: the encoding of runs, the check of lines that were fetched, the directory.
 //! Does not own: the extents that still use a run (`extent`).
-//! Invariants: a segment holds at most [`SEGMENT_BYTES_MAX`] bytes of runs. Each byte of the object is under a checksum.
+//! Invariants: a segment holds at most [`SEGMENT_BYTES_MAX`] bytes of runs. Each byte of the object is under a
+//! checksum.
 
 use std::ops::Range;
 

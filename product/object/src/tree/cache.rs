@@ -2,8 +2,8 @@
 //!
 //! Owns: the slots, which of them stay.
 //! Does not own: reading inodes (`read`), changing them (`edit`).
-//! Invariants: an inode has one slot at a time, and a used slot stays, unless a view forgets all. A filled slot is the state after all batches
-//! given to the records. Unused slots are bounded.
+//! Invariants: an inode has one slot at a time, and a used slot stays, unless a view forgets all. A filled slot is the
+//! state after all batches given to the records. Unused slots are bounded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -51,8 +51,8 @@ pub trait DataCore: Send + Sync + 'static {
         None
     }
 
-    /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if there
-    /// is none, or if the file ends at or before `from`. `NotSupported` by default: then files have no holes.
+    /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if
+    /// there is none, or if the file ends at or before `from`. `NotSupported` by default: then files have no holes.
     fn seek(
         &self,
         _ino: u64,
@@ -62,8 +62,8 @@ pub trait DataCore: Send + Sync + 'static {
         ready(Err(VolumeError::NotSupported))
     }
 
-    /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The tree
-    /// may call it twice for one object.
+    /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The
+    /// tree may call it twice for one object.
     fn reap(&self, ino: u64) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
 
     /// Waits until this writer may answer a call.

@@ -261,7 +261,8 @@ impl<D: DataCore> ObjectTree<D> {
         edit.inode(&view.slot, inode);
         self.apply(&mut order, edit)?;
         if (Stat { ctime: before.ctime, ..stat }) == before {
-            // Earlier batches have all that the call sets. Its change time alone is worth no PUT, and goes with the next one.
+            // Earlier batches have all that the call sets. Its change time alone is worth no PUT, and goes with the
+            // next one.
             (order.told, order.wanted) = (told, wanted);
         }
         if self.is_own_correction(used, change, durable) {

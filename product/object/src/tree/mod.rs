@@ -1,12 +1,12 @@
 //! The tree of names of a volume: directories, attributes, links.
 //!
 //! Owns: the calls of a volume on names (`directory`). Reads are in `read` and `entries`, changes in `make`, `remove`,
-//! `rename` and `xattrs`, batches in `edit`, rights in `permission`. Inodes in memory are in `cache`, the end of objects in `holders`
-//! and `reaper`.
+//! `rename` and `xattrs`, batches in `edit`, rights in `permission`. Inodes in memory are in `cache`, the end of
+//! objects in `holders` and `reaper`.
 //! Does not own: bytes of files (`data_core`), the records' database.
-//! Invariants: one call is one batch, so a crash undoes whole calls, the last ones first. A call that must be durable is
-//! answered after its batch is, and every call only while this writer may answer. An object with a name or a holder is
-//! never reaped.
+//! Invariants: one call is one batch, so a crash undoes whole calls, the last ones first. A call that must be durable
+//! is answered after its batch is, and every call only while this writer may answer. An object with a name or a holder
+//! is never reaped.
 
 mod cache;
 mod data_core;

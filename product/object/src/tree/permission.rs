@@ -1,7 +1,7 @@
 //! Rights on objects by the rules of Linux. No host checks them.
 //!
-//! Owns: rights by mode bits, the sticky bit, devices, further names, owners and modes of new objects, changes of owner, group,
-//! mode and times.
+//! Owns: rights by mode bits, the sticky bit, devices, further names, owners and modes of new objects, changes of
+//! owner, group, mode and times.
 //! Does not own: when a rule is asked; the exceptions of NFS for owners, which the volume makes.
 //! Invariants: pure functions of plain values. No user means the server itself, which has root's rights.
 
@@ -70,8 +70,8 @@ pub(super) fn may_search(directory: Owned, user: User<'_>) -> Result<(), VolumeE
     if rights(directory, user) & EXECUTE != 0 { Ok(()) } else { Err(VolumeError::Denied) }
 }
 
-/// Refuses to make a device: whoever opens one has the rights of its driver, whatever the rights on the volume. Linux makes an
-/// exception for the device 0:0, which is none.
+/// Refuses to make a device: whoever opens one has the rights of its driver, whatever the rights on the volume. Linux
+/// makes an exception for the device 0:0, which is none.
 pub(super) fn may_make(content: &Content, user: User<'_>) -> Result<(), VolumeError> {
     let is_device = match content {
         Content::BlockDevice { .. } => true,
@@ -81,8 +81,9 @@ pub(super) fn may_make(content: &Content, user: User<'_>) -> Result<(), VolumeEr
     if is_device && !is_root(user) { Err(VolumeError::NotPermitted) } else { Ok(()) }
 }
 
-/// Refuses to give a further name to another user's object that the user cannot read and write, or that gives privileges
-/// (`fs.protected_hardlinks`, which every distribution sets). Otherwise a user could keep it past its removal.
+/// Refuses to give a further name to another user's object that the user cannot read and write, or that gives
+/// privileges (`fs.protected_hardlinks`, which every distribution sets). Otherwise a user could keep it past its
+/// removal.
 pub(super) fn may_link(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let gives_privileges =
         object.mode & SET_USER != 0 || object.mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES;
@@ -104,8 +105,8 @@ pub(super) fn may_unname(directory: Owned, object: Owned, user: User<'_>) -> Res
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 
-/// Refuses a change of a user's extended attribute. In a sticky directory, as of a directory for temporary files, only the
-/// directory's owner may.
+/// Refuses a change of a user's extended attribute. In a sticky directory, as of a directory for temporary files, only
+/// the directory's owner may.
 pub(super) fn may_change_xattr(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let is_free = object.kind != Kind::Directory || object.mode & STICKY == 0 || is_owner(user, object);
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the choice between records and memory.
 //! Does not own: entries of directories (`entries`).
-//! Invariants: a view is no older than its call. If a body leaves memory during the read of its record, the view has the
-//! body from memory.
+//! Invariants: a view is no older than its call. If a body leaves memory during the read of its record, the view has
+//! the body from memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

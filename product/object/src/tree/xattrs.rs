@@ -2,8 +2,8 @@
 //!
 //! Owns: their records, the namespaces, the bound on an object's names.
 //! Does not own: access control lists, which a volume does not have.
-//! Invariants: an inode says whether its object may have attributes, so that others cost no read. The header of the volume
-//! says so before the first attribute is there. Attributes go before their inode.
+//! Invariants: an inode says whether its object may have attributes, so that others cost no read. The header of the
+//! volume says so before the first attribute is there. Attributes go before their inode.
 
 use afflux_volume::{ChangedAttributes, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
@@ -26,8 +26,8 @@ const NAMES_BYTES_MAX: usize = 65_536;
 const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 const NO_NAME: VolumeError = VolumeError::Invalid { what: "a namespace without a name behind it" };
 
-/// Refuses a name that no attribute of a volume has, and an object or a user that may not have it. Linux looks at the rights
-/// before it looks for a name behind the namespace.
+/// Refuses a name that no attribute of a volume has, and an object or a user that may not have it. Linux looks at the
+/// rights before it looks for a name behind the namespace.
 fn check(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
     check_rights(view, user, name, wanted)?;
     if NAMESPACES.contains(&name) { Err(NO_NAME) } else { Ok(()) }

@@ -33,8 +33,8 @@ pub struct FilePages {
 const _: () = assert!(size_of::<FilePages>() == 64);
 
 impl FilePages {
-    /// The pages of a file of `size` bytes: none is cached. `slot` is the file's number in the arena, `number` the cache's
-    /// for it ([`Cache::number_file`](super::Cache::number_file)).
+    /// The pages of a file of `size` bytes: none is cached. `slot` is the file's number in the arena, `number` the
+    /// cache's for it ([`Cache::number_file`](super::Cache::number_file)).
     pub fn new(number: u64, slot: u32, size: u64) -> Self {
         Self {
             slot,

@@ -1,8 +1,8 @@
 //! Pages shown to user code without a copy.
 //!
 //! Owns: guards on frames of both kinds, and the slices that they make safe.
-//! Does not own: waiting for pages (`reading`), the limit on how much may be guarded (`guards`), the steps of lent guards
-//! (`lending::guard`).
+//! Does not own: waiting for pages (`reading`), the limit on how much may be guarded (`guards`), the steps of lent
+//! guards (`lending::guard`).
 //! Invariants: a guarded frame's bytes do not change and the frame is not reused until the guard is
 //! dropped: writers go to another frame.
 
@@ -18,8 +18,8 @@ use super::{FilePages, PageCache};
 use crate::hazards::HazardSlot;
 use crate::hazards::Hazards;
 
-/// The part of the cache that guards may hold: a reader of the bytes decides when they go. Three quarters stay for pages
-/// that can be evicted. A reply beyond that is copied.
+/// The part of the cache that guards may hold: a reader of the bytes decides when they go. Three quarters stay for
+/// pages that can be evicted. A reply beyond that is copied.
 const PINNED_PART: u64 = 4;
 
 /// The bytes that a stamped arena did not keep.

@@ -133,8 +133,8 @@ impl Miniature {
         }
     }
 
-    /// Whether the page went from the small queues not long ago: larger ones would have kept it. One that went from main
-    /// says the opposite.
+    /// Whether the page went from the small queues not long ago: larger ones would have kept it. One that went from
+    /// main says the opposite.
     fn is_back(&mut self, page: u16) -> bool {
         let (least, most, now) = self.small;
         if self.is_ghost_of_small(page) {

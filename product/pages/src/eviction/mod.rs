@@ -3,8 +3,8 @@
 //! Owns: the seam, its events, the key of a page beyond the life of its frame, the policies by name.
 //! Does not own: taking pages out (`reclaim`), the pages' states (`page`).
 //! Invariants: a use is no event: a hit notes it in the page's record at no further cost, and a policy reads it when it
-//! looks. A page's key is never another page's, so that an evicted page may be remembered. A policy sees a page's record
-//! and the queues only: no other mechanism of the engine.
+//! looks. A page's key is never another page's, so that an evicted page may be remembered. A policy sees a page's
+//! record and the queues only: no other mechanism of the engine.
 
 mod ghost;
 mod kind;
@@ -116,8 +116,8 @@ impl Scan {
 /// page: before that, a page that comes was not admitted.
 pub fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
     let word = pages.word(frame);
-    // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A queue
-    // would then have a page whose file's lock nobody holds.
+    // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A
+    // queue would then have a page whose file's lock nobody holds.
     debug_assert!(word.has(PRESENT), "the eviction policy is told of {frame:?}, which holds no page of the cache");
     !word.has_any(DIRTY | READING)
 }

@@ -1,8 +1,8 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
 //! Owns: its three queues, the fate of pages that left a queue because they could not go.
-//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the share of the small
-//! queues, fresh and probation, which is measured (`share`).
+//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the share of the
+//! small queues, fresh and probation, which is measured (`share`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
 //!
@@ -18,8 +18,9 @@
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
-//! Probation gives first while it and fresh have more than their share of the frames. The limit is higher, up to 3/8, while
-//! pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go does.
+//! Probation gives first while it and fresh have more than their share of the frames. The limit is higher, up to 3/8,
+//! while pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go
+//! does.
 
 use std::sync::Mutex;
 

@@ -2,9 +2,9 @@
 //!
 //! Owns: the table, the place of a page in it by a hash of its key.
 //! Does not own: what miniatures know of a page (`miniature`), the uses of a frame (`page`).
-//! Invariants: its size is fixed. A number stays with its page while a miniature knows the page. A hit costs nothing: the uses
-//! of a page are read from its frame's record, some time later. The frame may hold another page by then; if that is seen too
-//! late, one use is counted wrong.
+//! Invariants: its size is fixed. A number stays with its page while a miniature knows the page. A hit costs nothing:
+//! the uses of a page are read from its frame's record, some time later. The frame may hold another page by then; if
+//! that is seen too late, one use is counted wrong.
 
 use afflux_frames::FrameId;
 
@@ -12,7 +12,8 @@ use crate::page::{PageIdentity, PageTable};
 
 /// Pages of a bucket.
 const WAYS: usize = 16;
-/// Pages of the sample for each frame of a miniature: two miniatures hold pages and remember others, and not all the same.
+/// Pages of the sample for each frame of a miniature: two miniatures hold pages and remember others, and not all the
+/// same.
 const PAGES_A_FRAME: usize = 4;
 const NO_FRAME: u32 = u32::MAX;
 /// With so many uses in its record, a further use of a page shows.
@@ -53,8 +54,8 @@ impl Sample {
         (size_of_val(&*self.hashes) + size_of_val(&*self.places)) as u64
     }
 
-    /// The number of a page. A new page takes the number of a page that is in no frame and may be forgotten. None if its bucket has
-    /// no such page.
+    /// The number of a page. A new page takes the number of a page that is in no frame and may be forgotten. None if
+    /// its bucket has no such page.
     pub(super) fn number(&mut self, hash: u32, may_forget: impl Fn(u16) -> bool) -> Option<u16> {
         let hash = hash.max(1);
         let buckets = (self.pages() / WAYS) as u64;
@@ -70,7 +71,8 @@ impl Sample {
         Some(found as u16)
     }
 
-    /// The page is in this frame from now on, with as many uses as its record has once the page was used for what it came.
+    /// The page is in this frame from now on, with as many uses as its record has once the page was used for what it
+    /// came.
     pub(super) fn put(&mut self, number: u16, frame: FrameId, pages: &PageTable, uses: u8) {
         let PageIdentity { file, index } = pages.identity(frame);
         self.places[usize::from(number)] = Place { frame: frame.raw(), file, index: index as u32, uses };

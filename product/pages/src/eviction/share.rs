@@ -1,10 +1,10 @@
-//! The share of the small queues, measured: two miniatures of the cache go by two rules, and the cache follows the one that
-//! misses less.
+//! The share of the small queues, measured: two miniatures of the cache go by two rules, and the cache follows the one
+//! that misses less.
 //!
 //! Owns: the rules, the count of misses of each, the choice, the size of the small queues in force.
 //! Does not own: the miniatures' queues (`miniature`), the sampled pages (`sample`), the cache's queues (`s3_window`).
-//! Invariants: only a page that comes does work here, and few do: a hit costs nothing. The lock is held with no other lock of
-//! the policy. The same arrivals and uses give the same share.
+//! Invariants: only a page that comes does work here, and few do: a hit costs nothing. The lock is held with no other
+//! lock of the policy. The same arrivals and uses give the same share.
 
 use std::sync::Mutex;
 
@@ -17,8 +17,8 @@ use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::wait::lock;
 
-/// Small queues for sets that fit but for a little, loops and scans; and queues that grow while pages come back which larger
-/// ones had kept.
+/// Small queues for sets that fit but for a little, loops and scans; and queues that grow while pages come back which
+/// larger ones had kept.
 const RULES: [Rule; 2] = [Rule { least: 20, most: 20 }, Rule { least: 100, most: 750 }];
 /// Of so many frames a miniature has one, but at least [`FRAMES_MIN`] and at most [`FRAMES_MAX`].
 const FRAMES_A_FRAME: u32 = 64;

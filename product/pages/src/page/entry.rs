@@ -45,8 +45,8 @@ impl PageTable {
         word.has(PRESENT | UPTODATE | DIRTY) && !word.is_stable() && self.identity(frame) == identity && fits()
     }
 
-    /// Whether the frame is this page, in a state in which [`PageTable::try_enter_overwriter`] admits writers. For callers
-    /// that hold nothing, so it is no promise.
+    /// Whether the frame is this page, in a state in which [`PageTable::try_enter_overwriter`] admits writers. For
+    /// callers that hold nothing, so it is no promise.
     #[inline]
     pub(crate) fn may_take_overwrites(&self, frame: FrameId, identity: PageIdentity) -> bool {
         let word = self.word(frame);

@@ -3,9 +3,9 @@
 //! Owns: the records, and the marks of dirty pages. Does not own: lists and indexes that name them; the memory, which
 //! may outlive the process.
 //! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
-//! record, if a wrong one. A present page has a mark while its record has dirty sectors. A mark is one word with its own
-//! check. So a later process needs no flag of the record. It believes no mark of another frame, page or set of sectors
-//! (`no_flipped_bit_moves_a_page_or_its_sectors_or_loses_one_untold`).
+//! record, if a wrong one. A present page has a mark while its record has dirty sectors. A mark is one word with its
+//! own check. So a later process needs no flag of the record. It believes no mark of another frame, page or set of
+//! sectors (`no_flipped_bit_moves_a_page_or_its_sectors_or_loses_one_untold`).
 
 use std::sync::Arc;
 
@@ -362,8 +362,8 @@ impl PageTable {
             .map_err(Word)
     }
 
-    /// Takes the page out of its state: it now only waits for its holders. The mark goes first: the last holder may free
-    /// the frame at once.
+    /// Takes the page out of its state: it now only waits for its holders. The mark goes first: the last holder may
+    /// free the frame at once.
     pub fn detach(&self, frame: FrameId) -> Word {
         self.leave_unread(frame);
         self.set_dirty(frame, Sectors::NONE);

@@ -1,7 +1,8 @@
 //! Telling the listener what others changed.
 //!
 //! Owns: who is told, of what, and when.
-//! Does not own: finding others' changes (`check`, `settle`), the front end's answer: what its kernel or client forgets.
+//! Does not own: finding others' changes (`check`, `settle`), the front end's answer: what its kernel or client
+//! forgets.
 //! Invariants: the listener is told after the change can be seen in the volume, and before the reply to the call that
 //! made it or found it. It does not hear of changes that its own callers asked for
 //! ([`Caller::listening`]). It does hear of setuid bits that a write takes.

@@ -17,8 +17,8 @@ use crate::volume::Volume;
 
 /// Objects that one call of the tree asks about.
 const BATCH: usize = 256;
-/// Files of a device that one round makes durable and closes for writing: a copied tree must not keep its disk busy with
-/// syncs.
+/// Files of a device that one round makes durable and closes for writing: a copied tree must not keep its disk busy
+/// with syncs.
 const CLOSED_MAX: usize = 1024;
 
 impl<P: Platform> Volume<P> {
@@ -39,7 +39,8 @@ impl<P: Platform> Volume<P> {
     /// last call. An object without a name is released, so that its space becomes free. An object that others changed
     /// is not served from the cache any more. Files that were written are made durable, and not kept open for writing:
     /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up
-    /// anew from now on. Locks that nobody uses any more go to those who wait. A device that an earlier call still asks is left out.
+    /// anew from now on. Locks that nobody uses any more go to those who wait. A device that an earlier call still asks
+    /// is left out.
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         self.locks.tick(self.now());
@@ -82,7 +83,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Closes a file for writing, if its bytes are on the host. Returns whether it had to be done. The cache keeps the bytes.
+    /// Closes a file for writing, if its bytes are on the host. Returns whether it had to be done. The cache keeps the
+    /// bytes.
     async fn try_stop_writing(&self, inode: &Arc<Inode<P>>) -> bool {
         if inode.writable_file().is_none_or(|file| !file.is_clean()) {
             return false;

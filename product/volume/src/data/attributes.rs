@@ -111,9 +111,9 @@ impl<P: Platform> Volume<P> {
         Outcome { result, consistency }
     }
 
-    /// Refuses changes that the host does not check: the engine sets sizes, with the server's rights. Returns the node for
-    /// the rest, which acts as the caller's user or as the server. A client may set one time to the present if its user may
-    /// write. The host lets such a user set only both.
+    /// Refuses changes that the host does not check: the engine sets sizes, with the server's rights. Returns the node
+    /// for the rest, which acts as the caller's user or as the server. A client may set one time to the present if its
+    /// user may write. The host lets such a user set only both.
     async fn may_set(
         &self,
         caller: &Caller,
@@ -130,8 +130,8 @@ impl<P: Platform> Volume<P> {
         Ok(if by_server { inode.node.clone() } else { inode.node.used_by(caller) })
     }
 
-    /// Applies a change with `changing` held, by a node that may. `changed` becomes the object before and after the applied
-    /// part of the change, also after an error. Returns the sync of the whole change, if the tree began one.
+    /// Applies a change with `changing` held, by a node that may. `changed` becomes the object before and after the
+    /// applied part of the change, also after an error. Returns the sync of the whole change, if the tree began one.
     async fn apply(
         &self,
         node: &Node,
@@ -167,8 +167,9 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Gives the tree the few unwritten bytes of a file, if it makes them durable with the change. Then the client's
-    /// COMMIT waits for nothing, and the bytes are no later than times that the change sets. Called with `changing` held:
-    /// the file's syncs wait for the joint, so its holder may wait neither for one nor for a holder of `changing`.
+    /// COMMIT waits for nothing, and the bytes are no later than times that the change sets. Called with `changing`
+    /// held: the file's syncs wait for the joint, so its holder may wait neither for one nor for a holder of
+    /// `changing`.
     async fn hand_bytes(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) -> Option<Joint> {
         let is_nothing = change.size.is_some() || *change == AttributeChange::default();
         if !self.are_names_durable() || is_nothing || has_privileges(change) {

@@ -25,8 +25,8 @@ impl<P: Platform> Volume<P> {
         inode.file()?.write_error().map(VolumeError::from)
     }
 
-    /// Whether a limit may refuse bytes of the file that were accepted, such as a quota of another computer. Then a close
-    /// has to wait until they are written.
+    /// Whether a limit may refuse bytes of the file that were accepted, such as a quota of another computer. Then a
+    /// close has to wait until they are written.
     pub fn may_be_refused(&self, inode: &Arc<Inode<P>>) -> bool {
         inode.file().is_some_and(afflux_engine::File::may_be_refused)
     }

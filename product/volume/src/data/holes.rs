@@ -1,10 +1,11 @@
 //! Holes: where a file has data, new ones, and space for later writes.
 //!
 //! Owns: the host's answer joined with the pages that the host does not have yet.
-//! Does not own: the host's map of the file (the tree), which pages are unwritten, the steps of a new hole (the engine).
+//! Does not own: the host's map of the file (the tree), which pages are unwritten, the steps of a new hole (the
+//! engine).
 //! Invariants: bytes of an acknowledged write are never reported as a hole, also if they reach the host in the middle
-//! of the question. So a hole counts only if the engine had nothing there *before* the host said so: what was clean then
-//! is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no others.
+//! of the question. So a hole counts only if the engine had nothing there *before* the host said so: what was clean
+//! then is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no others.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Waiting for a lock, for callers on this host; the host's own locks; uses without an open.
 //!
-//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks; the refusal of a
-//! use that somebody's open denies.
+//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks; the refusal
+//! of a use that somebody's open denies.
 //! Does not own: the queue (`locks`).
 //! Invariants: a wait that is dropped leaves the queue, and no lock behind.
 

@@ -39,8 +39,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Changes an extended attribute, as the host allows the caller: `trusted.` and `security.` are
-    /// [`VolumeError::NotPermitted`] for all but root. The change is durable on return, and remembered rights are looked
-    /// up anew. Further errors: [`VolumeError::Exists`] and [`VolumeError::NoAttribute`] as `change` says,
+    /// [`VolumeError::NotPermitted`] for all but root. The change is durable on return, and remembered rights are
+    /// looked up anew. Further errors: [`VolumeError::Exists`] and [`VolumeError::NoAttribute`] as `change` says,
     /// [`VolumeError::ValueTooLong`], [`VolumeError::NoSpace`], [`VolumeError::NotSupported`].
     pub async fn change_xattr_by(
         &self,

@@ -68,8 +68,8 @@ impl<P: Platform> Volume<P> {
         Ok(self.table.get_or_insert(&identity, make))
     }
 
-    /// Drops idle inodes while there are too many. If that is not enough, tasks make some dirty ones clean. The caller waits
-    /// for these tasks at most [`ROOM_NS`].
+    /// Drops idle inodes while there are too many. If that is not enough, tasks make some dirty ones clean. The caller
+    /// waits for these tasks at most [`ROOM_NS`].
     pub(crate) async fn make_room(&self) {
         if !self.table.is_worth_a_search() {
             return;
@@ -90,8 +90,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Has unused inodes made clean, those of each device by a task. A device that hangs keeps its task, so the next search
-    /// passes it over.
+    /// Has unused inodes made clean, those of each device by a task. A device that hangs keeps its task, so the next
+    /// search passes it over.
     async fn clean_unused(&self, unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>) {
         let platform = self.engine.platform();
         let tasks = unwritten.into_iter().filter_map(|(device, inodes)| {

@@ -36,8 +36,8 @@ pub struct AdoptedFiles {
 }
 
 impl<P: Platform> Volume<P> {
-    /// How many files of an earlier server are below no directory that is served now. While there are any, serve nothing:
-    /// their unwritten bytes could not go home.
+    /// How many files of an earlier server are below no directory that is served now. While there are any, serve
+    /// nothing: their unwritten bytes could not go home.
     pub fn found_elsewhere(&self) -> usize {
         let tags: Vec<u16> = self.exports.iter().map(|export| export.tag).collect();
         self.found_files.outside(&tags)
@@ -73,8 +73,8 @@ impl<P: Platform> Volume<P> {
         self.found_files.remove(identity);
     }
 
-    /// The object of a found file, with the pages and the size that it had. `None` if nobody left the file, or if it is an
-    /// object already. Completes even if the caller is dropped.
+    /// The object of a found file, with the pages and the size that it had. `None` if nobody left the file, or if it is
+    /// an object already. Completes even if the caller is dropped.
     pub(crate) async fn adopted(&self, found: &Found) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
         let Some(file) = self.found_files.get(&found.identity) else { return Ok(None) };
         let Found { node, identity, stat } = found;

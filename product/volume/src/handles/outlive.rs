@@ -2,9 +2,9 @@
 //!
 //! Owns: which objects these are, the moments at which the tree keeps them and lets them go.
 //! Does not own: the means (the tree), holders (`hold`), losing and gaining names (`names`, `coherence`).
-//! Invariants: a held object whose last name is removed by a call of ours is kept before the host removes the name. So a kill
-//! at any moment leaves it a name or a keeper. An object that the tree has no room for ends with the process, as without a tree
-//! that keeps any.
+//! Invariants: a held object whose last name is removed by a call of ours is kept before the host removes the name. So
+//! a kill at any moment leaves it a name or a keeper. An object that the tree has no room for ends with the process, as
+//! without a tree that keeps any.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// Holds an object that an earlier process held, by its handle. The object may have no name, if the tree has kept it.
-    /// `Stale` if it is gone. Waits for the host.
+    /// Holds an object that an earlier process held, by its handle. The object may have no name, if the tree has kept
+    /// it. `Stale` if it is gone. Waits for the host.
     pub async fn hold_left(&self, handle: &[u8]) -> Result<Held<P>, VolumeError> {
         let inode = self.resolve(handle).await?;
         let held = self.hold(&inode)?;

@@ -87,7 +87,8 @@ impl OnHost {
         Some(Lock { owner: PROGRAMS, span, mode, process })
     }
 
-    /// The lock in the way of a refused one. If the program has unlocked meanwhile, a lock of the same bytes stands for it.
+    /// The lock in the way of a refused one. If the program has unlocked meanwhile, a lock of the same bytes stands for
+    /// it.
     pub(super) fn in_the_way(&self, wanted: &Lock) -> Lock {
         self.conflict(wanted).unwrap_or(Lock { owner: PROGRAMS, process: 0, ..*wanted })
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: their order, their turns, the time for which a turn of a distant client is kept.
 //! Does not own: the ranges (`ranges`), the wait itself (front ends, `data::locking`).
-//! Invariants: nobody has a turn while a lock or an earlier waiter is in its way. A turn of a caller on this host is kept
-//! until the caller has taken it or has gone; that of a client elsewhere for [`TURN_NS`].
+//! Invariants: nobody has a turn while a lock or an earlier waiter is in its way. A turn of a caller on this host is
+//! kept until the caller has taken it or has gone; that of a client elsewhere for [`TURN_NS`].
 
 use std::sync::Arc;
 

@@ -13,7 +13,8 @@ use super::span::Span;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HolderId(pub u64);
 
-/// Which of a holder's own locks exclude each other. As on a local file, a mount's `flock` does not see its `fcntl` locks.
+/// Which of a holder's own locks exclude each other. As on a local file, a mount's `flock` does not see its `fcntl`
+/// locks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockFamily {
     /// All exclude each other: the protocol has one kind of lock.

@@ -2,9 +2,10 @@
 //!
 //! Owns: the table, its bounds, holders and their end.
 //! Does not own: the rules of ranges, shares and queues (their modules), waiting (`data::locking`).
-//! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at most
-//! half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of one. A file without locks takes no memory. A lapsed holder gives way: it loses
-//! all locks at once, when somebody asks for some, or for its room.
+//! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at
+//! most half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of
+//! one. A file without locks takes no memory. A lapsed holder gives way: it loses all locks at once, when somebody asks
+//! for some, or for its room.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -151,7 +152,8 @@ impl Table {
         lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
     }
 
-    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and of all.
+    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and
+    /// of all.
     fn has_room_to_wait(&self, file: &OfFile, group: u64) -> bool {
         let of_file = file.queue.groups().filter(|other| *other == group).count();
         // The file's waiters are not among those of the others while it is changed.

@@ -138,8 +138,8 @@ impl<P: Platform> Volume<P> {
         Ok((inode, attributes))
     }
 
-    /// The existing file of an exclusive creation, if the same call made it. The times alone do not prove that: everybody who sees
-    /// a file's times can name the verifier that they store.
+    /// The existing file of an exclusive creation, if the same call made it. The times alone do not prove that:
+    /// everybody who sees a file's times can name the verifier that they store.
     async fn existing_own_file(
         &self,
         caller: &Caller,
@@ -504,7 +504,8 @@ impl<P: Platform> Volume<P> {
         directory.changed(change.after, self.now(), Times::Entries, None)
     }
 
-    /// Changes the kept listing of a directory by a name. Where the name may have been spelt otherwise, nothing is kept.
+    /// Changes the kept listing of a directory by a name. Where the name may have been spelt otherwise, nothing is
+    /// kept.
     fn list_change(&self, directory: &Arc<Inode<P>>, change: impl FnOnce(&mut KnownListing)) {
         let mut listing = directory.listed();
         if self.may_fold_names(directory) { listing.forget() } else { change(&mut listing) }

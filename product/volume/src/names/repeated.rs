@@ -2,8 +2,8 @@
 //!
 //! Owns: the decision whether a repetition that fails counts as done.
 //! Does not own: the memory of the earlier process (front ends), the changes (`entries`).
-//! Invariants: a client that has its directory for itself sees no error of a change that succeeded. A call that no earlier
-//! process has begun is judged by its own outcome alone.
+//! Invariants: a client that has its directory for itself sees no error of a change that succeeded. A call that no
+//! earlier process has begun is judged by its own outcome alone.
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ impl<P: Platform> Volume<P> {
         handle_number(self.handle(&found.0).as_bytes())
     }
 
-    /// Whether an earlier process has carried out a rename: the object has the new name. After an exchange both names are
-    /// there, so an error would not tell.
+    /// Whether an earlier process has carried out a rename: the object has the new name. After an exchange both names
+    /// are there, so an error would not tell.
     pub async fn is_renamed(&self, before: Before, new: Name<'_, P>) -> bool {
         match before {
             Before::Nothing => false,
@@ -70,7 +70,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// The result of making an object of this kind. A name that an earlier process has made for this call counts as made.
+    /// The result of making an object of this kind. A name that an earlier process has made for this call counts as
+    /// made.
     pub async fn made_before(
         &self,
         before: Before,

@@ -3,8 +3,9 @@
 //! Owns: the map from the host's devices to the engine's; turns: to add one, to look after its unused objects, and to
 //! make these clean.
 //! Does not own: the making of a device (the world's factory), the thread for that (the tree), its work (the engine).
-//! Invariants: a device of the host is added once, with the first object on it. The making may wait for the host: no lock
-//! but the device's turn is held meanwhile. A making that has begun ends, even without a waiter. An error is not kept.
+//! Invariants: a device of the host is added once, with the first object on it. The making may wait for the host: no
+//! lock but the device's turn is held meanwhile. A making that has begun ends, even without a waiter. An error is not
+//! kept.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -84,8 +85,8 @@ impl TreeDevices {
         Ok(())
     }
 
-    /// The engine's device for a device of the host, on which `node` is; added on first use. `None` if the world dropped
-    /// the task that was to add it.
+    /// The engine's device for a device of the host, on which `node` is; added on first use. `None` if the world
+    /// dropped the task that was to add it.
     pub(crate) async fn get_or_add<P: Platform>(
         &self,
         engine: &Arc<Engine<P>>,

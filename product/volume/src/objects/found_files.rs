@@ -2,8 +2,8 @@
 //!
 //! Owns: the engine's key of a file, and which files nobody has brought back yet.
 //! Does not own: the bringing back (`handles::adopt`), the files' pages (the engine).
-//! Invariants: a file's key is its identity and the export that it was found through first. One caller at a time brings a
-//! file back. It is taken out only after its object can be found, or when it is gone.
+//! Invariants: a file's key is its identity and the export that it was found through first. One caller at a time brings
+//! a file back. It is taken out only after its object can be found, or when it is gone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -32,8 +32,8 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
-    /// A handle of these bytes, unchecked: [`crate::Volume::resolve`] refuses one that was not given out. `None` if there are
-    /// too many.
+    /// A handle of these bytes, unchecked: [`crate::Volume::resolve`] refuses one that was not given out. `None` if
+    /// there are too many.
     pub fn from_bytes(handle: &[u8]) -> Option<Self> {
         let mut bytes = [0; HANDLE_BYTES_MAX];
         bytes.get_mut(..handle.len())?.copy_from_slice(handle);

@@ -101,8 +101,8 @@ pub(crate) struct InodeState {
     /// The setuid and setgid bits are gone for clients, and the writeback clears them on the host: we may not clear
     /// them there.
     unprivileged: bool,
-    /// The setgid bit, which gives no right, stays for clients. The host may take it with bytes that the server writes, and gets
-    /// it again with the file's times.
+    /// The setgid bit, which gives no right, stays for clients. The host may take it with bytes that the server writes,
+    /// and gets it again with the file's times.
     pub(crate) keeps_setgid: bool,
     /// The host's modification time is not the client's; it must be set once the file is clean.
     pub(crate) unsettled: bool,
@@ -325,8 +325,8 @@ impl<P: Platform> Inode<P> {
         state.holders > 0 && (state.removed || state.stat.links == 0)
     }
 
-    /// Whether it is held, and may lose its last name with the next one. A directory has one name, and its links count its
-    /// subdirectories.
+    /// Whether it is held, and may lose its last name with the next one. A directory has one name, and its links count
+    /// its subdirectories.
     pub(crate) fn is_held_by_a_last_name(&self) -> bool {
         let state = self.state();
         state.holders > 0 && (state.removed || self.kind == Kind::Directory || state.stat.links <= 1)
@@ -556,8 +556,8 @@ impl<P: Platform> Inode<P> {
         self.bytes_changed(&mut state, now, u64::MAX)
     }
 
-    /// The file has come back from an earlier process, with unwritten bytes or without. Clients were told later times than
-    /// the host's if there are such bytes.
+    /// The file has come back from an earlier process, with unwritten bytes or without. Clients were told later times
+    /// than the host's if there are such bytes.
     pub(crate) fn came_back(&self, now: Timestamp) {
         let mut state = self.state();
         state.unflushed = true;
@@ -634,7 +634,8 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// Tells clients of a change, though the host has none: they look again at the names that they know in this directory.
+    /// Tells clients of a change, though the host has none: they look again at the names that they know in this
+    /// directory.
     pub fn tell_of_change(&self) {
         let mut state = self.state();
         state.ctime = state.ctime.moved_past(state.ctime);
@@ -676,8 +677,8 @@ impl<P: Platform> Inode<P> {
         (state.told_mode(), state.stat.uid, state.stat.gid)
     }
 
-    /// Compares the host's answer with the baseline; the host was asked after `look`. For [`HostView::Foreign`] it takes
-    /// over the new attributes.
+    /// Compares the host's answer with the baseline; the host was asked after `look`. For [`HostView::Foreign`] it
+    /// takes over the new attributes.
     pub(crate) fn observe(&self, stat: Stat, look: &InodeLook, now: Nanos) -> HostView {
         let mut state = self.state();
         if self.changes.load(Ordering::Relaxed) != look.changes || state.has_ended() {

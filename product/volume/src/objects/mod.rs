@@ -1,7 +1,7 @@
 //! The state of objects, in memory or not: each part a type with methods.
 //!
-//! Owns: inodes, the table of inodes, handles, callers' rights, recent lookups, numbers for clients, pieces of listings,
-//! files that wait for their times, files of an earlier process, devices, units of times.
+//! Owns: inodes, the table of inodes, handles, callers' rights, recent lookups, numbers for clients, pieces of
+//! listings, files that wait for their times, files of an earlier process, devices, units of times.
 //! Does not own: the questions to the host and their order (`handles`, `names`, `data`, `coherence`). Nothing here
 //! knows of the volume.
 //! Invariants: everything is bounded. Nothing here waits or calls the host, except for adding the device of the first

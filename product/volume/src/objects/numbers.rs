@@ -6,9 +6,9 @@
 //! object keeps its number while the volume lives. Almost always it has the same one after a restart, since the number
 //! depends on the id of the file system.
 //!
-//! The low [`LOW_BITS`] of a host's number stay as they are. The bits above name a place: each pair of a file system and
-//! the high bits of its numbers gets a place of its own. Most file systems use no high bits, and so need one place. The
-//! file system of the first export, the home, keeps its numbers, unless another one has the place already.
+//! The low [`LOW_BITS`] of a host's number stay as they are. The bits above name a place: each pair of a file system
+//! and the high bits of its numbers gets a place of its own. Most file systems use no high bits, and so need one place.
+//! The file system of the first export, the home, keeps its numbers, unless another one has the place already.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;

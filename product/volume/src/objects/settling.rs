@@ -47,8 +47,8 @@ impl<P: Platform> Settling<P> {
         Some(inode)
     }
 
-    /// Called after a round; returns whether the device has more files. If not, the next caller that queues one starts a
-    /// new task.
+    /// Called after a round; returns whether the device has more files. If not, the next caller that queues one starts
+    /// a new task.
     pub(crate) fn has_more(&self, device: DeviceKey) -> bool {
         let mut queues = lock(&self.0);
         let has_more = queues.get(&device).is_some_and(|queue| !queue.is_empty());

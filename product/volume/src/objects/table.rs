@@ -40,8 +40,8 @@ pub(crate) struct InodeTable<P: Platform> {
     pause: Pause,
 }
 
-/// The time until the next search of a table whose inodes are all in use. A search looks at every inode, and holds up all
-/// callers that wait for room: programs that keep many files open must not make each new inode that dear.
+/// The time until the next search of a table whose inodes are all in use. A search looks at every inode, and holds up
+/// all callers that wait for room: programs that keep many files open must not make each new inode that dear.
 #[derive(Default)]
 struct Pause(AtomicUsize);
 

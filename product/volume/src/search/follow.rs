@@ -2,8 +2,8 @@
 //!
 //! Owns: the way down from an ancestor in memory, and its length.
 //! Does not own: locations (`known_locations`), the next step if no location leads to the object (`walk`).
-//! Invariants: an object found by a location is used only if it has the wanted identity. Only the host's word that a name
-//! is not there counts as such: any other error is the caller's.
+//! Invariants: an object found by a location is used only if it has the wanted identity. Only the host's word that a
+//! name is not there counts as such: any other error is the caller's.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ pub(super) enum Followed<P: Platform> {
 }
 
 impl<P: Platform> From<VolumeError> for Followed<P> {
-    /// The meaning of an error on the way. Behind a directory that may not be searched the object is found by no name, but
-    /// it may have moved elsewhere.
+    /// The meaning of an error on the way. Behind a directory that may not be searched the object is found by no name,
+    /// but it may have moved elsewhere.
     fn from(error: VolumeError) -> Self {
         match error {
             VolumeError::NotFound | VolumeError::NotDirectory | VolumeError::Stale => Self::Misled,

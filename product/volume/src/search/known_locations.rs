@@ -218,8 +218,8 @@ impl KnownLocations {
         }
     }
 
-    /// Records the locations of a directory's entries after a read of it, but not of directories that we moved since its
-    /// begin, after this many moves.
+    /// Records the locations of a directory's entries after a read of it, but not of directories that we moved since
+    /// its begin, after this many moves.
     pub(crate) fn listed(&self, parent: Identity, entries: &[Identified], moves: u64) {
         let carried = lock(&self.carried).after(moves, |_| true);
         let mut locations = lock(&self.locations);
@@ -282,8 +282,8 @@ impl KnownLocations {
         lock(&self.carried).crossed
     }
 
-    /// The directories that were moved after this many moves, and are below an export since. `None` if they were too many
-    /// to remember.
+    /// The directories that were moved after this many moves, and are below an export since. `None` if they were too
+    /// many to remember.
     pub(crate) fn carried_since(&self, count: u64, export: u16) -> Option<BTreeSet<Identity>> {
         lock(&self.carried).after(count, |below| below == export)
     }

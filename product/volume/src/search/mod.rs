@@ -1,13 +1,13 @@
 //! Finding objects again where the server may open no handles.
 //!
 //! A handle has an object's identity. Mostly the host opens the object by it. It does not for a server without
-//! `CAP_DAC_READ_SEARCH`, which any user may start; for one with `--subtree-check`; on file systems without handles (FUSE, many
-//! overlays). Clients of such servers keep handles, too, so this room looks for objects by names. The other rooms pay
-//! one question for each name that they meet.
+//! `CAP_DAC_READ_SEARCH`, which any user may start; for one with `--subtree-check`; on file systems without handles
+//! (FUSE, many overlays). Clients of such servers keep handles, too, so this room looks for objects by names. The other
+//! rooms pay one question for each name that they meet.
 //!
-//! First each object that is met leaves its place here, in memory and in a record for the next server. An object that left
-//! memory is looked up at its last place ([`follow`]). If it is not there, a walk of the exports looks at all of them ([`walk`]).
-//! What no complete walk has met is gone.
+//! First each object that is met leaves its place here, in memory and in a record for the next server. An object that
+//! left memory is looked up at its last place ([`follow`]). If it is not there, a walk of the exports looks at all of
+//! them ([`walk`]). What no complete walk has met is gone.
 //!
 //! Owns: places of objects, walks, the record of places; all that the rest of the volume tells of them ([`Search`]).
 //! Does not own: opening by identity (the tree), bringing objects into memory (`handles`).
@@ -111,8 +111,8 @@ impl<P: Platform> Search<P> {
         }
     }
 
-    /// A directory was moved, from below one export to below another, or the same. Comes before its new name, so that no
-    /// listing from before replaces the new place.
+    /// A directory was moved, from below one export to below another, or the same. Comes before its new name, so that
+    /// no listing from before replaces the new place.
     pub(crate) fn carried(&self, directory: Identity, from: u16, to: u16) {
         self.known.carry(directory, from, to);
     }

@@ -1,13 +1,14 @@
 //! The search for objects without a known location.
 //!
 //! Owns: walks of the exports, and when an object that no walk met counts as gone.
-//! Does not own: the records of walks and of their waiters (`known_locations`, `walked`), the other ways from a handle to
-//! its object (`handles::resolve`).
-//! Invariants: one walk of an export at a time, and it serves all callers that wait at its begin. There is a pause after
-//! each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that hangs
-//! stops searches for its own objects and for removed ones, since only walks of all exports show a removal. A rename
-//! waits for no walk. A complete walk has read every directory, also below those that our renames carried past it. It
-//! shows that an object is gone if it began after the request for the object, or if no object was lost from sight since.
+//! Does not own: the records of walks and of their waiters (`known_locations`, `walked`), the other ways from a handle
+//! to its object (`handles::resolve`).
+//! Invariants: one walk of an export at a time, and it serves all callers that wait at its begin. There is a pause
+//! after each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that
+//! hangs stops searches for its own objects and for removed ones, since only walks of all exports show a removal. A
+//! rename waits for no walk. A complete walk has read every directory, also below those that our renames carried past
+//! it. It shows that an object is gone if it began after the request for the object, or if no object was lost from
+//! sight since.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -183,8 +184,8 @@ impl<P: Platform> Volume<P> {
         whole
     }
 
-    /// Walks an export, then each directory that a rename of ours carried meanwhile, once: the walk may have missed what
-    /// is below. Breaks off once all wanted objects are met.
+    /// Walks an export, then each directory that a rename of ours carried meanwhile, once: the walk may have missed
+    /// what is below. Breaks off once all wanted objects are met.
     async fn walk_once(
         &self,
         export: &SearchedExport<P>,
@@ -218,8 +219,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Walks a directory at a time, and records all locations. Holds open only the path to the current directory. Breaks
-    /// off once all wanted objects are met.
+    /// Walks a directory at a time, and records all locations. Holds open only the path to the current directory.
+    /// Breaks off once all wanted objects are met.
     async fn walk_from(
         &self,
         start: &Inode<P>,

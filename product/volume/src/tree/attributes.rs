@@ -13,8 +13,8 @@ pub(crate) const PRIVILEGES: u32 = 0o6000;
 const SET_GROUP: u32 = 0o2000;
 const GROUP_EXECUTES: u32 = 0o010;
 
-/// A mode without the setuid bit, and without the setgid bit if the group may execute the file. Elsewhere that bit gives no
-/// right, and kernels leave it to a writer of the group.
+/// A mode without the setuid bit, and without the setgid bit if the group may execute the file. Elsewhere that bit
+/// gives no right, and kernels leave it to a writer of the group.
 pub(crate) fn without_privileges(mode: u32) -> u32 {
     if has_idle_setgid(mode) { mode & !PRIVILEGES | SET_GROUP } else { mode & !PRIVILEGES }
 }

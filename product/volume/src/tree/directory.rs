@@ -305,10 +305,10 @@ pub enum Seek {
 /// Calls that take names or change entries refuse a directory that is no longer below an export (`Stale`).
 ///
 /// Some calls are made as the user of the directory's node, or of the only node ([`Node::user`]): [`Directory::set`],
-/// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`], [`Directory::rename`], [`Directory::link`] and
-/// those about extended attributes.
-/// Before any other call, the caller has checked the user's rights. Calls that change something have a parameter
-/// `durable`: if it is set, the tree may begin the sync itself, and share it with other changes.
+/// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`],
+/// [`Directory::rename`], [`Directory::link`] and those about extended attributes. Before any other call, the caller
+/// has checked the user's rights. Calls that change something have a parameter `durable`: if it is set, the tree may
+/// begin the sync itself, and share it with other changes.
 pub trait Directory: Send + Sync + 'static {
     /// The exports: at least one directory, none inside another.
     fn exports(&self) -> &[Export];
@@ -326,14 +326,14 @@ pub trait Directory: Send + Sync + 'static {
         false
     }
 
-    /// The unit of the times on the object's file system: each kept time is a multiple of it, up to two seconds. 1 if it is
-    /// not known. Asks the host nothing.
+    /// The unit of the times on the object's file system: each kept time is a multiple of it, up to two seconds. 1 if
+    /// it is not known. Asks the host nothing.
     fn time_unit_ns(&self, _node: &Node) -> u32 {
         1
     }
 
-    /// Whether other bytes may be the same name in a directory in which a name was looked up, listed or made before. Asks
-    /// the host nothing.
+    /// Whether other bytes may be the same name in a directory in which a name was looked up, listed or made before.
+    /// Asks the host nothing.
     fn may_fold_names(&self, _directory: &Node) -> bool {
         false
     }
@@ -345,8 +345,8 @@ pub trait Directory: Send + Sync + 'static {
     /// The object called `name`. A symbolic link is returned itself, never its target.
     fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found>;
 
-    /// The object of each of `names`, in their order, without keeping it open. `None` only for a name that is not there:
-    /// the listing of a doubtful piece leaves such a name out.
+    /// The object of each of `names`, in their order, without keeping it open. `None` only for a name that is not
+    /// there: the listing of a doubtful piece leaves such a name out.
     fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> TreeResult<'_, Vec<Option<Named>>>;
 
     /// The directory above `directory`; `Stale` if that is in no export. Not for a root.
@@ -355,8 +355,8 @@ pub trait Directory: Send + Sync + 'static {
     /// Offers every entry but "." and ".." to the window, and returns the directory's attributes.
     fn list(&self, directory: &Node, window: Window) -> TreeResult<'_, (Window, Stat)>;
 
-    /// Every entry but "." and "..", with its object. Only an entry that is no longer there may be left out. An entry that
-    /// cannot be looked at is an error: a search takes an object that it does not meet for gone.
+    /// Every entry but "." and "..", with its object. Only an entry that is no longer there may be left out. An entry
+    /// that cannot be looked at is an error: a search takes an object that it does not meet for gone.
     fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>>;
 
     /// The object's current attributes.
@@ -391,8 +391,8 @@ pub trait Directory: Send + Sync + 'static {
         TreeResult::now(Err(VolumeError::NotSupported))
     }
 
-    /// Closes what a file is open with for writing. Nothing is being written, and [`Directory::open_data`] comes before the
-    /// next write. A tree whose open files hinder nobody does nothing.
+    /// Closes what a file is open with for writing. Nothing is being written, and [`Directory::open_data`] comes before
+    /// the next write. A tree whose open files hinder nobody does nothing.
     fn stop_writing(&self, _node: &Node) -> TreeResult<'_, ()> {
         TreeResult::now(Ok(()))
     }
@@ -408,8 +408,8 @@ pub trait Directory: Send + Sync + 'static {
     ) -> TreeResult<'_, Created>;
 
     /// Makes an empty regular file without a name on the directory's file system, as [`Directory::create`] would make
-    /// one in it; [`Directory::link`] can give it a name. It lives while its node does. `NotSupported` if the tree has no
-    /// such files.
+    /// one in it; [`Directory::link`] can give it a name. It lives while its node does. `NotSupported` if the tree has
+    /// no such files.
     fn create_unnamed(&self, _directory: &Node, _attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
         TreeResult::now(Err(VolumeError::NotSupported))
     }
@@ -419,9 +419,9 @@ pub trait Directory: Send + Sync + 'static {
         false
     }
 
-    /// Has a regular file or a directory outlive this process even without a name: the next process opens it by its identity.
-    /// A second call has no further effect. A tree may have room for few such objects; then it fails. The object is let go
-    /// with its node.
+    /// Has a regular file or a directory outlive this process even without a name: the next process opens it by its
+    /// identity. A second call has no further effect. A tree may have room for few such objects; then it fails. The
+    /// object is let go with its node.
     fn keep_unnamed(&self, _node: &Node) -> TreeResult<'_, ()> {
         TreeResult::now(Err(VolumeError::NotSupported))
     }
@@ -471,14 +471,14 @@ pub trait Directory: Send + Sync + 'static {
     }
 
     /// The first offset at or after `from` with data, or without, as far as the host has the file; its end counts as
-    /// without. `None` if there is none, or if the file ends at or before `from`. A tree that answers `NotSupported` has
-    /// files without holes.
+    /// without. `None` if there is none, or if the file ends at or before `from`. A tree that answers `NotSupported`
+    /// has files without holes.
     fn seek(&self, _node: &Node, _from: u64, _wanted: Seek) -> TreeResult<'_, Option<u64>> {
         TreeResult::now(Err(VolumeError::NotSupported))
     }
 
-    /// Gives a regular file the space of a range; its size and bytes stay. `NoSpace` if there is too little, `NotSupported`
-    /// if the file system cannot.
+    /// Gives a regular file the space of a range; its size and bytes stay. `NoSpace` if there is too little,
+    /// `NotSupported` if the file system cannot.
     fn reserve(&self, _node: &Node, _range: Range<u64>) -> TreeResult<'_, ()> {
         TreeResult::now(Err(VolumeError::NotSupported))
     }

@@ -8,8 +8,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A change of attributes that takes the file's bytes along. While it lives, the next sync of the file gives its bytes to
-/// the tree, and goes on to make them durable once the value is dropped. The future ends when the tree has the bytes.
+/// A change of attributes that takes the file's bytes along. While it lives, the next sync of the file gives its bytes
+/// to the tree, and goes on to make them durable once the value is dropped. The future ends when the tree has the
+/// bytes.
 pub struct Joint(Pin<Box<dyn Future<Output = ()> + Send>>);
 
 impl Joint {

@@ -120,8 +120,8 @@ impl Window {
         }
     }
 
-    /// Takes an entry if it is one of the next, with its object's number on the directory's file system. Not for "." and
-    /// "..".
+    /// Takes an entry if it is one of the next, with its object's number on the directory's file system. Not for "."
+    /// and "..".
     pub fn offer(&mut self, name: &[u8], fileid: u64) {
         self.offer_of(name, fileid, 0);
     }
@@ -184,8 +184,8 @@ impl Window {
         self.names = names;
     }
 
-    /// Completes the window, and asks `look` about each unsure entry in it: the id of its object's file system, unless that
-    /// is the directory's, and its number there. The listed number stays where there is no answer.
+    /// Completes the window, and asks `look` about each unsure entry in it: the id of its object's file system, unless
+    /// that is the directory's, and its number there. The listed number stays where there is no answer.
     pub fn ask(&mut self, look: impl Fn(&[u8]) -> Option<(Option<u64>, u64)>) {
         self.complete();
         for entry in self.entries.iter_mut().filter(|entry| entry.of == ASKED) {
@@ -203,8 +203,8 @@ impl Window {
         }
     }
 
-    /// Completes the window, and gives each entry the number that `number` makes of the id of its file system, unless that
-    /// is the directory's, and of its number there.
+    /// Completes the window, and gives each entry the number that `number` makes of the id of its file system, unless
+    /// that is the directory's, and of its number there.
     pub(crate) fn number(
         &mut self,
         number: impl Fn(Option<u64>, u64) -> Result<u64, VolumeError>,

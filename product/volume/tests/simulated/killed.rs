@@ -1,8 +1,8 @@
-//! Kills of servers whose memory outlives them. The next server shows clients each byte, size and name that the earlier one
-//! told them.
+//! Kills of servers whose memory outlives them. The next server shows clients each byte, size and name that the earlier
+//! one told them.
 //!
-//! Several clients work at the same time; after their last calls the server is killed, in the middle of its writeback. In
-//! the next life they compare everything and go on, while the volume still brings files back.
+//! Several clients work at the same time; after their last calls the server is killed, in the middle of its writeback.
+//! In the next life they compare everything and go on, while the volume still brings files back.
 
 //! rule: 12: after a kill clients find each file with the bytes, the size and the names that they were told
 //! kept in: `product/volume/src/handles/adopt.rs`

@@ -11,8 +11,9 @@ use crate::held::create;
 const SEEDS: u64 = 200;
 const ROUNDS: u32 = 20;
 
-/// A client links a file into one directory. Another client removes a link from a second directory. A third changes the mode.
-/// The directories have a lock each, so the host's answers come in any order, and its clock may give two changes one time.
+/// A client links a file into one directory. Another client removes a link from a second directory. A third changes the
+/// mode. The directories have a lock each, so the host's answers come in any order, and its clock may give two changes
+/// one time.
 #[test]
 fn overlapping_changes_of_names_leave_the_right_count() {
     for seed in 0..SEEDS {

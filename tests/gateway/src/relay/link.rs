@@ -2,8 +2,8 @@
 //!
 //! Owns: the time that bytes take on it.
 //! Does not own: the bytes.
-//! Invariants: pieces pass one after the other, in the order of their calls. A caller sends its next piece after the last
-//! one has passed, so all connections have equal parts.
+//! Invariants: pieces pass one after the other, in the order of their calls. A caller sends its next piece after the
+//! last one has passed, so all connections have equal parts.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;

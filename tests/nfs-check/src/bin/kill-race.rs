@@ -1,5 +1,5 @@
-//! Kills servers under one load in a separate network, which `cargo xtask race-kills` sets up. With `asking` as its first word the
-//! caller kills the server.
+//! Kills servers under one load in a separate network, which `cargo xtask race-kills` sets up. With `asking` as its
+//! first word the caller kills the server.
 //!
 //! Owns: the words of a run whose caller kills, the output.
 //! Does not own: the comparison (`afflux_nfs_check::kills`), its words (`afflux_rig::words`).

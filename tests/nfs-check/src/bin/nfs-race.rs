@@ -1,6 +1,7 @@
 //! Races our server with nfs-ganesha in a separate network, which `cargo xtask race-nfs` sets up.
 //!
-//! Owns: the output of progress and table. Does not own: the race (`afflux_nfs_check::race`), the words (`afflux_rig::words`).
+//! Owns: the output of progress and table. Does not own: the race (`afflux_nfs_check::race`), the words
+//! (`afflux_rig::words`).
 //! Invariants: standard output has only the table.
 
 #![forbid(unsafe_code)]

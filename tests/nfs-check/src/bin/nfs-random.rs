@@ -32,8 +32,8 @@ mod words {
             optional --operations n: u64
             /// Clients, each with a connection
             optional --clients n: usize
-            /// A client loses its connection once in so many calls, and sends again what was not answered: the server must know such
-            /// calls
+            /// A client loses its connection once in so many calls, and sends again what was not answered: the server
+            /// must know such calls
             optional --lose-one-in n: u64
             /// HOST:PORT of MOUNT, if it is another
             optional --mount address: SocketAddr

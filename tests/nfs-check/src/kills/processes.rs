@@ -2,8 +2,8 @@
 //!
 //! Owns: their start, their kill, the look at their disk.
 //! Does not own: the network namespace; what races of ganesha share (`ganesha`).
-//! Invariants: a successor is started as soon as its predecessor is gone. A server ends with its value, and its cache in
-//! memory goes with it.
+//! Invariants: a successor is started as soon as its predecessor is gone. A server ends with its value, and its cache
+//! in memory goes with it.
 
 use std::fs;
 use std::net::SocketAddr;

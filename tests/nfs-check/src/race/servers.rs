@@ -133,7 +133,8 @@ impl Servers {
         Ok((client, root))
     }
 
-    /// A session of version 4.1 with this number of slots over a new connection, and the handle of the exported directory.
+    /// A session of version 4.1 with this number of slots over a new connection, and the handle of the exported
+    /// directory.
     pub(super) fn begin_session(&mut self, which: Running, slots: u32) -> Result<(Session, Handle), Error> {
         let mut client = Client::connect(self.place(which).0)?;
         client.set_timeout(Some(PATIENCE))?;

@@ -2,8 +2,8 @@
 //!
 //! Owns: the compounds of each step, the files and locks that they use.
 //! Does not own: the load (`SlotLoad`), the file of data that cases of both versions share (`cases`).
-//! Invariants: both servers get the same operations, as Linux's client sends them, each call in its own compound. All data is in
-//! the cache.
+//! Invariants: both servers get the same operations, as Linux's client sends them, each call in its own compound. All
+//! data is in the cache.
 
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
 use afflux_nfs_client::slots::{ANYWHERE, LAST, SlotCall, SlotLoad};

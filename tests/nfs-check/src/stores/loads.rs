@@ -2,8 +2,8 @@
 //!
 //! Owns: their work in a round, and its figures.
 //! Does not own: the store's own speed (`raw`), goals (`table`).
-//! Invariants: a read of cold data follows a start of the participant's program. Loads that tell the same in each round,
-//! or take long, run in the first one only.
+//! Invariants: a read of cold data follows a start of the participant's program. Loads that tell the same in each
+//! round, or take long, run in the first one only.
 
 use std::io;
 use std::process::Command;
@@ -234,8 +234,9 @@ fn untar(
     Ok(())
 }
 
-/// The next server after a kill, with a log that is nearly as long as it gets: from the kill to the first line that tells of
-/// the service. First on the same host, then as on another one, which does not know that the killed server has ended.
+/// The next server after a kill, with a log that is nearly as long as it gets: from the kill to the first line that
+/// tells of the service. First on the same host, then as on another one, which does not know that the killed server has
+/// ended.
 fn take_over(server: &mut Participant<'_>, scale: &Scale, note: &mut Note<'_>) -> Result<(), Failure> {
     let elsewhere = server.directory().join("another-host");
     let elsewhere = elsewhere.to_string_lossy();

@@ -3,7 +3,8 @@
 //! the same Ceph through its own relay, which makes each answer late and counts requests.
 //!
 //! Owns: the order of participants, the rounds, the time.
-//! Does not own: sizes (`options`), the loads (`loads`, `raw`), the participants' programs (`participant`), goals and table (`table`).
+//! Does not own: sizes (`options`), the loads (`loads`, `raw`), the participants' programs (`participant`), goals and
+//! table (`table`).
 //! Invariants: one participant at a time has work. Rounds go through all of them in turns, and no round
 //! begins that would not end in time. Each participant has a new bucket in each round.
 

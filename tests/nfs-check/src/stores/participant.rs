@@ -2,8 +2,8 @@
 //!
 //! Owns: the processes and their mounts, their beginning and end.
 //! Does not own: the store, the loads.
-//! Invariants: each start has a new relay, which counts the requests of one part of a run. A participant's drop ends its
-//! programs.
+//! Invariants: each start has a new relay, which counts the requests of one part of a run. A participant's drop ends
+//! its programs.
 
 use std::fs;
 use std::io;

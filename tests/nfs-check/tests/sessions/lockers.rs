@@ -1,5 +1,5 @@
-//! Clients of version 4 that lock bytes of one file, through the simulator's links: each over two connections, with lost replies,
-//! and some so silent that their leases end. A model of bytes knows who may have what.
+//! Clients of version 4 that lock bytes of one file, through the simulator's links: each over two connections, with
+//! lost replies, and some so silent that their leases end. A model of bytes knows who may have what.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! Servers that are killed between any two stores to the memory that outlives them. No act and no answer after that store
-//! counts. The next server has the memory, and another volume over the files as the kill left them.
+//! Servers that are killed between any two stores to the memory that outlives them. No act and no answer after that
+//! store counts. The next server has the memory, and another volume over the files as the kill left them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

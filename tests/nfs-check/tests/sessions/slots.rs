@@ -1,9 +1,10 @@
-//! Clients of version 4 with several slots in flight over two connections. Replies are lost for short and for long times, calls
-//! come twice at once, connections go, and servers are killed. A model of each slot's names and stateids knows how often each
-//! call was carried out.
+//! Clients of version 4 with several slots in flight over two connections. Replies are lost for short and for long
+//! times, calls come twice at once, connections go, and servers are killed. A model of each slot's names and stateids
+//! knows how often each call was carried out.
 
-//! rule: each call on a slot is carried out once, whatever the other slots and other clients do, and whenever the server is killed
-//! kept in: `product/nfs/src/v4/state/slots.rs`, `product/frontend/src/journal.rs`, `product/volume/src/names/repeated.rs`
+//! rule: each call on a slot is carried out once, whatever the other slots and other clients do, and whenever the
+//! server is killed kept in: `product/nfs/src/v4/state/slots.rs`, `product/frontend/src/journal.rs`,
+//! `product/volume/src/names/repeated.rs`
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;

@@ -2,7 +2,8 @@
 //!
 //! Owns: the cases, the files of each contender.
 //! Does not own: measurement (`rounds`).
-//! Invariants: both contenders write pages of files whose blocks exist already, so that no file system's journal is measured.
+//! Invariants: both contenders write pages of files whose blocks exist already, so that no file system's journal is
+//! measured.
 
 use std::hint::black_box;
 use std::io;

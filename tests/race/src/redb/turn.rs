@@ -1,7 +1,8 @@
 //! One turn of a contender, in a process of its own: a database is opened, a load runs on it.
 //!
 //! Owns: the loads, the shares of the memory, the figures of a turn.
-//! Does not own: the storage on a cache (the library's example), the order of turns and the limit of memory (the parent).
+//! Does not own: the storage on a cache (the library's example), the order of turns and the limit of memory (the
+//! parent).
 //! Invariants: all contenders do the same operations on the same rows in the same order. The first pass is not counted.
 
 #[path = "../../../../product/afflux/examples/redb/backend.rs"]

@@ -49,8 +49,8 @@ mod words {
             optional --policy name: String
             /// All of them under this eviction policy
             optional --eviction name: String
-            /// Instead: every scenario of up to so many operations, 1 to 4, on 2 files of 2 pages on 2 devices, with a power loss after
-            /// each step
+            /// Instead: every scenario of up to so many operations, 1 to 4, on 2 files of 2 pages on 2 devices, with a
+            /// power loss after each step
             optional --scopes operations: u64
             /// Instead: so many seeds under each policy on each device of the catalogue
             optional --matrix seeds: u64

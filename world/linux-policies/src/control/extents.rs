@@ -1,13 +1,14 @@
 //! Pages that the device has written and that still count as under writeback, since their extent has not ended.
 //!
-//! ext4 ends the writeback of new blocks extent by extent. An extent ends at a multiple of its longest length in the file, and
-//! with the flusher's slice.
+//! ext4 ends the writeback of new blocks extent by extent. An extent ends at a multiple of its longest length in the
+//! file, and with the flusher's slice.
 //!
-//! Linux 6.1: `ext4_writepages` has an `io_end` for each extent, `mpage_prepare_extent_to_map` stops at the end of the slice,
-//! and `ext4_end_bio` leaves the pages to the end of the `io_end`. Its allocator gives aligned pieces of 2,048 blocks (traced).
+//! Linux 6.1: `ext4_writepages` has an `io_end` for each extent, `mpage_prepare_extent_to_map` stops at the end of the
+//! slice, and `ext4_end_bio` leaves the pages to the end of the `io_end`. Its allocator gives aligned pieces of 2,048
+//! blocks (traced).
 //!
-//! Not modelled: places of several files in one device's count of pages. Of more than two slices under way, the older ones
-//! count as ended.
+//! Not modelled: places of several files in one device's count of pages. Of more than two slices under way, the older
+//! ones count as ended.
 //!
 //! Owns: the begins of the last slices. Does not own: the length of a slice, the sum over all devices (`control`).
 //! Invariants: unended pages are pages that the device has written since the last slice but one began.

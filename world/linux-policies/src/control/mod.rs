@@ -4,8 +4,8 @@
 //! a writer that has used up its allowance sleeps until it dirties no faster than its rate: the device's rate limit
 //! (`rate`) times the factor of its position (`position`). Time spent elsewhere since its last pause counts as sleep,
 //! and a sleep beyond the longest is carried on as debt (`pauses`). Estimates are updated at most every 200 ms, by
-//! throttled writers and by ends of a file's writeback (in 3.6: by passes of the flusher). A device's share of the limit is
-//! its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
+//! throttled writers and by ends of a file's writeback (in 3.6: by passes of the flusher). A device's share of the
+//! limit is its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
 //!
 //! Sources: Linux 6.1, `mm/page-writeback.c` and `fs/fs-writeback.c`; for 3.6 the
 //! same functions under their older names, from memory. `linux-3.6` has the knob of seed S4: background writeback also
@@ -69,13 +69,13 @@ pub(crate) enum Learns {
     /// update, and the last update was before the flusher's run began. Pages that a sync writes count only at the next
     /// such event. As posted for Linux 3.2, and so until 5.15 (`__bdi_update_bandwidth`, from memory).
     Passes,
-    /// Throttled writers and each completed write, a sync's included. Time is idle if no write was in flight for more than
-    /// a second. No kernel learns so.
+    /// Throttled writers and each completed write, a sync's included. Time is idle if no write was in flight for more
+    /// than a second. No kernel learns so.
     Completions,
-    /// Throttled writers and the flusher at the end of a slice, each if more than 200 ms have passed; and 200 ms after the
-    /// last write in flight. Time is idle as for `Completions`. So since Linux 5.16 (`balance_dirty_pages`,
-    /// `do_writepages`, `wb_inode_writeback_end`; a file is a device here). Traced in 6.1: a rate limit moves every 204 ms
-    /// with ticks of 4 ms.
+    /// Throttled writers and the flusher at the end of a slice, each if more than 200 ms have passed; and 200 ms after
+    /// the last write in flight. Time is idle as for `Completions`. So since Linux 5.16 (`balance_dirty_pages`,
+    /// `do_writepages`, `wb_inode_writeback_end`; a file is a device here). Traced in 6.1: a rate limit moves every 204
+    /// ms with ticks of 4 ms.
     Slices,
 }
 

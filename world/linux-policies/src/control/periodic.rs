@@ -1,13 +1,14 @@
 //! The flusher's runs of Linux 6.1: when it wakes, and how much periodic writeback writes.
 //!
-//! A flusher wakes 5 s after its device got dirty pages, 5 s after its last run, and at once for a writer above the background
-//! threshold. A run begins with old data, if 5 s have passed since it last did. That part writes at most as many pages as
-//! the machine has dirty ones, and one more for each inode in use. It writes files that have expired. It also goes on with
-//! a file whose last slice was used up, *however young its data are*. Then the run writes for the background threshold.
+//! A flusher wakes 5 s after its device got dirty pages, 5 s after its last run, and at once for a writer above the
+//! background threshold. A run begins with old data, if 5 s have passed since it last did. That part writes at most as
+//! many pages as the machine has dirty ones, and one more for each inode in use. It writes files that have expired. It
+//! also goes on with a file whose last slice was used up, *however young its data are*. Then the run writes for the
+//! background threshold.
 //!
-//! Linux 6.1, `fs/fs-writeback.c`: `wb_workfn`, `wb_check_old_data_flush`, `get_nr_dirty_pages`; `queue_io` takes all of
-//! `b_more_io`, and compares the age of the files in `b_dirty` alone; `requeue_inode` puts a file with a used-up slice into
-//! `b_more_io`.
+//! Linux 6.1, `fs/fs-writeback.c`: `wb_workfn`, `wb_check_old_data_flush`, `get_nr_dirty_pages`; `queue_io` takes all
+//! of `b_more_io`, and compares the age of the files in `b_dirty` alone; `requeue_inode` puts a file with a used-up
+//! slice into `b_more_io`.
 //!
 //! Not modelled: which of several files used its slice up. The device's next file in turn goes on.
 //!

@@ -145,13 +145,14 @@ fn in_6_1_a_completed_write_leaves_the_update_to_the_next_writer() {
     law.wrote(&now, 32, device, shared);
     assert_eq!((device.updated, device.rate), (0, RateLimit::default()));
     kept.decide(&now);
-    // 51,200 pages a second were dirtied, twice the bandwidth. The factor is below 1, so less than half of 25,601 is balanced.
+    // 51,200 pages a second were dirtied, twice the bandwidth. The factor is below 1, so less than half of 25,601 is
+    // balanced.
     assert_eq!(kept.device.updated, 300);
     assert!((12_000..12_800).contains(&kept.device.rate.balanced), "{:?}", kept.device.rate);
 }
 
-/// The last write ends at 300 ms, so the update is due at 500: (1,280 × 1000 + 25,600 × (4096 − 500))/4096 = 22,787. The
-/// time from there to 5 s is idle and counts for nothing.
+/// The last write ends at 300 ms, so the update is due at 500: (1,280 × 1000 + 25,600 × (4096 − 500))/4096 = 22,787.
+/// The time from there to 5 s is idle and counts for nothing.
 #[test]
 fn in_6_1_the_last_write_in_flight_counts_200_ms_later() {
     let mut kept = Kept::owning(Era::V6_1);
@@ -358,8 +359,8 @@ fn writes(ms: u64, written: u64, writeback: u64) -> View {
     view
 }
 
-/// The slice begins after 2,600 pages. The bandwidth's update leaves unended pages out, as `wb_update_bandwidth` does: it counts
-/// `WB_WRITTEN`.
+/// The slice begins after 2,600 pages. The bandwidth's update leaves unended pages out, as `wb_update_bandwidth` does:
+/// it counts `WB_WRITTEN`.
 #[test]
 fn an_extent_ends_with_the_flushers_slice() {
     let Kept { law, mut device, mut shared, .. } = Kept::new(Era::V6_1);

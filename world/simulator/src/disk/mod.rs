@@ -319,8 +319,8 @@ impl Disk {
         self.lock().service.lay_out(file, 0, bytes);
     }
 
-    /// Gives a range of a file this place on the medium, before any of it is written or laid out. The place is free, and no
-    /// file needs to exist. Without a medium this does nothing.
+    /// Gives a range of a file this place on the medium, before any of it is written or laid out. The place is free,
+    /// and no file needs to exist. Without a medium this does nothing.
     pub fn place(&self, file: DiskFileId, offset: u64, position: u64, len: u64) {
         self.lock().service.place(file, offset, position, len);
     }

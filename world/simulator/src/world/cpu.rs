@@ -1,11 +1,11 @@
 //! Virtual CPUs: tasks run on them in slices; their time is accounted.
 //!
 //! The model: all CPUs take tasks from one run queue, in the order in which the tasks became ready, or by the CPU time
-//! that they have had ([`RunOrder`]). The seed orders simultaneous tasks. There is one queue because a scheduler with good balancing amounts to that, because no balancer
-//! has to be modelled, and because its waits are known in closed form. A task keeps its CPU until it waits, or until a
-//! preemption point after the end of its slice. Then it goes to the end of the queue. A slice ends nowhere else, so a
-//! task that computes for long does so in `SimPlatform::work`. Tasks that go ahead have their own queue, which is
-//! served first; they do not cut a running slice short.
+//! that they have had ([`RunOrder`]). The seed orders simultaneous tasks. There is one queue because a scheduler with
+//! good balancing amounts to that, because no balancer has to be modelled, and because its waits are known in closed
+//! form. A task keeps its CPU until it waits, or until a preemption point after the end of its slice. Then it goes to
+//! the end of the queue. A slice ends nowhere else, so a task that computes for long does so in `SimPlatform::work`.
+//! Tasks that go ahead have their own queue, which is served first; they do not cut a running slice short.
 //!
 //! Each CPU has its own clock. The earliest comes next: an event, or a step of the CPU with the lowest clock. A step
 //! runs as a whole before the next is chosen. A task whose clock is ahead of possible work of others waits at its
@@ -43,9 +43,9 @@ pub enum Slice {
 pub enum RunOrder {
     /// As the tasks became ready.
     Ready,
-    /// The task with the least CPU time first, like the completely fair scheduler of Linux 2.6.23 and later. A task that
-    /// has slept is at most `credit_ns` behind the queue, and a new one starts a mean slice after it. A waking task
-    /// cuts no running slice short.
+    /// The task with the least CPU time first, like the completely fair scheduler of Linux 2.6.23 and later. A task
+    /// that has slept is at most `credit_ns` behind the queue, and a new one starts a mean slice after it. A waking
+    /// task cuts no running slice short.
     Fair {
         /// Half of `sched_latency` in Linux.
         credit_ns: u64,

@@ -24,8 +24,8 @@ fn a_program_runs_in_its_package_with_the_environment_and_its_failure_is_seen() 
     let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "programs").unwrap();
     let executable = scratch.path().join("program");
     let text = "#!/bin/sh\ntest \"$PWD:$CARGO_MANIFEST_DIR\" = \"/usr:/usr\" && exit $CODE\n";
-    // Another process writes the program. A child of another test's thread would hold a file that this process writes. The
-    // kernel runs no file that is open for writing.
+    // Another process writes the program. A child of another test's thread would hold a file that this process writes.
+    // The kernel runs no file that is open for writing.
     let write = "printf %s \"$TEXT\" > \"$AT\" && chmod +x \"$AT\"";
     let written = Command::new("sh").args(["-c", write]).env("TEXT", text).env("AT", &executable).status().unwrap();
     assert!(written.success());

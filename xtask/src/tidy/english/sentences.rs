@@ -1,5 +1,5 @@
-//! The sentences of a file: of its comments, or of its paragraphs and points if it is a document. Beside them the texts that
-//! users read: string literals, and cells of tables.
+//! The sentences of a file: of its comments, or of its paragraphs and points if it is a document. Beside them the texts
+//! that users read: string literals, and cells of tables.
 //!
 //! Owns: which lines are prose, which literals are texts, where a sentence ends.
 //! Does not own: which sentence is hard (`hard`).

@@ -1,8 +1,8 @@
 //! A trace under the whole engine on a simulated SSD: the bytes that it reads.
 //!
 //! Owns: its files, the calls in order. Does not own: the machine (`device_time`), the disk's model.
-//! Invariants: one client makes each call when the one before has ended. A file has all bytes from the start that are read before they
-//! are written.
+//! Invariants: one client makes each call when the one before has ended. A file has all bytes from the start that are
+//! read before they are written.
 
 use std::sync::Arc;
 

@@ -35,7 +35,8 @@ fn where_a_queue_holds_a_disks_share_the_test_on_the_share_costs_throughput() {
     // With four times the memory, a disk's share is twice the content of its queue.
     let [rc1, rc2] = [&Variant::RC1, &Variant::PDFLUSH].map(|variant| run(variant, 8 << 30));
     assert!(of(&rc2, "throughput_mb_per_s") > 0.95 * of(&rc1, "throughput_mb_per_s"), "{rc1}\n{rc2}");
-    // There a writer's device seldom has more than its share to write, so the writer sleeps. Figures: 353 pages, and 30.
+    // There a writer's device seldom has more than its share to write, so the writer sleeps. Figures: 353 pages, and
+    // 30.
     assert!(of(&rc1, "stored_a_sleep_pages") > 5.0 * of(&rc2, "stored_a_sleep_pages"), "{rc1}\n{rc2}");
 }
 

@@ -16,8 +16,8 @@ fn a_writer_waits_for_its_share_and_syncs_once() {
     assert!((longest_ms - sync_ms).abs() < 1.0, "{waited}, and the job waited {sync_ms} ms");
 }
 
-/// By hand: the background line is half of the limit, writers run free up to three quarters, and the law aims at the middle of the
-/// rest, seven eighths. An fsync then takes what is dirty at the disk's rate.
+/// By hand: the background line is half of the limit, writers run free up to three quarters, and the law aims at the
+/// middle of the rest, seven eighths. An fsync then takes what is dirty at the disk's rate.
 #[test]
 fn a_writer_settles_at_seven_eighths_of_its_limit() {
     let of = |form: Form, megabytes: u64, dirty_limit_bytes| {

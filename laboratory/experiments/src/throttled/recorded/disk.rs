@@ -14,7 +14,8 @@ use super::second::PAGE_BYTES;
 use crate::experiment::LabError;
 use crate::machine::model;
 
-/// The guest's disk takes one request at a time, and each takes as long as 128 KiB. Its queue is sorted, as the guest's is.
+/// The guest's disk takes one request at a time, and each takes as long as 128 KiB. Its queue is sorted, as the guest's
+/// is.
 const DISK: [(&str, &str); 11] = [
     ("request_bytes_max", "128 KiB"),
     ("nr_requests", "64"),
@@ -29,8 +30,8 @@ const DISK: [(&str, &str); 11] = [
     ("flush_ns", "0 ns"),
 ];
 
-/// A disk with this time for a request, for a directory or for all other paths. Its files have numbers in the order of their
-/// names.
+/// A disk with this time for a request, for a directory or for all other paths. Its files have numbers in the order of
+/// their names.
 pub(super) fn device(
     request_ns: u64,
     directory: Option<&str>,

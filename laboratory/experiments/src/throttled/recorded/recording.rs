@@ -2,8 +2,8 @@
 //!
 //! Owns: the kept tables, their reading, the figures for the simulated machine.
 //! Does not own: the guest (`tests/guest/law`), what a load does (`load`).
-//! Invariants: these figures describe the machine and not the law: the disk's rate by its own counter, memory's limits, the
-//! processor's time of a call without a wait and of a written page, the places of files.
+//! Invariants: these figures describe the machine and not the law: the disk's rate by its own counter, memory's limits,
+//! the processor's time of a call without a wait and of a written page, the places of files.
 
 use super::load::Load;
 use super::second::{Second, Side};

@@ -2,8 +2,8 @@
 //!
 //! Owns: its limits, its figures at whole seconds.
 //! Does not own: the policy, its disks (`disk`), the jobs (`load`), the recorded figures (`recording`).
-//! Invariants: both sides have the same disk, limits, ticks, places, and times of a call and of a written page; only the law
-//! is compared.
+//! Invariants: both sides have the same disk, limits, ticks, places, and times of a call and of a written page; only
+//! the law is compared.
 
 use afflux_engine::counters::Counter;
 use afflux_simulator::{Cost, CostOf, CostTable};
@@ -118,7 +118,8 @@ impl Second {
     fn with(self, sample: &DeviceSample) -> Self {
         let pages = |bytes: u64| bytes as f64 / PAGE_BYTES as f64;
         let written = self.written + pages(sample.moved_bytes.1);
-        // As in the kernel's counters, a page counts until its extent ends. Extents are full while there is enough to write.
+        // As in the kernel's counters, a page counts until its extent ends. Extents are full while there is enough to
+        // write.
         let full = sample.writeback_bytes > 0 && sample.dirty_bytes >= EXTENT_PAGES * PAGE_BYTES;
         let unended = if full { written % EXTENT_PAGES as f64 } else { 0.0 };
         Self {

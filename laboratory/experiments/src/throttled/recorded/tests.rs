@@ -4,8 +4,8 @@ use super::second::{Second, Side, apart};
 use super::simulated::{EXTENT_PAGES, at, before_ns, simulate};
 use super::*;
 
-/// Pages that may have reached the disk while their extents have not ended. In an fsync beside the flusher each writes an
-/// extent of its own, and the two take turns.
+/// Pages that may have reached the disk while their extents have not ended. In an fsync beside the flusher each writes
+/// an extent of its own, and the two take turns.
 const STEP_PAGES: f64 = 4.0 * EXTENT_PAGES as f64;
 
 fn recorded(name: &str) -> Recording {
@@ -17,8 +17,8 @@ fn pauses(rows: &[Second]) -> f64 {
     rows.iter().map(|second| second.pauses).sum()
 }
 
-/// By hand from the file: the disk wrote 267,648 pages until second 45 and 352,672 until 59. Tick 4,294,895,239 is the 7th
-/// after a multiple of 64, and so is 519.
+/// By hand from the file: the disk wrote 267,648 pages until second 45 and 352,672 until 59. Tick 4,294,895,239 is the
+/// 7th after a multiple of 64, and so is 519.
 #[test]
 fn the_machine_is_taken_from_the_table() {
     let real = recorded("bytes");
@@ -69,8 +69,8 @@ fn with_the_kernels_ratios_linux_6_1_is_near_the_real_one_in_every_second() {
     is_near("default", 4);
 }
 
-/// The first sync waits until the stream's piece of the disk ends behind it, and the elevator jumps back. Each later one waits
-/// for the elevator's deadline for writes: the stream's requests have later places.
+/// The first sync waits until the stream's piece of the disk ends behind it, and the elevator jumps back. Each later
+/// one waits for the elevator's deadline for writes: the stream's requests have later places.
 #[test]
 fn a_small_files_syncs_beside_a_stream_are_as_long_as_the_real_ones() {
     let [real, simulated] = is_near("small-sync", 2).map(|side| side.small_syncs_s);

@@ -82,8 +82,8 @@ pub(crate) fn run(directory: &Path, file: &str) -> Vec<RealJob> {
     jobs(&text)
 }
 
-/// Runs the text of a job file under strace. Also returns the numbers of its `fsync` and `fdatasync` calls. None, with a
-/// message, if nothing can be traced here.
+/// Runs the text of a job file under strace. Also returns the numbers of its `fsync` and `fdatasync` calls. None, with
+/// a message, if nothing can be traced here.
 #[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
 pub(crate) fn run_traced(text: &str) -> Option<(Vec<RealJob>, (u64, u64))> {
     let scratch = scratch("traced");

@@ -1,10 +1,10 @@
 //! Listening for NFS clients.
 //!
-//! Owns: the limits of connections, the reports of refused ones, the wording of errors about the address, the socket in the
-//! service manager's store.
+//! Owns: the limits of connections, the reports of refused ones, the wording of errors about the address, the socket in
+//! the service manager's store.
 //! Does not own: connections (the world), calls (the protocol), the store.
-//! Invariants: limits follow the knobs at once. Refusals are not reported more often than a person can read. A stop takes the
-//! socket out of the store before it refuses connections.
+//! Invariants: limits follow the knobs at once. Refusals are not reported more often than a person can read. A stop
+//! takes the socket out of the store before it refuses connections.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -34,8 +34,8 @@ const UNREAD_NS: u64 = 15 * Nanos::SECOND;
 /// The name of the socket in the service manager's store.
 const IN_STORE: &str = "listen";
 
-/// The socket at this address: the one that the service manager has of an earlier server, if it may be used and is the right
-/// one, or a new one. Others leave the store.
+/// The socket at this address: the one that the service manager has of an earlier server, if it may be used and is the
+/// right one, or a new one. Others leave the store.
 pub(crate) fn bound(listen: SocketAddr, store: &mut DescriptorStore, is_kept: bool) -> Outcome<Listener> {
     let passed = store.take(IN_STORE);
     let (count, mut taken) = (passed.len(), None);

@@ -3,8 +3,8 @@
 //! Owns: the services and addresses in that list, the rule by which another server goes before, the words about it.
 //! Does not own: the connection to the rpcbind (`link`), the services (crate `nfs`).
 //! Invariants: no entry of another server that answers is touched. The list is optional: a failure is only told. An
-//! orderly end takes the entries out; those of a killed server are replaced by the next one. An rpcbind that starts later gets
-//! the entries then.
+//! orderly end takes the entries out; those of a killed server are replaced by the next one. An rpcbind that starts
+//! later gets the entries then.
 
 mod link;
 
@@ -64,7 +64,8 @@ impl Naming {
         self.try_now(&mut state, Link::stamp())
     }
 
-    /// Looks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a second.
+    /// Looks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a
+    /// second.
     pub(crate) fn look(&self) {
         let mut state = self.lock();
         let there = Link::stamp();
@@ -106,7 +107,8 @@ impl Naming {
     }
 }
 
-/// Has the rpcbind name this server, unless it names another one. Returns the entries, and a line for the user where an rpcbind is.
+/// Has the rpcbind name this server, unless it names another one. Returns the entries, and a line for the user where an
+/// rpcbind is.
 fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, Option<String>) {
     let mut link = match Link::open() {
         Ok(Some(link)) => link,

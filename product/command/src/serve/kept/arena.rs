@@ -1,10 +1,10 @@
 //! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
 //!
 //! Owns: the demands of `--arena` on other settings, the engine over a found arena, the end of the file.
-//! Does not own: the file and its lock, the service manager's store (`afflux_linux_server`), the look at the contents (the engine),
-//! the files' return (the volume).
-//! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those. It
-//! is removed only after everything was written.
+//! Does not own: the file and its lock, the service manager's store (`afflux_linux_server`), the look at the contents
+//! (the engine), the files' return (the volume).
+//! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those.
+//! It is removed only after everything was written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub(crate) const QUIET_AFTER: Duration = Duration::from_secs(60);
 /// Descriptors of the cache's memory in the service manager's store. The front may have more there.
 pub(crate) const MEMORY_IN_STORE: u64 = 1;
 
-/// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too many starts
-/// in a minute it gives up and drops the data (`packaging/afflux.service`).
+/// The pause after a failed start, if systemd has data for the next server. systemd starts that one at once. After too
+/// many starts in a minute it gives up and drops the data (`packaging/afflux.service`).
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The memory that a configuration asks for.

@@ -1,10 +1,11 @@
-//! All state of the clients of NFS version 4, for the next server on this host: in the arena, and in a file after an orderly end.
+//! All state of the clients of NFS version 4, for the next server on this host: in the arena, and in a file after an
+//! orderly end.
 //!
 //! Owns: the file, and its form.
 //! Does not own: the state (`afflux_nfs`), the names of clients (`kept_clients`).
-//! Invariants: one server takes the file once, and it is durably gone before that server serves. It is written after the
-//! last answer (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store has none: another host may
-//! have served it since.
+//! Invariants: one server takes the file once, and it is durably gone before that server serves. It is written after
+//! the last answer (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store has none:
+//! another host may have served it since.
 
 use std::fs;
 use std::io;

@@ -2,9 +2,9 @@
 //!
 //! Owns: the file and the thread that writes it; the order of the lists for a volume in a store.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
-//! Invariants: the last list whose end was told is kept, or a later one. A server of directories without a state directory
-//! keeps none: its clients have to mount again, and have nothing to ask for. A volume in a store has the list beside its data, so that a
-//! server on another host finds it.
+//! Invariants: the last list whose end was told is kept, or a later one. A server of directories without a state
+//! directory keeps none: its clients have to mount again, and have nothing to ask for. A volume in a store has the list
+//! beside its data, so that a server on another host finds it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub(crate) struct KeptClients {
     pub(crate) left: Vec<u64>,
     /// The list for the next server.
     pub(crate) list: Option<Arc<dyn ClientList>>,
-    /// If this host alone serves the volume, all state may be kept here. With a state directory, its file after an orderly
-    /// end.
+    /// If this host alone serves the volume, all state may be kept here. With a state directory, its file after an
+    /// orderly end.
     pub(crate) state: Option<Option<PathBuf>>,
 }
 

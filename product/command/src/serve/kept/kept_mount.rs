@@ -1,9 +1,10 @@
 //! A mount that an earlier server left with systemd, from the first look at it until somebody goes on with it.
 //!
 //! Owns: the choice between going on with it and ending it, the lines about that.
-//! Does not own: the check of its descriptors (`afflux_linux_server`), the meaning of its memory (`afflux_fuse`), its service (`front`).
-//! Invariants: a mount is hidden from this process before any path is looked at: a look at a file below it would wait for
-//! this process itself. A start that fails leaves the mount as it was, unless the settings have no such mount.
+//! Does not own: the check of its descriptors (`afflux_linux_server`), the meaning of its memory (`afflux_fuse`), its
+//! service (`front`).
+//! Invariants: a mount is hidden from this process before any path is looked at: a look at a file below it would wait
+//! for this process itself. A start that fails leaves the mount as it was, unless the settings have no such mount.
 
 use std::path::Path;
 
@@ -65,8 +66,8 @@ impl LeftDescriptors {
         }
     }
 
-    /// The store, and the earlier server's mount at this point. The mount ends if the settings do not have it any more, or do
-    /// not have systemd keep it.
+    /// The store, and the earlier server's mount at this point. The mount ends if the settings do not have it any more,
+    /// or do not have systemd keep it.
     pub(crate) fn for_point(self, point: Option<&Path>, is_kept: bool) -> Outcome<(DescriptorStore, Taken)> {
         if let Some(reason) = &self.broken {
             warn!("the mount that systemd has is given up: {}", output::shown(reason));
@@ -96,8 +97,8 @@ fn forget() -> Outcome {
 }
 
 impl Taken {
-    /// Ends the mount of the earlier server if the cache's memory did not come with it. Programs would take lost bytes for
-    /// written ones.
+    /// Ends the mount of the earlier server if the cache's memory did not come with it. Programs would take lost bytes
+    /// for written ones.
     pub(crate) fn with_cache(self, is_left: bool) -> Outcome<Self> {
         if is_left {
             return Ok(self);

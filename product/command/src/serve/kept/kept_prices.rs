@@ -104,8 +104,8 @@ impl KeptPrices {
         self.disks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the current prices, beside entries that other servers have written since. One thread at a time calls it, and
-    /// waits for the file's disk.
+    /// Writes the current prices, beside entries that other servers have written since. One thread at a time calls it,
+    /// and waits for the file's disk.
     ///
     /// # Errors
     /// When the file cannot be written.

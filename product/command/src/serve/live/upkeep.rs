@@ -1,11 +1,11 @@
-//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, gives TLS handshakes their time of each
-//! second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
+//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, gives TLS handshakes their time of
+//! each second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
 //!
 //! Owns: the threads, when they work.
-//! Does not own: the saved state (`kept_prices`), the certificates (`tls`), when a device counts as hung (the policy), the
-//! test for many small files (`small_files`).
-//! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported once. A
-//! state directory on a hung disk keeps no report back: another thread saves.
+//! Does not own: the saved state (`kept_prices`), the certificates (`tls`), when a device counts as hung (the policy),
+//! the test for many small files (`small_files`).
+//! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported
+//! once. A state directory on a hung disk keeps no report back: another thread saves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -46,8 +46,8 @@ impl Source {
         }
     }
 
-    /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve them,
-    /// too, if they are `shared`.
+    /// Opens directories; a store needs threads that start later ([`Source::open_store`]). Other servers may serve
+    /// them, too, if they are `shared`.
     pub(crate) fn open(
         places: &[PathBuf],
         subtree_check: bool,

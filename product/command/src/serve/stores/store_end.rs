@@ -2,8 +2,8 @@
 //!
 //! Owns: how long an end waits for the store, the words about what stays behind.
 //! Does not own: the end while the store answers (`serve`, `store_volume`).
-//! Invariants: while the store answers, the end takes as long as it needs. Without an answer the process ends within five seconds,
-//! and succeeds only if nothing is lost.
+//! Invariants: while the store answers, the end takes as long as it needs. Without an answer the process ends within
+//! five seconds, and succeeds only if nothing is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,11 +1,12 @@
 //! The last writer of a volume, if it ran on this host.
 //!
-//! A file in the state directory has its epoch. The writer holds a lock on the file until its end, however it ends. So a process
-//! that gets the lock knows that the writer in the file has ended, and need not wait for its last answer.
+//! A file in the state directory has its epoch. The writer holds a lock on the file until its end, however it ends. So
+//! a process that gets the lock knows that the writer in the file has ended, and need not wait for its last answer.
 //!
 //! Owns: the file, its lock, its form.
 //! Does not own: the use of the knowledge (`afflux_object`), fencing, which alone keeps the volume safe.
-//! Invariants: a note of another start of the host's kernel counts for nothing: the directory may be on a disk that hosts share.
+//! Invariants: a note of another start of the host's kernel counts for nothing: the directory may be on a disk that
+//! hosts share.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};

@@ -87,7 +87,8 @@ impl StoreVolume {
         &self.notes
     }
 
-    /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is written.
+    /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is
+    /// written.
     pub(crate) fn kept_clients(&self) -> KeptClients {
         let of_writer = |writer: &StoreWriter| kept_clients::in_store(&self.place, writer.epoch());
         self.writer.as_ref().map(of_writer).unwrap_or_default()

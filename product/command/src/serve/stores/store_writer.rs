@@ -3,8 +3,8 @@
 //! Owns: the opening and the end of the volume, the tasks that it needs, the check for another host.
 //! Does not own: any decision about data (`afflux_object`), requests to the store (`afflux_object_store`).
 //! Invariants: a volume that another server has is opened only at the user's word. Once the volume is lost to this
-//! writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted only after
-//! everything was written.
+//! writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted only
+//! after everything was written.
 
 use std::sync::Arc;
 
@@ -121,7 +121,8 @@ pub(crate) async fn open(
     Ok(Ok((parts, writer)))
 }
 
-/// Makes sure that no other server has the volume. A standby waits for that. `own` is the name of a holder that is gone.
+/// Makes sure that no other server has the volume. A standby waits for that. `own` is the name of a holder that is
+/// gone.
 async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> Outcome {
     let failed = |error| place.failed(&error);
     let (objects, clock, url) = (place.store.objects(), place.store.clock(), output::shown(&place.url));

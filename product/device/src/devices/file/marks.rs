@@ -41,8 +41,8 @@ impl Marks {
         self.sync_queued = false;
     }
 
-    /// A sync's caller gives the file its turn: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns false
-    /// if it is listed already.
+    /// A sync's caller gives the file its turn: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns
+    /// false if it is listed already.
     pub fn try_keep_off_list_for_sync(&mut self) -> bool {
         !std::mem::replace(&mut self.sync_queued, true)
     }

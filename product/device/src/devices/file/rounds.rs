@@ -1,13 +1,14 @@
 //! The syncs of a file: they run in rounds, and syncs that arrive during a round share the next.
 //!
-//! A round that writes and flushes at once keeps its pages under writeback. So other callers may begin such rounds beside the first.
-//! Each of them also waits for answers of the rounds before it. Once a caller waits for the next round, no more rounds begin
-//! beside the present ones. The last of these to end starts the next round.
+//! A round that writes and flushes at once keeps its pages under writeback. So other callers may begin such rounds
+//! beside the first. Each of them also waits for answers of the rounds before it. Once a caller waits for the next
+//! round, no more rounds begin beside the present ones. The last of these to end starts the next round.
 //!
-//! Owns: whether rounds run, the next round, the choice of its runner. Does not own: the steps of a round (`writeback::sync`,
-//! `writeback::beside`).
-//! Invariants: a round that callers share covers the ranges of all of them. The next round has a caller that will run it, or
-//! a task gets it. It begins when no other is under way (`the_next_round_waits_for_all_that_run_beside_each_other`).
+//! Owns: whether rounds run, the next round, the choice of its runner. Does not own: the steps of a round
+//! (`writeback::sync`, `writeback::beside`).
+//! Invariants: a round that callers share covers the ranges of all of them. The next round has a caller that will run
+//! it, or a task gets it. It begins when no other is under way
+//! (`the_next_round_waits_for_all_that_run_beside_each_other`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -114,8 +115,8 @@ impl Rounds {
         (shared, part)
     }
 
-    /// The caller that leads this round will not run it. Returns whether the caller had its turn already. If so, it has to
-    /// start a task.
+    /// The caller that leads this round will not run it. Returns whether the caller had its turn already. If so, it has
+    /// to start a task.
     pub fn try_step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
         let next = self.next.as_mut().filter(|next| Arc::ptr_eq(&next.shared, shared));
         next.is_some_and(|next| !std::mem::replace(&mut next.is_led, false))

@@ -3,8 +3,8 @@
 //! Owns: the ranges, the bytes that each waits for, the count of the pages in them.
 //! Does not own: the pages' tags (`tags`), the maps of ranges (`spans`), when a range is let go
 //! (the engine).
-//! Invariants: a range that waits for bytes of a file is among those that the file lets go later. A number is given once:
-//! who lets go of a range that waits for more by now lets go of nothing
+//! Invariants: a range that waits for bytes of a file is among those that the file lets go later. A number is given
+//! once: who lets go of a range that waits for more by now lets go of nothing
 //! (`a_range_that_waits_for_more_has_another_number`).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,8 +2,8 @@
 //!
 //! Owns: both maps. Does not own: what a range means (`ranges`).
 //! Invariants: a question about one page takes time in the logarithm of the number of ranges, whatever their order and
-//! nesting (`questions_about_ranges_have_the_answers_of_a_plain_list`). A question about overlaps looks at the ranges of
-//! each size class within twice that size.
+//! nesting (`questions_about_ranges_have_the_answers_of_a_plain_list`). A question about overlaps looks at the ranges
+//! of each size class within twice that size.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -319,7 +319,8 @@ impl Home {
         }
     }
 
-    /// Checks that a look at damaged memory found nothing else, and told what it did not find. Returns how much that was.
+    /// Checks that a look at damaged memory found nothing else, and told what it did not find. Returns how much that
+    /// was.
     fn is_found_or_told(&self, arena: &Arena, damage: &dyn std::fmt::Debug) -> usize {
         let seen = arena.look();
         let found = Self::of(&seen);
@@ -349,8 +350,8 @@ fn damaged_arena() -> Arena {
     arena
 }
 
-/// Each bit of all slots, records and marks: each dirty page is found with its place and its dirty sectors, or its loss is
-/// told.
+/// Each bit of all slots, records and marks: each dirty page is found with its place and its dirty sectors, or its loss
+/// is told.
 #[test]
 fn no_flipped_bit_moves_a_page_or_its_sectors_or_loses_one_untold() {
     let arena = damaged_arena();

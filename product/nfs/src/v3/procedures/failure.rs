@@ -1,6 +1,7 @@
 //! Failures that procedures have in common.
 //!
-//! Owns: the body of a failed call with one object's attributes, the refusal of data operations on other kinds of objects.
+//! Owns: the body of a failed call with one object's attributes, the refusal of data operations on other kinds of
+//! objects.
 //! Does not own: the status that a procedure may return (`permitted`).
 //! Invariants: a failure carries the object's attributes if they can be had.
 

@@ -2,8 +2,8 @@
 //!
 //! Owns: their results.
 //! Does not own: the form of attributes (`v4::attributes`), rights (the volume).
-//! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the size,
-//! also after a change of the file's mode.
+//! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
+//! size, also after a change of the file's mode.
 
 use std::sync::Arc;
 

@@ -4,9 +4,10 @@
 //! exports and the exports.
 //! Does not own: that tree (`pseudo_root`), names below an export (the volume).
 //! Invariants: a name of an export wins over a path of the host with the same first name. In a single export, which is
-//! the root itself, only a client that mounts finds the way to a path of the host: one that has asked for the root, and has
-//! used no other name of it since. Other clients do not find the way, so that their programs can make directories of such
-//! names, and no program gets below its own directory. The root changes with each beginning of a way, so that its client forgets the way.
+//! the root itself, only a client that mounts finds the way to a path of the host: one that has asked for the root, and
+//! has used no other name of it since. Other clients do not find the way, so that their programs can make directories
+//! of such names, and no program gets below its own directory. The root changes with each beginning of a way, so that
+//! its client forgets the way.
 
 use std::sync::Arc;
 

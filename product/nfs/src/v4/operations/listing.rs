@@ -2,8 +2,8 @@
 //!
 //! Owns: the number of entries that fit the client's limit, and the attributes told of each.
 //! Does not own: the order of entries and their cookies (the volume), the tree above the exports (`pseudo_root`).
-//! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, it is an
-//! error. The entries "." and ".." are not listed, as the RFC has it. The cookie verifier is constant, since cookies
+//! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, it is
+//! an error. The entries "." and ".." are not listed, as the RFC has it. The cookie verifier is constant, since cookies
 //! stay valid.
 
 use std::sync::Arc;
@@ -168,7 +168,8 @@ fn write_entry(
     }
 }
 
-/// Writes what a directory alone knows of an entry. If more was asked for, the entry's object is gone or cannot be read.
+/// Writes what a directory alone knows of an entry. If more was asked for, the entry's object is gone or cannot be
+/// read.
 fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
     let is_missing = asked.needs_objects();
     let told: Vec<u32> =

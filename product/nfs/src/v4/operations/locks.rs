@@ -88,7 +88,8 @@ fn locker<P: Platform>(
     }
 }
 
-/// The place of a file's locks on the host, where programs of the host are to see them. To be kept while bytes are locked.
+/// The place of a file's locks on the host, where programs of the host are to see them. To be kept while bytes are
+/// locked.
 async fn on_host<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -> Ended<Option<Arc<dyn HostLocks>>> {
     let inode = compound.inode()?;
     check_regular(inode.kind())?;

@@ -251,8 +251,8 @@ pub(super) fn unchanged(of: Consistency) -> Consistency {
     Consistency { before, ..of }
 }
 
-/// Refuses an open that the user's rights do not allow. The right to execute a file is one to read it, since kernels read
-/// programs.
+/// Refuses an open that the user's rights do not allow. The right to execute a file is one to read it, since kernels
+/// read programs.
 async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share) -> Ended {
     let (granted, _) = on.access(inode).await?;
     let reads = share.access & Share::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;

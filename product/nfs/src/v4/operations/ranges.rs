@@ -2,8 +2,8 @@
 //!
 //! Owns: their results, the part of a COPY that one call carries out.
 //! Does not own: holes and space (the volume and its host), rights by a stateid (`opens`).
-//! Invariants: a COPY copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest: so it holds its slot for a bounded
-//! time. What was copied is in the cache, and durable after a COMMIT.
+//! Invariants: a COPY copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest: so it holds its slot for a
+//! bounded time. What was copied is in the cache, and durable after a COMMIT.
 
 use std::ops::Range;
 use std::sync::Arc;

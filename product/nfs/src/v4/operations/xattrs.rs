@@ -2,8 +2,8 @@
 //!
 //! Owns: their results, the part of a list that one call returns.
 //! Does not own: the attributes and the rights to them (the host, by the volume), the switch (a knob).
-//! Invariants: without the switch none of them is supported. Clients name the attributes of users alone, so no other kind of the
-//! host is reachable.
+//! Invariants: without the switch none of them is supported. Clients name the attributes of users alone, so no other
+//! kind of the host is reachable.
 
 use std::sync::Arc;
 

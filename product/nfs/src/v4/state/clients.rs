@@ -1,9 +1,9 @@
 //! The clients that a server knows, from EXCHANGE_ID to their end.
 //!
-//! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at which a
-//! client is kept for a later server.
-//! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is named
-//! as gone.
+//! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at
+//! which a client is kept for a later server.
+//! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is
+//! named as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
 //! another user has no influence on a client. There are at most [`CLIENTS_MAX`], and [`PARTY_CLIENTS_MAX`] of one
 //! party. A client that was never confirmed goes first.
@@ -89,7 +89,8 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// None yet. The upper half of a client's number names the memory. A server with another memory knows none of these numbers.
+    /// None yet. The upper half of a client's number names the memory. A server with another memory knows none of these
+    /// numbers.
     pub(crate) fn new(memory: &Memory) -> Self {
         let next = u64::from(memory.number) << 32 | 1;
         Self { memory: Memory::clone(memory), known: BTreeMap::new(), next }
@@ -219,7 +220,8 @@ impl Clients {
         }
     }
 
-    /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client with an ended lease.
+    /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client
+    /// with an ended lease.
     fn make_room(&mut self, party: Party, now_ns: u64, gone: &mut Vec<u64>) -> Result<(), Status> {
         let forgotten: Vec<u64> =
             self.known.iter().filter(|(_, it)| it.lease.is_forgotten(now_ns)).map(|(id, _)| *id).collect();
@@ -242,8 +244,8 @@ impl Clients {
         silent.min_by_key(|(_, it)| (it.is_confirmed, it.lease.heard_ns())).map(|(id, _)| *id)
     }
 
-    /// Ends the client whose lease has ended for longest: of a party, or of all. Returns its number; the caller ends all that it
-    /// had.
+    /// Ends the client whose lease has ended for longest: of a party, or of all. Returns its number; the caller ends
+    /// all that it had.
     pub(crate) fn end_silent(&mut self, of: Option<Party>, now_ns: u64) -> Option<u64> {
         let silent = self.longest_silent(of, |it| it.lease.has_ended(now_ns))?;
         let is_over = self.lease(silent).is_some_and(|lease| lease.is_revoked() || lease.try_revoke_ended(now_ns));
@@ -290,7 +292,8 @@ impl Clients {
         Ok(SessionRequest::New)
     }
 
-    /// The CREATE_SESSION that was begun has these results, which a repetition gets, too. One that failed does not count.
+    /// The CREATE_SESSION that was begun has these results, which a repetition gets, too. One that failed does not
+    /// count.
     pub(crate) fn created(&mut self, id: u64, results: &[u8]) {
         if let Some(client) = self.known.get_mut(&id) {
             client.sequence = client.sequence.wrapping_add(1);

@@ -1,14 +1,14 @@
 //! The state of clients in memory that a later server finds.
 //!
 //! Owns: the form of each record, the part of the memory that one party may have.
-//! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`, `sessions`,
-//! `opens`, `lock_states`), its return (`v4::recovery`).
-//! Invariants: a state is kept before the server answers, and before another client can get a state that it excludes. The room for
-//! a record is checked before the state changes. One party has at most half of the room. A change of an owner's locks is one piece,
-//! however many locks it has: a record of all, and steps since then.
+//! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`,
+//! `sessions`, `opens`, `lock_states`), its return (`v4::recovery`).
+//! Invariants: a state is kept before the server answers, and before another client can get a state that it excludes.
+//! The room for a record is checked before the state changes. One party has at most half of the room. A change of an
+//! owner's locks is one piece, however many locks it has: a record of all, and steps since then.
 //!
-//! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record whose
-//! client or open is not there any more, since a kill came between two removals, does not come back.
+//! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record
+//! whose client or open is not there any more, since a kill came between two removals, does not come back.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! The stateids of lock owners: a program's name for its locks of one file.
 //!
-//! Owns: the table of lock owners with locks of a file, their stateids, their bounds; the moments at which a lock owner is kept
-//! with its locks for a later server.
+//! Owns: the table of lock owners with locks of a file, their stateids, their bounds; the moments at which a lock owner
+//! is kept with its locks for a later server.
 //! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`kept`).
-//! Invariants: the record of a change does not grow with the number of locks. A lock owner has one stateid for a file. The stateid
-//! works for its own client alone, and ends with the open that began it. There are at most [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
+//! Invariants: the record of a change does not grow with the number of locks. A lock owner has one stateid for a file.
+//! The stateid works for its own client alone, and ends with the open that began it. There are at most
+//! [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
 
 use std::borrow::Cow;
 
@@ -140,8 +141,8 @@ impl LockStates {
         self.memory.check_room(&KeptItem::default(), party, STEP_BYTES)
     }
 
-    /// An owner has got a lock of a file, and has these ranges now: its stateid goes on, or begins. The caller has checked that
-    /// there is room.
+    /// An owner has got a lock of a file, and has these ranges now: its stateid goes on, or begins. The caller has
+    /// checked that there is room.
     pub(crate) fn locked(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
         if let Some(place) = self.index.of_owner(state.file, state.number) {
             return self.changed(place, state.by, ranges);
@@ -209,8 +210,8 @@ impl LockStates {
         kept.steps.push(item);
     }
 
-    /// Puts a lock owner of an earlier server in its place, with the number that the volume has for it now. False if it cannot be
-    /// there. To be followed by [`LockStates::restored`].
+    /// Puts a lock owner of an earlier server in its place, with the number that the volume has for it now. False if it
+    /// cannot be there. To be followed by [`LockStates::restored`].
     pub(crate) fn try_restore(
         &mut self,
         place: u32,
@@ -232,8 +233,8 @@ impl LockStates {
         is_one
     }
 
-    /// A step of an earlier server. Returns the change if it counts: the record of its lock owner is older. One that does not
-    /// is dropped.
+    /// A step of an earlier server. Returns the change if it counts: the record of its lock owner is older. One that
+    /// does not is dropped.
     pub(crate) fn restore_step(&mut self, record: &Record<'_>, mut item: KeptItem) -> Option<(u32, RangeStep)> {
         let Record::LockStep { place, generation, sequence, by, step } = *record else { return None };
         let known = self.places.generation(place) == generation;

@@ -2,7 +2,8 @@
 //!
 //! Owns: the parts below, each of which stands alone.
 //! Does not own: the bytes of calls (`codec`), files (the volume), clocks.
-//! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each party.
+//! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each
+//! party.
 
 pub(super) mod agreed;
 pub(super) mod clients;

@@ -1,10 +1,11 @@
 //! The opens of clients: an owner's rights to a file, and the rights that it denies to others.
 //!
 //! Owns: the table of opens, their rights, their stateids; the moments at which an open is kept for a later server.
-//! Does not own: files (an `H` holds one), the form of what is kept (`kept`), rights of users on files and share reservations (the volume).
+//! Does not own: files (an `H` holds one), the form of what is kept (`kept`), rights of users on files and share
+//! reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
-//! alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one party. The caller gets the holder of a file, and
-//! drops it without a lock.
+//! alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one party. The caller gets the holder of a file,
+//! and drops it without a lock.
 
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
@@ -147,8 +148,8 @@ impl<H> Opens<H> {
         self.own(by, file).map(|(_, open)| OpenRights { share: open.share, asked: open.asked, sequence: open.sequence })
     }
 
-    /// Opens a file, or gives its open more rights. The caller has checked that there is room. `reserve` tells whether nobody's
-    /// share is in the way of the open at this place; `hold` makes the holder of a new open.
+    /// Opens a file, or gives its open more rights. The caller has checked that there is room. `reserve` tells whether
+    /// nobody's share is in the way of the open at this place; `hold` makes the holder of a new open.
     pub(crate) fn open(
         &mut self,
         by: Opener<'_>,
@@ -214,8 +215,8 @@ impl<H> Opens<H> {
         open.item = item;
     }
 
-    /// Puts an open of an earlier server in its place, with its owner's number. False if it cannot be there. To be followed by
-    /// [`Opens::restored`].
+    /// Puts an open of an earlier server in its place, with its owner's number. False if it cannot be there. To be
+    /// followed by [`Opens::restored`].
     pub(crate) fn try_restore(
         &mut self,
         place: u32,

@@ -2,8 +2,8 @@
 //!
 //! Owns: the places of one kind of state, their generations, the check of a stateid's place.
 //! Does not own: the state (`opens`, `lock_states`), the layout of stateids (`stateids`).
-//! Invariants: a place has one thing at a time. The stateid of a thing that is gone names nothing, though its place is in use
-//! again, also by a later server that goes on with the memory.
+//! Invariants: a place has one thing at a time. The stateid of a thing that is gone names nothing, though its place is
+//! in use again, also by a later server that goes on with the memory.
 
 use super::kept::ServerMemory;
 use super::stateids::{StatePlace, Stateid};

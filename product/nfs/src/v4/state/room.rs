@@ -2,8 +2,8 @@
 //!
 //! Owns: the reasons for which there is none, and the errors that they are.
 //! Does not own: the bounds of the tables, the end of silent clients (`client_state`).
-//! Invariants: a client that has filled its own party's part is never told to come again: only it makes room there. One that
-//! finds the room of all taken is.
+//! Invariants: a client that has filled its own party's part is never told to come again: only it makes room there. One
+//! that finds the room of all taken is.
 
 use afflux_frontend::Party;
 
@@ -33,7 +33,8 @@ impl TableFull {
         (self == Self::OfParty).then_some(party)
     }
 
-    /// The error for the client. Version 4.1 has no error for a bound of the server, and this one that ends the program's call.
+    /// The error for the client. Version 4.1 has no error for a bound of the server, and this one that ends the
+    /// program's call.
     pub(crate) fn status(self) -> Status {
         match self {
             Self::OfParty => Status::ServerFault,

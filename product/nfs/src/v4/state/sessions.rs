@@ -2,8 +2,9 @@
 //!
 //! Owns: the table of sessions, each session's client and party.
 //! Does not own: the slots' rules (`slots`), what both sides agreed on (`agreed`), clients (`clients`).
-//! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every machine
-//! that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of one party.
+//! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
+//! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of
+//! one party.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,7 +56,8 @@ impl Session {
         self.item.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client asks for the root, as each mount begins. It may have the rest of the way in its cache, and never ask for that.
+    /// The client asks for the root, as each mount begins. It may have the rest of the way in its cache, and never ask
+    /// for that.
     pub(crate) fn begin_walk(&self, now_ns: u64) {
         const SLOW_NS: u64 = 60_000_000_000;
         self.way_until_ns.store(now_ns.saturating_add(SLOW_NS), Ordering::Relaxed);
@@ -184,7 +186,8 @@ impl Sessions {
         is_one
     }
 
-    /// The session with this number, for a party that may use it. A machine may have several addresses, and may get another one.
+    /// The session with this number, for a party that may use it. A machine may have several addresses, and may get
+    /// another one.
     pub(crate) fn find(&self, id: &SessionId, party: Party) -> Result<Arc<Session>, Status> {
         let may_use = |session: &Session| match (session.party, party) {
             (Party::Machine(_), Party::Machine(_)) => true,

@@ -3,8 +3,8 @@
 //! Owns: a reference to each such cache, until its last guard has ended.
 //! Does not own: guards that have a reference of their own (`guards`).
 //! Invariants: when an engine ends, the count rises before the slots are looked at, and a guard reads the count after
-//! its slot is empty. All threads are fenced in between, so either the engine sees the slot empty, or the guard sees the
-//! count.
+//! its slot is empty. All threads are fenced in between, so either the engine sees the slot empty, or the guard sees
+//! the count.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -2,9 +2,9 @@
 //!
 //! Owns: the search for lent pages, the end of a recall.
 //! Does not own: the order of a recall's steps (`lending`), a thread's guard (`guard`).
-//! Invariants: a recall frees a frame that was detached with a lent guard. The thread that detached it makes the recall, or
-//! the frame's last user. Pages that go together are recalled together, with one fence. A page that is in use stays
-//! guarded, and the caller finds it so.
+//! Invariants: a recall frees a frame that was detached with a lent guard. The thread that detached it makes the
+//! recall, or the frame's last user. Pages that go together are recalled together, with one fence. A page that is in
+//! use stays guarded, and the caller finds it so.
 
 use std::ops::Range;
 

@@ -17,8 +17,8 @@ impl World {
         Self { policy: S3Window::with_share(frames, share), pages: PageTable::new(frames) }
     }
 
-    /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together, as all worlds here have in proportion. Pages 0 to 14 were read and are in
-    /// probation (0 to 9) and fresh (10 to 14).
+    /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together, as all worlds here have in proportion.
+    /// Pages 0 to 14 were read and are in probation (0 to 9) and fresh (10 to 14).
     fn with_small_queues() -> Self {
         let world = Self::new(100);
         (0..15).for_each(|number| world.read_in(number));

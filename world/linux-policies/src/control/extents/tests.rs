@@ -1,7 +1,7 @@
 use super::*;
 
-/// Traced in 6.1.176: a slice of 6,144 pages to page 60,416 of a file, and one of 5,120 to page 65,536. Their extents ended at
-/// the pages 59,392, 60,416, 61,440, 63,488 and 65,536.
+/// Traced in 6.1.176: a slice of 6,144 pages to page 60,416 of a file, and one of 5,120 to page 65,536. Their extents
+/// ended at the pages 59,392, 60,416, 61,440, 63,488 and 65,536.
 #[test]
 fn an_extent_ends_at_its_longest_length_and_with_its_slice() {
     let mut extents = Extents::default();

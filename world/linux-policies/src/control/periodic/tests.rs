@@ -18,9 +18,9 @@ fn seen(ms: u64, pages_and_inodes: u64) -> Seen {
     }
 }
 
-/// As recorded at a rate below the disk's: a run of 5 s after the first write gives one slice for the background threshold.
-/// The next run begins 5 s after its end and goes on with the file. The file's data are 12 s old. That run writes as many
-/// pages as were dirty. With ticks of 1 ms, timers of 5 s fire at multiples of 512 ms.
+/// As recorded at a rate below the disk's: a run of 5 s after the first write gives one slice for the background
+/// threshold. The next run begins 5 s after its end and goes on with the file. The file's data are 12 s old. That run
+/// writes as many pages as were dirty. With ticks of 1 ms, timers of 5 s fire at multiples of 512 ms.
 #[test]
 fn a_file_with_a_used_up_slice_is_gone_on_with_however_young_it_is() {
     let mut periodic = Periodic::default();

@@ -279,8 +279,8 @@ fn drawn_switches_take_the_cpu_at_preemption_points() {
     assert!((850..1150).contains(&switches(500)));
 }
 
-/// Nanoseconds of CPU time in 400 slices of a task that computes for half a slice, sleeps for a tenth, and so on, beside
-/// three that always compute.
+/// Nanoseconds of CPU time in 400 slices of a task that computes for half a slice, sleeps for a tenth, and so on,
+/// beside three that always compute.
 fn cpu_of_a_sleeper(order: RunOrder) -> u64 {
     let cpus = CpuOptions { slice: Slice::Fixed(SLICE_NS), order, costs: CostTable::free(), ..CpuOptions::count(1) };
     let world = World::new(WorldOptions::machine(7, cpus));
