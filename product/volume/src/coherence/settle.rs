@@ -100,15 +100,11 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Gives the host times that are no earlier than those told to clients, so that times do not go back when the
-    /// server restarts. It also gets back the setgid bit that it took with the server's bytes.
+    /// server restarts.
     async fn store_reported_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
-        let mut stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
-        if let Some(mode) = inode.lost_setgid(&stat) {
-            let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
-            stat = self.tree.set(&inode.node, change, false).await?.stat;
-        }
+        let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
         // A file system with a coarser unit than the tree knew: clients are told its times from now on.
         inode.learn_time_unit(mtime, stat.mtime);
         Ok(stat)

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
-use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, PRIVILEGES, SetTime};
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime, without_privileges};
 use crate::tree::caller::Caller;
 use crate::tree::directory::{ChangedAttributes, Node, PathLimits, Space, Stable};
 use crate::tree::joint::Joint;
@@ -156,9 +156,6 @@ impl<P: Platform> Volume<P> {
         // A new size becomes durable with the file.
         let begins = self.are_names_durable() && change.size.is_none();
         let ChangedAttributes { stat, stable } = self.set_past(node, rest, begins, |stat| is_past(stat.ctime)).await?;
-        if rest.mode.is_some() {
-            inode.state().keeps_setgid = false;
-        }
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
@@ -245,5 +242,5 @@ impl<P: Platform> Volume<P> {
 }
 
 fn has_privileges(change: &AttributeChange) -> bool {
-    change.mode.is_some_and(|mode| mode & PRIVILEGES != 0)
+    change.mode.is_some_and(|mode| without_privileges(mode) != mode)
 }

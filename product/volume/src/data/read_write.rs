@@ -213,7 +213,7 @@ impl<P: Platform> Volume<P> {
         self.carried_through("take privileges", work).await.unwrap_or(Err(STOPPED))
     }
 
-    /// Clears the bits that give rights, on the host too, since the file's bytes are about to change. Called with
+    /// Clears the setuid and setgid bits, on the host too, since the file's bytes are about to change. Called with
     /// `changing` held. `None` if there are no such bits, or if the host will clear them. All other bits stay as the
     /// host has them: a local program may have changed the mode since the server last asked.
     pub(crate) async fn take_privileges(
@@ -238,7 +238,6 @@ impl<P: Platform> Volume<P> {
         durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
         inode.observe_rights(&self.tree.stat(&inode.node).await?);
-        inode.keep_idle_setgid();
         let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };

@@ -20,9 +20,7 @@ use crate::objects::handle::FileHandle;
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
 use crate::objects::time_unit::FileTimeUnit;
 use crate::objects::usage::{ReportedUsage, UsageMark};
-use crate::tree::attributes::{
-    Attributes, Consistency, WccAttributes, has_idle_setgid, with_idle_setgid, without_privileges,
-};
+use crate::tree::attributes::{Attributes, Consistency, WccAttributes, without_privileges};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
@@ -101,9 +99,6 @@ pub(crate) struct InodeState {
     /// The setuid and setgid bits are gone for clients, and the writeback clears them on the host: we may not clear
     /// them there.
     unprivileged: bool,
-    /// The setgid bit, which gives no right, stays for clients. The host may take it with bytes that the server writes,
-    /// and gets it again with the file's times.
-    pub(crate) keeps_setgid: bool,
     /// The host's modification time is not the client's; it must be set once the file is clean.
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
@@ -161,7 +156,6 @@ impl<P: Platform> Inode<P> {
             size: stat.size,
             usage: ReportedUsage::default(),
             unprivileged: false,
-            keeps_setgid: false,
             unsettled: false,
             unflushed: false,
             links_doubtful: false,
@@ -470,28 +464,17 @@ impl<P: Platform> Inode<P> {
         WccAttributes { size, mtime: mtime.cut_to(unit_ns), ctime: ctime.cut_to(unit_ns) }
     }
 
-    /// Whether the file has a setuid or setgid bit that its next write must clear, or have kept.
+    /// Whether the file has a setuid or setgid bit that its next write must clear.
     pub(crate) fn has_privileges(&self) -> bool {
-        let state = self.state();
-        state.without_privileges().is_some() || has_idle_setgid(state.stat.mode) && !state.keeps_setgid
+        self.without_privileges().is_some()
     }
 
-    /// The mode without the bits that give rights, if it has one of them. Root's writes clear them, too: the
+    /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes clear them, too: the
     /// flusher cannot tell the writers of bytes apart.
     pub(crate) fn without_privileges(&self) -> Option<u32> {
-        self.state().without_privileges()
-    }
-
-    /// The server is about to change bytes: a setgid bit that gives no right stays.
-    pub(crate) fn keep_idle_setgid(&self) {
-        let mut state = self.state();
-        state.keeps_setgid |= has_idle_setgid(state.stat.mode);
-    }
-
-    /// The mode with the setgid bit that a clean file keeps, if the host has taken it.
-    pub(crate) fn lost_setgid(&self, stat: &Stat) -> Option<u32> {
-        let mode = with_idle_setgid(stat.mode);
-        Some(mode).filter(|mode| self.state().keeps_setgid && *mode != stat.mode)
+        let state = self.state();
+        let mode = without_privileges(state.stat.mode);
+        Some(mode).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
     }
 
     /// We may not clear the setuid and setgid bits: the host does when it gets the bytes.
@@ -514,7 +497,7 @@ impl<P: Platform> Inode<P> {
         let WccAttributes { mtime, ctime, .. } = self.before(state);
         Attributes {
             kind: self.kind,
-            mode: state.told_mode(),
+            mode: if state.unprivileged { without_privileges(stat.mode) } else { stat.mode },
             links: if state.removed { 0 } else { stat.links },
             uid: stat.uid,
             gid: stat.gid,
@@ -674,7 +657,8 @@ impl<P: Platform> Inode<P> {
     /// The mode, the owner and the group as told to clients.
     pub(crate) fn mode_and_owner(&self) -> (u32, u32, u32) {
         let state = self.state();
-        (state.told_mode(), state.stat.uid, state.stat.gid)
+        let Stat { mode, uid, gid, .. } = state.stat;
+        (if state.unprivileged { without_privileges(mode) } else { mode }, uid, gid)
     }
 
     /// Compares the host's answer with the baseline; the host was asked after `look`. For [`HostView::Foreign`] it
@@ -695,7 +679,6 @@ impl<P: Platform> Inode<P> {
         }
         state.checked = now;
         state.unprivileged = false;
-        state.keeps_setgid = false;
         let same = state.is_like(&stat);
         state.renew(stat, look);
         if same {
@@ -721,7 +704,6 @@ impl<P: Platform> Inode<P> {
         let behind = stat.ctime < told && told.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
         state.unsettled = behind;
         state.unprivileged = false;
-        state.keeps_setgid = false;
         state.checked = now;
         self.forget_rights(&mut state);
         let size = self.file().map_or(stat.size, File::size);
@@ -765,17 +747,6 @@ pub(crate) struct LastUse;
 impl InodeState {
     fn has_ended(&self) -> bool {
         self.removed && self.holders == 0
-    }
-
-    fn without_privileges(&self) -> Option<u32> {
-        let mode = without_privileges(self.stat.mode);
-        Some(mode).filter(|mode| *mode != self.stat.mode && !self.unprivileged)
-    }
-
-    /// The mode as clients see it.
-    fn told_mode(&self) -> u32 {
-        let mode = if self.unprivileged { without_privileges(self.stat.mode) } else { self.stat.mode };
-        if self.keeps_setgid { with_idle_setgid(mode) } else { mode }
     }
 
     fn is_like(&self, stat: &Stat) -> bool {

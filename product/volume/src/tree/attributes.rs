@@ -9,24 +9,12 @@ use super::stat::{Kind, Stat, Timestamp};
 use crate::error::VolumeError;
 
 /// The setuid and setgid bits: a user who runs such a file acts as its owner or its group.
-pub(crate) const PRIVILEGES: u32 = 0o6000;
-const SET_GROUP: u32 = 0o2000;
-const GROUP_EXECUTES: u32 = 0o010;
+const PRIVILEGES: u32 = 0o6000;
 
-/// A mode without the setuid bit, and without the setgid bit if the group may execute the file. Elsewhere that bit
-/// gives no right, and kernels leave it to a writer of the group.
+/// A mode without the setuid and setgid bits. If the group may not execute the file, kernels leave the setgid bit to a
+/// writer of that group; there it gives no right.
 pub(crate) fn without_privileges(mode: u32) -> u32 {
-    if has_idle_setgid(mode) { mode & !PRIVILEGES | SET_GROUP } else { mode & !PRIVILEGES }
-}
-
-/// Whether a mode has a setgid bit that gives no right.
-pub(crate) fn has_idle_setgid(mode: u32) -> bool {
-    mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP
-}
-
-/// A mode with the setgid bit, if the bit gives no right there.
-pub(crate) fn with_idle_setgid(mode: u32) -> u32 {
-    if has_idle_setgid(mode | SET_GROUP) { mode | SET_GROUP } else { mode }
+    mode & !PRIVILEGES
 }
 
 /// The known attributes of an object, unwritten data included.

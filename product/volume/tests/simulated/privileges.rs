@@ -19,7 +19,7 @@ fn a_local_change_of_a_mode_survives_the_end_of_its_setuid_bit() {
         let other = crate::clients::serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
         let root = volume.mount(b"").await.unwrap();
         let there = other.mount(b"").await.unwrap();
-        for (local, expected) in [(0o600, 0o600), (0o4700, 0o700), (0o2644, 0o2644)] {
+        for (local, expected) in [(0o600, 0o600), (0o4700, 0o700), (0o2644, 0o644)] {
             let name = format!("{local:o}");
             let file = create(volume, &root, name.as_bytes()).await;
             volume.set_attributes(&file, mode(0o4755), None).await.result.unwrap();

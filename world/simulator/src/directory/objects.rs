@@ -198,8 +198,9 @@ impl Shared {
                     *seen = changes;
                     object.mtime = now;
                     object.ctime = now;
-                    // Hosts do the same to a writer outside of the file's group.
-                    object.mode &= !0o6000;
+                    // Hosts do the same for a server without privileges.
+                    let group = if object.mode & 0o010 != 0 { 0o2000 } else { 0 };
+                    object.mode &= !(0o4000 | group);
                 }
                 (Kind::Regular, self.disk.size(*file))
             }

@@ -42,40 +42,6 @@ fn root_takes(world: &World, name: &str, mode: &str) {
     assert!(set.success());
 }
 
-// rule: a setgid bit without execution by the group stays over writes and changes of size, as it does with the kernel
-#[test]
-fn a_setgid_bit_that_gives_no_right_outlives_what_the_server_writes() {
-    const GROUP: u32 = 4200;
-    if !is_root() {
-        afflux_scratch::skipped!("only root can give a file away");
-        return;
-    }
-    with_servers_privileges(|| {
-        let world = World::new();
-        let root = world.root();
-        let changed = |name: &str, change: &dyn Fn(&Object)| {
-            let file = world.create(&root, name);
-            world.write(&file, 0, &[1; 9000]).result.unwrap();
-            let set = AttributeChange { mode: Some(0o6664), uid: Some(7), gid: Some(GROUP), ..Default::default() };
-            world.set(&file, set).result.unwrap();
-            change(&file);
-            assert_eq!(world.attributes(&file).mode, 0o2664, "{name}");
-            world.sync(&file);
-            assert_eq!((world.attributes(&file).mode, mode_of(&world, name)), (0o2664, 0o2664), "{name}");
-            world.set(&file, AttributeChange { mode: Some(0o664), ..Default::default() }).result.unwrap();
-            world.write(&file, 0, b"more").result.unwrap();
-            world.sync(&file);
-            assert_eq!((world.attributes(&file).mode, mode_of(&world, name)), (0o664, 0o664), "{name}");
-        };
-        for (what, offset, bytes) in CHANGES {
-            changed(what, &|file| world.write(file, offset, bytes).result.unwrap());
-        }
-        let size = |size| AttributeChange { size: Some(size), ..Default::default() };
-        changed("a cut", &|file| world.set(file, size(5)).result.unwrap());
-        changed("a hole", &|file| world.run(world.volume.punch_by(&Caller::SERVER, file, 0..4096)).result.unwrap());
-    });
-}
-
 #[test]
 fn bytes_that_are_written_late_take_the_bits_that_give_rights() {
     if !is_root() {
