@@ -291,8 +291,10 @@ fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
     for machine in &mut many {
         given(machine, b"").unwrap();
     }
-    assert!(many[49].needs_input());
+    // The handshake above was measured, and a busy machine makes the next ones dearer.
+    assert!((1..=50).contains(&may_begin(&many)));
+    let next = many.iter_mut().find(|machine| machine.needs_input()).unwrap();
     let mut client = rig.trust(None).session();
-    exchange(&mut client, &mut many[49], 1 << 20).unwrap();
-    assert!(many[49].inner.is_secured);
+    exchange(&mut client, next, 1 << 20).unwrap();
+    assert!(next.inner.is_secured);
 }
