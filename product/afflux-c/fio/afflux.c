@@ -2,7 +2,7 @@
  * An I/O engine for fio that goes through Afflux: see README.md here.
  *
  * Jobs that are threads (`thread`) share one cache; a job that is a process has its own. Hits, and all calls at a queue
- * depth of 1, are made in place; other calls are in flight.
+ * depth of 1, are made in place; other calls are in flight, and the job's thread makes their reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static struct fio_option options[] = {
         .type = FIO_OPT_INT,
         OPTION(reactors),
         .def = "1",
-        .help = "Threads that write in the background, and read at queue depths above 1",
+        .help = "Threads that write in the background",
     },
     {
         .name = "afflux_io",
@@ -243,10 +243,9 @@ static int init(struct thread_data *td)
     if (job->depth > 1) {
         job->pending = calloc(job->depth, sizeof *job->pending);
         job->outcomes = calloc(job->depth, sizeof *job->outcomes);
-        int64_t code = afflux_queue_new(job->depth, &job->queue);
-        if (code < 0 || !job->pending || !job->outcomes) {
+        if (!job->pending || !job->outcomes) {
             free_job(job);
-            return failed(td, "make a queue", code < 0 ? code : -ENOMEM);
+            return failed(td, "make a queue", AFFLUX_ERROR_NO_MEMORY);
         }
     } else {
         /* fio then counts latency as for other engines that make calls in place. */
@@ -254,13 +253,16 @@ static int init(struct thread_data *td)
     }
     pthread_mutex_lock(&shared.lock);
     bad = make_shared(td, td->eo);
+    if (!bad && job->depth > 1) {
+        /* This thread makes all calls of the job. */
+        int64_t code = afflux_queue_new_own(shared.cache, job->depth, &job->queue);
+        bad = code < 0 && failed(td, "make a queue", code);
+    }
     if (!bad)
         shared.jobs++;
     job->cache = shared.cache;
     pthread_mutex_unlock(&shared.lock);
     if (bad) {
-        if (job->queue)
-            afflux_queue_close(job->queue);
         free_job(job);
         return 1;
     }

@@ -173,7 +173,7 @@ typedef struct afflux_file afflux_file;
 typedef struct afflux_pages afflux_pages;
 
 // A queue of calls in flight. The threads that submit or wait carry the calls on, so that the queue needs no threads
-// of its own. Several threads may use one queue, with calls for files of several caches.
+// of its own. Calls may be for files of several caches. Several threads may use a queue of afflux_queue_new().
 typedef struct afflux_queue afflux_queue;
 
 // Bytes of a file that stay off the disk until they are let go.
@@ -201,8 +201,8 @@ typedef struct {
     uint64_t descriptors;
     // Files without a handle that keep their pages. 0: half of the number of pages.
     uint64_t idle_files;
-    // Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/reference/knobs.md lists
-    // all. May be NULL.
+    // Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB";
+    // docs/reference/knobs.md lists all. May be NULL.
     const char *knobs;
 } afflux_settings;
 
@@ -453,8 +453,8 @@ int afflux_stat(afflux_file *file, afflux_metadata *metadata, size_t size);
 // fails so if 4,096 ranges of the file are withheld.
 int afflux_withhold(afflux_file *file, uint64_t offset, uint64_t len, afflux_withheld **withheld);
 
-// Lets go of withheld bytes, and gives the handle back. From now on the cache writes them as any others, unless another
-// handle withholds them, too.
+// Lets go of withheld bytes, and gives the handle back. From now on the cache writes them as any others, unless
+// another handle withholds them, too.
 int afflux_let_go(afflux_withheld *withheld);
 
 // Orders `len` bytes from `offset` on after `earlier_len` bytes of `first`, another file or the same, from
@@ -490,6 +490,16 @@ int afflux_pages_release(afflux_pages *pages);
 // Makes a queue for `depth` calls at a time, 1 to AFFLUX_DEPTH_MAX.
 int afflux_queue_new(uint32_t depth, afflux_queue **queue);
 
+// As afflux_queue_new(), for this thread alone: a ring of its own makes the reads of `cache`, and no other thread is
+// woken for them. That is the shortest way for many reads in flight. Another thread that submits or waits gets
+// AFFLUX_ERROR_INVALID.
+//
+// A read completes only while this thread is in afflux_submit(), afflux_wait() or a blocking call of the cache. Until
+// then, other callers wait for the same pages, a sync or a change of size may wait, too, and the disk looks slow or
+// hung. So a thread that stays away for long closes the queue. A loop that sleeps in epoll_wait(2) uses the other kind
+// of queue, which has a descriptor.
+int afflux_queue_new_own(afflux_cache *cache, uint32_t depth, afflux_queue **queue);
+
 // Submits calls, in order, and begins them. Returns the number that the queue accepted: fewer than `requests` if it is
 // full, or at an invalid request (then afflux_last_error() names the reason). If the first one is refused, returns its
 // error. A call whose bytes are cached is done when this returns; its outcome comes as all others do.
@@ -502,12 +512,13 @@ int64_t afflux_wait(afflux_queue *queue, afflux_completion *outcomes, size_t roo
 
 // A descriptor for poll(2) and epoll(7), readable when afflux_wait() has something to do. Perhaps an outcome is there,
 // or a call can go on and ends only later; so use a timeout of 0 then. The queue owns the descriptor: do not read it;
-// it closes with the queue.
+// it closes with the queue. A queue of afflux_queue_new_own() has none (AFFLUX_ERROR_UNSUPPORTED).
 int afflux_queue_fd(afflux_queue *queue);
 
 // Closes a queue. Calls in flight are given up: a read returns nothing, a write may have written a part, a sync
 // guarantees nothing. When this returns, the memory of calls is not used any more. Threads that wait for the queue get
-// AFFLUX_ERROR_CLOSED.
+// AFFLUX_ERROR_CLOSED. A queue of afflux_queue_new_own() is closed by its thread, which waits for its reads; once this
+// thread has ended, any thread may close it.
 int afflux_queue_close(afflux_queue *queue);
 
 #ifdef __cplusplus

@@ -1,10 +1,12 @@
 //! Calls in flight: a queue to submit them to, and to take their outcomes from.
 //!
 //! Owns: the queue, its calls from submission until their outcome is taken, its descriptor for poll(2).
-//! Does not own: the work of a call (`afflux`).
+//! Does not own: the work of a call (`afflux`), the reactor of a queue's own thread (`own_thread`).
 //! Invariants: a call's memory is used only inside submitting, waiting and closing, by the thread that makes these
 //! calls; after closing, never. The queue has at most as many calls as its depth. Each outcome is returned once, and an
 //! outcome that is not taken keeps its slot. While the caller's memory is used, only the lock of that one call is held.
+
+mod own_thread;
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -19,7 +21,9 @@ use std::time::{Duration, Instant};
 use afflux::{Cache, File};
 use rustix::event::{EventfdFlags, eventfd};
 
+use self::own_thread::OwnThread;
 use crate::border::{Answer, CallFailure, count, guarded, keep, status};
+use crate::cache::{CacheHandle, on_cache};
 use crate::code::Code;
 use crate::file::{FileHandle, on_file};
 use crate::handle::HandleTable;
@@ -34,7 +38,7 @@ pub const DEPTH_MAX: u32 = 65_536;
 const FEW: usize = 32;
 
 /// A queue of calls in flight. The threads that submit or wait carry the calls on, so that the queue needs no threads
-/// of its own. Several threads may use one queue, with calls for files of several caches.
+/// of its own. Calls may be for files of several caches. Several threads may use a queue of afflux_queue_new().
 pub struct QueueHandle {
     _private: [u8; 0],
 }
@@ -91,7 +95,11 @@ pub struct Completion {
     pub result: i64,
 }
 
-struct Queue(Arc<Shared>);
+struct Queue {
+    shared: Arc<Shared>,
+    /// None if all threads may use it.
+    own: Option<OwnThread>,
+}
 
 struct Shared {
     depth: usize,
@@ -110,7 +118,10 @@ struct QueueState {
     /// Calls that can go on.
     ready: VecDeque<Arc<Call>>,
     done: VecDeque<Completion>,
+    /// Threads that wait.
     waiting: usize,
+    /// Wakes the queue's own thread.
+    own_waker: Option<Waker>,
     event: Option<EventDescriptor>,
     closed: bool,
 }
@@ -143,11 +154,33 @@ pub unsafe extern "C" fn afflux_queue_new(depth: u32, queue: *mut *mut QueueHand
     status(|| {
         // SAFETY: the caller's promise.
         let place = unsafe { Out::new(queue, "the place for the queue") }?;
-        if !(1..=DEPTH_MAX).contains(&depth) {
-            return Err(CallFailure::invalid(format!("a depth of {depth}: 1 to {DEPTH_MAX} can be")));
-        }
-        place.put(QUEUES.open(Queue(Shared::new(depth as usize)))?);
+        place.put(QUEUES.open(Queue { shared: Shared::new(depth)?, own: None })?);
         Ok(())
+    })
+}
+
+/// As afflux_queue_new(), for this thread alone: a ring of its own makes the reads of `cache`, and no other thread is
+/// woken for them. That is the shortest way for many reads in flight. Another thread that submits or waits gets
+/// AFFLUX_ERROR_INVALID.
+///
+/// A read completes only while this thread is in afflux_submit(), afflux_wait() or a blocking call of the cache. Until
+/// then, other callers wait for the same pages, a sync or a change of size may wait, too, and the disk looks slow or
+/// hung. So a thread that stays away for long closes the queue. A loop that sleeps in epoll_wait(2) uses the other kind
+/// of queue, which has a descriptor.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn afflux_queue_new_own(
+    cache: *mut CacheHandle,
+    depth: u32,
+    queue: *mut *mut QueueHandle,
+) -> c_int {
+    status(|| {
+        on_cache(cache, |cache| {
+            // SAFETY: the caller's promise.
+            let place = unsafe { Out::new(queue, "the place for the queue") }?;
+            let shared = Shared::new(depth)?;
+            place.put(QUEUES.open(Queue { shared, own: Some(OwnThread::begin(cache)?) })?);
+            Ok(())
+        })
     })
 }
 
@@ -160,17 +193,12 @@ pub unsafe extern "C" fn afflux_submit(queue: *mut QueueHandle, calls: *const Re
         let queue = QUEUES.enter(queue)?;
         // SAFETY: the caller's promise.
         let calls = unsafe { array(calls, requests, "the array of requests") }?;
-        for (taken, call) in calls.iter().enumerate() {
-            // SAFETY: as above.
-            if let Err(failure) = unsafe { queue.0.submit(call) } {
-                if taken == 0 {
-                    return Err(failure);
-                }
-                keep(failure);
-                return Ok(taken as u64);
-            }
+        // SAFETY: as above.
+        let submit = || unsafe { queue.shared.submit_all(calls) };
+        match &queue.own {
+            Some(own) => own.drive(async { submit() }),
+            None => submit(),
         }
-        Ok(calls.len() as u64)
     })
 }
 
@@ -195,42 +223,77 @@ pub unsafe extern "C" fn afflux_wait(
         let deadline = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
         let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut taken = 0;
-        queue.0.wait(room, least, deadline, |completion| {
+        match &queue.own {
+            Some(own) => own.wait(&queue.shared, room, least, deadline)?,
+            None => queue.shared.wait(room, least, deadline)?,
+        }
+        queue.shared.take(room, |completion| {
             // SAFETY: the caller's promise: there is room for this many.
             unsafe { outcomes.add(taken).write(completion) };
             taken += 1;
-        })?;
+        });
         Ok(taken as u64)
     })
 }
 
 /// A descriptor for poll(2) and epoll(7), readable when afflux_wait() has something to do. Perhaps an outcome is there,
 /// or a call can go on and ends only later; so use a timeout of 0 then. The queue owns the descriptor: do not read it;
-/// it closes with the queue.
+/// it closes with the queue. A queue of afflux_queue_new_own() has none (AFFLUX_ERROR_UNSUPPORTED).
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_queue_fd(queue: *mut QueueHandle) -> c_int {
-    let fd = count(|| QUEUES.enter(queue)?.0.descriptor());
+    let fd = count(|| {
+        let queue = QUEUES.enter(queue)?;
+        if queue.own.is_some() { Err(CallFailure::of(Code::Unsupported)) } else { queue.shared.descriptor() }
+    });
     fd as c_int
 }
 
 /// Closes a queue. Calls in flight are given up: a read returns nothing, a write may have written a part, a sync
 /// guarantees nothing. When this returns, the memory of calls is not used any more. Threads that wait for the queue get
-/// AFFLUX_ERROR_CLOSED.
+/// AFFLUX_ERROR_CLOSED. A queue of afflux_queue_new_own() is closed by its thread, which waits for its reads; once this
+/// thread has ended, any thread may close it.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_queue_close(queue: *mut QueueHandle) -> c_int {
     status(|| {
-        QUEUES.close(queue)?.0.close();
+        if let Some(own) = &QUEUES.enter(queue)?.own {
+            own.may_close()?;
+        }
+        let queue = QUEUES.close(queue)?;
+        queue.shared.close();
+        if let Some(own) = &queue.own {
+            own.end();
+        }
         Ok(())
     })
 }
 
 impl Shared {
-    fn new(depth: usize) -> Arc<Self> {
-        Arc::new(Self { depth, inside: AtomicUsize::new(0), state: Mutex::default(), woken: Condvar::new() })
+    fn new(depth: u32) -> Answer<Arc<Self>> {
+        if !(1..=DEPTH_MAX).contains(&depth) {
+            return Err(CallFailure::invalid(format!("a depth of {depth}: 1 to {DEPTH_MAX} can be")));
+        }
+        let (inside, state, woken) = (AtomicUsize::new(0), Mutex::default(), Condvar::new());
+        Ok(Arc::new(Self { depth: depth as usize, inside, state, woken }))
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Safety
+    /// As for [`Shared::submit`], for each request.
+    unsafe fn submit_all(self: &Arc<Self>, requests: &[Request]) -> Answer<u64> {
+        for (taken, request) in requests.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            if let Err(failure) = unsafe { self.submit(request) } {
+                if taken == 0 {
+                    return Err(failure);
+                }
+                keep(failure);
+                return Ok(taken as u64);
+            }
+        }
+        Ok(requests.len() as u64)
     }
 
     /// # Safety
@@ -282,10 +345,14 @@ impl Shared {
         if state.waiting > 0 {
             self.woken.notify_all();
         }
+        if let Some(waker) = state.own_waker.take() {
+            waker.wake();
+        }
         state.ring();
     }
 
-    fn wait(&self, room: usize, least: usize, deadline: Option<Instant>, take: impl FnMut(Completion)) -> Answer<()> {
+    /// Carries calls on until there are `least` outcomes, nothing is in flight, or the time is over.
+    fn wait(&self, room: usize, least: usize, deadline: Option<Instant>) -> Answer<()> {
         let over = || deadline.is_some_and(|deadline| deadline <= Instant::now());
         let mut state = self.state();
         // Calls that can go on now do so even if the time is over. Later ones do not, since they may wake each other
@@ -305,9 +372,8 @@ impl Shared {
                 state = self.state();
                 continue;
             }
-            let in_flight = state.calls.len() - state.vacant.len();
-            if state.done.len() >= least || in_flight == 0 || over() {
-                break;
+            if state.done.len() >= least || state.in_flight() == 0 || over() {
+                return Ok(());
             }
             state.waiting += 1;
             state = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
@@ -316,6 +382,41 @@ impl Shared {
             };
             state.waiting -= 1;
         }
+    }
+
+    /// [`Shared::wait`] for the queue's own thread, which sleeps in its reactor.
+    fn poll_least(&self, room: usize, least: usize, cx: &mut Context<'_>) -> Poll<Answer<()>> {
+        let mut state = self.state();
+        // Calls that these wake go on after a look for completions.
+        let mut due = state.ready.len();
+        loop {
+            if state.closed {
+                return Poll::Ready(Err(closed()));
+            }
+            if due > 0
+                && state.done.len() < room
+                && let Some(call) = state.ready.pop_front()
+            {
+                due -= 1;
+                drop(state);
+                call.go_on();
+                state = self.state();
+                continue;
+            }
+            if state.done.len() >= least || state.in_flight() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            state.own_waker = Some(cx.waker().clone());
+            if !state.ready.is_empty() {
+                self.wake_waiters(&mut state);
+            }
+            return Poll::Pending;
+        }
+    }
+
+    /// Takes outcomes, up to `room`.
+    fn take(&self, room: usize, take: impl FnMut(Completion)) {
+        let mut state = self.state();
         let count = state.done.len().min(room);
         let (mut few, mut many) = ([Completion { tag: 0, result: 0 }; FEW], Vec::new());
         if count <= FEW {
@@ -328,7 +429,6 @@ impl Shared {
         // Writing to the caller's memory may take long.
         drop(state);
         few[..if many.is_empty() { count } else { 0 }].iter().chain(&many).copied().for_each(take);
-        Ok(())
     }
 
     fn descriptor(&self) -> Answer<u64> {
@@ -366,6 +466,10 @@ fn closed() -> CallFailure {
 }
 
 impl QueueState {
+    fn in_flight(&self) -> usize {
+        self.calls.len() - self.vacant.len()
+    }
+
     /// Whether there is nothing to do for a thread that waits.
     fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.done.is_empty()
@@ -389,7 +493,7 @@ impl QueueState {
 impl Drop for Queue {
     fn drop(&mut self) {
         // Calls and the queue refer to each other; closing breaks the circle.
-        self.0.close();
+        self.shared.close();
     }
 }
 

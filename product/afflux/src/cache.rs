@@ -15,7 +15,7 @@ use std::task::{Poll, Waker};
 
 use afflux_engine::DeviceStatus;
 use afflux_engine::settings::KnobError;
-use afflux_linux_device::DeferredWakes;
+use afflux_linux_device::{DeferredWakes, LinuxPlatform};
 
 use crate::core::{Core, SyncOf};
 use crate::ending::Life;
@@ -65,6 +65,10 @@ impl Cache {
 
     fn core(&self) -> &Arc<Core> {
         &self.life.0
+    }
+
+    pub(crate) fn platform(&self) -> &LinuxPlatform {
+        self.core().platform()
     }
 
     /// Opens a file. Opening a file twice, by one name or two, gives two handles of one file, which see each other's
@@ -226,7 +230,8 @@ impl Cache {
 
     /// Runs a future of the program on this thread to its end. The cache reads for its calls on this thread's ring, and
     /// wakes no other thread for them. A program that serves many requests on a thread of its own has them in an
-    /// executor, whose future this takes. Meanwhile a blocking call on this thread fails ([`Error::WaitInside`]).
+    /// executor, whose future this takes. Meanwhile a blocking call on this thread fails ([`Error::WaitInside`]). A
+    /// program that leaves its reads in flight meanwhile uses [`Cache::thread_reactor`].
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -248,7 +253,7 @@ impl Cache {
     /// # Errors
     /// [`Error::WaitInside`] inside another such future, or on a thread of the cache.
     pub fn run<F: Future>(&self, future: F) -> io::Result<F::Output> {
-        Ok(self.core().platform().try_drive(future).map_err(|_| Error::WaitInside)?)
+        self.thread_reactor().drive(future)
     }
 
     /// The current figures of the cache.

@@ -26,7 +26,9 @@
 //! **Blocking and async.** A call without `_async` blocks its thread, which does its reads itself: the shortest way to
 //! the disk. A call with `_async` is a future. It needs no particular runtime, and starts nothing
 //! before it is polled. Both may be mixed on one file. Do not block a thread of an async runtime for long; a hit does
-//! not.
+//! not. For futures on a runtime, a thread of the cache reads. A thread that runs its futures with
+//! [`Cache::run`](crate::Cache::run), or from a loop of its own as a [`ThreadReactor`](crate::ThreadReactor), reads by
+//! itself, which costs less.
 //!
 //! ```
 //! use afflux::{Cache, OpenOptions};

@@ -55,6 +55,7 @@ mod pages;
 mod stats;
 mod stream;
 mod tail;
+mod thread_reactor;
 mod upkeep;
 
 pub use afflux_budget::BudgetKnob;
@@ -71,6 +72,7 @@ pub use open::OpenOptions;
 pub use pages::Pages;
 pub use stats::{Delays, DeviceStats, Stats};
 pub use stream::Stream;
+pub use thread_reactor::ThreadReactor;
 
 /// The README's program is a test.
 #[cfg(doctest)]

@@ -11,6 +11,15 @@ fn a_forked_child_gets_errors_and_harms_nobody() {
     let cache = Cache::builder().memory(8 << 20).build().unwrap();
     let file = cache.create(&path).unwrap();
     file.write_at(&[1; 10_000], 0).unwrap();
+    file.sync_data().unwrap();
+    cache.drop_clean_pages();
+    let reactor = cache.thread_reactor();
+    let own = file.clone();
+    let mut read = Box::pin(async move {
+        let mut bytes = [0; 10];
+        own.read_exact_at_async(&mut bytes, 0).await.map(|()| bytes)
+    });
+    assert!(reactor.drive(smol::future::poll_once(&mut read)).unwrap().is_none(), "it waits for the disk");
     // SAFETY: the child makes calls that only look at memory, and ends without running any code at exit.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -23,6 +32,8 @@ fn a_forked_child_gets_errors_and_harms_nobody() {
             && is_refused(cache.create("/nowhere").map(drop))
             && cache.stats().memory_bytes == 0
             && cache.clone().close().is_ok();
+        // The read in flight is the parent's, and the child does not wait for it.
+        drop(reactor);
         drop((file, cache));
         // SAFETY: ends the child.
         unsafe { libc::_exit(if refused { 7 } else { 8 }) };
@@ -31,6 +42,8 @@ fn a_forked_child_gets_errors_and_harms_nobody() {
     // SAFETY: waits for the child made above.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
+    assert_eq!(reactor.drive(read).unwrap().unwrap(), [1; 10]);
+    drop(reactor);
     file.write_at(&[3; 5_000], 0).unwrap();
     drop(file);
     cache.close().unwrap();

@@ -7,6 +7,7 @@
 //! can continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 mod device_threads;
+mod thread_reactor;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -27,6 +28,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use self::device_threads::DeviceThreads;
+pub use self::thread_reactor::ThreadReactor;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
 use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, ReactorEntered, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
@@ -286,7 +288,7 @@ impl LinuxPlatform {
 
     /// Polls `future` to its end, and drives its I/O, both on this thread. A future that is ready at once costs little
     /// more than its poll. All operations in flight on this thread's ring complete before this returns, so it may wait
-    /// for readahead.
+    /// for readahead. They do not if this thread has a [`ThreadReactor`].
     ///
     /// # Panics If this thread is a reactor's, or in `block_on` already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -296,22 +298,13 @@ impl LinuxPlatform {
 
     /// As [`LinuxPlatform::block_on`], but instead of panicking it drops the future unpolled and returns an error.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
-        self.wait_for(future, true)
-    }
-
-    /// As [`LinuxPlatform::try_block_on`], for a future that does several things at once: no part of it waits in the
-    /// host while another could go on.
-    pub fn try_drive<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
-        self.wait_for(future, false)
-    }
-
-    fn wait_for<F: Future>(&self, future: F, is_one_call: bool) -> Result<F::Output, WaitInside> {
         let _held = DeferredWakes::new();
-        let reactor = self.waiting_reactor();
-        let entered = reactor.try_enter().ok_or(WaitInside)?;
-        let visit = Visit { reactor, entered: Some(entered) };
-        visit.reactor.drive_one_call(is_one_call);
-        Ok(visit.reactor.block_on(future))
+        Ok(Visit::begin(self.waiting_reactor(), true)?.reactor.block_on(future))
+    }
+
+    /// Makes this thread a reactor until the value is dropped.
+    pub fn thread_reactor(&self) -> ThreadReactor {
+        ThreadReactor::new(self.waiting_reactor())
     }
 
     /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else
@@ -523,10 +516,18 @@ fn go_first() {
 }
 
 /// A thread's wait on its reactor. Its end waits for what is in flight there, also after a panic in the future: others
-/// may wait for the same pages.
+/// may wait for the same pages. If the thread comes back ([`ThreadReactor`]), the end only submits it.
 struct Visit {
     reactor: Rc<Reactor>,
     entered: Option<ReactorEntered>,
+}
+
+impl Visit {
+    fn begin(reactor: Rc<Reactor>, is_one_call: bool) -> Result<Self, WaitInside> {
+        let entered = reactor.try_enter().ok_or(WaitInside)?;
+        reactor.drive_one_call(is_one_call);
+        Ok(Self { reactor, entered: Some(entered) })
+    }
 }
 
 impl Drop for Visit {
@@ -534,7 +535,11 @@ impl Drop for Visit {
         // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
         // thread could be kept for ever.
         drop(self.entered.take());
-        self.reactor.drain();
+        if self.reactor.is_kept() {
+            self.reactor.submit();
+        } else {
+            self.reactor.drain();
+        }
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Reactor {
     drives: Drives,
     /// A visitor waits for one call, and nothing else waits meanwhile.
     is_one_call: Cell<bool>,
+    /// Values that keep a visitor's operations in flight between its waits.
+    keepers: Cell<u32>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
     operations: RefCell<SlotTable<Box<dyn Owner>>>,
@@ -142,6 +144,7 @@ impl Reactor {
             ability,
             drives,
             is_one_call: Cell::new(true),
+            keepers: Cell::new(0),
             driver: RefCell::new(None),
             operations: RefCell::new(SlotTable::new()),
             lone: Cell::new(None),
@@ -219,6 +222,24 @@ impl Reactor {
     /// From now on a visitor waits for one call, or drives many.
     pub(crate) fn drive_one_call(&self, is_one: bool) {
         self.is_one_call.set(is_one);
+    }
+
+    /// Whether its thread comes back for operations that it leaves in flight.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.keepers.get() > 0
+    }
+
+    /// One more value keeps its operations in flight.
+    pub(crate) fn keep(&self) {
+        self.keepers.update(|keepers| keepers + 1);
+    }
+
+    /// One value less keeps them. After the last one they are waited for.
+    pub(crate) fn unkeep(self: &Rc<Self>) {
+        self.keepers.update(|keepers| keepers - 1);
+        if !self.is_kept() {
+            self.drain();
+        }
     }
 
     /// The task that is being polled.
@@ -349,7 +370,7 @@ impl Reactor {
         let Some(ability) = self.ability else { return Ok(Driver::Poller(Poller::default())) };
         let mut ring = match self.spare().and_then(|spare| spare.take()) {
             Some(ring) => ring,
-            None => Ring::new(ability, self.is_lasting())?,
+            None => Ring::new(ability, self.is_lasting() || self.is_kept())?,
         };
         ring.listen(self.remote.0.make_doorbell()?);
         Ok(Driver::Ring(Box::new(ring)))

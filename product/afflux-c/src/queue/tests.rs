@@ -31,6 +31,17 @@ fn open(cache: *mut CacheHandleOfTests, path: &Path) -> *mut FileHandle {
 
 impl Rig {
     fn new(depth: u32) -> Self {
+        // SAFETY: the place is valid.
+        Self::with(|_, queue| unsafe { afflux_queue_new(depth, queue) })
+    }
+
+    /// With a queue for this thread alone.
+    fn own(depth: u32) -> Self {
+        // SAFETY: as above.
+        Self::with(|cache, queue| unsafe { afflux_queue_new_own(cache, depth, queue) })
+    }
+
+    fn with(make: impl FnOnce(*mut CacheHandleOfTests, *mut *mut QueueHandle) -> c_int) -> Self {
         let place = tempfile::tempdir().unwrap();
         // SAFETY: zeros are valid settings.
         let mut settings: Settings = unsafe { std::mem::zeroed() };
@@ -39,8 +50,7 @@ impl Rig {
         let (mut cache, mut queue) = (null_mut(), null_mut());
         // SAFETY: all pointers are valid.
         assert_eq!(unsafe { afflux_cache_new(&raw const settings, &raw mut cache) }, 0, "{}", last());
-        // SAFETY: as above.
-        assert_eq!(unsafe { afflux_queue_new(depth, &raw mut queue) }, 0, "{}", last());
+        assert_eq!(make(cache, &raw mut queue), 0, "{}", last());
         let file = open(cache, &place.path().join("file"));
         Self { place, cache, file, queue }
     }
@@ -87,7 +97,12 @@ impl Rig {
 
 #[test]
 fn cold_reads_in_flight_bring_their_bytes_once_each() {
-    let rig = Rig::new(64);
+    for rig in [Rig::new(64), Rig::own(64)] {
+        check_cold_reads(rig);
+    }
+}
+
+fn check_cold_reads(rig: Rig) {
     rig.cold(64);
     let mut memory = vec![[0_u8; PAGE]; 64];
     let requests: Vec<_> =
@@ -111,7 +126,12 @@ fn cold_reads_in_flight_bring_their_bytes_once_each() {
 
 #[test]
 fn each_kind_of_call_does_what_the_blocking_one_does() {
-    let rig = Rig::new(8);
+    for rig in [Rig::new(8), Rig::own(8)] {
+        check_kinds_of_calls(rig);
+    }
+}
+
+fn check_kinds_of_calls(rig: Rig) {
     let mut bytes = *b"some bytes";
     let data: *mut c_void = bytes.as_mut_ptr().cast();
     let one = |request: Request| {
@@ -136,7 +156,12 @@ fn each_kind_of_call_does_what_the_blocking_one_does() {
 
 #[test]
 fn what_cannot_be_is_refused_and_the_rest_goes_on() {
-    let rig = Rig::new(8);
+    for rig in [Rig::new(8), Rig::own(8)] {
+        check_refusals(rig);
+    }
+}
+
+fn check_refusals(rig: Rig) {
     let mut byte = 0_u8;
     let good = rig.request(Op::Write, (&raw mut byte).cast(), 1, 0, 1);
     let bad = Request { op: 99, ..good };
@@ -196,7 +221,12 @@ fn the_descriptor_is_readable_when_there_is_something_to_do() {
 
 #[test]
 fn closing_gives_up_what_is_in_flight_and_uses_its_memory_no_more() {
-    let rig = Rig::new(64);
+    for rig in [Rig::new(64), Rig::own(64)] {
+        check_closing(rig);
+    }
+}
+
+fn check_closing(rig: Rig) {
     rig.cold(64);
     let mut memory = vec![[0_u8; PAGE]; 64];
     let requests: Vec<_> =
@@ -213,12 +243,12 @@ fn closing_gives_up_what_is_in_flight_and_uses_its_memory_no_more() {
 #[test]
 fn who_waits_hears_of_the_end_of_the_queue_or_the_cache() {
     let rig = Rig::new(8);
-    let shared = Shared::new(2);
+    let shared = Shared::new(2).unwrap();
     // A call that never ends.
     let cache = on_file(rig.file, |file| Ok(file.cache())).unwrap();
     shared.add(1, PendingWork { future: Box::pin(std::future::pending()), cache }).unwrap();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| shared.wait(1, 1, None, |_| ()).map_err(|failure| failure.code));
+        let waiter = scope.spawn(|| shared.wait(1, 1, None).map_err(|failure| failure.code));
         while shared.state().waiting == 0 {
             std::thread::yield_now();
         }
@@ -278,7 +308,7 @@ fn threads_that_share_a_queue_take_each_outcome_once() {
 #[test]
 fn outcomes_are_handed_over_without_the_lock_of_the_queue() {
     for count in [1, FEW, FEW + 1, 100] {
-        let queue = Shared::new(count);
+        let queue = Shared::new(count as u32).unwrap();
         for tag in 0..count as u64 {
             queue.inside.fetch_add(1, Ordering::Relaxed);
             queue.done(&mut queue.state(), tag, Ok(7));
@@ -288,8 +318,104 @@ fn outcomes_are_handed_over_without_the_lock_of_the_queue() {
             assert!(queue.state.try_lock().is_ok(), "the queue is locked");
             taken.push(completion.tag);
         };
-        queue.wait(count, count, None, take).unwrap();
+        queue.wait(count, count, None).unwrap();
+        queue.take(count, take);
         assert!(taken.into_iter().eq(0..count as u64));
         assert_eq!(queue.inside.load(Ordering::Relaxed), 0);
     }
+}
+
+/// A handle in another thread.
+struct Sent<T>(*mut T);
+// SAFETY: handles are numbers.
+unsafe impl<T> Send for Sent<T> {}
+
+impl<T> Sent<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+#[test]
+fn a_queue_of_one_thread_refuses_others() {
+    let rig = Rig::own(8);
+    rig.cold(2);
+    let mut page = [9_u8; PAGE];
+    let request = rig.request(Op::Read, page.as_mut_ptr().cast(), PAGE, 1, 3);
+    assert_eq!(rig.submit(&[request]), 1);
+    let queue = Sent(rig.queue);
+    let refused = std::thread::spawn(move || {
+        let mut outcome = Completion { tag: 0, result: 0 };
+        // SAFETY: there is room, and nothing is read from an empty array.
+        let waited = unsafe { afflux_wait(queue.get(), &raw mut outcome, 1, 1, -1) };
+        assert!(last().contains("the thread that made it"), "{}", last());
+        // SAFETY: as above.
+        let submitted = unsafe { afflux_submit(queue.get(), std::ptr::dangling(), 0) };
+        [waited, submitted, afflux_queue_close(queue.get()).into()]
+    });
+    assert_eq!(refused.join().unwrap(), [i64::from(-libc::EINVAL); 3]);
+    assert_eq!(afflux_queue_fd(rig.queue), Code::Unsupported as c_int);
+    assert_eq!(rig.wait(1, 1, -1), [Completion { tag: 3, result: PAGE as i64 }]);
+    assert!(page.iter().all(|byte| *byte == 1));
+    assert!(rig.wait(1, 0, 0).is_empty());
+    assert_eq!(rig.end(), 0);
+}
+
+#[test]
+fn a_read_of_an_own_queue_ends_in_waits_without_time_or_with_little() {
+    let rig = Rig::own(8);
+    rig.cold(3);
+    let mut page = [9_u8; PAGE];
+    for (at, timeout_ns) in [(0, 0), (1, 1_000), (2, 60_000_000_000)] {
+        assert_eq!(rig.submit(&[rig.request(Op::Read, page.as_mut_ptr().cast(), PAGE, at, at as u64)]), 1);
+        let mut outcome = rig.wait(8, usize::from(timeout_ns > 0), timeout_ns);
+        while outcome.is_empty() {
+            outcome = rig.wait(8, 0, timeout_ns);
+        }
+        assert_eq!(outcome, [Completion { tag: at as u64, result: PAGE as i64 }]);
+    }
+    assert_eq!(rig.end(), 0);
+}
+
+#[test]
+fn a_blocking_read_gets_a_page_that_the_threads_own_queue_reads() {
+    let rig = Rig::own(8);
+    rig.cold(2);
+    let (mut page, mut again) = ([9_u8; PAGE], [9_u8; PAGE]);
+    assert_eq!(rig.submit(&[rig.request(Op::Read, page.as_mut_ptr().cast(), PAGE, 1, 3)]), 1);
+    // SAFETY: the memory is valid.
+    let count = unsafe { crate::file::afflux_read(rig.file, again.as_mut_ptr().cast(), PAGE, PAGE as u64) };
+    assert_eq!(count, PAGE as i64);
+    assert!(again.iter().all(|byte| *byte == 1));
+    assert_eq!(rig.wait(1, 1, -1).len(), 1);
+    assert_eq!(rig.end(), 0);
+}
+
+#[test]
+fn a_queue_whose_thread_has_ended_keeps_nobody_waiting() {
+    let rig = Rig::new(8);
+    rig.cold(4);
+    let (cache, file) = (Sent(rig.cache), Sent(rig.file));
+    let left = std::thread::spawn(move || {
+        let mut queue = null_mut();
+        // SAFETY: the place is valid.
+        assert_eq!(unsafe { afflux_queue_new_own(cache.get(), 8, &raw mut queue) }, 0, "{}", last());
+        let memory: &'static mut [u8; PAGE] = Box::leak(Box::new([0; PAGE]));
+        let (data, len) = (memory.as_mut_ptr().cast(), PAGE as u64);
+        let request = Request { op: 0, reserved: 0, file: file.get(), data, len, offset: len, tag: 0 };
+        // SAFETY: the memory lives for ever.
+        assert_eq!(unsafe { afflux_submit(queue, &raw const request, 1) }, 1);
+        Sent(queue)
+    });
+    let queue = left.join().unwrap();
+    let mut page = [9_u8; PAGE];
+    // SAFETY: the memory is valid.
+    let count = unsafe { crate::file::afflux_read(rig.file, page.as_mut_ptr().cast(), PAGE, PAGE as u64) };
+    assert_eq!(count, PAGE as i64);
+    let mut outcome = Completion { tag: 0, result: 0 };
+    // SAFETY: there is room.
+    let waited = unsafe { afflux_wait(queue.get(), &raw mut outcome, 1, 1, 0) };
+    assert_eq!(waited, i64::from(-libc::EINVAL), "its thread is gone");
+    assert_eq!(afflux_queue_close(queue.get()), 0, "so any thread may close it");
+    assert_eq!(rig.end(), 0);
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::pin::Pin;
 use std::thread;
+use std::time::Duration;
 
 use afflux::{Cache, File, OpenOptions};
 use rustix::thread::gettid;
@@ -115,6 +117,113 @@ fn a_programs_thread_reads_for_the_calls_that_it_runs() {
     assert!(refused.unwrap().is_err(), "a blocking call would stop the thread");
     let read = read_here() - before;
     assert!(read >= 32 * PAGE, "another thread has read: this one {read} bytes of {}", 32 * PAGE);
+}
+
+/// A file of a MiB in a new cache, of which no page is cached; none if the disk reads through the host's cache.
+fn cold(place: &Path) -> Option<(Cache, File)> {
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    let file = cache.open(place.join("file"), options()).unwrap();
+    file.write_at(&[7; 1 << 20], 0).unwrap();
+    file.sync_data().unwrap();
+    cache.drop_clean_pages();
+    cache.stats().devices[0].access.contains("O_DIRECT").then_some((cache, file))
+}
+
+/// A read of a page, which one poll leaves in flight.
+fn page_read(file: &File, page: u64) -> Pin<Box<dyn Future<Output = ()>>> {
+    let file = file.clone();
+    Box::pin(async move {
+        let mut into = [0; PAGE as usize];
+        file.read_exact_at_async(&mut into, page * PAGE).await.unwrap();
+        assert_eq!(into, [7; PAGE as usize]);
+    })
+}
+
+// rule: a thread may leave its reads in flight, and comes back for them
+// kept in: `product/linux-device/src/platform/thread_reactor.rs`
+#[test]
+fn a_thread_leaves_its_reads_in_flight_and_comes_back_for_them() {
+    let place = tempfile::tempdir().unwrap();
+    let Some((cache, file)) = cold(place.path()) else { return afflux_scratch::skipped!("no O_DIRECT here") };
+    let (reactor, before) = (cache.thread_reactor(), read_here());
+    let mut reads: Vec<_> = (0..32).map(|number| page_read(&file, number * 37 % 256)).collect();
+    let begun = reactor.drive(async {
+        for read in &mut reads {
+            assert!(poll_once(read).await.is_none(), "it waits for the disk");
+        }
+    });
+    begun.unwrap();
+    for read in reads {
+        reactor.drive(read).unwrap();
+    }
+    let read = read_here() - before;
+    assert!(read >= 32 * PAGE, "another thread has read: this one {read} bytes of {}", 32 * PAGE);
+}
+
+// rule: no blocking call of a thread waits for a read that the thread itself has left in flight
+// kept in: `product/linux-device/src/platform/thread_reactor.rs`
+#[test]
+fn a_blocking_call_gets_a_page_that_its_thread_left_in_flight() {
+    let place = tempfile::tempdir().unwrap();
+    let Some((cache, file)) = cold(place.path()) else { return afflux_scratch::skipped!("no O_DIRECT here") };
+    let reactor = cache.thread_reactor();
+    let mut reads = [page_read(&file, 5), page_read(&file, 9)];
+    for read in &mut reads {
+        assert!(reactor.drive(poll_once(read)).unwrap().is_none());
+    }
+    let mut into = [0; PAGE as usize];
+    file.read_exact_at(&mut into, 5 * PAGE).unwrap();
+    assert_eq!(into, [7; PAGE as usize]);
+    file.write_at(&[8; 10], 9 * PAGE).unwrap();
+    file.sync_all().unwrap();
+    file.set_len(9 * PAGE).unwrap();
+    // A read of another thread waits for this one, and no longer.
+    let other = thread::spawn({
+        let file = file.clone();
+        move || file.read_exact_at(&mut [0; PAGE as usize], 8 * PAGE).unwrap()
+    });
+    other.join().unwrap();
+    let [read, cut] = reads;
+    reactor.drive(read).unwrap();
+    drop(cut);
+}
+
+#[test]
+fn a_part_without_time_looks_once() {
+    let place = tempfile::tempdir().unwrap();
+    let Some((cache, file)) = cold(place.path()) else { return afflux_scratch::skipped!("no O_DIRECT here") };
+    let reactor = cache.thread_reactor();
+    let mut read = page_read(&file, 5);
+    while reactor.drive_for(&mut read, Duration::ZERO).unwrap().is_none() {
+        thread::yield_now();
+    }
+    let never = std::future::pending::<()>();
+    assert!(reactor.drive_for(never, Duration::from_millis(3)).unwrap().is_none());
+    let inside = reactor.drive(async { reactor.drive(async {}).is_err() });
+    assert!(inside.unwrap(), "one part at a time");
+}
+
+#[test]
+fn the_drop_of_a_threads_reactor_waits_for_its_reads() {
+    let place = tempfile::tempdir().unwrap();
+    let Some((cache, file)) = cold(place.path()) else { return afflux_scratch::skipped!("no O_DIRECT here") };
+    let reactor = cache.thread_reactor();
+    let mut read = page_read(&file, 5);
+    assert!(reactor.drive(poll_once(&mut read)).unwrap().is_none());
+    drop(reactor);
+    let other = thread::spawn({
+        let file = file.clone();
+        move || file.read_exact_at(&mut [0; PAGE as usize], 5 * PAGE).unwrap()
+    });
+    other.join().unwrap();
+    smol::block_on(read);
+    // The end of the cache waits for no thread that stays away.
+    let reactor = cache.thread_reactor();
+    let mut read = page_read(&file, 200);
+    assert!(reactor.drive(poll_once(&mut read)).unwrap().is_none());
+    drop((read, file));
+    cache.close().unwrap();
+    assert!(reactor.drive(async { true }).unwrap());
 }
 
 // rule: a panic in a program's future ends nobody else's calls, also if its thread was reading for them

@@ -136,9 +136,45 @@ fn only_a_thread_that_waits_for_one_call_may_wait_in_the_host() {
     let platform = reactors.platform();
     let may_wait = || platform.may_wait_on_this_thread();
     assert!(platform.block_on(async { may_wait() }));
-    assert!(!platform.try_drive(async { may_wait() }).unwrap(), "its other work would wait, too");
+    assert!(!platform.thread_reactor().drive(async { may_wait() }).unwrap(), "its other work would wait, too");
     assert!(platform.block_on(async { may_wait() }), "the thread does one call again");
     assert!(!may_wait());
+}
+
+/// The outcome of an operation.
+struct Told(std::sync::mpsc::Sender<i32>);
+
+impl crate::reactor::io::Owner for Told {
+    fn completed(self: Box<Self>, result: i32) {
+        self.0.send(result).unwrap();
+    }
+}
+
+// rule: what a part of a thread's reactor leaves in flight has been submitted
+// kept in: `product/linux-device/src/platform.rs`
+#[test]
+fn a_part_submits_what_it_leaves_in_flight() {
+    let Ok(reactors) = Reactors::start(1, IoChoice::Uring) else {
+        return afflux_scratch::skipped!("this host has no io_uring");
+    };
+    let platform = reactors.platform();
+    let (told, outcome) = channel();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let thread = platform.thread_reactor();
+    let begin = async {
+        let reactor = platform.current_reactor().unwrap();
+        let io = crate::reactor::io::RingOperation::WaitReadable { fd: std::os::fd::AsRawFd::as_raw_fd(&ours) };
+        // SAFETY: the socket lives until the outcome is there.
+        assert!(unsafe { reactor.start(io, Box::new(Told(told))) }.is_ok());
+        reactor
+    };
+    let reactor = thread.drive(begin).unwrap();
+    assert!(reactor.has_handed_over());
+    // A blocking call does not wait for it.
+    assert_eq!(platform.block_on(async { 5 }), 5);
+    std::io::Write::write_all(&mut &theirs, b"1").unwrap();
+    drop(thread);
+    assert!(outcome.try_recv().unwrap() >= 0, "the drop waits for it");
 }
 
 // rule: a device whose thread the host holds keeps only its own tasks waiting

@@ -1,0 +1,49 @@
+//! A program's thread as a reactor: it drives its operations when it likes, a part at a time.
+//!
+//! Owns: entering the reactor of the thread for one part; what happens to operations in flight at the end.
+//! Does not own: the reactor (`reactor`), the program's futures.
+//! Invariants: an operation that a part leaves in flight has been submitted
+//! (`a_thread_leaves_its_reads_in_flight_and_comes_back_for_them`). A blocking call on this thread drives the same
+//! ring, so it can wait for such an operation (`a_blocking_call_gets_a_page_that_its_thread_left_in_flight`). The drop
+//! waits for all of them, except in a forked child, which has none.
+
+use std::rc::Rc;
+
+use super::{Visit, WaitInside};
+use crate::foreign_wakers::DeferredWakes;
+use crate::reactor::Reactor;
+
+/// This thread as a reactor of a platform.
+pub struct ThreadReactor {
+    reactor: Rc<Reactor>,
+    /// The process that made it.
+    process: u32,
+}
+
+impl ThreadReactor {
+    pub(super) fn new(reactor: Rc<Reactor>) -> Self {
+        reactor.keep();
+        Self { reactor, process: std::process::id() }
+    }
+
+    /// Polls `future` until it ends, and drives this thread's operations meanwhile: also those that an earlier part has
+    /// left. No part of the future waits in the host while another could go on.
+    ///
+    /// # Errors
+    /// On a thread that a reactor drives already.
+    pub fn drive<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
+        let _held = DeferredWakes::new();
+        Ok(Visit::begin(Rc::clone(&self.reactor), false)?.reactor.block_on(future))
+    }
+}
+
+impl Drop for ThreadReactor {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            self.reactor.unkeep();
+        } else {
+            // The operations are the parent's: nobody reports them here.
+            std::mem::forget(Rc::clone(&self.reactor));
+        }
+    }
+}
