@@ -118,7 +118,7 @@ impl Core {
     /// Has the host open the descriptor that writeback needs while the file has `size` bytes. A writer calls this
     /// before the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
     pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
-        if file.host.can_be_written(&file.device.host, size) || file.host.try_keep_writable() {
+        if file.device.host.can_write(&file.host, size) || file.host.try_keep_writable() {
             return Ok(());
         }
         let opened = if self.platform().may_wait_on_this_thread() {

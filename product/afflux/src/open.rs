@@ -203,7 +203,7 @@ impl Core {
         let key = HostFileKey { device, inode: if let DeviceNumber::Block(_) = device { 0 } else { stat.stx_ino } };
         let device = self.devices.of(device, &fd, &path, &self.engine).map_err(named)?;
         let fd = match own {
-            true => LentDescriptor::prepared_for(&device.host, fd, rights.write),
+            true => device.host.prepare(fd, rights.write),
             false => LentDescriptor::of_others(fd),
         };
         let stamp = Stamp::from(&stat);

@@ -18,8 +18,8 @@ use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
 pub use self::spare_descriptors::SpareDescriptors;
-use self::spare_descriptors::SpareMember;
-use super::error_of;
+use self::spare_descriptors::{SpareHolder, SpareMember};
+use super::host_error::error_of;
 use super::turns::Turns;
 use crate::pool::WorkerPool;
 use crate::reopen::{make_read_only, open_without_waiting};
@@ -134,12 +134,11 @@ impl LentDescriptor {
         Self { fd, carries }
     }
 
-    /// A descriptor that the caller opened for reading, `writable` for writing too, and that no other code has. It gets
-    /// the flags for files of `device`: O_DIRECT where the device goes past the host's page cache, no O_NONBLOCK, with
-    /// which the ring would not wait. Such a file mostly needs no other descriptor.
-    pub fn prepared_for(device: &crate::HostDevice, fd: OwnedFd, writable: bool) -> Self {
+    /// A descriptor that no other code has, `writable` or for reads only. It gets the flags for requests that go past
+    /// the host's page cache, if they can, and no O_NONBLOCK, with which the ring would not wait.
+    pub(super) fn prepared(fd: OwnedFd, writable: bool, past_cache: bool) -> Self {
         let set = |flags| fcntl_setfl(&fd, flags).is_ok();
-        let path = match device.is_direct() && set(OFlags::DIRECT) {
+        let path = match past_cache && set(OFlags::DIRECT) {
             true => Some(Path::Direct),
             false => set(OFlags::empty()).then_some(Path::Buffered),
         };
@@ -205,7 +204,10 @@ impl HostFile {
     /// A file without a descriptor; [`HostFile::lend`] gives it one. `pool` counts the descriptors that the file opens
     /// itself, and closes some when there are too many.
     pub fn pooled(pool: &Arc<SpareDescriptors>) -> Arc<Self> {
-        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(SpareMember::new(pool, me.clone())), None))
+        Arc::new_cyclic(|me: &Weak<Self>| {
+            let me: Weak<Self> = me.clone();
+            Self::with(None, Some(SpareMember::new(pool, me)), None)
+        })
     }
 
     fn with(lent: Option<LentDescriptor>, spare: Option<SpareMember>, closes: Option<WorkerPool>) -> Self {
@@ -281,23 +283,14 @@ impl HostFile {
         RevokedDescriptors(old)
     }
 
-    /// Closes the idle descriptors that it opened itself.
-    fn close_spare(&self) {
-        let closed = self.lock().take_spare(self.carries.load(Ordering::SeqCst));
-        self.closed(closed.len());
-    }
-
     fn closed(&self, count: usize) {
         if let Some(spare) = &self.spare {
             spare.closed(count);
         }
     }
 
-    /// Whether all writes to the file while it has `size` bytes are possible, whatever becomes of the process's other
-    /// descriptors. On a device that goes past the host's page cache, a file whose end fills no block needs a second
-    /// descriptor. Takes no lock.
-    pub fn can_be_written(&self, device: &crate::HostDevice, size: u64) -> bool {
-        let in_blocks = device.is_direct() && size.is_multiple_of(device.block_bytes().into());
+    /// Whether a descriptor is open and stays open for all writes, or for all that fill whole blocks. Takes no lock.
+    pub(super) fn has_kept_writable(&self, in_blocks: bool) -> bool {
         self.carries.load(Ordering::SeqCst) >= if in_blocks { CARRIES_BLOCKS } else { CARRIES_ALL }
     }
 
@@ -327,7 +320,7 @@ impl HostFile {
     pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
         let descriptors = self.lock();
         let kept = self.carries.swap(descriptors.carries(self.is_direct_refused()), Ordering::SeqCst);
-        // From here on, `can_be_written` finds nothing kept.
+        // From here on, `has_kept_writable` finds nothing kept.
         if is_needed() {
             self.carries.store(kept, Ordering::SeqCst);
         }
@@ -425,13 +418,6 @@ impl HostFile {
     pub fn host_path(&self) -> Option<std::path::PathBuf> {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", self.given()?.as_raw_fd())).ok()?;
         path.is_absolute().then_some(path)
-    }
-
-    /// Opens the descriptors that requests of `device` will need first, for callers that may block. The call is
-    /// optional; a request meets the same failure again and reports it.
-    pub fn prepare(&self, device: &crate::HostDevice, write: bool) {
-        let path = if device.is_direct() { Path::Direct } else { Path::Buffered };
-        let _ = self.open(path, if write { DescriptorUse::Write } else { DescriptorUse::Read });
     }
 
     fn lock(&self) -> MutexGuard<'_, Descriptors> {
@@ -547,6 +533,17 @@ impl HostFile {
                 fd
             }
         }
+    }
+}
+
+impl SpareHolder for HostFile {
+    fn close_spare(&self) {
+        let closed = self.lock().take_spare(self.carries.load(Ordering::SeqCst));
+        self.closed(closed.len());
+    }
+
+    fn has_spare(&self) -> bool {
+        self.lock().spare_count() > 0
     }
 }
 

@@ -1,11 +1,12 @@
 //! A request on its way: which system operation comes next, until it is done.
 //!
-//! Owns: the request, and the vectors and descriptor of the operation in progress.
+//! Owns: the request, and the vectors and descriptor of the operation in progress; the memory of flights that have
+//! ended.
 //! Does not own: how the operation is made. A ring or a worker thread asks for the next step and reports its result.
 //! Invariants: the request is answered once. A write never makes the file larger than the request says, not even for a
 //! moment. Parts that fill no block are written through the host's page cache; a small sync write goes through it as a
 //! whole. There are two exceptions, which extend the file to the accepted size first: when several writes make the file
-//! longer, and when the host would free reserved room (`Core::is_kept_inside`).
+//! longer, and when the host would free reserved room (`DeviceCore::is_kept_inside`).
 //! The operation for this makes no file smaller, whatever other programs do to the file meanwhile.
 
 use std::ops::Range;
@@ -13,14 +14,16 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use afflux_engine::{DeviceError, FILE_BYTES_MAX, Nanos, Operation, Request};
+use afflux_engine::{DeviceError, FILE_BYTES_MAX, Nanos, Operation, Recycler, Request};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use super::blocks;
+use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile, Path};
-use super::turns::{Begins, TurnWrite, Turns, WriteSharing, WriteTurn};
-use super::{Core, blocks, error_of};
-use crate::pool::Lane;
+use super::host_error::error_of;
+use super::turns::{Turns, WriteSharing, WriteTurn};
+use crate::pool::{Job, Lane};
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
 /// Times in a row that the host may ask for another try.
@@ -34,10 +37,37 @@ const SPACE_PAUSE: Duration = Duration::from_millis(10);
 /// would go past the cache, and the rest would wait for them. From some 400 KiB on the copy takes longer than the wait.
 pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
 
+/// A device's core, for its flights.
+pub(super) struct DeviceFlights {
+    pub(super) core: DeviceCore,
+    /// Flights that have ended, with their memory. A write that relieves a shortage of memory must not allocate.
+    spare: Recycler<Box<RequestFlight>>,
+}
+
+impl DeviceFlights {
+    pub(super) fn new(core: DeviceCore) -> Self {
+        Self { spare: Recycler::new(core.limits.depth as usize), core }
+    }
+
+    /// Asks the host for its free space in the background, if the last answer is older than `age_ns`.
+    pub(super) fn refresh_free_bytes(self: &Arc<Self>, age_ns: u64) {
+        if self.core.needs_free_bytes(age_ns) {
+            self.core.pool.post_job(Arc::clone(self) as _);
+        }
+    }
+}
+
+/// The device's pool runs one job for the device itself: it asks for the free space.
+impl Job for DeviceFlights {
+    fn run(&self) {
+        self.core.ask_free_bytes();
+    }
+}
+
 /// A request and its progress. Without a request, a flight is kept for the next one, with its memory.
 pub(super) struct RequestFlight {
     request: Option<Request>,
-    core: Option<Arc<Core>>,
+    flights: Option<Arc<DeviceFlights>>,
     /// When the request came, if it is a sync.
     sync_began: Option<Nanos>,
     /// Bytes done; for operations without data, 1 once done.
@@ -58,14 +88,14 @@ pub(super) struct RequestFlight {
     /// The size to give the file before the write.
     pub(super) grows_to: Option<u64>,
     /// Dropped last, after the answer: other flights begin then.
-    turn: Option<WriteTurn>,
+    pub(super) turn: Option<WriteTurn>,
 }
 
 impl Default for RequestFlight {
     fn default() -> Self {
         Self {
             request: None,
-            core: None,
+            flights: None,
             sync_began: None,
             done: 0,
             retries: 0,
@@ -96,13 +126,14 @@ pub(super) enum FlightStep {
 }
 
 impl RequestFlight {
-    pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
+    pub(super) fn new(request: Request, flights: Arc<DeviceFlights>) -> Box<Self> {
+        let core = &flights.core;
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
-        let mut flight = core.spare_flights.take().unwrap_or_default();
+        let mut flight = flights.spare.take().unwrap_or_default();
         let sync_began = (request.operation() == Operation::Sync).then(|| core.pace.sync_begins());
         *flight = Self {
             request: Some(request),
-            core: Some(core),
+            flights: Some(flights),
             sync_began,
             iovecs: std::mem::take(&mut flight.iovecs),
             path,
@@ -153,23 +184,20 @@ impl RequestFlight {
         self.core().may_write_uncached() && self.request().is_for_sync() && is_small && ends_inside && size <= offset
     }
 
-    pub(super) fn has_turn(&mut self, turn: WriteTurn, begins: Begins) {
-        self.turn = Some(turn);
-        if let Begins::Leads(size) = begins {
-            self.grows_to = Some(size);
-        }
-    }
-
     /// Whether the thread that begins this read may have to wait for the device.
     pub(super) fn may_read_wait(&self) -> bool {
         self.file().is_some_and(HostFile::is_first_read) || self.core().pace.is_slow()
     }
 
-    pub(super) fn core(&self) -> &Arc<Core> {
-        self.core.as_ref().unwrap_or_else(|| unreachable!("a flight without a request goes nowhere"))
+    fn core(&self) -> &DeviceCore {
+        &self.flights().core
     }
 
-    fn request(&self) -> &Request {
+    pub(super) fn flights(&self) -> &Arc<DeviceFlights> {
+        self.flights.as_ref().unwrap_or_else(|| unreachable!("a flight without a request goes nowhere"))
+    }
+
+    pub(super) fn request(&self) -> &Request {
         self.request.as_ref().unwrap_or_else(|| unreachable!("it is answered once"))
     }
 
@@ -186,7 +214,7 @@ impl RequestFlight {
     }
 
     /// The end of the bytes to write; 0 if the request writes none.
-    fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         match self.operation() {
             Operation::Write { offset, len } => offset.saturating_add(u64::from(len)),
             _ => 0,
@@ -208,9 +236,9 @@ impl RequestFlight {
             request.complete(result);
         }
         self.turn = None;
-        if let Some(core) = self.core.take() {
+        if let Some(flights) = self.flights.take() {
             self.iovecs.clear();
-            core.spare_flights.try_keep(self);
+            flights.spare.try_keep(self);
         }
     }
 
@@ -569,16 +597,6 @@ impl RequestFlight {
             }
             self.done += count;
         }
-    }
-}
-
-impl TurnWrite for Box<RequestFlight> {
-    fn end(&self) -> u64 {
-        RequestFlight::end(self)
-    }
-
-    fn file_bytes(&self) -> u64 {
-        self.request().file_bytes()
     }
 }
 

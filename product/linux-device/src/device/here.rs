@@ -7,22 +7,22 @@
 //! all of it again. A write from here has its turn, as a request's write has.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 
 use afflux_engine::{Backing, DeviceError, TransferHere};
 use rustix::io::Errno;
 use smallvec::SmallVec;
 
+use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile};
+use super::host_error::error_of;
 use super::turns::WriteSharing;
-use super::{Core, error_of};
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
 /// Most transfers are one page, or pages beside each other in memory.
 type Vectors = SmallVec<[IoVec; 1]>;
 
 /// Reads into all of the memory.
-pub(super) fn read(core: &Core, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
+pub(super) fn read(core: &DeviceCore, read: &TransferHere<'_>) -> Option<Result<(), DeviceError>> {
     let file = read.backing().get::<HostFile>()?;
     let fd = file.opened_past_cache(DescriptorUse::Read)?;
     let (iovecs, bytes) = vectors(core, read)?;
@@ -34,7 +34,7 @@ pub(super) fn read(core: &Core, read: &TransferHere<'_>) -> Option<Result<(), De
 }
 
 /// Writes all of the memory.
-pub(super) fn write(core: &Arc<Core>, write: &TransferHere<'_>) -> Option<()> {
+pub(super) fn write(core: &DeviceCore, write: &TransferHere<'_>) -> Option<()> {
     let file = write.backing().get::<HostFile>()?;
     let fd = file.opened_past_cache(DescriptorUse::Write)?;
     let (iovecs, bytes) = vectors(core, write)?;
@@ -63,7 +63,7 @@ pub(super) fn write(core: &Arc<Core>, write: &TransferHere<'_>) -> Option<()> {
 }
 
 /// Makes the file's bytes durable, and its times and mode if somebody has asked for them.
-pub(super) fn sync(core: &Core, backing: &Backing) -> Option<Result<(), DeviceError>> {
+pub(super) fn sync(core: &DeviceCore, backing: &Backing) -> Option<Result<(), DeviceError>> {
     let file = backing.get::<HostFile>()?;
     let fd = file.opened_for_sync()?;
     let wholly = file.pending_metadata_sync();
@@ -91,7 +91,7 @@ fn sync_whole(fd: &OwnedFd, data_only: bool) -> Result<(), DeviceError> {
 }
 
 /// The memory as vectors for one call, and its length. None if the host does not take it past its page cache.
-fn vectors(core: &Core, transfer: &TransferHere<'_>) -> Option<(Vectors, usize)> {
+fn vectors(core: &DeviceCore, transfer: &TransferHere<'_>) -> Option<(Vectors, usize)> {
     let (block_bytes, mut iovecs, mut bytes) = (core.limits.block_bytes as usize, Vectors::new(), 0);
     for (start, len) in transfer.segments() {
         bytes += len;

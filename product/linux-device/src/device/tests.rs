@@ -3,17 +3,20 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Backing, Platform};
 use afflux_frames::{Effort, Frames};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::flight::UNCACHED_BYTES_MAX;
+use super::file::{DescriptorUse, Path};
+use super::flight::{FlightStep, UNCACHED_BYTES_MAX};
 use super::*;
 use crate::platform::{IoChoice, Reactors};
+use crate::reactor::io::RingOperation;
 use afflux_scratch::TestDirectory as Scratch;
 
 /// The thread that submits a request.
@@ -83,6 +86,12 @@ impl Rig {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.path(name)).unwrap();
         let given = File::open(self.path(name)).unwrap();
         (file, backing(given))
+    }
+
+    /// Opens the descriptors that requests for the file will need.
+    fn opens(&self, file: &HostFile, wanted: DescriptorUse) {
+        let path = if self.device.core().is_direct() { Path::Direct } else { Path::Buffered };
+        file.open(path, wanted).unwrap();
     }
 
     fn request(&self, backing: &Backing, operation: Operation, bytes: &[u8]) -> (Request, Arc<Slot>) {
@@ -371,7 +380,7 @@ fn a_growth_cuts_nothing_off() {
         let (file, backing) = rig.file("longer");
         let bytes = pattern(1, PAGE as usize);
         let (request, slot) = rig.request(&backing, Operation::Write { offset: 0, len: PAGE as u32 }, &bytes);
-        let flight = RequestFlight::new(request, Arc::clone(&rig.device.core));
+        let flight = RequestFlight::new(request, Arc::clone(&rig.device.flights));
         let turns = Arc::new(turns::Turns::default());
         let mut begun = turns.enter(turns::WriteSharing::Longer, flight);
         begun.iter_mut().for_each(|flight| flight.grows_to = Some(8 * PAGE));
@@ -531,7 +540,7 @@ fn prepared_files_are_open_and_closed_with_their_last_user() {
     };
     let before = links();
     let host = Arc::new(HostFile::new(File::open(rig.path("prepared")).unwrap().into()));
-    host.prepare(&rig.device, true);
+    rig.opens(&host, DescriptorUse::Write);
     assert_eq!(links(), before + 2);
     let backing = Backing::new(Arc::<HostFile>::clone(&host));
     rig.write(&backing, 0, &[1; 5000]);
@@ -554,7 +563,7 @@ fn block_on_leaves_nothing_in_flight() {
     let (file, backing) = rig.file("left");
     file.write_all_at(&[3; 1 << 20], 0).unwrap();
     if let Some(host) = backing.get::<HostFile>() {
-        host.prepare(&rig.device, false);
+        rig.opens(host, DescriptorUse::Read);
     }
     let slots: Vec<_> =
         (0..32).map(|at| rig.submit(&backing, Operation::Read { offset: at * 4096, len: 4096 }, &[])).collect();
@@ -622,7 +631,7 @@ fn is_cached(file: &File, offset: u64) -> bool {
 fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync: bool) -> Box<RequestFlight> {
     let bytes = pattern(offset, len as usize);
     let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
-    let mut flight = RequestFlight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.core));
+    let mut flight = RequestFlight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.flights));
     let (turns, share) = flight.share().unwrap();
     turns.enter(share, flight).unwrap()
 }
@@ -643,7 +652,7 @@ fn next_write(flight: &mut RequestFlight) -> (usize, bool) {
 fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
     const PAGE: u64 = 4096;
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
-    if !rig.device.is_direct() || !rig.device.core.may_write_uncached() {
+    if !rig.device.core().is_direct() || !rig.device.core().may_write_uncached() {
         return afflux_scratch::skipped!("{}", rig.name());
     }
     // Each row: the host's size, the write's offset and length, whether it is for a sync; the first step's bytes, and
@@ -679,7 +688,7 @@ fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
 #[test]
 fn where_the_host_takes_no_uncached_writes_they_are_made_as_others() {
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
-    if !rig.device.is_direct() || !rig.device.core.may_write_uncached() {
+    if !rig.device.core().is_direct() || !rig.device.core().may_write_uncached() {
         return afflux_scratch::skipped!("{}", rig.name());
     }
     let (_, backing) = rig.file("refused");
@@ -699,7 +708,7 @@ fn where_the_host_takes_no_uncached_writes_they_are_made_as_others() {
 fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
     const COUNT: usize = 16;
     const LEN: usize = 9_000;
-    for rig in Rig::all().into_iter().filter(|rig| rig.device.is_direct()) {
+    for rig in Rig::all().into_iter().filter(|rig| rig.device.core().is_direct()) {
         let kept = |is_for_sync: bool| {
             let each = |at: usize| {
                 let name = format!("{is_for_sync}{at}");
@@ -719,7 +728,7 @@ fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
             (0..COUNT).filter(|at| each(*at)).count()
         };
         let (for_sync, alone) = (kept(true), kept(false));
-        if !rig.device.core.may_write_uncached() {
+        if !rig.device.core().may_write_uncached() {
             afflux_scratch::skipped!("no uncached writes with {}", rig.name());
             continue;
         }

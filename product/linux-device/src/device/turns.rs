@@ -10,15 +10,13 @@
 //! (`notebook/performance-notes.md` has the other approaches that were tried).
 //!
 //! Owns: the turns of one file's writes, and how far the file is extended ahead of waiting writes.
-//! Does not own: the order of writes to the same bytes (the engine has only one of those in flight); sizes on the host
-//! (`file`).
-//! Invariants: once a write waits to be alone, writes begin in order of arrival, so that neither kind starves. A flight
+//! Does not own: what a write does once it begins (`launch`); the order of writes to the same bytes (the engine has
+//! only one of those in flight); sizes on the host (`file`).
+//! Invariants: once a write waits to be alone, writes begin in order of arrival, so that neither kind starves. A write
 //! has its turn until it is answered or dropped. A file is made no longer than the engine has accepted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use super::flight::RequestFlight;
 
 const PAGE_BYTES: u64 = 4096;
 /// The most by which a file is extended beyond the waiting writes. The host waits for the writes in flight before it
@@ -45,59 +43,68 @@ pub(super) enum Begins {
     Leads(u64),
 }
 
-/// A write, as far as its turn depends on it.
-pub(super) trait TurnWrite {
+/// A write, as far as its turn depends on it. A file keeps the writes that wait, and each write keeps its file: so a
+/// turn knows its write by this trait alone.
+pub(super) trait TurnWrite: Send {
     /// The end of the write in the file.
     fn end(&self) -> u64;
 
     /// The size that the engine has accepted for the file.
     fn file_bytes(&self) -> u64;
+
+    /// The write keeps its turn until it has ended.
+    fn take_turn(&mut self, turn: WriteTurn, begins: Begins);
+
+    /// Goes on, with its turn.
+    fn begin(self: Box<Self>);
 }
+
+/// A write that has waited, or waits.
+type WaitingWrite = Box<dyn TurnWrite>;
 
 /// The turns of a file.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<TurnsState<Box<RequestFlight>>>);
+pub(super) struct Turns(Mutex<TurnsState>);
 
 /// A turn; it ends when this is dropped.
 pub(super) struct WriteTurn {
     turns: Arc<Turns>,
     share: WriteSharing,
-    /// The file is at least this long through this flight's write.
+    /// The file is at least this long through this write.
     size: u64,
 }
 
-struct TurnsState<W> {
+#[derive(Default)]
+struct TurnsState {
     together: u32,
     alone: bool,
     /// A write is making the file longer, or is extending it for others.
     longer: bool,
     /// Writes that wait for that write.
-    longer_next: VecDeque<W>,
+    longer_next: VecDeque<WaitingWrite>,
     /// A write that wants to be alone, and the writes that came after it.
-    waiting: VecDeque<(WriteSharing, W)>,
-}
-
-impl<W> Default for TurnsState<W> {
-    fn default() -> Self {
-        Self { together: 0, alone: false, longer: false, longer_next: VecDeque::new(), waiting: VecDeque::new() }
-    }
+    waiting: VecDeque<(WriteSharing, WaitingWrite)>,
 }
 
 /// Writes that begin.
-type StartedWrites<W> = Vec<(Begins, W)>;
+type StartedWrites = Vec<(Begins, WaitingWrite)>;
 
-impl<W: TurnWrite> TurnsState<W> {
-    /// A write comes.
-    fn enter(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
-        if self.waiting.is_empty() {
-            return self.admit(share, write);
+impl TurnsState {
+    /// Gives a write that comes its turn, if it may begin now.
+    fn try_enter(&mut self, share: WriteSharing) -> bool {
+        self.waiting.is_empty() && self.try_begin(share)
+    }
+
+    /// Keeps a write that may not begin now.
+    fn keep(&mut self, share: WriteSharing, write: WaitingWrite) {
+        match share {
+            WriteSharing::Longer if self.waiting.is_empty() && !self.alone => self.longer_next.push_back(write),
+            _ => self.waiting.push_back((share, write)),
         }
-        self.waiting.push_back((share, write));
-        None
     }
 
     /// A write's turn has ended; the file is at least `size` long.
-    fn leave(&mut self, share: WriteSharing, size: u64) -> StartedWrites<W> {
+    fn leave(&mut self, share: WriteSharing, size: u64) -> StartedWrites {
         let mut begun = Vec::new();
         match share {
             WriteSharing::Together => self.together -= 1,
@@ -109,23 +116,12 @@ impl<W: TurnWrite> TurnsState<W> {
     }
 
     /// The leading write has extended the file to `size`, and goes on with the writes that end within it.
-    fn grown(&mut self, size: u64) -> StartedWrites<W> {
+    fn grown(&mut self, size: u64) -> StartedWrites {
         let mut begun = Vec::new();
         self.together += 1;
         self.extension_ends(size, &mut begun);
         self.admit_waiting(&mut begun);
         begun
-    }
-
-    fn admit(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
-        if self.try_begin(share) {
-            return Some((Begins::As(share), write));
-        }
-        match share {
-            WriteSharing::Longer if !self.alone => self.longer_next.push_back(write),
-            _ => self.waiting.push_back((share, write)),
-        }
-        None
     }
 
     /// Gives a write its turn, if it may begin now.
@@ -144,21 +140,21 @@ impl<W: TurnWrite> TurnsState<W> {
         is_free
     }
 
-    fn admit_waiting(&mut self, begun: &mut StartedWrites<W>) {
+    fn admit_waiting(&mut self, begun: &mut StartedWrites) {
         for (share, write) in std::mem::take(&mut self.waiting) {
-            if self.waiting.is_empty() {
-                begun.extend(self.admit(share, write));
+            if self.try_enter(share) {
+                begun.push((Begins::As(share), write));
             } else {
-                self.waiting.push_back((share, write));
+                self.keep(share, write);
             }
         }
     }
 
     /// The waiting writes that end within `size` begin together. One of the others begins too, on behalf of all of
     /// them.
-    fn extension_ends(&mut self, size: u64, begun: &mut StartedWrites<W>) {
+    fn extension_ends(&mut self, size: u64, begun: &mut StartedWrites) {
         self.longer = false;
-        let (inside, beyond): (VecDeque<W>, VecDeque<W>) =
+        let (inside, beyond): (VecDeque<WaitingWrite>, VecDeque<WaitingWrite>) =
             std::mem::take(&mut self.longer_next).into_iter().partition(|write| write.end() <= size);
         self.together += inside.len() as u32;
         begun.extend(inside.into_iter().map(|write| (Begins::As(WriteSharing::Together), write)));
@@ -174,53 +170,64 @@ impl<W: TurnWrite> TurnsState<W> {
 
 /// The size to which the file is extended before these writes: far enough for them, and up to the accepted size, which
 /// writes that come soon will need.
-fn ahead<W: TurnWrite>(writes: &VecDeque<W>) -> u64 {
-    let end = writes.iter().map(W::end).max().unwrap_or(0);
-    let accepted = writes.iter().map(W::file_bytes).max().unwrap_or(0);
+fn ahead(writes: &VecDeque<WaitingWrite>) -> u64 {
+    let end = writes.iter().map(|write| write.end()).max().unwrap_or(0);
+    let accepted = writes.iter().map(|write| write.file_bytes()).max().unwrap_or(0);
     end.max((accepted - accepted % PAGE_BYTES).min(end.saturating_add(AHEAD_BYTES)))
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, TurnsState<Box<RequestFlight>>> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the flight a turn and returns the flight, or keeps the flight until then.
-    pub(super) fn enter(
+    /// Gives the write a turn and returns the write, or keeps the write until then.
+    pub(super) fn enter<W: TurnWrite + 'static>(
         self: &Arc<Self>,
         share: WriteSharing,
-        flight: Box<RequestFlight>,
-    ) -> Option<Box<RequestFlight>> {
-        let begun = self.lock().enter(share, flight);
-        begun.map(|begun| self.give_turn(begun))
+        mut write: Box<W>,
+    ) -> Option<Box<W>> {
+        let mut state = self.lock();
+        if !state.try_enter(share) {
+            state.keep(share, write);
+            return None;
+        }
+        drop(state);
+        write.take_turn(self.turn(share), Begins::As(share));
+        Some(write)
     }
 
     /// A turn for a write that does not wait for one. None if it would have to.
     pub(super) fn enter_now(self: &Arc<Self>, share: WriteSharing) -> Option<WriteTurn> {
-        let mut state = self.lock();
-        let begins = state.waiting.is_empty() && state.try_begin(share);
-        begins.then(|| WriteTurn { turns: Arc::clone(self), share, size: 0 })
+        self.lock().try_enter(share).then(|| self.turn(share))
     }
 
-    fn give_turn(self: &Arc<Self>, (begins, mut flight): (Begins, Box<RequestFlight>)) -> Box<RequestFlight> {
-        let share = if let Begins::As(share) = begins { share } else { WriteSharing::Longer };
-        flight.has_turn(WriteTurn { turns: Arc::clone(self), share, size: 0 }, begins);
-        flight
+    fn turn(self: &Arc<Self>, share: WriteSharing) -> WriteTurn {
+        WriteTurn { turns: Arc::clone(self), share, size: 0 }
+    }
+
+    /// Writes that have waited go on, each with its turn.
+    fn begin(self: &Arc<Self>, begun: StartedWrites) {
+        for (begins, mut write) in begun {
+            let share = if let Begins::As(share) = begins { share } else { WriteSharing::Longer };
+            write.take_turn(self.turn(share), begins);
+            write.begin();
+        }
     }
 }
 
 impl WriteTurn {
-    /// The file was extended to `size` for this flight. The turn of a leading flight now counts as a shared one.
+    /// The file was extended to `size` for this write. The turn of a leading write now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
         if self.share == WriteSharing::Alone {
             return;
         }
         self.share = WriteSharing::Together;
         let begun = self.turns.lock().grown(size);
-        begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));
+        self.turns.begin(begun);
     }
 
-    /// Records that the flight has written up to `end`.
+    /// Records that the write has written up to `end`.
     pub(super) fn wrote(&mut self, end: u64) {
         self.size = end;
     }
@@ -229,7 +236,7 @@ impl WriteTurn {
 impl Drop for WriteTurn {
     fn drop(&mut self) {
         let begun = self.turns.lock().leave(self.share, self.size);
-        begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));
+        self.turns.begin(begun);
     }
 }
 

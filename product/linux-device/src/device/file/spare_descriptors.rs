@@ -10,14 +10,21 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::HostFile;
+/// A file of a pool, which opens descriptors that it can close and open anew.
+pub(super) trait SpareHolder: Send + Sync {
+    /// Closes the idle ones.
+    fn close_spare(&self);
+
+    /// Whether some are open.
+    fn has_spare(&self) -> bool;
+}
 
 /// A bound on descriptors that can be closed and opened anew.
 pub struct SpareDescriptors {
     max: usize,
     open: AtomicUsize,
     /// Files that have opened a descriptor, oldest first. Some files have closed theirs since, some are listed twice.
-    files: Mutex<VecDeque<Weak<HostFile>>>,
+    files: Mutex<VecDeque<Weak<dyn SpareHolder>>>,
 }
 
 impl SpareDescriptors {
@@ -44,13 +51,13 @@ impl SpareDescriptors {
             let Some(file) = self.files().pop_front() else { return };
             let Some(file) = file.upgrade() else { continue };
             file.close_spare();
-            if file.lock().spare_count() > 0 {
+            if file.has_spare() {
                 self.files().push_back(Arc::downgrade(&file));
             }
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, VecDeque<Weak<HostFile>>> {
+    fn files(&self) -> MutexGuard<'_, VecDeque<Weak<dyn SpareHolder>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -58,11 +65,11 @@ impl SpareDescriptors {
 /// A file's part in the pool.
 pub(super) struct SpareMember {
     pool: Arc<SpareDescriptors>,
-    file: Weak<HostFile>,
+    file: Weak<dyn SpareHolder>,
 }
 
 impl SpareMember {
-    pub(super) fn new(pool: &Arc<SpareDescriptors>, file: Weak<HostFile>) -> Self {
+    pub(super) fn new(pool: &Arc<SpareDescriptors>, file: Weak<dyn SpareHolder>) -> Self {
         Self { pool: Arc::clone(pool), file }
     }
 
@@ -81,7 +88,7 @@ impl SpareMember {
         let mut files = self.pool.files();
         // Few descriptors mean that none are closed; files that have closed their own must not pile up in the list.
         if files.len() > 4 * self.pool.max.max(64) {
-            files.retain(|file| file.upgrade().is_some_and(|file| file.lock().spare_count() > 0));
+            files.retain(|file| file.upgrade().is_some_and(|file| file.has_spare()));
         }
         files.push_back(self.file.clone());
     }

@@ -1,28 +1,41 @@
 use super::*;
 
-/// A write up to `end` into a file with `accepted` known bytes, both in pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Page {
+/// A write up to `end` into a file with `accepted` known bytes.
+struct Write {
     end: u64,
     accepted: u64,
 }
 
-impl TurnWrite for Page {
+impl TurnWrite for Write {
     fn end(&self) -> u64 {
-        self.end * PAGE_BYTES
+        self.end
     }
 
     fn file_bytes(&self) -> u64 {
-        self.accepted * PAGE_BYTES
+        self.accepted
+    }
+
+    fn take_turn(&mut self, _: WriteTurn, _: Begins) {
+        unreachable!("the order alone is tested");
+    }
+
+    fn begin(self: Box<Self>) {
+        unreachable!("the order alone is tested");
     }
 }
 
-fn page(end: u64) -> Page {
-    Page { end, accepted: end }
+/// Has a write come that ends after so many pages. Returns it if it begins.
+fn enter(turns: &mut TurnsState, share: WriteSharing, pages: u64) -> Vec<(Begins, u64)> {
+    if turns.try_enter(share) {
+        return vec![(Begins::As(share), pages)];
+    }
+    turns.keep(share, Box::new(Write { end: pages * PAGE_BYTES, accepted: pages * PAGE_BYTES }));
+    Vec::new()
 }
 
-fn ends(begun: impl IntoIterator<Item = (Begins, Page)>) -> Vec<(Begins, u64)> {
-    begun.into_iter().map(|(begins, write)| (begins, write.end)).collect()
+/// The pages at which the writes end.
+fn ends(begun: StartedWrites) -> Vec<(Begins, u64)> {
+    begun.into_iter().map(|(begins, write)| (begins, write.end() / PAGE_BYTES)).collect()
 }
 
 const TOGETHER: Begins = Begins::As(WriteSharing::Together);
@@ -32,34 +45,34 @@ const ALONE: Begins = Begins::As(WriteSharing::Alone);
 #[test]
 fn the_first_makes_the_file_longer_itself_and_the_others_have_it_made() {
     let mut turns = TurnsState::default();
-    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(1))), [(LONGER, 1)]);
+    assert_eq!(enter(&mut turns, WriteSharing::Longer, 1), [(LONGER, 1)]);
     for end in 2..=5 {
-        assert_eq!(ends(turns.enter(WriteSharing::Longer, page(end))), []);
+        assert_eq!(enter(&mut turns, WriteSharing::Longer, end), []);
     }
     assert_eq!(ends(turns.leave(WriteSharing::Longer, PAGE_BYTES)), [(Begins::Leads(5 * PAGE_BYTES), 2)]);
     // A write that comes meanwhile may end further out.
-    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(6))), []);
+    assert_eq!(enter(&mut turns, WriteSharing::Longer, 6), []);
     let begun = ends(turns.grown(5 * PAGE_BYTES));
     assert_eq!(begun, [(TOGETHER, 3), (TOGETHER, 4), (TOGETHER, 5), (LONGER, 6)]);
     assert_eq!(ends(turns.leave(WriteSharing::Longer, 6 * PAGE_BYTES)), []);
     (0..4).for_each(|_| assert_eq!(ends(turns.leave(WriteSharing::Together, 0)), []));
-    assert_eq!(ends(turns.enter(WriteSharing::Alone, page(9))), [(ALONE, 9)], "nothing is left");
+    assert_eq!(enter(&mut turns, WriteSharing::Alone, 9), [(ALONE, 9)], "nothing is left");
 }
 
 #[test]
 fn a_single_one_that_waits_makes_it_longer_itself() {
     let mut turns = TurnsState::default();
-    turns.enter(WriteSharing::Longer, page(1));
-    turns.enter(WriteSharing::Longer, page(2));
+    enter(&mut turns, WriteSharing::Longer, 1);
+    enter(&mut turns, WriteSharing::Longer, 2);
     assert_eq!(ends(turns.leave(WriteSharing::Longer, PAGE_BYTES)), [(LONGER, 2)]);
 }
 
 #[test]
 fn those_that_are_inside_by_now_go_together() {
     let mut turns = TurnsState::default();
-    turns.enter(WriteSharing::Longer, page(8));
-    turns.enter(WriteSharing::Longer, page(2));
-    turns.enter(WriteSharing::Longer, page(3));
+    enter(&mut turns, WriteSharing::Longer, 8);
+    enter(&mut turns, WriteSharing::Longer, 2);
+    enter(&mut turns, WriteSharing::Longer, 3);
     assert_eq!(ends(turns.leave(WriteSharing::Longer, 8 * PAGE_BYTES)), [(TOGETHER, 2), (TOGETHER, 3)]);
 }
 
@@ -67,7 +80,7 @@ fn those_that_are_inside_by_now_go_together() {
 fn where_one_failed_the_next_tries() {
     let mut turns = TurnsState::default();
     for end in 1..=3 {
-        turns.enter(WriteSharing::Longer, page(end));
+        enter(&mut turns, WriteSharing::Longer, end);
     }
     assert_eq!(ends(turns.leave(WriteSharing::Longer, 0)), [(Begins::Leads(3 * PAGE_BYTES), 2)]);
     // The extension failed: the leader's own write made the file longer, but only up to its own end.
@@ -77,8 +90,8 @@ fn where_one_failed_the_next_tries() {
 #[test]
 fn a_file_is_made_as_long_as_was_accepted_up_to_a_bound_and_in_whole_pages() {
     let lengths = |accepted: u64| {
-        let write = |end: u64| Bytes { end, accepted };
-        ahead(&VecDeque::from([write(PAGE_BYTES), write(3 * PAGE_BYTES), write(2 * PAGE_BYTES)]))
+        let write = |end: u64| -> WaitingWrite { Box::new(Write { end: end * PAGE_BYTES, accepted }) };
+        ahead(&VecDeque::from([write(1), write(3), write(2)]))
     };
     assert_eq!(lengths(3 * PAGE_BYTES), 3 * PAGE_BYTES);
     assert_eq!(lengths(10 * PAGE_BYTES + 17), 10 * PAGE_BYTES);
@@ -87,31 +100,16 @@ fn a_file_is_made_as_long_as_was_accepted_up_to_a_bound_and_in_whole_pages() {
     assert_eq!(lengths(0), 3 * PAGE_BYTES);
 }
 
-struct Bytes {
-    end: u64,
-    accepted: u64,
-}
-
-impl TurnWrite for Bytes {
-    fn end(&self) -> u64 {
-        self.end
-    }
-
-    fn file_bytes(&self) -> u64 {
-        self.accepted
-    }
-}
-
 #[test]
 fn one_that_wants_to_be_alone_waits_for_all_and_is_not_passed() {
     let mut turns = TurnsState::default();
-    assert_eq!(ends(turns.enter(WriteSharing::Together, page(1))), [(TOGETHER, 1)]);
-    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(2))), [(LONGER, 2)]);
-    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(3))), []);
-    assert_eq!(ends(turns.enter(WriteSharing::Alone, page(4))), []);
-    assert_eq!(ends(turns.enter(WriteSharing::Together, page(5))), []);
-    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(6))), []);
-    assert_eq!(ends(turns.enter(WriteSharing::Alone, page(7))), []);
+    assert_eq!(enter(&mut turns, WriteSharing::Together, 1), [(TOGETHER, 1)]);
+    assert_eq!(enter(&mut turns, WriteSharing::Longer, 2), [(LONGER, 2)]);
+    assert_eq!(enter(&mut turns, WriteSharing::Longer, 3), []);
+    assert_eq!(enter(&mut turns, WriteSharing::Alone, 4), []);
+    assert_eq!(enter(&mut turns, WriteSharing::Together, 5), []);
+    assert_eq!(enter(&mut turns, WriteSharing::Longer, 6), []);
+    assert_eq!(enter(&mut turns, WriteSharing::Alone, 7), []);
     assert_eq!(ends(turns.leave(WriteSharing::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)], "it came before");
     assert_eq!(ends(turns.leave(WriteSharing::Longer, 3 * PAGE_BYTES)), []);
     assert_eq!(ends(turns.leave(WriteSharing::Together, 0)), [(ALONE, 4)]);
