@@ -28,9 +28,9 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
 use smallvec::SmallVec;
 
-use super::Writeback;
 use super::batch::{Run, claim};
-use super::complete::{Durable, Moved, WriteEnds};
+use super::complete::{Durable, Moved};
+use super::{WriteEnds, Writeback};
 
 /// A round at once writes its runs one after the other. With more of them, requests side by side are faster.
 const RUNS_MAX: usize = 4;

@@ -10,8 +10,6 @@ use std::sync::Arc;
 use afflux_device::counters::Counter;
 use afflux_device::devices::TransferKind;
 use afflux_device::devices::file::{FAILING_TRIES, FileInner, FileState};
-use afflux_device::devices::in_flight::Ticket;
-use afflux_device::devices::places::Place;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AtEnd, Completed, Direction};
@@ -22,7 +20,7 @@ use afflux_pages::memory::{FrameMemory, Piece};
 use afflux_pages::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use afflux_pages::wait::{Changed, lock};
 
-use super::Writeback;
+use super::WriteEnds;
 use super::batch::sectors_of;
 use super::recycled::Boxed;
 use crate::dirty::{failing, room_was_made};
@@ -33,19 +31,6 @@ use crate::trace::EngineEvent;
 const RETRY_NS_MIN: u64 = 100 * Nanos::MILLISECOND;
 /// The longest such pause. A mended device gets its data within that time.
 const RETRY_NS_MAX: u64 = 30 * Nanos::SECOND;
-
-pub(super) struct WriteEnds<P: Platform> {
-    pub(super) writeback: Arc<Writeback<P>>,
-    pub(super) file: Arc<FileInner>,
-    pub(super) sequence: u64,
-    /// 1 if it counts as a separate run, else 0.
-    pub(super) runs: i64,
-    pub(super) submitted: Nanos,
-    /// Writes in flight at the submission, including this one.
-    pub(super) in_flight: u64,
-    pub(super) ticket: Ticket,
-    pub(super) place: Place,
-}
 
 impl<P: Platform> Completion for Boxed<WriteEnds<P>> {
     fn file_bytes(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! The flusher: one task a device, that writes.
 //!
-//! Owns: the loop of choosing and of giving turns; the look for files with a flush owed for long.
+//! Owns: the start of the task; the loop of choosing and of giving turns; the look for files with a flush owed for
+//! long.
 //! Does not own: the choice (`schedule`), the steps of a turn (`turn`), the outcome (`complete`).
 //! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where
 //! requests have to be full, a turn leaves a rest that fills none, unless a sync waits for it.
@@ -10,13 +11,14 @@ use std::sync::Arc;
 use afflux_device::devices::DeviceState;
 use afflux_device::devices::worklist::FlusherView;
 use afflux_device::platform::{Nanos, Platform};
-use afflux_device::policy::{Next, Turn};
+use afflux_device::policy::{HangLimits, Next, Turn};
 use afflux_device::settings::Knob;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
+use super::hang_watch::watch;
 use super::schedule::choose;
 use super::turn::FileTurn;
 
@@ -27,7 +29,7 @@ const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
 const FORGOTTEN_TOGETHER: usize = 64;
 
 /// Writes the device's dirty pages, for ever.
-pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<DeviceState>) {
+async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<DeviceState>) {
     // When the flusher last looked for files with a flush owed, and whether there were more.
     let mut looked: Option<(Nanos, bool)> = None;
     // Whether the flusher has waited a moment since its last write.
@@ -85,6 +87,14 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
 }
 
 impl<P: Platform> Writeback<P> {
+    /// Starts the device's flusher, and the watch for a hang if the policy wants one.
+    pub(crate) fn start(self: &Arc<Self>, device: Arc<DeviceState>) {
+        if self.base.ask(&device, |policy, view, own, _| policy.hang_limits(view, own)) != HangLimits::UNNOTICED {
+            self.base.platform.spawn("watch", watch(self.base.clone(), Arc::clone(&device)));
+        }
+        self.base.platform.spawn_for_device("flusher", flush_device(Arc::clone(self), device));
+    }
+
     fn choose(&self, device: &DeviceState, view: &FlusherView) -> Next {
         if view.files_ready && self.base.cache.rare.is_forced(Rare::EarlyFlush) {
             return Next::Turn(Turn::InTurn);

@@ -1,7 +1,7 @@
 //! Writeback: dirty pages become durable.
 //!
 //! Owns: one flusher a device, the choice and size of its next write, the effect of a finished write on its pages,
-//! syncs.
+//! syncs; what a request keeps while it is in flight.
 //! Does not own: how pages get dirty (`writing`), how long writers wait (`throttle`), which amounts are too much
 //! (`policy`).
 //! Invariants: a task that submits writes has a free request in hand before it claims pages. A page that failed to
@@ -14,6 +14,7 @@ mod complete;
 mod flusher;
 mod hang_watch;
 mod idle;
+mod idle_task;
 mod in_call;
 mod overdue;
 mod recycled;
@@ -26,33 +27,51 @@ mod unwritten;
 
 use std::sync::{Arc, Mutex};
 
-use afflux_device::devices::DeviceState;
-use afflux_device::platform::Platform;
-use afflux_device::policy::HangLimits;
+use afflux_device::devices::file::FileInner;
+use afflux_device::devices::in_flight::Ticket;
+use afflux_device::devices::places::Place;
+use afflux_device::error::DeviceError;
+use afflux_device::platform::{Nanos, Platform};
+use afflux_pages::wait::Answer;
 
+use self::idle_task::IdleTask;
+use self::recycled::RecycledMemory;
 use crate::base::Base;
 use crate::recycler::Recycler;
-use recycled::RecycledMemory;
 
 pub(crate) struct Writeback<P: Platform> {
     pub(crate) base: Base<P>,
-    spare: RecycledMemory<P>,
-    idle_tasks: Recycler<Arc<round_tasks::IdleTask>>,
+    spare: RecycledMemory<WriteEnds<P>, CallEnds<P>>,
+    idle_tasks: Recycler<Arc<IdleTask>>,
     /// Held while a range gets its place in the order, so that no two make a circle.
     pub(crate) ordering: Mutex<()>,
 }
 
 impl<P: Platform> Writeback<P> {
     pub(crate) fn new(base: Base<P>) -> Arc<Self> {
-        let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(round_tasks::IDLE_MAX));
+        let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(idle_task::IDLE_MAX));
         Arc::new(Self { base, spare, idle_tasks, ordering: Mutex::default() })
     }
+}
 
-    /// Starts the device's flusher, and the watch for a hang if the policy wants one.
-    pub(crate) fn start(self: &Arc<Self>, device: Arc<DeviceState>) {
-        if self.base.ask(&device, |policy, view, own, _| policy.hang_limits(view, own)) != HangLimits::UNNOTICED {
-            self.base.platform.spawn("watch", hang_watch::watch(self.base.clone(), Arc::clone(&device)));
-        }
-        self.base.platform.spawn_for_device("flusher", flusher::flush_device(Arc::clone(self), device));
-    }
+/// The end of a write (`complete`).
+struct WriteEnds<P: Platform> {
+    writeback: Arc<Writeback<P>>,
+    file: Arc<FileInner>,
+    sequence: u64,
+    /// 1 if it counts as a separate run, else 0.
+    runs: i64,
+    submitted: Nanos,
+    /// Writes in flight at the submission, including this one.
+    in_flight: u64,
+    ticket: Ticket,
+    place: Place,
+}
+
+/// The end of an operation without data (`requests`).
+struct CallEnds<P: Platform> {
+    writeback: Arc<Writeback<P>>,
+    file: Arc<FileInner>,
+    answer: Arc<Answer<Result<(), DeviceError>>>,
+    submitted: Nanos,
 }

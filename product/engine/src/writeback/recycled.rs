@@ -9,25 +9,22 @@ use std::sync::Arc;
 
 use afflux_device::devices::file::SharedRound;
 use afflux_device::error::DeviceError;
-use afflux_device::platform::Platform;
 use afflux_pages::wait::Answer;
 
-use super::complete::WriteEnds;
-use super::requests::CallEnds;
 use crate::recycler::{Recycler, SharedRecycler};
 
 /// The number of requests in flight on a device: more would hardly be used.
 const KEPT: usize = 64;
 
-/// The kept memory of one engine.
-pub(super) struct RecycledMemory<P: Platform> {
-    pub(super) writes: Recycler<Box<Boxed<WriteEnds<P>>>>,
-    pub(super) calls: Recycler<Box<Boxed<CallEnds<P>>>>,
+/// The kept memory of one engine, whose requests end as `W` if they write, and as `C` if they carry no data.
+pub(super) struct RecycledMemory<W, C> {
+    pub(super) writes: Recycler<Box<Boxed<W>>>,
+    pub(super) calls: Recycler<Box<Boxed<C>>>,
     call_answers: SharedRecycler<Answer<Result<(), DeviceError>>>,
     rounds: SharedRecycler<SharedRound>,
 }
 
-impl<P: Platform> RecycledMemory<P> {
+impl<W, C> RecycledMemory<W, C> {
     /// An answer of a call, not given yet.
     pub(super) fn call_answer(&self) -> Arc<Answer<Result<(), DeviceError>>> {
         self.call_answers.take((), |answer, ()| answer.renew(), |()| Answer::new())
@@ -43,7 +40,7 @@ impl<P: Platform> RecycledMemory<P> {
     }
 }
 
-impl<P: Platform> Default for RecycledMemory<P> {
+impl<W, C> Default for RecycledMemory<W, C> {
     fn default() -> Self {
         Self {
             writes: Recycler::new(KEPT),

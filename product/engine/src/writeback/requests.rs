@@ -15,12 +15,11 @@ use afflux_device::platform::{Nanos, Platform};
 use afflux_device::request::{Completion, Operation, Request};
 use afflux_device::settings::PageKnob;
 use afflux_pages::memory::FrameMemory;
-use afflux_pages::wait::{Answer, lock};
+use afflux_pages::wait::lock;
 
-use super::Writeback;
 use super::batch::Run;
-use super::complete::WriteEnds;
 use super::recycled::Boxed;
+use super::{CallEnds, WriteEnds, Writeback};
 use crate::trace::EngineEvent;
 
 /// How many requests a waiter may still take without waiting again.
@@ -195,14 +194,6 @@ impl<P: Platform> Drop for Hold<P> {
         }
         self.file.queue.wake_all();
     }
-}
-
-/// The end of an operation without data.
-pub(super) struct CallEnds<P: Platform> {
-    writeback: Arc<Writeback<P>>,
-    file: Arc<FileInner>,
-    answer: Arc<Answer<Result<(), DeviceError>>>,
-    submitted: Nanos,
 }
 
 impl<P: Platform> Completion for Boxed<CallEnds<P>> {
