@@ -42,6 +42,7 @@ use crate::proportions::{self as prop, Global, Local, shift_for};
 use crate::sysctl::{HZ, JIFFY_NS, Limits, Sysctl, limits};
 use crate::vmstat::{Item, View};
 
+pub(crate) use parts::Form;
 pub use parts::Part;
 use parts::Parts;
 
@@ -49,19 +50,6 @@ use parts::Parts;
 const WAIT_JIFFIES: u64 = HZ / 10;
 /// Pages between calls once the device is over its share.
 const EXCEEDED_PAGES: u64 = 8;
-
-/// The form of the loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    Rc1,
-    Final,
-    July,
-    Seed,
-    August,
-    September,
-    Merged,
-    V2_6_32,
-}
 
 /// The law.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,21 @@
-//! The parts of the loop of 2009, so that one can be changed at a time.
+//! The forms of the loop of 2009 and their parts, so that one can be changed at a time.
 //!
-//! Owns: the parts' names, and the parts of each form.
+//! Owns: the names of the forms and the parts, and the parts of each form.
 //! Does not own: the effect of a part (the law).
 //! Invariants: a named form without changes is the form as posted.
 
-use super::Form;
+/// The form of the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Rc1,
+    Final,
+    July,
+    Seed,
+    August,
+    September,
+    Merged,
+    V2_6_32,
+}
 
 /// A part of the law of 2009, which a form has or lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
