@@ -7,7 +7,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Check, Failure, PIECE_BYTES, WorkDirectory, demand, status_of};
+use super::definition::Check;
+use super::failure::{Failure, demand, status_of};
+use super::work_directory::{PIECE_BYTES, WorkDirectory};
 use crate::procedures::{Change, TimeChange};
 use crate::results::{Consistency, Stability, Time};
 

@@ -4,8 +4,10 @@
 //! Does not own: trust in callers' identities and squashing, which are settings of the server.
 //! Invariants: those of its parent. The connection's caller is root again after each check.
 
+use super::definition::Check;
 use super::errors::{ACCES, INVAL};
-use super::{Check, Failure, Faults, WorkDirectory};
+use super::failure::{Failure, Faults};
+use super::work_directory::WorkDirectory;
 use crate::connection::{USER_ROOT, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
 use crate::results::{Stability, Time};

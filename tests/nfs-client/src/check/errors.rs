@@ -5,7 +5,10 @@
 //! Invariants: those of its parent. Where the RFC leaves a choice and servers differ in practice, every answer that a
 //! client can handle is allowed.
 
-use super::{Check, Failure, Faults, WorkDirectory, connect, demand};
+use super::definition::Check;
+use super::failure::{Failure, Faults, demand, status_of};
+use super::target::connect;
+use super::work_directory::WorkDirectory;
 use crate::connection::{Client, Error};
 use crate::procedures::{Change, Creation, Node};
 use crate::results::{Stability, Time};
@@ -254,7 +257,7 @@ fn names_that_are_none(place: &mut WorkDirectory) -> Result<(), Failure> {
             let answered = match call(&mut place.client, &good, bad) {
                 // A refusal by RPC (garbage arguments) is an answer, too.
                 Err(Error::Refused { .. }) => Ok(1),
-                result => super::status_of(result),
+                result => status_of(result),
             }?;
             faults.demand(answered != 0, || format!("{text}: done"));
         }

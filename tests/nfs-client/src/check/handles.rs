@@ -4,7 +4,9 @@
 //! Does not own: invalid handles (`errors`); handles across a restart, which need the server's host.
 //! Invariants: those of its parent.
 
-use super::{Check, Failure, Faults, WorkDirectory, demand};
+use super::definition::Check;
+use super::failure::{Failure, Faults, demand};
+use super::work_directory::WorkDirectory;
 
 pub(super) const ROOT_HAS_NO_PARENT: Check = Check {
     name: "root-has-no-parent",

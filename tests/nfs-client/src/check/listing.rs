@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Failure, Faults, WorkDirectory, demand, status_of};
+use super::definition::Check;
+use super::failure::{Failure, Faults, demand, status_of};
+use super::work_directory::WorkDirectory;
 use crate::Listing;
 use crate::connection::Error;
 use crate::results::Handle;

@@ -6,7 +6,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Check, Failure, Faults, WorkDirectory, connect, demand, status_of};
+use super::definition::Check;
+use super::failure::{Failure, Faults, demand, status_of};
+use super::target::connect;
+use super::work_directory::WorkDirectory;
 use crate::connection::{NFS, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
 use crate::results::{Stability, Time};

@@ -4,8 +4,9 @@
 //! Does not own: writing (`writes`).
 //! Invariants: those of its parent.
 
+use super::definition::Check;
 use super::errors::{FBIG, INVAL};
-use super::{Check, Failure, Faults, demand};
+use super::failure::{Failure, Faults, demand};
 use crate::connection::Error;
 use crate::procedures::Change;
 use crate::results::Stability;

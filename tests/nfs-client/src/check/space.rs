@@ -6,7 +6,10 @@
 
 use std::path::Path;
 
-use super::{Check, Failure, Faults, WorkDirectory, connect, demand};
+use super::definition::Check;
+use super::failure::{Failure, Faults, demand, status_of};
+use super::target::connect;
+use super::work_directory::WorkDirectory;
 use crate::procedures::{Change, Creation, Node};
 use crate::results::{Handle, Stability};
 
@@ -99,7 +102,7 @@ fn no_space(place: &mut WorkDirectory) -> Result<(), Failure> {
     for at in 0..PIECES_MAX {
         let bytes = [at as u8 + 1; PIECE as usize];
         let end = client.write_all(&file, at * PIECE, &bytes, 64 << 10, 4);
-        match super::status_of(end)? {
+        match status_of(end)? {
             0 => committed = at + 1,
             status => {
                 told = Some(status);
@@ -119,7 +122,7 @@ fn no_space(place: &mut WorkDirectory) -> Result<(), Failure> {
     let mut made = 0;
     let refused = loop {
         let created = client.create(&root, long(made).as_bytes(), Creation::Guarded(Change::default()));
-        match super::status_of(created)? {
+        match status_of(created)? {
             0 if made < 20_000 => made += 1,
             status => break status,
         }

@@ -4,7 +4,10 @@
 //! Does not own: files.
 //! Invariants: those of its parent. After each refusal the connection is used again.
 
-use super::{Check, Failure, Faults, WorkDirectory, connect, demand};
+use super::definition::Check;
+use super::failure::{Failure, Faults, demand};
+use super::target::connect;
+use super::work_directory::WorkDirectory;
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::procedures::write_arguments;
 use crate::results::Stability;

@@ -4,7 +4,9 @@
 //! Does not own: attributes (`attributes`).
 //! Invariants: after each refusal the server is used again, to see that it still works.
 
-use super::{Check, Failure, WorkDirectory, demand, status_of};
+use super::definition::Check;
+use super::failure::{Failure, demand, status_of};
+use super::work_directory::WorkDirectory;
 use crate::connection::{Error, NFS};
 use crate::procedures::{check_status, write_arguments, write_results};
 use crate::results::Stability;
