@@ -1,34 +1,18 @@
 //! Draws operations.
 //!
-//! Owns: the generator, the frequencies of operations, their offsets in a file.
-//! Does not own: the checks of answers.
-//! Invariants: a call that uses a name is drawn only for a file without a name in use.
+//! Owns: the frequencies of operations, their offsets in a file.
+//! Does not own: the generator of numbers (`splitmix`), the checks of answers.
+//! Invariants: a call that uses a name is drawn only for a file without a name in use. A file is replaced after
+//! [`CHANGES_MAX`] changes, so that a run of any length needs bounded space.
 
 use afflux_nfs_client::{Call, Stability};
 
-use super::{ABANDONED_MAX, CHANGES_MAX, Exercise};
+use super::exercise::Exercise;
 
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// splitmix64.
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-}
-
+/// A file is replaced after this many changes, or when as many as the second constant may still take effect at any
+/// time.
+const CHANGES_MAX: u32 = 250;
+const ABANDONED_MAX: u32 = 30;
 impl Exercise {
     /// An operation and its file; `None` if the drawn operation is not possible now.
     pub(super) fn draw(&mut self) -> Option<(Call, usize)> {

@@ -8,8 +8,9 @@ use std::net::SocketAddr;
 
 use afflux_nfs_client::Client;
 
-use super::draw::Random;
-use super::{Exercise, Fault, Plan};
+use super::exercise::Exercise;
+use super::plan::{Fault, Plan};
+use super::splitmix::Random;
 
 /// The result of an exercise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
