@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use afflux_nfs_client::{Client, Handle, Kind, Load, Sending, Stability};
 
-use super::Figure;
-use super::cases::{Called, own_file};
+use super::data_files::own_file;
+use super::figure::Figure;
 use super::names::{self, Step};
-use super::servers::{Running, Servers};
+use super::servers::{Called, Running, Servers};
 
 const BLOCK: u32 = 256 << 10;
 const FILE_BYTES: u64 = 256 << 20;

@@ -5,22 +5,19 @@
 //! Invariants: data that a case reads or overwrites is in the server's cache before the measurement, except in the case
 //! of cold reads.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use afflux_nfs_client::{
-    Answer, Call, Change, Client, Handle, Kind, Load, NFS, Report, Sending, Stability, read_reply,
-};
+use afflux_nfs_client::{Answer, Call, Change, Client, Kind, Load, NFS, Sending, Stability, read_reply};
 
-use afflux_rig::Usage;
-
+use super::data_files::{data_file, own_file};
+use super::figure::{Figure, MeasurementStart, rate};
 use super::names::Step;
 use super::other_program::OtherProgram;
-use super::servers::{Running, Servers};
-use super::{Figure, Scale, beside, cold, host, names, sessions, tree};
+use super::scale::{BLOCK, Scale, WINDOW};
+use super::servers::{Called, Running, Servers};
+use super::{beside, cold, host, names, sessions, tree};
 use crate::failure::{Failure, call};
 
-pub(super) const WINDOW: usize = 64;
-pub(super) const BLOCK: u32 = 4096;
 const MANY_WINDOW: usize = 16;
 const LISTING_BYTES: u32 = 64 << 10;
 
@@ -184,81 +181,6 @@ impl Case {
             names::run_on_host(servers.export(), step, scale.names, round).map_err(host("names on the host"))?;
         Ok(Figure::of_rate(rate(count, elapsed)))
     }
-}
-
-impl Figure {
-    /// A figure with only a rate.
-    pub(super) fn of_rate(rate: f64) -> Self {
-        Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0, stream_mib: 0.0 }
-    }
-
-    /// The figure with the times of single calls.
-    pub(super) fn timed(self, report: &Report) -> Self {
-        let us = |ns: u64| ns as f64 / 1e3;
-        Self { p50_us: us(report.p50_ns), p99_us: us(report.p99_ns), p999_us: us(report.p999_ns), ..self }
-    }
-}
-
-fn rate(count: u64, elapsed: Duration) -> f64 {
-    count as f64 / elapsed.as_secs_f64().max(1e-9)
-}
-
-/// The start of a measurement: its time, and the CPU time used by a server's process and by this process.
-pub(super) struct MeasurementStart {
-    at: Instant,
-    process: u32,
-    before: [Usage; 2],
-}
-
-impl MeasurementStart {
-    pub(super) fn of(process: u32) -> Self {
-        Self { process, before: [process, std::process::id()].map(Usage::of), at: Instant::now() }
-    }
-
-    /// The figure for `count` of the case's unit, done by `calls` calls.
-    pub(super) fn end(self, count: u64, calls: u64) -> Figure {
-        let elapsed = self.at.elapsed();
-        let now = [self.process, std::process::id()].map(Usage::of);
-        let [cpu_us, client_us] =
-            [0, 1].map(|at| now[at].since(self.before[at]).cpu_ns as f64 / 1e3 / calls.max(1) as f64);
-        Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) }
-    }
-}
-
-pub(super) type Called<T> = Result<T, afflux_nfs_client::Error>;
-
-/// Each server has its own file: otherwise it would have to detect the other's writes.
-pub(super) fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
-    let (mut client, root) = servers.connect(which)?;
-    let name = data_name(name, which);
-    let change = Change { mode: Some(0o644), ..Change::default() };
-    client.create(&root, name.as_bytes(), afflux_nfs_client::Creation::Unchecked(change))?;
-    let (file, _) = client.lookup(&root, name.as_bytes())?;
-    Ok((client, file))
-}
-
-pub(super) fn data_name(name: &str, which: Running) -> String {
-    format!("{name}-{}", which.name())
-}
-
-/// The file of random calls, filled.
-pub(super) fn data_file(servers: &mut Servers, which: Running, scale: &Scale) -> Called<(Client, Handle)> {
-    let block = 64 << 10;
-    let (mut client, file) = own_file(servers, which, "data")?;
-    if client.getattr(&file)?.size < scale.file_bytes {
-        let fill = Load {
-            kind: Kind::Write(block, Stability::Unstable),
-            window: 8,
-            sending: Sending::Plain,
-            file_bytes: scale.file_bytes,
-            sequential: true,
-            duration: Duration::MAX,
-            seed: 7,
-        };
-        client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
-        client.commit(&file, 0, 0)?;
-    }
-    Ok((client, file))
 }
 
 fn steady(

@@ -15,12 +15,9 @@ use afflux_nfs_client::{Client, Kind, Load, Sending};
 use afflux_rig::Ending;
 use rustix::fs::{Advice, fadvise};
 
-use super::cases::{Called, MeasurementStart};
-use super::servers::{Running, Servers, on_first_cpu};
-use super::{Figure, Scale};
-
-const BLOCK: u32 = 4096;
-const WINDOW: usize = 64;
+use super::figure::{Figure, MeasurementStart};
+use super::scale::{BLOCK, Scale, WINDOW};
+use super::servers::{Called, Running, Servers, on_first_cpu};
 
 /// Creates a file that is on the disk and in no cache.
 fn made(export: &Path, name: &str, bytes: u64) -> io::Result<PathBuf> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use afflux_scratch::Scratch;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use super::Scale;
+use super::scale::Scale;
 use crate::failure::{Failure, host};
 
 /// The directory of many files.

@@ -1,111 +1,37 @@
 //! A race of two NFS servers on one host: the same calls on the same directory, in turns, with one CPU for the servers
 //! and one for the client.
 //!
-//! Owns: the cases, their order, the figures of the rounds.
-//! Does not own: starting the servers (`servers`), their network (the caller's).
+//! Owns: the rounds, the refusal of figures from a machine with stolen time.
+//! Does not own: the cases (`cases`), starting the servers (`servers`), their network (the caller's).
 //! Invariants: only one server has calls at a time. A ratio compares two consecutive runs.
 
 mod beside;
 mod cases;
 mod cold;
+mod data_files;
+mod figure;
 mod host;
 mod names;
+mod options;
 mod other_program;
 mod report;
+mod scale;
 mod servers;
 mod sessions;
 mod tree;
 
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use afflux_rig::words::Races;
 use afflux_rig::{self as rig, short};
 use afflux_scratch::{Processors, Stolen};
 use cases::Case;
-use servers::{Running, Servers};
+use report::Raced;
+use scale::Scale;
+use servers::Servers;
 
 use crate::failure::{Failure, host};
 
-/// The options of a race.
-#[derive(Debug)]
-pub struct Options {
-    /// The place of a new directory for all files; made if there is none.
-    pub directory: PathBuf,
-    /// The `afflux` program.
-    pub afflux: PathBuf,
-    /// The program that mounts a server.
-    pub bridge: PathBuf,
-    /// The bare loop that reads cold data.
-    pub bare: PathBuf,
-    /// A quick run is a smoke test, with meaningless figures.
-    pub words: Races,
-}
-
-/// Sizes and times.
-#[derive(Clone, Copy)]
-struct Scale {
-    steady: Duration,
-    file_bytes: u64,
-    sequential_bytes: u64,
-    many_files: u64,
-    names: u64,
-    cold_bytes: u64,
-    cold_calls: u64,
-    tree_files: u64,
-}
-
-impl Scale {
-    fn new(quick: bool) -> Self {
-        if quick {
-            Self {
-                steady: Duration::from_millis(150),
-                file_bytes: 16 << 20,
-                sequential_bytes: 64 << 20,
-                many_files: 3_000,
-                names: 48,
-                cold_bytes: 16 << 20,
-                cold_calls: 1_000,
-                tree_files: 60,
-            }
-        } else {
-            Self {
-                steady: Duration::from_millis(700),
-                file_bytes: 256 << 20,
-                sequential_bytes: 1 << 30,
-                many_files: 100_000,
-                names: 2_000,
-                cold_bytes: 512 << 20,
-                cold_calls: 50_000,
-                tree_files: 2_000,
-            }
-        }
-    }
-}
-
-/// One run of one case on one server.
-#[derive(Clone, Copy, Debug)]
-struct Figure {
-    /// Of the case's unit, per second.
-    rate: f64,
-    /// The server's CPU time for one call.
-    cpu_us: f64,
-    /// The client's CPU time for one call. If it fills the rest of the time that the rate leaves for a call, the client
-    /// is the limit.
-    client_us: f64,
-    /// The median; below, percentile 99 and percentile 99.9. 0 if single calls were not measured.
-    p50_us: f64,
-    p99_us: f64,
-    p999_us: f64,
-    /// Throughput of a stream of writes beside the calls; 0 if there was none.
-    stream_mib: f64,
-}
-
-/// A case with the figures of its participants.
-struct Raced {
-    case: Case,
-    figures: rig::Raced<Running, Figure, Failure>,
-}
+pub use options::Options;
 
 /// Runs the race, reports each run to `told`, and returns the table as Markdown.
 ///

@@ -14,9 +14,8 @@ use std::time::{Duration, Instant};
 use afflux_nfs_client::{Call, Change, Client, Handle, NFS, read_reply};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::Figure;
-use super::cases::{Called, MeasurementStart};
-use super::servers::{Running, Servers};
+use super::figure::{Figure, MeasurementStart};
+use super::servers::{Called, Running, Servers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {

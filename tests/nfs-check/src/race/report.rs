@@ -4,10 +4,18 @@
 //! Does not own: the figures; medians, ratios and the form of a table (`afflux_rig`).
 //! Invariants: a case without a figure has missed its goal.
 
-use afflux_rig::{MedianAndRange, Table, ratio, short};
+use afflux_rig::{self as rig, MedianAndRange, Table, ratio, short};
 
+use super::cases::Case;
+use super::figure::Figure;
 use super::servers::Running::{self, Afflux, AffluxUnsynced, Ganesha, Host};
-use super::{Figure, Raced};
+use crate::failure::Failure;
+
+/// A case with the figures of its participants.
+pub(super) struct Raced {
+    pub(super) case: Case,
+    pub(super) figures: rig::Raced<Running, Figure, Failure>,
+}
 
 impl Raced {
     /// The ratio of two servers' rates.

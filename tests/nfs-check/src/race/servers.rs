@@ -15,7 +15,7 @@ use afflux_nfs_client::{Client, Error, Handle};
 use afflux_rig::{Ending, Ready};
 use afflux_scratch::within;
 
-use super::Options;
+use super::options::Options;
 use crate::failure::{Failure, host};
 use crate::ganesha;
 
@@ -25,6 +25,9 @@ const CACHE: &str = "2GiB";
 const UNSYNCED: &str = "--async-metadata";
 /// Two servers serve one directory. Each has files of its own there.
 const SHARED: &str = "--shared";
+
+/// The result of calls to a server.
+pub(super) type Called<T> = Result<T, Error>;
 
 /// The participants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,16 +1,17 @@
 //! Calls of version 4.1 on one session, with all of its slots in use.
 //!
 //! Owns: the compounds of each step, the files and locks that they use.
-//! Does not own: the load (`SlotLoad`), the file of data that cases of both versions share (`cases`).
+//! Does not own: the load (`SlotLoad`), the file of data that cases of both versions share (`data_files`).
 //! Invariants: both servers get the same operations, as Linux's client sends them, each call in its own compound. All
 //! data is in the cache.
 
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
 use afflux_nfs_client::slots::{ANYWHERE, LAST, SlotCall, SlotLoad};
 
-use super::cases::{BLOCK, Called, MeasurementStart, WINDOW, data_file, data_name};
-use super::servers::{Running, Servers};
-use super::{Figure, Scale};
+use super::data_files::{data_file, data_name};
+use super::figure::{Figure, MeasurementStart};
+use super::scale::{BLOCK, Scale, WINDOW};
+use super::servers::{Called, Running, Servers};
 
 /// What a slot repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

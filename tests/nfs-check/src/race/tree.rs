@@ -10,9 +10,9 @@ use std::process::Command;
 
 use afflux_rig::{Mounted, archive};
 
-use super::cases::{Called, MeasurementStart};
-use super::servers::{Running, Servers};
-use super::{Figure, Scale};
+use super::figure::{Figure, MeasurementStart};
+use super::scale::Scale;
+use super::servers::{Called, Running, Servers};
 
 pub(super) fn run(servers: &Servers, which: Running, scale: &Scale, round: usize) -> Called<Figure> {
     let place = servers.export().with_file_name("trees");
