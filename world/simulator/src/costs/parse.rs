@@ -1,7 +1,7 @@
 //! Parses and writes a table of costs.
 //!
 //! Owns: the file's syntax, errors with their line.
-//! Does not own: the table (`costs`).
+//! Does not own: the table (`table`).
 //! Invariants: a table that is written and parsed again is the same.
 
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::{COST_NS_MAX, Cost, CostOf, CostTable};
+use super::table::{COST_NS_MAX, Cost, CostOf, CostTable};
 use crate::document::{InputError, Source, exact};
 
 /// A file that is being parsed.

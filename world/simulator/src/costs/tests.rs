@@ -1,4 +1,4 @@
-use afflux_engine::counters::Counters;
+use afflux_engine::counters::{Counter, Counters, Local};
 
 use super::*;
 
