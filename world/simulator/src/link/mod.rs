@@ -1,45 +1,26 @@
 //! A simulated link: streams of bytes in virtual time, at a rate, with a delay, losses and cuts.
 //!
-//! Owns: the links of a world, the state shared by all streams of one.
+//! Owns: the links of a world.
 //! Does not own: the meaning of the bytes; the world's time.
 //! Invariants: the two directions do not slow each other; all streams of a link share its rate, piece by
 //! piece in the order sent. Acknowledgements are free.
 
 mod direction;
+mod line;
 mod options;
 mod serve;
 mod stream;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::world::{Shared, World};
+use crate::world::World;
 
 use direction::{Cut, Direction};
+use line::Line;
 pub use options::{LinkError, LinkOptions};
 pub use serve::serve_machine;
 use stream::Stream;
 pub use stream::{Closed, LinkEnd};
-
-/// The state shared by all streams of a link.
-struct Line {
-    shared: Arc<Shared>,
-    number: u64,
-    options: LinkOptions,
-    /// Towards end 0, towards end 1.
-    directions: Mutex<[Direction; 2]>,
-}
-
-impl Line {
-    fn lock(&self) -> MutexGuard<'_, [Direction; 2]> {
-        self.directions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pass(&self, towards: usize, now_ns: u64, len: u64) -> Option<u64> {
-        let mut directions = self.lock();
-        directions[towards].forget_cuts(now_ns);
-        directions[towards].pass(now_ns, len, &self.options)
-    }
-}
 
 /// A link between two places, for any number of streams.
 pub struct Link {

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use super::Line;
+use super::line::Line;
 
 /// The other end is gone, and nobody receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
