@@ -10,7 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Counts, Event, Span, transfer_ns};
+use super::seam::{Counts, Event, Span};
+use super::times::transfer_ns;
 use crate::random::Random;
 
 struct QueuedRequest {

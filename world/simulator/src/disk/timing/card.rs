@@ -14,8 +14,9 @@
 //! Invariants: at most `open_blocks` are open; one command is carried out at a time.
 
 use super::elevator::Command;
-use super::mechanism::Finishing;
-use super::{Span, transfer_ns};
+use super::finishing::Finishing;
+use super::seam::Span;
+use super::times::transfer_ns;
 
 #[derive(Clone, Debug)]
 pub(crate) struct CardParameters {

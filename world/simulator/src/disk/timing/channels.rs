@@ -17,8 +17,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::elevator::Command;
-use super::mechanism::Finishing;
-use super::{Span, transfer_ns};
+use super::finishing::Finishing;
+use super::seam::Span;
+use super::times::transfer_ns;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelParameters {

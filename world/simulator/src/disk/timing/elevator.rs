@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Span;
+use super::seam::Span;
 
 #[derive(Clone, Debug)]
 pub(crate) struct QueueParameters {

@@ -4,20 +4,18 @@
 //! SATA. Then the device empties its volatile cache. Behind a throttle a flush has its place among the writes, and
 //! other commands continue.
 //!
-//! Owns: the choice of device, the commands with a known end, the current flush.
-//! Does not own: the models; the queue outside (`elevator`).
+//! Owns: the choice of device, the current flush.
+//! Does not own: the models, their commands with a known end (`finishing`); the queue outside (`elevator`).
 //! Invariants: at most `depth` commands are inside; each comes out once.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use super::card::{Card, CardParameters};
 use super::channels::{ChannelParameters, Channels};
 use super::elevator::Command;
+use super::finishing::Finishing;
 use super::rotating::{Rotating, RotatingParameters};
-use super::sooner;
 use super::store::{Store, StoreParameters};
 use super::throttled::{ThrottleParameters, Throttled};
+use super::times::sooner;
 use crate::random::Random;
 
 /// The kind of device, and its parameters.
@@ -36,29 +34,6 @@ enum Model {
     Channels(Channels),
     Store(Store),
     Throttled(Throttled),
-}
-
-/// Commands with a known end, in the order of their ends; those with equal ends in the order of arrival.
-#[derive(Default)]
-pub(super) struct Finishing {
-    ends: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    added: u64,
-}
-
-impl Finishing {
-    pub(super) fn add(&mut self, end_ns: u64, token: usize) {
-        self.added += 1;
-        self.ends.push(Reverse((end_ns, self.added, token)));
-    }
-
-    pub(super) fn next_ns(&self) -> Option<u64> {
-        self.ends.peek().map(|end| end.0.0)
-    }
-
-    pub(super) fn pop_due(&mut self, now_ns: u64) -> Option<usize> {
-        self.next_ns().filter(|end_ns| *end_ns <= now_ns)?;
-        self.ends.pop().map(|end| end.0.2)
-    }
 }
 
 enum Flush {

@@ -22,9 +22,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::elevator::Command;
-use super::mechanism::Finishing;
+use super::finishing::Finishing;
+use super::seam::Span;
 use super::shingles::{ShingleParameters, Shingles};
-use super::{Span, transfer_ns};
+use super::times::transfer_ns;
 
 /// Most bytes destaged from the write cache before the waiting commands are checked again.
 const DESTAGE_BYTES_MAX: u64 = 1 << 20;

@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 use super::elevator::{Elevator, QueueParameters};
 use super::mechanism::{Mechanism, MechanismParameters};
 use super::numbered::Numbered;
-use super::{Counts, Event, MediumWork, Span, sooner};
+use super::seam::{Counts, Event, MediumWork, Span};
+use super::times::sooner;
 use crate::random::Random;
 
 /// Time of a request without work on the medium: a system call in the host. Assumed.

@@ -11,7 +11,7 @@
 //! Does not own: the head (`rotating`).
 //! Invariants: the zone never holds more than its size.
 
-use super::Span;
+use super::seam::Span;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ShingleParameters {

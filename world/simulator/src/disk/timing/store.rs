@@ -10,8 +10,8 @@
 //! Invariants: the link is never ahead of its rate.
 
 use super::elevator::Command;
-use super::mechanism::Finishing;
-use super::transfer_ns;
+use super::finishing::Finishing;
+use super::times::transfer_ns;
 use crate::random::Random;
 
 /// Factor by which a call of the tail takes longer.

@@ -20,8 +20,8 @@
 //! Invariants: over any interval, at most the rate's bytes, two slices' and one request pass.
 
 use super::elevator::Command;
-use super::mechanism::Finishing;
-use super::transfer_ns;
+use super::finishing::Finishing;
+use super::times::transfer_ns;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ThrottleParameters {
