@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use afflux_simulator::Random;
 
-use super::{Sequence, Sizes, Touch};
+use super::touch::{Sequence, Sizes, Touch};
 
 /// Times between two references of a page: share of 100 times, and the range in 1,000ths of the number of pages. Their
 /// mean is the number of pages, as it must be if each reference is of one page.

@@ -5,7 +5,7 @@
 
 use afflux_simulator::Random;
 
-use super::{Sequence, Sizes, Touch, read_or_write};
+use super::touch::{Sequence, Sizes, Touch, read_or_write};
 use crate::zipf::Zipf;
 
 /// Pages of a range scan.

@@ -1,6 +1,6 @@
 //! Sequences of page touches, without time, for studies of caches.
 //!
-//! Owns: the generators by name, the definition of a touch. Does not own: the cache, the cost of a touch.
+//! Owns: the generators by name. Does not own: a touch (`touch`), the cache, the cost of a touch.
 //! Invariants: a sequence depends only on its generator, its sizes and its seed. Pages are numbered from 0 without
 //! large gaps, so that a table over them is small.
 
@@ -8,67 +8,15 @@ mod inter_reference;
 mod mixes;
 mod nearly_fits;
 mod streams;
+mod touch;
 
 use afflux_engine::settings::did_you_mean;
 use afflux_simulator::Random;
 
 use crate::zipf::Zipf;
 use inter_reference::{INDEPENDENT, Recency};
-
-/// A touch of one page.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Touch {
-    /// The page.
-    pub page: u32,
-    /// The page is written to.
-    pub write: bool,
-    /// The number of following pages that are read ahead if they are absent.
-    pub ahead: u8,
-}
-
-impl Touch {
-    fn read(page: u64) -> Self {
-        Self { page: page as u32, write: false, ahead: 0 }
-    }
-
-    fn write(page: u64) -> Self {
-        Self { write: true, ..Self::read(page) }
-    }
-}
-
-/// The size of a sequence.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    /// Pages that are touched repeatedly.
-    pub pages: u64,
-    /// Frames of the cache; only the loop uses this.
-    pub frames: u64,
-    /// The number of touches.
-    pub touches: u64,
-}
-
-/// Touches, and the files of their pages.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sequence {
-    /// The touches in order.
-    pub touches: Vec<Touch>,
-    /// The first page of each file, ascending from 0.
-    pub files: Vec<u32>,
-}
-
-impl Sequence {
-    /// One more than the highest possible page.
-    pub fn pages(&self) -> u32 {
-        self.touches.iter().map(|touch| touch.page + u32::from(touch.ahead) + 1).max().unwrap_or(0)
-    }
-}
-
-impl From<Vec<Touch>> for Sequence {
-    /// All pages belong to one file.
-    fn from(touches: Vec<Touch>) -> Self {
-        Self { touches, files: vec![0] }
-    }
-}
+use touch::read_or_write;
+pub use touch::{Sequence, Sizes, Touch};
 
 /// A generator of sequences.
 #[derive(Clone, Copy)]
@@ -88,9 +36,6 @@ impl Generator {
         (self.make)(sizes, &mut Random::new(seed).fork(0x70c4))
     }
 }
-
-/// Writes among 100 touches of a generator with writes.
-const WRITE_PERCENT: u64 = 30;
 
 const fn generator(name: &'static str, about: &'static str, make: fn(Sizes, &mut Random) -> Sequence) -> Generator {
     Generator { name, about, scans: false, make }
@@ -169,20 +114,9 @@ pub fn generator_named(name: &str) -> Result<&'static Generator, String> {
     GENERATORS.iter().find(|generator| generator.name == name).ok_or_else(unknown)
 }
 
-impl Sizes {
-    /// This many touches of one file's pages, one after the other.
-    fn times(self, mut next: impl FnMut(u64) -> Touch) -> Sequence {
-        (0..self.touches).map(&mut next).collect::<Vec<_>>().into()
-    }
-}
-
 fn zipf(sizes: Sizes, random: &mut Random, theta: f64) -> Sequence {
     let ranks = Zipf::new(sizes.pages, theta);
     sizes.times(|_| read_or_write(ranks.draw(random), random))
-}
-
-fn read_or_write(page: u64, random: &mut Random) -> Touch {
-    if random.below(100) < WRITE_PERCENT { Touch::write(page) } else { Touch::read(page) }
 }
 
 fn round_and_round(sizes: Sizes, _: &mut Random) -> Sequence {

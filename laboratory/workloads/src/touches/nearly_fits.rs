@@ -5,7 +5,7 @@
 
 use afflux_simulator::Random;
 
-use super::{Sequence, Sizes, Touch};
+use super::touch::{Sequence, Sizes, Touch};
 use crate::zipf::Zipf;
 
 /// Every touch of so many is of a page that is used only once.

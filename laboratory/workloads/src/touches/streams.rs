@@ -5,7 +5,7 @@
 
 use afflux_simulator::Random;
 
-use super::{Sequence, Sizes, Touch};
+use super::touch::{Sequence, Sizes, Touch};
 use crate::zipf::Zipf;
 
 /// Pages that each reader has read ahead.
