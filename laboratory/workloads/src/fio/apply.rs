@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_engine::settings::did_you_mean;
 
+use super::complaint::Complaint;
 use super::draft::Draft;
+use super::job_file::{JobFile, Likeness};
 use super::lines::{OptionLine, Section};
 use super::options::{self, Meaning};
-use super::{Complaint, JobFile, Likeness};
 use crate::job::{Job, SourceLine};
 
 /// The state of reading a file's options.

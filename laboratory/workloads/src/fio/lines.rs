@@ -5,7 +5,8 @@
 //! Invariants: every option has its file and line. `include` nests at most [`INCLUDES_DEEP_MAX`] files deep, so that a
 //! file that includes itself ends.
 
-use super::{Complaint, Included, Surroundings};
+use super::complaint::Complaint;
+use super::surroundings::{Included, Surroundings};
 use crate::job::SourceLine;
 
 /// Deepest nesting of included files.

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::job::{BlockSizes, Distribution, Engine, Pattern};
+use crate::job::{BlockSizes, Distribution, Engine, Job, Pattern};
 
 /// Files and variables by name.
 #[derive(Default)]
