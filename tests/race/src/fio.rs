@@ -16,8 +16,7 @@ use self::job::{Engine, Figures, Job, Size};
 use crate::bound::Bound;
 use crate::case::{Case, Figure, Group};
 use crate::options::Options;
-
-const MIB: u64 = 1 << 20;
+use crate::sizes::MIB;
 
 const WORDS: &str = "Operations a second (4 KiB, of streams 1 MiB) by fio, with in brackets the time that 99 and 99.9 % of them \
     took at most in µs, and processor time of the jobs an operation in µs. *psync*, *mmap*, *io_uring*: the kernel's page cache \

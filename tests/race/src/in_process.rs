@@ -1,8 +1,8 @@
 //! The race inside one process: the library's calls beside the kernel's, a mapping and other caches.
 //!
-//! Owns: the cases, their order, their memory.
+//! Owns: the order of the cases, their memory.
 //! Does not own: the contenders (`kernel`, `mapped`, `maps`, `own`), the contents of each case (its module),
-//! measurement (`rounds`).
+//! their results (`stage`), measurement (`rounds`).
 //! Invariants: contenders of a case work on equally many bytes, each in its own memory.
 
 mod files;
@@ -12,79 +12,13 @@ mod mapped;
 mod maps;
 mod misses;
 mod own;
+mod stage;
 mod syncs;
 
-use std::io;
-
-use crate::case::{Case, Goal, Group};
+use crate::case::Group;
 use crate::options::Options;
-use crate::rounds::{self, Plan, Subject};
-
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-/// Factor for the time of runs that wait for a disk.
-const LONGER: u32 = 10;
-
-/// The environment of cases, and their results.
-pub(crate) struct Stage<'a> {
-    pub(crate) options: &'a Options,
-    pub(crate) told: &'a mut dyn FnMut(&str),
-    cases: Vec<Case>,
-    remarks: Vec<String>,
-}
-
-impl<'a> Stage<'a> {
-    fn new(options: &'a Options, told: &'a mut dyn FnMut(&str)) -> Self {
-        Self { options, told, cases: Vec::new(), remarks: Vec::new() }
-    }
-
-    /// Races one case, if it is requested.
-    fn case(
-        &mut self,
-        name: impl Into<String>,
-        threads: usize,
-        clock: bool,
-        goal: Option<Goal>,
-        subjects: &[Subject<'_>],
-    ) {
-        let mut name = name.into();
-        if threads > 1 {
-            name.push_str(&format!(", {threads} threads"));
-        }
-        if !self.options.wants(&name) {
-            return;
-        }
-        (self.told)(&name);
-        // Threads that wait for a disk do little in a run, so these runs are longer.
-        let run = if clock { self.options.run * LONGER } else { self.options.run };
-        let plan = Plan { rounds: self.options.rounds, run, threads, clock };
-        self.cases.push(Case { name, goal, figures: rounds::race(subjects, &plan) });
-    }
-
-    /// Adds a remark about a case that cannot be raced; the race continues.
-    fn or_remark(&mut self, what: &str, result: io::Result<()>) {
-        if let Err(error) = result {
-            self.remarks.push(format!("{what}: not raced, {error}"));
-        }
-    }
-
-    fn into_group(self, title: &'static str, unit: &'static str, words: String) -> Group {
-        let (cases, remarks) = (self.cases, self.remarks);
-        Group { title, unit, more_is_better: false, words, beside: rounds::BESIDE, shows_beside: false, cases, remarks }
-    }
-}
-
-/// Available memory, by the kernel's estimate.
-fn available_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.map_or(0, |kib| kib * 1024)
-}
-
-fn size(bytes: u64) -> String {
-    if bytes >= GIB { format!("{} GiB", bytes / GIB) } else { format!("{} MiB", bytes / MIB) }
-}
+use crate::sizes::{GIB, MIB, size};
+use stage::Stage;
 
 pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Vec<Group> {
     files::allow_many();

@@ -20,6 +20,7 @@ mod markdown;
 mod options;
 mod redb;
 mod rounds;
+mod sizes;
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -19,8 +19,8 @@ use self::turn::{CONTENDERS, LOADS, Load, SMALL_PART};
 use crate::bound::Bound;
 use crate::case::{Case, Figure, Goal, Group};
 use crate::options::Options;
+use crate::sizes::MIB;
 
-const MIB: u64 = 1 << 20;
 /// The word of the command line for a turn.
 const TURN: &str = "redb-turn";
 const TITLE: &str = "redb";

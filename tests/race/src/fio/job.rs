@@ -12,8 +12,8 @@ use rustix::fs::{Advice, fadvise};
 use rustix::thread::disable_transparent_huge_pages;
 use serde_json::Value;
 
-use super::MIB;
 use crate::bound::Bound;
+use crate::sizes::MIB;
 
 /// Longest time of a run, including its first pass.
 const PATIENCE_S: &str = "90";

@@ -18,7 +18,8 @@ use afflux_frames::Frames;
 use afflux_linux_device::{IoChoice, Reactors};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{Stage, own};
+use super::own;
+use super::stage::Stage;
 use crate::case::Goal;
 use crate::rounds::{PAGE, Subject, Worker};
 

@@ -15,9 +15,11 @@ use afflux::{Cache, File};
 use super::kernel::KernelFile;
 use super::mapped::Mapping;
 use super::maps::{Foyer, Map, Moka, QuickCache, filled};
-use super::{GIB, MIB, Stage, available_bytes, own, size};
+use super::own;
+use super::stage::Stage;
 use crate::case::Goal;
 use crate::rounds::{PAGE, Subject, Worker};
+use crate::sizes::{GIB, MIB, size};
 
 pub(super) const WORDS: &str = "Nanoseconds of processor time of the calling threads for one operation on 4 KiB, at \
     random places of a set that is in memory. *Copy*: the page is copied to the caller (`read_at`, `pread`, a copy out of a \
@@ -191,6 +193,14 @@ pub(super) fn all(stage: &mut Stage<'_>, bytes: u64) -> io::Result<()> {
         stage.case(name, *threads, false, Some(PINNED), &with_maps(rig.looks(), others));
     }
     rig.own.set_len(0)
+}
+
+/// Available memory, by the kernel's estimate.
+fn available_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.map_or(0, |kib| kib * 1024)
 }
 
 /// A set so large that the caches of objects do not fit beside it.

@@ -14,8 +14,9 @@ use afflux::Advice;
 
 use super::kernel::KernelFile;
 use super::maps::{Foyer, Map, Moka, QuickCache};
-use super::{GIB, MIB, Stage};
+use super::stage::Stage;
 use crate::rounds::{PAGE, Subject, Worker};
+use crate::sizes::{GIB, MIB};
 
 pub(super) const WORDS: &str = "Nanoseconds on the clock, of each thread, for a 4 KiB read at random that is not cached: a \
     file of 16 times the cache, no page twice. *kernel*: `pread`, its pages forgotten before each run, so that it finds \

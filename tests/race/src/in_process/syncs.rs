@@ -11,9 +11,11 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::kernel::KernelFile;
-use super::{MIB, Stage, own};
+use super::own;
+use super::stage::Stage;
 use crate::case::Goal;
 use crate::rounds::{PAGE, Subject, Worker};
+use crate::sizes::MIB;
 
 pub(super) const WORDS: &str = "Nanoseconds on the clock, of each thread, for writing 4 KiB pages of a file of 4 MiB, at a \
     random place, and making them durable. *kernel*: `pwrite`, then `fdatasync`.";
@@ -42,7 +44,8 @@ impl Written {
 
 pub(super) fn run(stage: &mut Stage<'_>) -> io::Result<()> {
     (stage.told)("writing files to be synced");
-    let path = |name: &str, number: usize| -> PathBuf { stage.options.directory.join(format!("synced-{name}-{number}")) };
+    let path =
+        |name: &str, number: usize| -> PathBuf { stage.options.directory.join(format!("synced-{name}-{number}")) };
     let theirs = (0..THREADS).map(|number| KernelFile::written(&path("kernel", number), BYTES));
     let theirs = theirs.collect::<io::Result<Vec<_>>>()?;
     theirs.iter().try_for_each(|file| file.file.sync_all())?;
