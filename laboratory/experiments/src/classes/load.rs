@@ -13,20 +13,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::plan::{Load, Plan, Way};
+use super::plan::{Class, Load, Plan, Way};
 use crate::contenders::latencies::Latencies;
 use crate::contenders::writer::{Control, Stream, Written, ended};
 use crate::contenders::{Contender, KernelWay, Ours, Sink, Stage};
 use crate::host_memory::warm_memory;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Writers that write in the same way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Class {
-    pub(super) way: Way,
-    pub(super) writers: u64,
-}
 
 /// The result of a class.
 #[derive(Default)]

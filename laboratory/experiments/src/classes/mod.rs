@@ -25,8 +25,8 @@ use crate::hardware::MemoryDisk;
 use crate::host_load;
 use crate::machine::measured_row;
 use crate::options::Named;
-use load::{Class, Ran};
-use plan::{FileMedium, Load, Plan, Way};
+use load::Ran;
+use plan::{Class, FileMedium, Load, Plan, Way};
 
 /// The experiment.
 pub(crate) static CLASSES: Experiment = Experiment {

@@ -1,4 +1,4 @@
-//! The plan: loads, places and ways to write.
+//! The plan: loads, places, ways to write and classes of writers.
 //!
 //! Owns: the options and their ranges, the short form, the expected time.
 //! Does not own: the runs.
@@ -6,7 +6,6 @@
 
 use std::path::PathBuf;
 
-use super::load::Class;
 use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
 use crate::contenders::{EngineSetup, KernelWay};
 use crate::experiment::{LabError, Request};
@@ -67,6 +66,13 @@ pub(super) enum Way {
     Kernel(KernelWay),
     /// The engine, with the policy at this index of the plan's list.
     Ours(usize),
+}
+
+/// Writers that write in the same way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Class {
+    pub(super) way: Way,
+    pub(super) writers: u64,
 }
 
 options! {
