@@ -7,7 +7,7 @@
 use afflux_report::{Axis, FigureSource, Plot, Quantity, Row, Series, Shape};
 
 use super::plan::{GovernRace, Plan, Subject};
-use super::{Look, Ran};
+use super::ran::{Look, Ran};
 use crate::experiment::Findings;
 use crate::host_load::busy;
 use crate::labels::{Cells, Label};

@@ -14,7 +14,7 @@ use afflux_govern::{Governor, GovernorOptions, Host};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
-use super::{Look, Ran};
+use super::ran::{Look, Ran};
 use crate::contenders::stage::{set_rate, slow_down};
 use crate::contenders::writer::{Control, Stream, beside, bursts, ended, write_and_sync};
 use crate::contenders::{self, Contender, KernelWay};

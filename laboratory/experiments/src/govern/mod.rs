@@ -8,6 +8,7 @@
 mod findings;
 mod measured;
 mod plan;
+mod ran;
 mod simulated;
 
 use afflux_report::{Fields, FigureSource, Row};
@@ -17,6 +18,7 @@ use crate::host_load::load;
 use crate::machine;
 use crate::options::Named;
 use plan::{GovernRace, Plan, Subject};
+use ran::Ran;
 
 /// The experiment.
 pub(crate) static GOVERN: Experiment = Experiment {
@@ -54,22 +56,6 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
         all.push((source, race, subject, ran));
     }
     Ok(findings::findings(&plan, &all, &watch.rows, load))
-}
-
-/// The results of a run.
-#[derive(Debug, Default)]
-struct Ran {
-    /// By name, as listed in `findings`.
-    metrics: Vec<(&'static str, f64)>,
-    looks: Vec<Look>,
-}
-
-/// The state of a run at an instant.
-#[derive(Clone, Copy, Debug)]
-struct Look {
-    at_s: f64,
-    dirty_bytes: u64,
-    limit_bytes: u64,
 }
 
 fn row(plan: &Plan, source: FigureSource, race: GovernRace, subject: Subject, ran: &Ran) -> Row {

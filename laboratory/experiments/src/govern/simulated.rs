@@ -13,7 +13,7 @@ use afflux_linux_policies::KernelKnob;
 use afflux_simulator::{CostTable, DiskFigures, Setup};
 
 use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
-use super::{Look, Ran};
+use super::ran::{Look, Ran};
 use crate::contenders::latencies::Latencies;
 use crate::experiment::LabError;
 use crate::machine::{ExperimentMachine, MachineOptions, Queue, lock, model};

@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use super::Ran;
 use super::plan::{BLOCK_BYTES, Subject};
+use super::ran::Ran;
 use super::stage::Stage;
 use crate::contenders::stage::{set_rate, slow_down};
 use crate::contenders::writer::{Stream, beside, bursts};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use super::Ran;
 use super::plan::Subject;
+use super::ran::Ran;
 use super::stage::Stage;
 use crate::contenders::Sink;
 use crate::contenders::writer::{Block, Control, Stream, ended};

@@ -7,7 +7,7 @@
 use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape};
 use serde_json::Value;
 
-use super::{Look, Ran};
+use super::ran::{Look, Ran};
 use crate::experiment::Findings;
 use crate::host_load::busy;
 use crate::labels::{Cells, Label};

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::plan::{BLOCK_BYTES, Subject};
+use super::ran::{Look, Ran};
 use super::stage::Stage;
-use super::{Look, Ran};
 use crate::contenders::stage::{set_rate, slow_down};
 use crate::contenders::writer::{Control, Stream, write_and_sync};
 

@@ -12,11 +12,11 @@ mod direct;
 mod findings;
 mod full_speed;
 mod plan;
+mod ran;
 mod small_sync;
 mod stage;
 
 use afflux_report::{Fields, Row};
-use serde_json::Value;
 
 use crate::contenders::{self, announce, turns};
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
@@ -24,6 +24,7 @@ use crate::host_load::load;
 use crate::machine::measured_row;
 use crate::options::Named;
 use plan::{Plan, Subject, WritebackRace};
+use ran::Ran;
 use stage::Stage;
 
 /// The experiment.
@@ -68,24 +69,6 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     }
     drop(stage);
     Ok(findings::findings(std::mem::take(&mut watch.rows), &full_speed, left_out, load))
-}
-
-/// The results of a run.
-#[derive(Default)]
-struct Ran {
-    /// By name, as listed in `findings`.
-    metrics: Vec<(&'static str, f64)>,
-    looks: Vec<Look>,
-    /// The waits of calls; `None` for the kernel, which does not report them.
-    delays: Option<Value>,
-}
-
-/// The state of a run at an instant.
-#[derive(Clone, Copy)]
-struct Look {
-    at_s: f64,
-    dirty_bytes: u64,
-    accepted_bytes: u64,
 }
 
 fn run(stage: &Stage<'_>, race: WritebackRace, subject: &Subject, repeat: u64) -> Result<Ran, String> {

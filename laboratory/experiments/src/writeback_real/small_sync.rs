@@ -7,8 +7,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Ran;
 use super::plan::{BLOCK_BYTES, Subject};
+use super::ran::Ran;
 use super::stage::Stage;
 use crate::contenders::Sink;
 use crate::contenders::latencies::Latencies;
