@@ -15,8 +15,11 @@ mod curves;
 mod description;
 mod destination;
 pub(crate) mod disks;
+mod ended_run;
+mod ending;
 mod fio_json;
 mod html;
+mod input_file;
 mod interruption;
 mod json;
 mod logs;
@@ -28,7 +31,6 @@ mod text;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use afflux_workloads::simulation::{OWN_POLICY, Outcome as Figures, Simulation, SimulationError};
@@ -38,46 +40,12 @@ use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_report::units;
+use description::NamedInputs;
 use destination::Destinations;
+use ended_run::Run;
+use html::PageInputs;
 use interruption::Interruption;
 use progress::RunDisplay;
-
-/// The request for runs, for their page.
-#[derive(Default)]
-struct PageInputs {
-    command: String,
-    /// Job files and the files that they include: names and texts.
-    files: Vec<(String, String)>,
-    /// A sentence about each replayed trace.
-    replayed: Vec<String>,
-}
-
-/// The inputs of a run, as the user named them.
-struct NamedInputs<'a> {
-    /// Job files and built-in workloads.
-    jobs: &'a [String],
-    traces: &'a [PathBuf],
-}
-
-/// A run that ended.
-struct Run {
-    /// The job files and workloads, as the user named them.
-    jobs: String,
-    /// The name of its policy.
-    policy: String,
-    figures: Figures,
-    /// Real time that it took.
-    real: Duration,
-    /// The same run with shifted starts.
-    shifted: Vec<Figures>,
-}
-
-impl Run {
-    /// All figures of the policy, those with shifted starts last.
-    fn all(&self) -> impl Iterator<Item = &Figures> {
-        std::iter::once(&self.figures).chain(&self.shifted)
-    }
-}
 
 pub(crate) fn run(args: &args::Simulate) -> Outcome {
     run_all(&NamedInputs { jobs: &args.jobs, traces: &args.trace_in }, &args.machine)

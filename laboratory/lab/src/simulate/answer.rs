@@ -15,7 +15,8 @@ use afflux_workloads::simulation::{
     JobOutcome, OWN_POLICY, OperationOutcome, Outcome as Figures, SlowestCall, WaitCause,
 };
 
-use super::{Run, text};
+use super::ended_run::Run;
+use super::ending::ending;
 use afflux_report::units;
 
 /// Two figures closer together than this, in percent, are the same.
@@ -85,7 +86,7 @@ fn of_run(run: &Run) -> String {
     if failed > 0 {
         parts.push(format!("{} call{} failed", units::count(failed), if failed == 1 { "" } else { "s" }));
     }
-    let wrong = text::ending(figures);
+    let wrong = ending(figures);
     let wrong =
         wrong.lines().next().map_or_else(String::new, |line| format!(" {}.", line.trim().trim_end_matches('.')));
     format!("{}.{wrong}", parts.join("; "))

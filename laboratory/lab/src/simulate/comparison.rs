@@ -15,7 +15,8 @@ use afflux_report::{Align, Table};
 use afflux_workloads::simulation::{JobOutcome, OperationOutcome, Outcome as Figures};
 
 use super::answer::answer;
-use super::{Run, text};
+use super::ended_run::Run;
+use super::{ending, text};
 use afflux_report::units;
 
 /// A figure of a run.
@@ -32,7 +33,7 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     let _ = writeln!(all, "{}", answer(runs));
     let _ = write!(all, "\n{}", table(runs).text(terminal));
     for run in runs {
-        let wrong = text::errors(run.figures.by_job()) + &text::ending(&run.figures);
+        let wrong = text::errors(run.figures.by_job()) + &ending::ending(&run.figures);
         if !wrong.is_empty() {
             let _ = write!(all, "\n{}\n{wrong}", terminal.paint(Paint::Strong, &run.policy));
         }

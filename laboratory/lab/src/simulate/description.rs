@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
@@ -22,18 +22,22 @@ use afflux_workloads::fio::{self, Included, Likeness, Surroundings};
 use afflux_workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
 use afflux_workloads::{Job, Replay, Workload};
 
-use super::{NamedInputs, built_in, disks, memory};
+use super::input_file::text_of;
+use super::{built_in, disks, memory};
 use crate::args;
 use crate::trace_file;
-use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
 /// Most names in a directory that are compared with a missing file's name.
 const FILES_BESIDE_MAX: usize = 1000;
 
-/// Largest job file that is read; fio's own examples have a few kB.
-const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
+/// The inputs of a run, as the user named them.
+pub(super) struct NamedInputs<'a> {
+    /// Job files and built-in workloads.
+    pub(super) jobs: &'a [String],
+    pub(super) traces: &'a [PathBuf],
+}
 
 pub(super) struct Described {
     /// The job files, as the user named them.
@@ -180,17 +184,6 @@ fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>
         }
     }
     Ok(simulations)
-}
-
-/// The text of a small file.
-pub(super) fn text_of(path: &Path) -> Outcome<String> {
-    let wrong = |why: String| Failure::failed(format!("{} cannot be read: {why}", path.display()));
-    let bytes = bounded_file::read(path, JOB_FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let line =
-            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        wrong(format!("it is not UTF-8 text, in line {line}"))
-    })
 }
 
 /// The host's files and environment, for job files that refer to them.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use afflux_simulator::catalogue::{self, Model};
 use afflux_workloads::simulation::DeviceChoice;
 
-use super::description::text_of;
+use super::input_file::text_of;
 use afflux_report::failure::{Failure, Outcome};
 
 /// One `--device`.

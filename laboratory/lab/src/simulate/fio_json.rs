@@ -11,7 +11,7 @@ mod tests;
 use afflux_workloads::simulation::{JobOutcome, LatencyOutcome, OperationOutcome};
 use serde_json::{Map, Value, json};
 
-use super::Run;
+use super::ended_run::Run;
 
 pub(super) fn object(run: &Run) -> Value {
     json!({

@@ -16,7 +16,8 @@ use afflux_workloads::simulation::{DeviceOutcome, DeviceSample, OperationOutcome
 
 use super::answer::answer;
 use super::curves::{self, Curve, seconds};
-use super::{PageInputs, Run, comparison, text};
+use super::ended_run::Run;
+use super::{comparison, ending, text};
 use afflux_report::units;
 
 /// The axis of throughput ends at this multiple of the disk's peak.
@@ -35,6 +36,16 @@ const WORDS_TITLE: &str = "Words on this page";
 
 /// A longer job file is folded.
 const FILE_LINES_MAX: usize = 80;
+
+/// The request for runs, for their page.
+#[derive(Default)]
+pub(super) struct PageInputs {
+    pub(super) command: String,
+    /// Job files and the files that they include: names and texts.
+    pub(super) files: Vec<(String, String)>,
+    /// A sentence about each replayed trace.
+    pub(super) replayed: Vec<String>,
+}
 
 /// One run in detail, or several side by side.
 pub(super) fn page(runs: &[Run], asked: &PageInputs) -> String {
@@ -60,7 +71,7 @@ pub(super) fn page(runs: &[Run], asked: &PageInputs) -> String {
             page.table(&comparison::table(runs));
             comparison::callers(runs).lines().for_each(|line| page.paragraph(&format!("{line}.")));
             for run in runs {
-                let had = text::errors(run.figures.by_job()) + &text::ending(&run.figures);
+                let had = text::errors(run.figures.by_job()) + &ending::ending(&run.figures);
                 if !had.is_empty() {
                     page.section(&format!("{}: what went wrong", run.policy));
                     wrongs(&mut page, &run.figures);
@@ -141,7 +152,7 @@ fn counters(run: &Run) -> Table {
 /// Failures and losses, one paragraph each.
 fn wrongs(page: &mut HtmlPage, figures: &Figures) {
     let errors = text::errors(figures.by_job());
-    let ending = text::ending(figures);
+    let ending = ending::ending(figures);
     errors.lines().skip(1).chain(ending.lines()).for_each(|line| page.paragraph(line.trim()));
 }
 

@@ -15,8 +15,8 @@ use afflux_workloads::simulation::{
 };
 use serde_json::{Map, Value, json};
 
-use super::Run;
 use super::curves::seconds;
+use super::ended_run::Run;
 
 pub(super) fn object(run: &Run) -> Value {
     let figures = &run.figures;

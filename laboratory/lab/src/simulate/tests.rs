@@ -8,7 +8,7 @@ use afflux_workloads::simulation::{
     Outcome, SlowestCall,
 };
 
-use super::Run;
+use super::ended_run::Run;
 
 const SECOND: u64 = 1_000_000_000;
 

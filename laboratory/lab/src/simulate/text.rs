@@ -14,13 +14,12 @@ use std::time::Duration;
 use afflux_engine::Delay;
 use afflux_report::terminal::{Paint, Terminal, sparkline};
 use afflux_report::{Align, Table};
-use afflux_workloads::simulation::{
-    DeviceOutcome, JobOutcome, LossCause, OWN_POLICY, OperationOutcome, Outcome as Figures,
-};
+use afflux_workloads::simulation::{DeviceOutcome, JobOutcome, OWN_POLICY, OperationOutcome, Outcome as Figures};
 
-use super::Run;
 use super::answer::answer;
 use super::curves::{self, Curve};
+use super::ended_run::Run;
+use super::ending::ending;
 use afflux_report::units;
 
 /// A curve's name, its values, the value of a full letter (0 is its largest), its values in words.
@@ -28,9 +27,6 @@ type ShownCurve<'a> = (&'a str, Curve, f64, &'a dyn Fn(f64) -> String);
 
 /// Percentiles that are shown, where a run has them.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
-
-/// Most files that a loss names.
-const LOST_FILES_MAX: usize = 10;
 
 /// Most clients with waits that a disk shows.
 const DELAYS_MAX: usize = 8;
@@ -163,40 +159,6 @@ pub(super) fn errors(jobs: &[JobOutcome]) -> String {
     };
     let lines: String = lines.map(line).collect();
     if lines.is_empty() { lines } else { format!("Errors\n{lines}") }
-}
-
-/// A bad end of the run: a loss, or bytes that could not be written.
-pub(super) fn ending(figures: &Figures) -> String {
-    let mut text = String::new();
-    if figures.cut {
-        let at = units::time(Duration::from_nanos(figures.virtual_ns));
-        let _ = writeln!(text, "Cut at {at}: figures are up to there, and data still in memory was not written");
-    }
-    for left in &figures.unwritten {
-        let dirty = units::data(left.dirty_bytes);
-        let _ = writeln!(text, "Never written: {}: {} ({dirty} left in memory)", left.what, left.why);
-    }
-    let Some(loss) = &figures.loss else { return text };
-    let what = match loss.cause {
-        LossCause::PowerLoss => "Power lost",
-        LossCause::Kill => "Process killed",
-    };
-    let at = units::time(Duration::from_nanos(loss.at_ns));
-    let _ = write!(text, "{what} at {at}: of {} accepted ", units::data(loss.accepted_bytes));
-    match loss.lost_bytes {
-        Some(0) => text.push_str("nothing is lost; checked on the disks\n"),
-        Some(lost) => {
-            let _ = writeln!(text, "{} are lost, none of them synced; checked on the disks", units::data(lost));
-        }
-        None => text.push_str("an unknown part is lost; contents are not checked\n"),
-    }
-    for (path, bytes) in loss.files.iter().take(LOST_FILES_MAX) {
-        let _ = writeln!(text, "  {path}: {}", units::data(*bytes));
-    }
-    if let Some(more) = loss.files.len().checked_sub(LOST_FILES_MAX).filter(|more| *more > 0) {
-        let _ = writeln!(text, "  and {} more files", units::count(more as u64));
-    }
-    text
 }
 
 pub(super) fn latencies(figures: &Figures) -> Table {

@@ -1,8 +1,9 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
+use super::super::ended_run::Run;
 use super::super::tests::{run, two};
-use super::super::{PageInputs, Run};
+use super::PageInputs;
 
 /// The sentence of a run that replays a trace.
 const REPLAYED: &str = "calls.trace has 121 calls of 2 files in 4.31 s. Each call begins at its recorded time.";
