@@ -1,7 +1,8 @@
 //! `afflux-lab calibrate`: measures the CPU costs of the engine's work on this machine.
 //!
-//! Owns: the rounds, medians and spreads, the table as people, programs and `simulate` read it.
-//! Does not own: the measurements (`measure`), the format of tables of costs (`simulator`).
+//! Owns: the rounds, the table as people, programs and `simulate` read it.
+//! Does not own: the measurements (`measure`), medians (`afflux_experiments`), the format of tables of costs
+//! (`simulator`).
 //! Invariants: every figure is CPU time of the one thread that did the work. It is the median of rounds in which all
 //! measurements took turns; the first round is thrown away.
 
@@ -14,6 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
 
+use afflux_experiments::statistics::median_and_range;
 use afflux_simulator::{COST_NS_MAX, Cost, CostOf, CostTable};
 use serde::Serialize;
 
@@ -85,19 +87,18 @@ pub(crate) fn run(args: &args::Calibrate) -> Outcome {
 fn rows(rounds: &[Vec<Measured>]) -> Vec<Row> {
     let Some(first) = rounds.first() else { return Vec::new() };
     let row = |at: usize, measured: &Measured| {
-        let mut values: Vec<f64> = rounds.iter().map(|round| round[at].ns).collect();
-        values.sort_by(f64::total_cmp);
-        Row {
+        let [value, min, max] = median_and_range(rounds.iter().map(|round| round[at].ns).collect())?;
+        Some(Row {
             of: measured.of,
             how: measured.how,
             name: measured.of.name(),
             unit: measured.of.unit().unwrap_or_default(),
-            value: values[values.len() / 2],
-            min: values[0],
-            max: values[values.len() - 1],
-        }
+            value,
+            min,
+            max,
+        })
     };
-    first.iter().enumerate().map(|(at, measured)| row(at, measured)).collect()
+    first.iter().enumerate().filter_map(|(at, measured)| row(at, measured)).collect()
 }
 
 fn line(row: &Row) -> String {
