@@ -10,7 +10,7 @@ mod own_thread;
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn afflux_wait(
         let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut taken = 0;
         match &queue.own {
-            Some(own) => own.wait(&queue.shared, room, least, deadline)?,
+            Some(own) => queue.shared.wait_on_own_thread(own, room, least, deadline)?,
             None => queue.shared.wait(room, least, deadline)?,
         }
         queue.shared.take(room, |completion| {
@@ -384,7 +384,17 @@ impl Shared {
         }
     }
 
-    /// [`Shared::wait`] for the queue's own thread, which sleeps in its reactor.
+    /// [`Shared::wait`] on the queue's own thread, which sleeps in its reactor.
+    fn wait_on_own_thread(&self, own: &OwnThread, room: usize, least: usize, deadline: Option<Instant>) -> Answer<()> {
+        // With nobody to wait for, the thread still looks once for completed reads.
+        let deadline = if least == 0 { Some(Instant::now()) } else { deadline };
+        let outcomes = poll_fn(|cx| self.poll_least(room, least.max(1), cx));
+        match deadline {
+            Some(deadline) => own.drive_until(deadline, outcomes),
+            None => own.drive(outcomes),
+        }
+    }
+
     fn poll_least(&self, room: usize, least: usize, cx: &mut Context<'_>) -> Poll<Answer<()>> {
         let mut state = self.state();
         // Calls that these wake go on after a look for completions.

@@ -47,14 +47,14 @@ use crate::error::Error;
 /// # }
 /// ```
 pub struct ThreadReactor {
-    reactor: afflux_linux_device::ThreadReactor,
+    reactor: afflux_linux_device::KeptReactor,
     cache: Cache,
 }
 
 impl Cache {
     /// Makes this thread a reactor of the cache until the value is dropped.
     pub fn thread_reactor(&self) -> ThreadReactor {
-        ThreadReactor { reactor: self.platform().thread_reactor(), cache: self.clone() }
+        ThreadReactor { reactor: self.platform().keep_reactor(), cache: self.clone() }
     }
 }
 

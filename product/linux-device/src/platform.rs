@@ -7,7 +7,8 @@
 //! can continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 mod device_threads;
-mod thread_reactor;
+mod kept_reactor;
+mod visit;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -28,9 +29,11 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use self::device_threads::DeviceThreads;
-pub use self::thread_reactor::ThreadReactor;
+pub use self::kept_reactor::KeptReactor;
+use self::visit::Visit;
+pub use self::visit::WaitInside;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, ReactorEntered, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -79,11 +82,6 @@ pub enum StartError {
 
 /// Called after a panic in a task with the task and the message. The reactor goes on with its other tasks.
 pub type OnPanic = Arc<dyn Fn(&str, &str) + Send + Sync>;
-
-/// A wait inside a task or inside another wait would stop the thread that both need.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a wait inside a task, or inside another wait, would stop its thread")]
-pub struct WaitInside;
 
 /// The reactor threads of a platform. The drop stops them: it drops their tasks, waits for operations in flight, and
 /// joins the threads. Do not drop it on one of these threads.
@@ -288,7 +286,7 @@ impl LinuxPlatform {
 
     /// Polls `future` to its end, and drives its I/O, both on this thread. A future that is ready at once costs little
     /// more than its poll. All operations in flight on this thread's ring complete before this returns, so it may wait
-    /// for readahead. They do not if this thread has a [`ThreadReactor`].
+    /// for readahead. They do not if this thread has a [`KeptReactor`].
     ///
     /// # Panics If this thread is a reactor's, or in `block_on` already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -302,9 +300,9 @@ impl LinuxPlatform {
         Ok(Visit::begin(self.waiting_reactor(), true)?.reactor.block_on(future))
     }
 
-    /// Makes this thread a reactor until the value is dropped.
-    pub fn thread_reactor(&self) -> ThreadReactor {
-        ThreadReactor::new(self.waiting_reactor())
+    /// Keeps this thread's reactor, and what is in flight there, until the value is dropped.
+    pub fn keep_reactor(&self) -> KeptReactor {
+        KeptReactor::new(self.waiting_reactor())
     }
 
     /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else
@@ -513,34 +511,6 @@ fn spawn_on(remote: &Remote, name: &'static str, task: impl Future<Output = ()> 
 /// Raises this thread's priority above the process's others. Without the right to do so, the thread goes on as it is.
 fn go_first() {
     let _ = setpriority_process(Some(gettid()), AHEAD_NICE);
-}
-
-/// A thread's wait on its reactor. Its end waits for what is in flight there, also after a panic in the future: others
-/// may wait for the same pages. If the thread comes back ([`ThreadReactor`]), the end only submits it.
-struct Visit {
-    reactor: Rc<Reactor>,
-    entered: Option<ReactorEntered>,
-}
-
-impl Visit {
-    fn begin(reactor: Rc<Reactor>, is_one_call: bool) -> Result<Self, WaitInside> {
-        let entered = reactor.try_enter().ok_or(WaitInside)?;
-        reactor.drive_one_call(is_one_call);
-        Ok(Self { reactor, entered: Some(entered) })
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
-        // thread could be kept for ever.
-        drop(self.entered.take());
-        if self.reactor.is_kept() {
-            self.reactor.submit();
-        } else {
-            self.reactor.drain();
-        }
-    }
 }
 
 struct YieldOnce {

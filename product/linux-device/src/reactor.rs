@@ -67,7 +67,7 @@ pub struct Reactor {
     drives: Drives,
     /// A visitor waits for one call, and nothing else waits meanwhile.
     is_one_call: Cell<bool>,
-    /// Values that keep a visitor's operations in flight between its waits.
+    /// Values that keep a visitor's operations in flight between two waits.
     keepers: Cell<u32>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
@@ -224,17 +224,17 @@ impl Reactor {
         self.is_one_call.set(is_one);
     }
 
-    /// Whether its thread comes back for operations that it leaves in flight.
+    /// Whether the thread comes back for operations left in flight.
     pub(crate) fn is_kept(&self) -> bool {
         self.keepers.get() > 0
     }
 
-    /// One more value keeps its operations in flight.
+    /// One more value keeps the operations in flight.
     pub(crate) fn keep(&self) {
         self.keepers.update(|keepers| keepers + 1);
     }
 
-    /// One value less keeps them. After the last one they are waited for.
+    /// One value less keeps the operations in flight. The last one waits for them.
     pub(crate) fn unkeep(self: &Rc<Self>) {
         self.keepers.update(|keepers| keepers - 1);
         if !self.is_kept() {

@@ -6,14 +6,12 @@
 //! (`a_queue_whose_thread_has_ended_keeps_nobody_waiting`).
 
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use afflux::{Cache, ThreadReactor};
 
-use super::Shared;
 use crate::border::{Answer, CallFailure, guarded};
 
 /// Lives as long as the reactor.
@@ -58,15 +56,11 @@ impl OwnThread {
         guarded(|| own.cache.clone(), || own.reactor.drive(future)?)
     }
 
-    /// [`Shared::wait`] on the queue's thread.
-    pub(super) fn wait(&self, queue: &Shared, room: usize, least: usize, deadline: Option<Instant>) -> Answer<()> {
-        // Nobody is waited for, but completed reads are looked for.
-        let deadline = if least == 0 { Some(Instant::now()) } else { deadline };
-        let outcomes = poll_fn(|cx| queue.poll_least(room, least.max(1), cx));
-        let Some(deadline) = deadline else { return self.drive(outcomes) };
+    /// As [`OwnThread::drive`], until the deadline at most.
+    pub(super) fn drive_until(&self, deadline: Instant, future: impl Future<Output = Answer<()>>) -> Answer<()> {
         let own = self.reactor()?;
         let left = deadline.saturating_duration_since(Instant::now());
-        guarded(|| own.cache.clone(), || own.reactor.drive_for(outcomes, left)?.unwrap_or(Ok(())))
+        guarded(|| own.cache.clone(), || own.reactor.drive_for(future, left)?.unwrap_or(Ok(())))
     }
 
     /// Whether this thread may close the queue.

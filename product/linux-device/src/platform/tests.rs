@@ -136,7 +136,7 @@ fn only_a_thread_that_waits_for_one_call_may_wait_in_the_host() {
     let platform = reactors.platform();
     let may_wait = || platform.may_wait_on_this_thread();
     assert!(platform.block_on(async { may_wait() }));
-    assert!(!platform.thread_reactor().drive(async { may_wait() }).unwrap(), "its other work would wait, too");
+    assert!(!platform.keep_reactor().drive(async { may_wait() }).unwrap(), "its other work would wait, too");
     assert!(platform.block_on(async { may_wait() }), "the thread does one call again");
     assert!(!may_wait());
 }
@@ -151,7 +151,7 @@ impl crate::reactor::io::Owner for Told {
 }
 
 // rule: what a part of a thread's reactor leaves in flight has been submitted
-// kept in: `product/linux-device/src/platform.rs`
+// kept in: `product/linux-device/src/platform/visit.rs`
 #[test]
 fn a_part_submits_what_it_leaves_in_flight() {
     let Ok(reactors) = Reactors::start(1, IoChoice::Uring) else {
@@ -160,7 +160,7 @@ fn a_part_submits_what_it_leaves_in_flight() {
     let platform = reactors.platform();
     let (told, outcome) = channel();
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-    let thread = platform.thread_reactor();
+    let thread = platform.keep_reactor();
     let begin = async {
         let reactor = platform.current_reactor().unwrap();
         let io = crate::reactor::io::RingOperation::WaitReadable { fd: std::os::fd::AsRawFd::as_raw_fd(&ours) };

@@ -1,33 +1,33 @@
-//! A program's thread as a reactor: it drives its operations when it likes, a part at a time.
+//! A thread's reactor that keeps operations in flight between two waits.
 //!
-//! Owns: entering the reactor of the thread for one part; what happens to operations in flight at the end.
-//! Does not own: the reactor (`reactor`), the program's futures.
-//! Invariants: an operation that a part leaves in flight has been submitted
+//! Owns: the wait for what is in flight at the end.
+//! Does not own: the reactor (`reactor`), one wait (`visit`), the program's futures.
+//! Invariants: the thread comes back for the reads of an earlier part
 //! (`a_thread_leaves_its_reads_in_flight_and_comes_back_for_them`). A blocking call on this thread drives the same
-//! ring, so it can wait for such an operation (`a_blocking_call_gets_a_page_that_its_thread_left_in_flight`). The drop
-//! waits for all of them, except in a forked child, which has none.
+//! ring, so it can wait for such a read (`a_blocking_call_gets_a_page_that_its_thread_left_in_flight`). The drop waits
+//! for all of them, except in a forked child, which has none.
 
 use std::rc::Rc;
 
-use super::{Visit, WaitInside};
+use super::visit::{Visit, WaitInside};
 use crate::foreign_wakers::DeferredWakes;
 use crate::reactor::Reactor;
 
-/// This thread as a reactor of a platform.
-pub struct ThreadReactor {
+/// This thread's reactor of a platform, for a thread that comes back to it.
+pub struct KeptReactor {
     reactor: Rc<Reactor>,
     /// The process that made it.
     process: u32,
 }
 
-impl ThreadReactor {
+impl KeptReactor {
     pub(super) fn new(reactor: Rc<Reactor>) -> Self {
         reactor.keep();
         Self { reactor, process: std::process::id() }
     }
 
-    /// Polls `future` until it ends, and drives this thread's operations meanwhile: also those that an earlier part has
-    /// left. No part of the future waits in the host while another could go on.
+    /// Polls `future` until it ends, and drives this thread's operations meanwhile, those of earlier futures too. No
+    /// part of the future waits in the host while another could go on.
     ///
     /// # Errors
     /// On a thread that a reactor drives already.
@@ -37,7 +37,7 @@ impl ThreadReactor {
     }
 }
 
-impl Drop for ThreadReactor {
+impl Drop for KeptReactor {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             self.reactor.unkeep();
