@@ -15,8 +15,8 @@ use afflux_engine::Platform;
 use crate::cache::Cache;
 use crate::error::Error;
 
-/// This thread as a reactor of the cache, for a program with a loop of its own. It polls its calls in
-/// [`drive`](Self::drive), and their reads are made by a ring of this thread: no other thread is woken for them.
+/// This thread as a reactor of the cache, for a program with a loop of its own. The program polls its calls in
+/// [`drive`](Self::drive), and a ring of this thread makes their reads. The cache wakes no other thread for them.
 ///
 /// Reads may stay in flight between two parts. They complete only while this thread drives the reactor or is in a
 /// blocking call of the cache. Until then, other callers wait for the same pages, a sync or a change of size may wait,

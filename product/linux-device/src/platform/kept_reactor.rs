@@ -4,8 +4,8 @@
 //! Does not own: the reactor (`reactor`), one wait (`visit`), the program's futures.
 //! Invariants: the thread comes back for the reads of an earlier part
 //! (`a_thread_leaves_its_reads_in_flight_and_comes_back_for_them`). A blocking call on this thread drives the same
-//! ring, so it can wait for such a read (`a_blocking_call_gets_a_page_that_its_thread_left_in_flight`). The drop waits
-//! for all of them, except in a forked child, which has none.
+//! ring, so the call can wait for such a read (`a_blocking_call_gets_a_page_that_its_thread_left_in_flight`). The drop
+//! waits for all of them, except in a forked child, which has none.
 
 use std::rc::Rc;
 
