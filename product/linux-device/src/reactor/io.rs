@@ -60,7 +60,7 @@ impl Message {
 
 /// One operation. Descriptors and pointers belong to its [`Owner`]. A transfer that `may_wait` is begun by a thread of
 /// the kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
-/// ([`RWF_DONTCACHE`]). A `plain` one is made as the plain user, who owns no blocks that the file system keeps.
+/// (`RWF_DONTCACHE`). A `plain` one is made as the plain user, who owns no blocks that the file system keeps.
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the names are those of the system calls and of their arguments")]
 pub enum RingOperation {
