@@ -103,7 +103,8 @@ impl Core {
     fn enter<T>(&self, stripe: u64, call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         // Declared first and dropped last: a waker may close the cache, which waits for the calls inside.
         let _held = DeferredWakes::new();
-        // This covers the whole call, at whose end the requests of this thread's ring have completed.
+        // This covers the whole call. At its end the requests of this thread's ring have completed, unless the thread
+        // keeps them in flight (`ThreadReactor`).
         let inside = self.gate.enter(stripe);
         let result = match &inside {
             Ok(_) => call(),

@@ -20,8 +20,8 @@ use crate::error::Error;
 ///
 /// Reads may stay in flight between two parts. They complete only while this thread drives the reactor or is in a
 /// blocking call of the cache. Until then, other callers wait for the same pages, a sync or a change of size may wait,
-/// too, and the disk looks slow or hung. So a thread that stays away for long drops the reactor. The drop waits until
-/// the host has answered all reads in flight.
+/// too, and the disk looks slow or hung. The reads also keep their files' descriptors, even after [`Cache::close`]. So
+/// a thread that stays away for long drops the reactor. The drop waits until the host has answered all reads in flight.
 ///
 /// ```
 /// use std::future::Future;

@@ -51,7 +51,8 @@ pub enum ObjectVolumeError {
 }
 
 impl ObjectVolumeError {
-    /// This writer can do nothing more with the volume: another writer has it, the records ended, or it was closed.
+    /// Whether this writer can do nothing more with the volume. Another writer has the volume, its records have ended,
+    /// or somebody has closed it.
     /// After any other error the next operation may succeed.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Records(RecordsError::Fenced | RecordsError::Closed(_)) | Self::Closed)

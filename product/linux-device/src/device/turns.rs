@@ -10,8 +10,8 @@
 //! (`notebook/performance-notes.md` has the other approaches that were tried).
 //!
 //! Owns: the turns of one file's writes, and how far the file is extended ahead of waiting writes.
-//! Does not own: what a write does once it begins (`launch`); the order of writes to the same bytes (the engine has
-//! only one of those in flight); sizes on the host (`file`).
+//! Does not own: the start of a write (`launch`); sizes on the host (`file`); the order of writes to the same bytes.
+//! The engine has one of those in flight at a time.
 //! Invariants: once a write waits to be alone, writes begin in order of arrival, so that neither kind starves. A write
 //! has its turn until it is answered or dropped. A file is made no longer than the engine has accepted.
 

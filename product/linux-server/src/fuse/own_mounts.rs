@@ -2,8 +2,8 @@
 //!
 //! Owns: the separation of the view from the common one, the choice of the mounts that stay in it.
 //! Does not own: mounting (`mounting`), the places that a server needs (the command).
-//! Invariants: once [`OwnMounts::keep_only`] is done, the view has no mount from before the start but those that lead
-//! to a needed place or are below a served one, whatever the propagation of the host's mounts.
+//! Invariants: after [`OwnMounts::keep_only`] the view has two kinds of mounts from before the start. The one leads to
+//! a needed place, the other is below a served place. The propagation of the host's mounts does not change this.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -322,8 +322,8 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     assert_eq!(names().len(), 2, "one and other");
 }
 
-// rule: a machine that gets another address may ask for what it had of an earlier server; another machine of its name
-// may not
+// rule: a machine may ask for what it had of an earlier server from another address, and no other machine of its name
+// may ask for it
 #[test]
 fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_gets_nothing() {
     const NO_GRACE: u32 = 10_033;

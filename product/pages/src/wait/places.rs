@@ -3,8 +3,8 @@
 //! Owns: the order, the grant to each task until the task takes it, the tasks that look at something else first.
 //! Does not own: the amounts, the lock around the places, the choice of whom to grant (`permits`,
 //! `devices::admission`).
-//! Invariants: grants are given from the front. A task that looks at something else keeps its place, and holds up
-//! nobody. Each step takes time in the logarithm of the number of places
+//! Invariants: grants are given from the front. A task that looks at something else keeps its place, and no
+//! other task waits for it. Each step takes time in the logarithm of the number of places
 //! (`many_waiters_take_and_leave_their_places_in_any_order`). No waker runs here: the caller wakes with no lock held.
 
 use std::collections::{BTreeMap, BTreeSet};

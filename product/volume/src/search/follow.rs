@@ -2,8 +2,8 @@
 //!
 //! Owns: the way down from an ancestor in memory, and its length.
 //! Does not own: locations (`known_locations`), the next step if no location leads to the object (`walk`).
-//! Invariants: an object found by a location is used only if it has the wanted identity. Only the host's word that a
-//! name is not there counts as such: any other error is the caller's.
+//! Invariants: an object found by a location is used only if it has the wanted identity. A name counts
+//! as gone only if the host says so. The caller gets any other error.
 
 use std::sync::Arc;
 

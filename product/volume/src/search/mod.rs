@@ -2,8 +2,8 @@
 //!
 //! A handle has an object's identity. Mostly the host opens the object by it. It does not for a server without
 //! `CAP_DAC_READ_SEARCH`, which any user may start; for one with `--subtree-check`; on file systems without handles
-//! (FUSE, many overlays). Clients of such servers keep handles, too, so this room looks for objects by names. The other
-//! rooms pay one question for each name that they meet.
+//! (FUSE, many overlays). Clients of such servers keep handles, too, so this room looks for objects by names. On
+//! other servers each name costs the other rooms one check.
 //!
 //! First each object that is met leaves its place here, in memory and in a record for the next server. An object that
 //! left memory is looked up at its last place ([`follow`]). If it is not there, a walk of the exports looks at all of

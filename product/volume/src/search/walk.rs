@@ -3,7 +3,7 @@
 //! Owns: walks of the exports, and when an object that no walk met counts as gone.
 //! Does not own: the records of walks and of their waiters (`known_locations`, `walked`), the other ways from a handle
 //! to its object (`handles::resolve`).
-//! Invariants: one walk of an export at a time, and it serves all callers that wait at its start. There is a pause
+//! Invariants: an export has one walk at a time, which serves all callers that wait at its start. There is a pause
 //! after each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that
 //! hangs stops searches for its own objects and for removed ones, since only walks of all exports show a removal. A
 //! rename waits for no walk. A complete walk has read every directory, also below those that our renames carried past
