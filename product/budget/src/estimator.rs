@@ -55,6 +55,8 @@ use window::{EstimatorWindow, OTHER_PART};
 
 /// Windows up to which an estimator is young.
 const YOUNG_WINDOWS: u32 = 8;
+/// Completions that one bunch of them does not make.
+const MANY_COMPLETIONS: u64 = 64;
 /// Windows before prices count as known.
 const COLD_WINDOWS: u32 = 4;
 /// Completed runs before the price of a run counts as known.
@@ -92,6 +94,8 @@ const NOMINAL_BUDGET_NS: Cost = 1000 * MILLISECOND;
 struct DirectionState {
     prices: DirectionPrices,
     windows: u32,
+    /// Windows that were mostly about runs.
+    run_windows: u32,
     done: DirectionWork,
     /// The last ratios as measured, the newest first: of windows in which no run began, and of those in which one did.
     raws: [[u64; 3]; 2],
@@ -135,6 +139,7 @@ impl Estimator {
     pub fn restored(depth: u32, remembered: &RememberedPrices) -> Self {
         let known = |prices| DirectionState {
             windows: YOUNG_WINDOWS,
+            run_windows: YOUNG_WINDOWS,
             done: DirectionWork { runs: COLD_RUNS, bytes: CACHE_BYTES_MAX },
             raws: [[ONE; 3]; 2],
             ..DirectionState::new(prices)
@@ -285,6 +290,7 @@ impl DirectionState {
         Self {
             prices,
             windows: 0,
+            run_windows: 0,
             done: DirectionWork::default(),
             raws: [[0; 3]; 2],
             window: EstimatorWindow::default(),
@@ -326,7 +332,19 @@ impl DirectionState {
     }
 
     fn is_window_full(&self) -> bool {
-        self.window.is_full(self.windows < YOUNG_WINDOWS, self.is_cached && self.stretch.may_be_cached())
+        let young = self.windows < YOUNG_WINDOWS || self.shows_cheap_runs();
+        self.window.is_full(young, self.is_cached && self.stretch.may_be_cached())
+    }
+
+    /// Whether enough runs were so fast that their price is not yet known at all. A device that has streamed for hours
+    /// may still have the prior price of a run (`runs_after_a_long_stream_are_learned_in_short_windows`).
+    fn shows_cheap_runs(&self) -> bool {
+        let is_much = self.window.completions() >= MANY_COMPLETIONS && self.is_about_runs();
+        self.run_windows < YOUNG_WINDOWS && is_much && self.modelled_ns() / 4 > self.window.own_ns
+    }
+
+    fn is_about_runs(&self) -> bool {
+        self.window.work.runs.saturating_mul(self.prices.run_ns) > self.modelled_ns() / 2
     }
 
     /// Many equal streams cannot tell the price of a run from the price of bytes; single completions can.
@@ -389,6 +407,7 @@ impl DirectionState {
         self.raws[usize::from(runs > 0)] = raws;
         let ratio = if self.windows < COLD_WINDOWS { raw } else { believed(raws) };
         self.windows = self.windows.saturating_add(1);
+        self.run_windows = self.run_windows.saturating_add(u32::from(self.is_about_runs()));
         let believed_ns = mul_div(self.modelled_ns(), ratio, ONE);
         self.prices.learn(runs, bytes, ratio, damping.unwrap_or(self.damping(ratio)));
         let part = if self.is_cached { UNEXPLAINED_CACHED } else { UNEXPLAINED };

@@ -83,6 +83,19 @@ fn cold_prices_are_those_of_the_law() {
 }
 
 #[test]
+fn runs_after_a_long_stream_are_learned_in_short_windows() {
+    let flash = DirectionPrices { run_ns: 6_000, mib_ns: 400_000 };
+    let mut device = Device::new(flash, flash);
+    (0..5000).for_each(|_| device.write(0, 512 << 10));
+    assert_eq!(device.learned().run_ns, DirectionPrices::default().run_ns, "the prior: no run began");
+    let begun_ns = device.now();
+    while device.now() - begun_ns < 60 * MILLISECOND {
+        device.write(1, 4096);
+    }
+    assert!(device.learned().run_ns < 100_000, "{:?}", device.learned());
+}
+
+#[test]
 fn one_stalled_window_is_overlooked_and_two_are_not() {
     assert_eq!(believed([16_384, 1000, 1030]), 1030);
     assert_eq!(believed([16_384, 16_000, 1030]), 16_000);

@@ -85,6 +85,10 @@ impl EstimatorWindow {
         self.doubtful_ns == 0 && self.calls_ns == 0
     }
 
+    pub(super) fn completions(&self) -> u64 {
+        self.completions
+    }
+
     /// `filling`: writes may go to a cache that is not full.
     pub(super) fn is_full(&self, young: bool, filling: bool) -> bool {
         let ns = self.own_ns + self.calls_ns;

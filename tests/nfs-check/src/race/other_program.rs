@@ -2,7 +2,8 @@
 //!
 //! Owns: the program's rate, file, start and end.
 //! Does not own: the measurement (`cases`).
-//! Invariants: the program writes past every cache. A drop ends the program and removes its file.
+//! Invariants: the program writes past every cache. A drop ends the program and removes its file; its job is a thread
+//! of the process that is killed (`the_other_program_ends_with_its_case`).
 
 use std::fs;
 use std::io;
@@ -25,7 +26,8 @@ impl OtherProgram {
         let file = directory.join("other-program");
         let mut fio = Command::new("fio");
         fio.args(["--name=other", "--rw=write", "--bs=1m", "--direct=1", "--ioengine=io_uring", "--iodepth=4"]);
-        fio.args([RATE, FILE_BYTES, "--time_based", "--runtime=3600", "--output=/dev/null"]);
+        // As a process of its own the job would go on after its parent was killed.
+        fio.args(["--thread", RATE, FILE_BYTES, "--time_based", "--runtime=3600", "--output=/dev/null"]);
         fio.arg(format!("--filename={}", file.display()));
         let program = fio.stdin(Stdio::null()).stderr(Stdio::null()).spawn()?;
         Ok(Self { program, file })

@@ -86,7 +86,14 @@ impl Servers {
             bare: options.bare.clone(),
         };
         servers.wait_for_ganesha()?;
+        servers.wait_for_memory();
         Ok(servers)
+    }
+
+    /// Waits until ours have their memory: the thread that clears it would share the servers' CPU in the first rounds.
+    fn wait_for_memory(&self) {
+        let ours = [self.afflux.process(), self.unsynced.process()];
+        within(PATIENCE, || !ours.into_iter().any(clears_memory));
     }
 
     fn wait_for_ganesha(&mut self) -> Result<(), Failure> {
@@ -159,6 +166,13 @@ impl Servers {
             Running::Afflux | Running::Host => self.afflux.process(),
         }
     }
+}
+
+fn clears_memory(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok())
+        .any(|name| name.trim() == "prefault")
 }
 
 /// A command on the servers' CPU. It execs the program, so its process number is the server's.

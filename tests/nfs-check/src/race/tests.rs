@@ -1,6 +1,11 @@
-use afflux_scratch::Stolen;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use afflux_scratch::{Stolen, TestDirectory, within};
 
 use super::judge;
+use super::other_program::OtherProgram;
 use crate::failure::Failure;
 
 #[test]
@@ -9,4 +14,21 @@ fn a_race_on_a_machine_with_stolen_time_has_no_table() {
     assert!(matches!(judge(false, of(3)), Err(Failure::Stolen { per_mille: 3 })));
     assert!(judge(false, of(2)).is_ok());
     assert!(judge(true, of(3)).is_ok(), "a quick race shows no figures");
+}
+
+#[test]
+fn the_other_program_ends_with_its_case() {
+    let directory = TestDirectory::new();
+    let program = OtherProgram::start(directory.path()).unwrap();
+    let has_writer = || writers_below(directory.path()) > 0;
+    assert!(within(Duration::from_secs(30), has_writer), "fio does not write");
+    drop(program);
+    assert!(!has_writer(), "a job of fio writes on");
+}
+
+/// The number of descriptors of other processes for files in a directory, removed ones too.
+fn writers_below(directory: &Path) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let descriptors = processes.filter_map(|process| fs::read_dir(process.path().join("fd")).ok()).flatten().flatten();
+    descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).filter(|file| file.starts_with(directory)).count()
 }
