@@ -5,6 +5,7 @@
 //! Invariants: prices stay within their bounds. Blame for a wrong estimate goes by squared share of the modelled cost,
 //! so that streams never touch the price of a run, and scattered pages never that of bytes.
 
+use crate::wide::{div, mul_div};
 use crate::{MIB, ONE};
 
 /// Bounds of the price of a run: 1 µs to 10 s.
@@ -75,9 +76,7 @@ impl DirectionPrices {
 
     /// `measured_ns` over the modelled cost in 1,024ths, between 64 and 16,384; 1,024 where nothing was modelled.
     pub fn ratio(&self, runs: u64, bytes: u64, measured_ns: u64) -> u64 {
-        let cost = u128::from(self.cost_ns(runs, bytes));
-        let ratio = (u128::from(ONE) * u128::from(measured_ns)).checked_div(cost).unwrap_or(u128::from(ONE));
-        ratio.clamp(64, 16 * u128::from(ONE)) as u64
+        ratio(measured_ns, self.cost_ns(runs, bytes))
     }
 
     /// Moves the prices towards explaining `ratio` for this work; the more `damping`, the less.
@@ -92,7 +91,7 @@ impl DirectionPrices {
         }
         let error = (of_runs + of_bytes) as i128 * (ratio as i128 - i128::from(ONE)) / i128::from(ONE);
         let step = |share: u128, price: u64| {
-            let moved = error * share as i128 * i128::from(price) / (squares * i128::from(damping.max(1)));
+            let moved = div(error * share as i128 * i128::from(price), squares * i128::from(damping.max(1)));
             (i128::from(price) + moved).clamp(0, i128::from(u64::MAX)) as u64
         };
         *self = Self { run_ns: step(of_runs, self.run_ns), mib_ns: step(of_bytes, self.mib_ns) }.within_bounds();
@@ -108,6 +107,11 @@ impl DirectionPrices {
     pub fn window_damping(ratio: u64) -> u64 {
         if ratio >= 1536 || ratio <= 683 { 2 } else { 4 }
     }
+}
+
+/// A measured time over the modelled one in 1,024ths, between 64 and 16,384; 1,024 where nothing was modelled.
+pub(crate) fn ratio(measured_ns: u64, modelled_ns: u64) -> u64 {
+    if modelled_ns == 0 { ONE } else { mul_div(measured_ns, ONE, modelled_ns).clamp(64, 16 * ONE) }
 }
 
 #[cfg(test)]

@@ -92,8 +92,8 @@ impl DevicePolicy for Every {
         Admission::Enter
     }
 
-    fn completed(&self, _: &View, done: &Completed, _: &mut (), shared: &mut u64) {
-        *shared += done.pages;
+    fn completed(&self, _: &View, ends: &[Completed], _: &mut (), shared: &mut u64) {
+        *shared += ends.iter().map(|done| done.pages).sum::<u64>();
     }
 
     fn is_over_background(&self, _: &View, _: &mut (), _: &mut u64) -> bool {

@@ -5,7 +5,7 @@
 //! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
 
 use super::facts::{CompletedRequest, Elapsed, Facts};
-use crate::prices::{DirectionPrices, DirectionWork};
+use crate::prices::{DirectionPrices, DirectionWork, ratio};
 use crate::{MILLISECOND, ONE};
 
 /// Time of a window: a young estimator's, an ordinary one's, and where completions are few.
@@ -151,8 +151,6 @@ impl EstimatorWindow {
 impl Bounds {
     /// The error of a modelled time, in 1,024ths: the ratio of the bound that it passes to the modelled time.
     pub(super) fn ratio(self, modelled_ns: u64) -> u64 {
-        let of = |ns: u64| (u128::from(ns) * u128::from(ONE)).checked_div(u128::from(modelled_ns));
-        let of = |ns: u64| of(ns).unwrap_or(u128::from(ONE)).clamp(64, 16 * u128::from(ONE)) as u64;
-        of(self.least_ns).max(ONE.min(of(self.most_ns)))
+        ratio(self.least_ns, modelled_ns).max(ONE.min(ratio(self.most_ns, modelled_ns)))
     }
 }

@@ -42,6 +42,13 @@ struct Learned {
     parallelism: Parallelism,
 }
 
+impl Learned {
+    fn new(kept: Option<&RememberedPrices>, depth: u32) -> Self {
+        let estimator = kept.map_or_else(|| Estimator::new(depth), |kept| Estimator::restored(depth, kept));
+        Self { estimator, parallelism: Parallelism::new(depth) }
+    }
+}
+
 impl From<&Completed> for Facts {
     /// The device's clocks and counts at this end.
     fn from(done: &Completed) -> Self {
@@ -76,14 +83,7 @@ impl DeviceMemory {
     }
 
     fn learned(&mut self, view: &View) -> &mut Learned {
-        let depth = view.request_depth;
-        self.learned.get_or_insert_with(|| {
-            let estimator = match &self.kept {
-                Some(kept) => Estimator::restored(depth, kept),
-                None => Estimator::new(depth),
-            };
-            Learned { estimator, parallelism: Parallelism::new(depth) }
-        })
+        self.learned.get_or_insert_with(|| Learned::new(self.kept.as_ref(), view.request_depth))
     }
 
     /// The device's known prices and parallelism, to be shown.
@@ -157,32 +157,57 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended. Reads are learned from without the prices of writes.
-    pub(super) fn completed(&mut self, view: &View, done: &Completed) {
-        // Runs cost nothing where small calls share one: all time is the bytes'.
-        let runs = if must_take_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
-        let done = &Completed { runs, ..*done };
-        // A lone call lasts as long as one of many.
-        let likes = self.learned(view).parallelism.requests();
-        let starved = must_take_whole_runs(view) && !done.held_back && done.in_flight < likes;
-        if done.direction == Direction::Read {
+    /// Requests have ended. Reads are learned from without the prices of writes. Writes that are told together are judged
+    /// by the terms before the first of them.
+    pub(super) fn completed(&mut self, view: &View, ends: &[Completed]) {
+        let is_write = |done: &Completed| done.direction == Direction::Write;
+        let terms = ends.iter().any(is_write).then(|| self.write_terms(view));
+        if terms.is_none() {
             self.note_waiting(view);
-        } else {
-            let rates = self.rates(view);
-            let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
-            self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
-            self.read_interference.completed(&done.device.busy, cost_ns);
-            let request_bytes = rates.request_bytes(view);
-            let ended = Ended {
-                latency_ns: done.latency_ns,
-                in_flight: done.in_flight,
-                held_back: done.held_back,
-                is_large: done.bytes >= request_bytes / 4 * 3,
-                bytes: done.bytes,
-                is_too_many: done.too_many,
-            };
-            self.learned(view).parallelism.ended(done.at.0, in_flight_ns, &ended);
         }
-        self.learned(view).estimator.completed(&Facts::from(done), CompletedRequest::reported(done, starved));
+        let whole_runs = must_take_whole_runs(view);
+        let learned = self.learned.get_or_insert_with(|| Learned::new(self.kept.as_ref(), view.request_depth));
+        for done in ends {
+            // Runs cost nothing where small calls share one: all time is the bytes'.
+            let runs = if whole_runs && is_write(done) { 0 } else { done.runs };
+            let done = &Completed { runs, ..*done };
+            // A lone call lasts as long as one of many.
+            let starved = whole_runs && !done.held_back && done.in_flight < learned.parallelism.requests();
+            if let Some(terms) = terms.as_ref().filter(|_| is_write(done)) {
+                self.done.add(DirectionWork { runs, bytes: done.bytes });
+                self.read_interference.completed(&done.device.busy, terms.alone.cost_ns(runs, done.bytes));
+                learned.parallelism.ended(done.at.0, terms.in_flight_ns, &terms.ended(done));
+            }
+            learned.estimator.completed(&Facts::from(done), CompletedRequest::reported(done, starved));
+        }
+    }
+
+    fn write_terms(&mut self, view: &View) -> WriteTerms {
+        let rates = self.rates(view);
+        let large_bytes = rates.request_bytes(view) / 4 * 3;
+        WriteTerms { alone: rates.alone, in_flight_ns: rates.in_flight_ns, large_bytes }
+    }
+}
+
+/// What writes that have ended are judged by.
+struct WriteTerms {
+    /// Prices of writes by themselves.
+    alone: DirectionPrices,
+    /// Device time that may be in flight.
+    in_flight_ns: Cost,
+    /// The least bytes of a large request.
+    large_bytes: u64,
+}
+
+impl WriteTerms {
+    fn ended(&self, done: &Completed) -> Ended {
+        Ended {
+            latency_ns: done.latency_ns,
+            in_flight: done.in_flight,
+            held_back: done.held_back,
+            is_large: done.bytes >= self.large_bytes,
+            bytes: done.bytes,
+            is_too_many: done.too_many,
+        }
     }
 }

@@ -156,8 +156,8 @@ impl DevicePolicy for Budget {
         }
     }
 
-    fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
-        device.completed(view, done);
+    fn completed(&self, view: &View, ends: &[Completed], device: &mut DeviceMemory, (): &mut ()) {
+        device.completed(view, ends);
     }
 
     fn is_over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {

@@ -55,9 +55,11 @@ impl DevicePolicy for Probe {
         Admission::Enter
     }
 
-    fn completed(&self, _: &View, done: &Completed, (): &mut (), (): &mut ()) {
-        let completion = CompletedRequest::reported(done, false);
-        self.estimator.lock().unwrap().completed(&Facts::from(done), completion);
+    fn completed(&self, _: &View, ends: &[Completed], (): &mut (), (): &mut ()) {
+        for done in ends {
+            let completion = CompletedRequest::reported(done, false);
+            self.estimator.lock().unwrap().completed(&Facts::from(done), completion);
+        }
     }
 
     fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {

@@ -55,10 +55,11 @@ impl Ends {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Tells of each end.
-    pub(super) fn tell(&self, of: impl FnMut(Completed)) {
+    /// Tells of all ends.
+    pub(super) fn tell(&self, of: impl FnOnce(&[Completed])) {
         let mut untold = lock(&self.untold);
-        untold.drain(..).for_each(of);
+        of(&untold);
+        untold.clear();
         self.count.store(0, Ordering::Release);
     }
 }

@@ -367,9 +367,9 @@ impl Devices {
         let view = self.view_of(device, moment);
         let tell = |policy: &dyn AnyPolicy, own: &mut dyn Any, shared: &mut dyn Any| {
             let mut wrote = false;
-            device.ends.tell(|done| {
-                wrote |= done.direction == Direction::Write;
-                policy.completed(&view, &done, own, shared);
+            device.ends.tell(|ends| {
+                wrote = ends.iter().any(|done| done.direction == Direction::Write);
+                policy.completed(&view, ends, own, shared);
             });
             wrote
         };

@@ -82,7 +82,7 @@ impl DevicePolicy for EqualParts {
         Admission::Enter
     }
 
-    fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
+    fn completed(&self, _: &View, _: &[Completed], (): &mut (), (): &mut ()) {}
 
     fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > background_pages(view)

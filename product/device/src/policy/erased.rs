@@ -96,7 +96,7 @@ questions! {
     allowance_pages(dirtier: &Dirtier) [payer by own, device by own, shared by kept] -> u64;
     room(view: &View) [device by own] -> Room;
     flight(view: &View) [device by own] -> Flight;
-    completed(view: &View, done: &Completed) [device by own, shared by kept] -> ();
+    completed(view: &View, ends: &[Completed]) [device by own, shared by kept] -> ();
     is_over_background(view: &View) [device by own, shared by kept] -> bool;
     next(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
     next_if_pressed(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;

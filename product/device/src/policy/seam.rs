@@ -430,9 +430,9 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The decision about a payer.
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission;
 
-    /// A write request has ended, or a read request if [`Needs::reads`] is set. Called for each, in the order of
-    /// reporting.
-    fn completed(&self, view: &View, done: &Completed, device: &mut Self::Device, shared: &mut Self::Shared);
+    /// Write requests have ended, and read requests if [`Needs::reads`] is set: each once, in the order of reporting.
+    /// Without [`Needs::ends_together`] it is told of one at a time.
+    fn completed(&self, view: &View, ends: &[Completed], device: &mut Self::Device, shared: &mut Self::Shared);
 
     /// Whether background writeback of the device continues, or starts.
     fn is_over_background(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> bool;

@@ -78,9 +78,9 @@ impl DevicePolicy for DeviceTime {
         if fits { Admission::Enter } else { Admission::Wait }
     }
 
-    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
+    fn completed(&self, view: &View, ends: &[Completed], (): &mut (), (): &mut ()) {
         let mut told = self.told.lock().unwrap();
-        told.0.push(*done);
+        told.0.extend_from_slice(ends);
         told.1 = view.device().busy.transfers_ns;
         self.most_ns.fetch_max(self.backlog_ns(view), Ordering::Relaxed);
         self.runs.store(view.device().runs, Ordering::Relaxed);

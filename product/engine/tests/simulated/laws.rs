@@ -71,8 +71,8 @@ impl DevicePolicy for Always {
         self.decision
     }
 
-    fn completed(&self, view: &View, done: &Completed, device: &mut u64, _: &mut u64) {
-        *device += done.pages;
+    fn completed(&self, view: &View, ends: &[Completed], device: &mut u64, _: &mut u64) {
+        *device += ends.iter().map(|done| done.pages).sum::<u64>();
         assert_eq!(*device, view.device().written, "it is told of every page");
     }
 

@@ -57,7 +57,7 @@ impl DevicePolicy for ByKnob {
         Admission::Enter
     }
 
-    fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
+    fn completed(&self, _: &View, _: &[Completed], (): &mut (), (): &mut ()) {}
 
     fn is_over_background(&self, _: &View, (): &mut (), (): &mut ()) -> bool {
         false

@@ -106,11 +106,13 @@ impl DevicePolicy for Timed {
         Admission::Enter
     }
 
-    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
+    fn completed(&self, view: &View, ends: &[Completed], (): &mut (), (): &mut ()) {
         let device = view.device();
-        let ended = (device.runs_in_flight + done.runs, device.writeback + done.pages);
-        self.most_in_flight_ns.fetch_max(self.terms.prices.of(ended.1, ended.0).0, Ordering::Relaxed);
-        self.told.lock().unwrap().push(*done);
+        for done in ends {
+            let ended = (device.runs_in_flight + done.runs, device.writeback + done.pages);
+            self.most_in_flight_ns.fetch_max(self.terms.prices.of(ended.1, ended.0).0, Ordering::Relaxed);
+            self.told.lock().unwrap().push(*done);
+        }
     }
 
     fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {

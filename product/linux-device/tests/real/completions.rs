@@ -56,9 +56,10 @@ impl DevicePolicy for Notes {
         Admission::Enter
     }
 
-    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
+    fn completed(&self, view: &View, ends: &[Completed], (): &mut (), (): &mut ()) {
         let device = view.device();
-        self.0.lock().unwrap().push((view.now, *done, device.busy, device.oldest_in_flight));
+        let told = ends.iter().map(|done| (view.now, *done, device.busy, device.oldest_in_flight));
+        self.0.lock().unwrap().extend(told);
     }
 
     fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {

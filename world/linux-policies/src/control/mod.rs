@@ -518,11 +518,9 @@ impl DevicePolicy for Control {
         if enough { Admission::EnterAfter(pause) } else { Admission::Pause(pause) }
     }
 
-    fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {
+    fn completed(&self, view: &View, ends: &[Completed], device: &mut Device, shared: &mut Shared) {
         self.count_unended(view, device, shared);
-        if done.pages > 0 {
-            self.wrote(view, done.pages, device, shared);
-        }
+        ends.iter().filter(|done| done.pages > 0).for_each(|done| self.wrote(view, done.pages, device, shared));
     }
 
     fn is_over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {

@@ -313,7 +313,7 @@ fn by_passes_a_completed_write_teaches_nothing_and_the_next_pass_learns_it() {
     let learned = device.bandwidth;
     assert!(learned.now < 25_600, "{learned:?}");
     let done = Completed { pages: 1000, ..Completed::default() };
-    law.completed(&written(3400, 40_000), &done, &mut device, &mut shared);
+    law.completed(&written(3400, 40_000), &[done], &mut device, &mut shared);
     assert_eq!((device.bandwidth, device.updated), (learned, 3000), "a sync's writes end unseen");
     law.slice_bytes(&written(3500, 40_000), &mut device, &mut shared);
     assert!(device.bandwidth.now > learned.now && device.updated == 3500);
@@ -343,7 +343,7 @@ fn a_page_counts_as_under_writeback_until_its_extent_ends() {
         let mut view = view(0, 0, DeviceCounts { writeback, written: 3000, ..DeviceCounts::default() }, 0);
         view.knobs.own = view.knobs.own.with(KernelKnob::ExtentPages, longest);
         let Kept { law, mut device, mut shared, .. } = Kept::new(era);
-        law.completed(&view, &Completed::default(), &mut device, &mut shared);
+        law.completed(&view, &[Completed::default()], &mut device, &mut shared);
         assert_eq!(
             (device.unended, law.now(&view, &shared).dirty),
             (unended, unended),
@@ -365,7 +365,7 @@ fn writes(ms: u64, written: u64, writeback: u64) -> View {
 fn an_extent_ends_with_the_flushers_slice() {
     let Kept { law, mut device, mut shared, .. } = Kept::new(Era::V6_1);
     law.slice_bytes(&writes(0, 2500, 100), &mut device, &mut shared);
-    law.completed(&writes(0, 3000, 100), &Completed::default(), &mut device, &mut shared);
+    law.completed(&writes(0, 3000, 100), &[Completed::default()], &mut device, &mut shared);
     assert_eq!(device.unended, 400);
     law.slice_bytes(&writes(300, 3000, 100), &mut device, &mut shared);
     assert_eq!((device.updated, device.written), (300, 2600));
@@ -377,10 +377,10 @@ fn the_machines_dirty_pages_have_the_unended_ones_of_all_devices() {
     let Kept { law, mut shared, mut device, .. } = Kept::new(Era::V6_1);
     let mut other = Device::default();
     let done = Completed::default();
-    law.completed(&writes(0, 3000, 100), &done, &mut device, &mut shared);
-    law.completed(&writes(0, 500, 100), &done, &mut other, &mut shared);
+    law.completed(&writes(0, 3000, 100), &[done], &mut device, &mut shared);
+    law.completed(&writes(0, 500, 100), &[done], &mut other, &mut shared);
     assert_eq!(law.now(&writes(0, 500, 100), &shared).dirty, 952 + 500);
-    law.completed(&writes(0, 3100, 0), &done, &mut device, &mut shared);
+    law.completed(&writes(0, 3100, 0), &[done], &mut device, &mut shared);
     assert_eq!(law.now(&writes(0, 500, 100), &shared).dirty, 500);
 }
 

@@ -54,7 +54,7 @@ impl DevicePolicy for HardLimit {
         Admission::Pause(Pause { ns: LOOK_NS, cause: PauseCause::GlobalLimit })
     }
 
-    fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
+    fn completed(&self, _: &View, _: &[Completed], (): &mut (), (): &mut ()) {}
 
     fn is_over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
         view.device().reclaimable > WRITTEN_FROM_PAGES

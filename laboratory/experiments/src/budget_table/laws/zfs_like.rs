@@ -89,7 +89,7 @@ impl DevicePolicy for ZfsLike {
         pause((goes_on_ns - view.now.0).min(PAUSE_NS_MAX))
     }
 
-    fn completed(&self, _: &View, _: &Completed, (): &mut (), _: &mut u64) {}
+    fn completed(&self, _: &View, _: &[Completed], (): &mut (), _: &mut u64) {}
 
     fn is_over_background(&self, view: &View, (): &mut (), _: &mut u64) -> bool {
         let device = view.device();
