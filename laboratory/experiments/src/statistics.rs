@@ -4,8 +4,8 @@
 //! repeated until the 99 % confidence interval of its mean (Student's t) is at most 1 % of the mean to each side. If a
 //! bound on the rounds ends the repetition first, the result says so.
 //!
-//! Owns: the interval, the repetition, the comparison of two means; medians and percentiles.
-//! Does not own: the measurement.
+//! Owns: the interval, the repetition, the comparison of two means; percentiles.
+//! Does not own: the measurement, the median (`afflux_figures`).
 //! Invariants: fewer than three samples give no interval. A variant keeps its turns until all are certain, so that all
 //! see the same machine.
 
@@ -74,14 +74,6 @@ impl Estimate {
     pub fn gain_percent(&self, base: &Self) -> Option<f64> {
         self.differs_from(base).then(|| (self.mean / base.mean - 1.0) * 100.0)
     }
-}
-
-/// The median, the minimum and the maximum of a few values; `None` without values.
-pub fn median_and_range(mut values: Vec<f64>) -> Option<[f64; 3]> {
-    values.sort_by(f64::total_cmp);
-    let (least, most) = (*values.first()?, *values.last()?);
-    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
-    Some([f64::midpoint(low, high), least, most])
 }
 
 /// The smallest value that at least `per_mille` thousandths of the sorted values do not exceed; 0 without values.

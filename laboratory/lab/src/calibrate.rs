@@ -1,7 +1,7 @@
 //! `afflux-lab calibrate`: measures the CPU costs of the engine's work on this machine.
 //!
 //! Owns: the rounds, the table as people, programs and `simulate` read it.
-//! Does not own: the measurements (`measure`), medians (`afflux_experiments`), the format of tables of costs
+//! Does not own: the measurements (`measure`), medians (`afflux_figures`), the format of tables of costs
 //! (`simulator`).
 //! Invariants: every figure is CPU time of the one thread that did the work. It is the median of rounds in which all
 //! measurements took turns; the first round is thrown away.
@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-use afflux_experiments::statistics::median_and_range;
+use afflux_figures::median_and_range;
 use afflux_simulator::{COST_NS_MAX, Cost, CostOf, CostTable};
 use serde::Serialize;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &args::Calibrate) -> Outcome {
 fn rows(rounds: &[Vec<Measured>]) -> Vec<Row> {
     let Some(first) = rounds.first() else { return Vec::new() };
     let row = |at: usize, measured: &Measured| {
-        let [value, min, max] = median_and_range(rounds.iter().map(|round| round[at].ns).collect())?;
+        let [value, min, max] = median_and_range(rounds.iter().map(|round| round[at].ns))?;
         Some(Row {
             of: measured.of,
             how: measured.how,

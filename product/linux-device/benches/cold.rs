@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine, Platform};
+use afflux_figures::{median, ratios};
 use afflux_frames::Frames;
 use afflux_linux_device::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
 use afflux_scratch::Scratch;
@@ -186,11 +187,6 @@ fn through_engine(
     rate
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() {
     let options = Options::read();
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
@@ -232,7 +228,7 @@ fn main() {
         }
         let single = matches!(load, Load::Random { .. } | Load::Sequence { files: 1 });
         let (files, size) = if single { (&large[..], bytes) } else { (&several[..], small) };
-        let (mut ours, mut hand, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rounds = Vec::new();
         for _ in 0..options.rounds {
             let by_engine = through_engine((&platform, &engine), files, size, load, options.seconds);
             let blocks: &[u64] =
@@ -241,21 +237,17 @@ fn main() {
             let memory = if blocks == [PAGE] { 0 } else { options.hand_bytes };
             let rates = blocks.iter().map(|block| by_hand(&hands, size, load, (*block, memory), each));
             let best = rates.fold(0.0, f64::max);
-            ours.push(by_engine);
-            hand.push(best);
-            ratios.push(by_engine / best);
+            rounds.push((by_engine, best));
         }
         let unit = |rate: f64| match load {
             Load::Random { .. } => format!("{:.1} k/s", rate / PAGE as f64 / 1e3),
             Load::Sequence { .. } => format!("{:.0} MB/s", rate / 1e6),
         };
-        let least = ratios.iter().copied().fold(f64::MAX, f64::min);
-        let most = ratios.iter().copied().fold(0.0, f64::max);
+        let [ratio, least, most] = ratios(rounds.iter().copied()).unwrap();
         println!(
-            "{name}: {} by the engine, {} by hand, ratio {:.3} ({least:.3} to {most:.3})",
-            unit(median(ours)),
-            unit(median(hand)),
-            median(ratios),
+            "{name}: {} by the engine, {} by hand, ratio {ratio:.3} ({least:.3} to {most:.3})",
+            unit(median(rounds.iter().map(|(ours, _)| *ours)).unwrap()),
+            unit(median(rounds.iter().map(|(_, hand)| *hand)).unwrap()),
         );
     }
 }

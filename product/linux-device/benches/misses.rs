@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, File, Limits, Request};
+use afflux_figures::{MedianAndRange, median_and_range};
 use afflux_frames::Frames;
 use afflux_linux_device::{IoChoice, LinuxPlatform, Reactors};
 use rustix::time::{ClockId, clock_gettime};
@@ -211,11 +212,9 @@ impl Options {
     }
 }
 
-/// The best, the median and the worst of these rounds.
-fn spread(rounds: &[Round], of: impl Fn(&Round) -> f64) -> [f64; 3] {
-    let mut values: Vec<f64> = rounds.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    [values[0], values[values.len() / 2], values[values.len() - 1]]
+/// The median, the best and the worst of these rounds.
+fn spread(rounds: &[Round], of: impl Fn(&Round) -> f64) -> MedianAndRange {
+    median_and_range(rounds.iter().map(of)).unwrap()
 }
 
 fn main() {
@@ -247,12 +246,11 @@ fn main() {
         "{:<18} {:>28} {:>27} {:>24}",
         "a miss, ns", "clock: best, median, worst", "processors: best, median", "faster: best, median"
     );
-    let one: Option<[f64; 3]> =
-        rigs.first().filter(|rig| rig.case.threads == 1).map(|_| spread(&measured[0], |round| round.wall_ns));
+    let one = rigs.first().filter(|rig| rig.case.threads == 1).map(|_| spread(&measured[0], |round| round.wall_ns));
     for (rig, rounds) in rigs.iter().zip(&measured) {
-        let [best, median, worst] = spread(rounds, |round| round.wall_ns);
-        let [least, middle, _] = spread(rounds, |round| round.processor_ns);
-        let faster = one.map_or_else(String::new, |one| format!("{:.2} {:>7.2}", one[0] / best, one[1] / median));
+        let [median, best, worst] = spread(rounds, |round| round.wall_ns);
+        let [middle, least, _] = spread(rounds, |round| round.processor_ns);
+        let faster = one.map_or_else(String::new, |one| format!("{:.2} {:>7.2}", one[1] / best, one[0] / median));
         println!(
             "{:<18} {best:>12.0} {median:>7.0} {worst:>7.0} {least:>19.0} {middle:>7.0} {faster:>24}",
             rig.case.name

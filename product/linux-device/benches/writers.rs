@@ -23,6 +23,7 @@ use afflux_engine::policy::{
 use afflux_engine::settings::BackgroundShare;
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, File, Limits, Policies, Request};
+use afflux_figures::median;
 use afflux_frames::Frames;
 use afflux_linux_device::{IoChoice, LinuxPlatform, Reactors};
 
@@ -240,15 +241,10 @@ fn copy_both(to: &mut [Vec<u8>; 2]) -> f64 {
 }
 
 fn show(name: &str, measured: &[(f64, f64)]) {
-    let one = median(measured.iter().map(|(one, _)| *one).collect());
-    let two = median(measured.iter().map(|(_, two)| *two).collect());
-    let ratio = median(measured.iter().map(|(one, two)| two / one).collect());
+    let one = median(measured.iter().map(|(one, _)| *one)).unwrap();
+    let two = median(measured.iter().map(|(_, two)| *two)).unwrap();
+    let ratio = median(measured.iter().map(|(one, two)| two / one)).unwrap();
     println!("{name:<18} {one:>14.1} {two:>14.1} {ratio:>8.3}");
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn main() {

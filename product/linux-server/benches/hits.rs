@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine, File};
+use afflux_figures::{median, ratios};
 use afflux_frames::{FILE_SLOTS, Frames, Layout};
 use afflux_linux_device::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
 use afflux_linux_server::{ArenaContents, ArenaFile};
@@ -133,23 +134,11 @@ fn race_arenas(platform: &LinuxPlatform, directory: &PathBuf, sets: &[(&str, u64
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn report(name: &str, pairs: &[(f64, f64)], goal: f64) {
-    let mut own: Vec<_> = pairs.iter().map(|pair| pair.0).collect();
-    let mut peer: Vec<_> = pairs.iter().map(|pair| pair.1).collect();
-    let mut ratios: Vec<_> = pairs.iter().map(|pair| pair.1 / pair.0).collect();
-    let ratio = median(&mut ratios);
-    println!(
-        "{name:<44} {:>7.1} ns {:>8.1} ns   {ratio:>5.2}x ({:.2} to {:.2})   goal {goal}x",
-        median(&mut own),
-        median(&mut peer),
-        ratios[0],
-        ratios[ratios.len() - 1],
-    );
+    let own = median(pairs.iter().map(|pair| pair.0)).unwrap();
+    let peer = median(pairs.iter().map(|pair| pair.1)).unwrap();
+    let [ratio, least, most] = ratios(pairs.iter().map(|(own, peer)| (*peer, *own))).unwrap();
+    println!("{name:<44} {own:>7.1} ns {peer:>8.1} ns   {ratio:>5.2}x ({least:.2} to {most:.2})   goal {goal}x",);
 }
 
 fn rounds(rig: &Rig, rounds: usize, count: u64, own: impl Fn(&Rig, u64), peer: impl Fn(&Rig, u64)) -> Vec<(f64, f64)> {

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use afflux_figures::median;
 use anyhow::{Context, Result};
 
 use crate::bare::{self, FILE_BYTES};
@@ -76,9 +77,8 @@ pub(crate) fn run(running: &Running, write: bool, block: usize, quick: bool) -> 
         last = now;
     }
     let (_, used) = begun.end(times.len());
-    let middle = times.len() / 2;
-    let median = *times.select_nth_unstable(middle).1;
-    Ok(Figure { value: f64::from(median) / 1e3, ..used })
+    let median_ns = median(times.into_iter().map(f64::from)).unwrap_or(f64::NAN);
+    Ok(Figure { value: median_ns / 1e3, ..used })
 }
 
 /// The file, opened by a program that only reads: some file systems keep its pages only then.

@@ -1,7 +1,7 @@
-//! The shared parts of all races: words, turns, medians and ratios, tables, processes, trees for tar.
+//! The shared parts of all races: words, turns, ratios, tables, processes, trees for tar.
 //!
-//! Owns: the order of turns, the median, the form of a ratio and of a table; the start and the end of a mount.
-//! Does not own: the cases, the contenders, their programs.
+//! Owns: the order of turns, the form of a ratio and of a table; the start and the end of a mount.
+//! Does not own: the cases, the contenders, their programs; the median (`afflux_figures`).
 //! Invariants: one contender works at a time. A ratio compares figures of one round. Nothing stays mounted.
 
 #![forbid(unsafe_code)]
@@ -12,18 +12,17 @@ mod ending;
 mod mounted;
 mod raced;
 mod ready;
-mod statistics;
 mod table;
 mod tree;
 mod usage;
 pub mod words;
 
+pub use afflux_figures::{MedianAndRange, median_and_range};
 pub use bound::Bound;
 pub use ending::Ending;
 pub use mounted::Mounted;
 pub use raced::{Raced, remarks, turns};
 pub use ready::Ready;
-pub use statistics::{MedianAndRange, median_and_range};
 pub use table::{Table, ratio, short};
 pub use tree::archive;
 pub use usage::Usage;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::statistics::{MedianAndRange, median_and_range};
+use afflux_figures::{MedianAndRange, median, median_and_range, ratios};
 
 /// The contenders of a round in the order of their turns. Each round goes in the other direction than the one before.
 /// Of more than two contenders another one begins each time: none works twice in a row, or always after the same other.
@@ -82,13 +82,12 @@ impl<W: Copy + PartialEq, F, E> Raced<W, F, E> {
 
     /// The median of a contender's figures.
     pub fn median(&self, who: W, value: impl Fn(&F) -> f64) -> Option<f64> {
-        self.figure(who, value).map(|[middle, ..]| middle)
+        median(self.of(who).iter().map(value))
     }
 
     /// The ratio of one contender to another: median, least and most of the rounds' own ratios.
     pub fn ratio(&self, of: W, to: W, value: impl Fn(&F) -> f64) -> Option<MedianAndRange> {
-        let rounds = self.of(of).iter().zip(self.of(to));
-        median_and_range(rounds.map(|(of, to)| value(of) / value(to).max(f64::MIN_POSITIVE)))
+        ratios(self.of(of).iter().zip(self.of(to)).map(|(of, to)| (value(of), value(to))))
     }
 }
 

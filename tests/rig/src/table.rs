@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::statistics::MedianAndRange;
+use afflux_figures::MedianAndRange;
 
 /// A table: its head, then its rows.
 #[derive(Clone, Debug)]

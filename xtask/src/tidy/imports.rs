@@ -33,17 +33,18 @@ const fn row(name: &'static str, ours: &'static str, ours_in_tests: &'static str
 /// `engine` and `volume` run in the simulator, which imports both: cargo builds such a circle for the programs in
 /// `tests/`. `engine` imports itself there for its feature `rare-paths`.
 const TABLE: &[Row] = &[
-    row("frames", "", "", "crc32c libc rustix thiserror"),
+    row("figures", "", "", ""),
+    row("frames", "", "figures", "crc32c libc rustix thiserror"),
     row("pages", "frames", "", "smallvec"),
     row("device", "frames pages", "", "bytesize crc32c serde slab thiserror"),
     row("engine", "device frames pages", "budget engine linux-policies reference simulator", "serde smallvec"),
     row("volume", "engine", "frames simulator", "bytes futures-util siphasher thiserror tokio"),
     row("frontend", "volume", "", "bytes futures-channel thiserror"),
-    row("linux-device", "engine", "budget frames scratch", "io-uring libc rustix smallvec thiserror"),
+    row("linux-device", "engine", "budget figures frames scratch", "io-uring libc rustix smallvec thiserror"),
     row(
         "linux-server",
         "engine frames frontend linux-device volume",
-        "budget scratch",
+        "budget figures scratch",
         "bytes libc rustix sd-notify siphasher thiserror",
     ),
     row(
@@ -56,7 +57,7 @@ const TABLE: &[Row] = &[
     row(
         "workloads",
         "engine frames frontend nfs linux-policies reference simulator volume",
-        "scratch",
+        "figures scratch",
         "bytes futures-util hdrhistogram thiserror",
     ),
     row("checker", "engine frames linux-policies reference simulator", "workloads", "xflags"),
@@ -75,7 +76,7 @@ const TABLE: &[Row] = &[
     ),
     row(
         "lab",
-        "engine experiments frames frontend linux-device linux-policies manual nfs report simulator volume workloads",
+        "engine experiments figures frames frontend linux-device linux-policies manual nfs report simulator volume workloads",
         "budget linux-policies page-check scratch",
         "*",
     ),
@@ -87,9 +88,9 @@ const TABLE: &[Row] = &[
     row("govern", "budget", "disk scratch", "rustix serde serde_json thiserror"),
     row("manual", "report", "", "clap clap_complete clap_mangen roff"),
     row("metrics", "", "", "prometheus-client rustix"),
-    row("mount-race", "experiments rig scratch", "", "*"),
+    row("mount-race", "experiments figures rig scratch", "", "*"),
     row("nfs-client", "", "scratch", "*"),
-    row("nfs-check", "gateway nfs-client reference rig scratch", "engine frontend nfs simulator volume", "*"),
+    row("nfs-check", "figures gateway nfs-client reference rig scratch", "engine frontend nfs simulator volume", "*"),
     row(
         "object",
         "engine volume",
@@ -101,7 +102,7 @@ const TABLE: &[Row] = &[
     row("tls-client", "", "", "rcgen rustls"),
     row("page-check", "scratch", "", "*"),
     // xtask takes this crate, too.
-    row("rig", "scratch", "", "xflags"),
+    row("rig", "figures scratch", "", "xflags"),
     row("scratch", "", "", "rustix"),
     row("disk", "scratch", "", "fuser xflags"),
     row("gateway", "scratch", "", "rustix"),
@@ -110,7 +111,7 @@ const TABLE: &[Row] = &[
     row("report", "", "page-check scratch", "bytesize serde serde_json"),
     row(
         "experiments",
-        "disk engine frames frontend kernels nfs govern linux-policies nfs-client linux-device reference report scratch simulator volume workloads",
+        "disk engine figures frames frontend kernels nfs govern linux-policies nfs-client linux-device reference report scratch simulator volume workloads",
         "page-check",
         "*",
     ),

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use afflux_figures::median;
+
 use super::latencies::Latencies;
 use super::{Contender, Sink};
-use crate::statistics::median_and_range;
 
 const ALIGN: usize = 4096;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -207,7 +208,7 @@ pub(crate) fn bursts(
             longest_ms = longest_ms.max(written.all.max_ms());
         }
     }
-    Ok((median_and_range(took_ms).map_or(0.0, |[median, ..]| median), longest_ms))
+    Ok((median(took_ms).unwrap_or(0.0), longest_ms))
 }
 
 /// Waits in steps, so that a stop is seen.

@@ -4,6 +4,7 @@
 //! Does not own: the figures (`simulated`, `measured`).
 //! Invariants: only the governor has goals; a goal that compares uses figures of the same series of runs.
 
+use afflux_figures::median;
 use afflux_report::{Axis, FigureSource, Plot, Quantity, Row, Series, Shape};
 
 use super::plan::{GovernRace, Plan, Subject};
@@ -13,7 +14,6 @@ use crate::host_load::busy;
 use crate::labels::{Cells, Label};
 use crate::options::Named;
 use crate::pick::figure;
-use crate::statistics::median_and_range;
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};
 
 const WRITES: &[Column] = &[
@@ -110,7 +110,7 @@ pub(super) fn findings(plan: &Plan, all: &[RanRace], rows: &[Row], load: Option<
 fn value(all: &[RanRace], source: FigureSource, race: GovernRace, subject: Subject, metric: &str) -> Option<f64> {
     let own = all.iter().filter(|(from, own, who, _)| *from == source && *own == race && *who == subject);
     let found = own.filter_map(|(.., ran)| ran.metrics.iter().find(|(name, _)| *name == metric));
-    median_and_range(found.map(|(_, value)| *value).collect()).map(|[median, ..]| median)
+    median(found.map(|(_, value)| *value))
 }
 
 fn checks(plan: &Plan, all: &[RanRace], source: FigureSource) -> Vec<Check> {

@@ -4,6 +4,7 @@
 //! Does not own: the runs.
 //! Invariants: a column has the same title in all cases.
 
+use afflux_figures::median_and_range;
 use afflux_report::{Axis, Drawing, Plot, Quantity, Row, Series, Shape};
 
 use super::twelve_disks::{OWN_2S_TO_RC1, OWN_TO_RC1, SHARE_TEST_31, SHARE_TEST_32};
@@ -11,7 +12,6 @@ use super::two_writers::{PLOTTED, Ran};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::pick::{figure, fits};
-use crate::statistics::median_and_range;
 use crate::views::{Along, ChartView, Column, Pick, TableView, View, Within};
 
 const NAMES: &[&str] = &[
@@ -150,7 +150,7 @@ fn stored_a_sleep(rows: &[Row], pick: Pick) -> Option<String> {
 /// The least and the most of a change.
 fn between(rows: &[Row], pick: Pick) -> Option<String> {
     let found = rows.iter().filter(|row| fits(row, pick)).filter_map(|row| row.metrics.get("change_percent")?.as_f64());
-    let [_, least, most] = median_and_range(found.collect())?;
+    let [_, least, most] = median_and_range(found)?;
     Some(if least < most { format!("{least:+.1} to {most:+.1} %") } else { format!("{least:+.1} %") })
 }
 

@@ -51,13 +51,6 @@ fn variants_take_turns_until_all_are_sure() {
 }
 
 #[test]
-fn medians_of_even_and_odd_numbers() {
-    assert_eq!(median_and_range(vec![3.0, 1.0, 2.0]), Some([2.0, 1.0, 3.0]));
-    assert_eq!(median_and_range(vec![4.0, 1.0, 2.0, 3.0]), Some([2.5, 1.0, 4.0]));
-    assert_eq!(median_and_range(Vec::new()), None);
-}
-
-#[test]
 fn a_percentile_is_a_value_that_so_many_do_not_exceed() {
     let all: Vec<u64> = (1..=1000).collect();
     assert_eq!((percentile(&all, 500), percentile(&all, 999), percentile(&all, 1000)), (500, 999, 1000));

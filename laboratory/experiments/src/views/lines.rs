@@ -4,12 +4,12 @@
 //! Does not own: the table (`views`), which rows fit (`pick`).
 //! Invariants: several numbers are shown by their median, with the least and the most of them.
 
+use afflux_figures::median_and_range;
 use afflux_report::{FigureSource, Row, units};
 use serde_json::Value;
 
 use crate::labels::{Cells, Label, label_of};
 use crate::pick::{Pick, fits, shown, text};
-use crate::statistics::median_and_range;
 
 /// Rows that are alike.
 pub(super) struct Line<'a> {
@@ -52,8 +52,7 @@ pub(super) fn lines<'a>(
 impl Line<'_> {
     fn of<'b>(values: impl Iterator<Item = &'b Value>) -> Option<LineFigure> {
         let values: Vec<&Value> = values.filter(|value| !value.is_null()).collect();
-        let numbers: Vec<f64> = values.iter().filter_map(|value| value.as_f64()).collect();
-        match median_and_range(numbers) {
+        match median_and_range(values.iter().filter_map(|value| value.as_f64())) {
             Some(number) => Some(LineFigure::Number(number)),
             None => values.first().map(|value| LineFigure::Text(text(value))),
         }

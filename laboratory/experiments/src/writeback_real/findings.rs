@@ -4,6 +4,7 @@
 //! Does not own: the figures (`full_speed`, `small_sync`, `burst`, `direct`).
 //! Invariants: only the engine has goals, and its medians are compared with them; the kernel is never judged.
 
+use afflux_figures::median;
 use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape};
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use super::ran::{Look, Ran};
 use crate::experiment::Findings;
 use crate::host_load::busy;
 use crate::labels::{Cells, Label};
-use crate::statistics::median_and_range;
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};
 
 const WRITES: &[Column] = &[
@@ -115,7 +115,7 @@ fn checks(rows: &[Row], (race, metric, at_most, bound): &(&str, &str, bool, f64)
     engines.dedup();
     let check = |engine: &str| {
         let own = ours.clone().filter(|row| row.variant == engine).filter_map(|row| figure(row, metric));
-        let [median, ..] = median_and_range(own.collect())?;
+        let median = median(own)?;
         let side = if *at_most { "at most" } else { "at least" };
         let what = format!("{engine}, {race}: {metric} {side} {bound}");
         let met = if *at_most { median <= *bound } else { median >= *bound };

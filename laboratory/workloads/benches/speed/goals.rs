@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::Platform;
+use afflux_figures::median_and_range;
 use afflux_nfs::{AdmittedPeers, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
@@ -22,16 +23,10 @@ const STREAM_GOAL: f64 = 1000.0;
 /// Page operations per real second to reach.
 const PAGES_GOAL: f64 = 2e6;
 
-/// The middle, the smallest and the largest.
-fn spread(mut rates: Vec<f64>) -> [f64; 3] {
-    rates.sort_by(f64::total_cmp);
-    [rates[rates.len() / 2], rates[0], rates[rates.len() - 1]]
-}
-
 fn report(label: &str, unit: &str, scale: f64, goal: f64, rounds: &[(Took, f64)]) {
     for (clock, time) in [("CPU", (|took: &Took| took.cpu_ns) as fn(&Took) -> f64), ("wall", |took| took.wall_ns)] {
-        let rates = rounds.iter().map(|(took, amount)| amount * 1e9 / time(took) / scale).collect();
-        let [middle, least, most] = spread(rates);
+        let rates = rounds.iter().map(|(took, amount)| amount * 1e9 / time(took) / scale);
+        let [middle, least, most] = median_and_range(rates).unwrap();
         let goal = goal / scale;
         println!("{label:<44} {clock:<4} {middle:>8.2} ({least:.2} to {most:.2}) {unit}, goal {goal}");
     }

@@ -6,6 +6,7 @@
 
 mod shapes;
 
+use afflux_figures::median_and_range;
 use afflux_frames::{Effort, FrameId, Frames};
 use shapes::{Cost, Shape, Subject};
 
@@ -51,7 +52,6 @@ fn main() {
 }
 
 fn spread(costs: &[Cost], of: fn(&Cost) -> f64) -> String {
-    let mut costs: Vec<f64> = costs.iter().map(of).collect();
-    costs.sort_by(f64::total_cmp);
-    format!("{:6.1} {:6.1} {:6.1}", costs[0], costs[costs.len() / 2], costs[costs.len() - 1])
+    let [median, least, most] = median_and_range(costs.iter().map(of)).unwrap();
+    format!("{least:6.1} {median:6.1} {most:6.1}")
 }

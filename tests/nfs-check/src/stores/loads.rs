@@ -157,7 +157,7 @@ fn commits_of_many(participant: &Participant<'_>, scale: &Scale, note: &mut Note
         times(session, &format!("many-{client}"), |_| Instant::now() >= end)
     })?;
     let all: Vec<Duration> = all.into_iter().flatten().collect();
-    note(Load::CommitOfMany, percentile_ms(all.clone(), 50));
+    note(Load::CommitOfMany, median_ms(all.clone()));
     note(Load::CommitOfManySlow, percentile_ms(all, 99));
     Ok(())
 }
