@@ -19,6 +19,7 @@ use clap::{Arg, Id};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
+use crate::private_directory::variable;
 use crate::settings::{self, GivenValue, ServeSettings, is_store};
 use crate::{args, cache_size, knobs};
 use afflux_linux_device::HostMemory;
@@ -102,10 +103,8 @@ fn file_path(flag: Option<&Path>, variables: &[(String, OsString)]) -> Outcome<O
     if let Some(path) = flag.or(named) {
         return Ok(Some(path.to_path_buf()));
     }
-    let directory = env::var_os("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")));
+    let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".config"));
+    let directory = variable("XDG_CONFIG_HOME").or_else(home);
     Ok(directory.map(|directory| directory.join("afflux/config.toml")).filter(|path| path.exists()))
 }
 

@@ -19,7 +19,6 @@ use serde::Serialize;
 use crate::args;
 use crate::control::client::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest, DelayGauges};
-use crate::stat;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
@@ -61,10 +60,10 @@ pub(crate) fn run(args: &args::DelaysArgs) -> Outcome {
 
 /// Looks at the server for a while.
 fn look(client: &mut ControlClient) -> Outcome<SeenReports> {
-    let mut seen = SeenReports::begins(stat::report(client)?);
+    let mut seen = SeenReports::begins(client.report()?);
     for _ in 0..LOOKS {
         thread::sleep(watch::EVERY / LOOKS);
-        seen.look(stat::report(client)?);
+        seen.look(client.report()?);
     }
     Ok(seen)
 }

@@ -27,7 +27,7 @@ use crate::args;
 use crate::metrics::governor::Publisher;
 use crate::private_directory::{self, Missing, Refused};
 use crate::serve::kept::kept_prices::{KeptPrices, Learned};
-use crate::serve::kept::state::StateDirectory;
+use crate::serve::kept::state::{SPEEDS, StateDirectory};
 use crate::serve::live::{device_identity, signals};
 use crate::{log, metrics, service};
 use afflux_report::failure::{Failure, Outcome};
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let (_, signalled) = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let missing = if args.dry_run { Missing::Leave } else { Missing::Make };
     let state = StateDirectory::at(args.state.as_deref(), missing)?;
-    let (kept, warnings) = KeptPrices::read(state.speeds_path());
+    let (kept, warnings) = KeptPrices::read(state.file(SPEEDS));
     warnings.iter().for_each(|warning| warn!("{warning}"));
     let (governor, events, warning) = Governor::start(host, options, &directory).map_err(failed)?;
     if let Some(warning) = warning {

@@ -194,6 +194,34 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
+/// Takes a file that another process has left, and removes it durably. None if there is none to take: of processes that
+/// try at the same moment, one succeeds.
+///
+/// # Errors
+/// When the file cannot be read, or not be removed durably.
+pub(crate) fn take(path: &Path) -> io::Result<Option<String>> {
+    let taken = beside(path, "taken");
+    if fs::rename(path, &taken).is_err() {
+        return Ok(None);
+    }
+    let text = read(&taken);
+    fs::remove_file(&taken).and_then(|()| sync_directory_of(path))?;
+    text.map(Some)
+}
+
+/// Leaves a file for the next process to take.
+///
+/// # Errors
+/// When it cannot be made durable. It must not be found later then, and is removed.
+pub(crate) fn leave(path: &Path, text: &str) -> io::Result<()> {
+    replace(path, text).inspect_err(|_| drop(fs::remove_file(path)))
+}
+
+/// The path in an environment variable, unless it is a relative one.
+pub(crate) fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
 /// A new file. What an earlier process of the same number has left there goes first; a link is removed, not followed.
 fn made(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
@@ -205,11 +233,11 @@ fn made(path: &Path) -> io::Result<File> {
 }
 
 /// A name beside a file that only this process uses.
-pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
+fn beside(path: &Path, what: &str) -> PathBuf {
     path.with_extension(format!("{what}-{}", process::id()))
 }
 
-pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
+fn sync_directory_of(path: &Path) -> io::Result<()> {
     let directory = path.parent().ok_or(ErrorKind::NotFound)?;
     File::open(directory)?.sync_all()
 }

@@ -43,29 +43,20 @@ pub(crate) fn run(args: &args::StatArgs) -> Outcome {
     }
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
-        return watch.show(|| watch::json_line(&report(&mut client)?));
+        return watch.show(|| watch::json_line(&client.report()?));
     }
-    let mut before = report(&mut client)?;
+    let mut before = client.report()?;
     let mut tables = Tables::default();
     tables.take(before.clone());
     // Each text takes the time between its reports.
     Watch { again: args.watch, redraws: true, pause: Duration::ZERO }.show(|| {
         thread::sleep(if args.watch { watch::EVERY } else { ONCE_INTERVAL });
-        let now = report(&mut client)?;
+        let now = client.report()?;
         tables.take(now.clone());
         let text = if args.verbose { lines(&before, &now) } else { tables.text() };
         before = now;
         Ok(text)
     })
-}
-
-/// Asks for a report.
-pub(crate) fn report(client: &mut ControlClient) -> Outcome<Report> {
-    client.ask(&ControlRequest::Stat)?;
-    match client.reply()? {
-        ControlReply::Report(report) => Ok(*report),
-        other => Err(client.unexpected(&other)),
-    }
 }
 
 fn dirty_files(client: &mut ControlClient) -> Outcome<UnwrittenFiles> {

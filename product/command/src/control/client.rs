@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
+use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX, Report};
 use super::socket_paths;
 use crate::configuration;
 use afflux_report::failure::{Failure, Outcome};
@@ -62,6 +62,15 @@ impl ControlClient {
             ControlReply::Refused { reason, wrong_use: true } => Err(Failure::WrongUse(reason)),
             ControlReply::Refused { reason, wrong_use: false } => Err(Failure::Failed(reason)),
             reply => Ok(reply),
+        }
+    }
+
+    /// Asks for a report.
+    pub(crate) fn report(&mut self) -> Outcome<Report> {
+        self.ask(&ControlRequest::Stat)?;
+        match self.reply()? {
+            ControlReply::Report(report) => Ok(*report),
+            other => Err(self.unexpected(&other)),
         }
     }
 

@@ -19,7 +19,7 @@ use rustix::process::geteuid;
 
 use super::neighbours::{self, Neighbour};
 use super::trust::{self, FileIdentity, FoundKind, TrustedDirectory};
-use crate::private_directory::{self, Missing, Refused};
+use crate::private_directory::{self, Missing, Refused, variable};
 use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
@@ -30,7 +30,6 @@ const SOCKETS_MAX: usize = 1024;
 /// The directories that may hold sockets of this user's servers, the preferred one first. The last one is at home,
 /// since another user may have taken the name in the directory for temporary files.
 fn directories() -> Vec<PathBuf> {
-    let variable = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let runtime = variable("XDG_RUNTIME_DIR").map(|path| path.join("afflux"));
     let of_root = geteuid().is_root().then(|| PathBuf::from("/run/afflux"));
     let temporary = env::temp_dir().join(format!("afflux-{}", geteuid().as_raw()));

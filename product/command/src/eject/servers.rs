@@ -18,7 +18,7 @@ use serde_json::json;
 use super::holders::Process;
 use super::processes;
 use crate::control::client::ControlClient;
-use crate::control::messages::{ControlReply, ControlRequest};
+use crate::control::messages::ControlReply;
 use crate::control::trust;
 use crate::{drain, progress};
 use afflux_report::failure::{Failure, Outcome};
@@ -105,15 +105,10 @@ fn client_of(pid: u32) -> Option<ControlClient> {
 }
 
 fn written(process: &Process, client: &mut ControlClient) -> Outcome<WrittenServer> {
-    client.ask(&ControlRequest::Stat)?;
-    match client.reply()? {
-        ControlReply::Report(report) => {
-            let ends_with_mount = report.mount.as_ref() == Some(&report.listen);
-            let mount = report.mount.map(PathBuf::from);
-            Ok(WrittenServer { process: process.clone(), mount, ends_with_mount })
-        }
-        other => Err(client.unexpected(&other)),
-    }
+    let report = client.report()?;
+    let ends_with_mount = report.mount.as_ref() == Some(&report.listen);
+    let mount = report.mount.map(PathBuf::from);
+    Ok(WrittenServer { process: process.clone(), mount, ends_with_mount })
 }
 
 /// Whether a signal or a debugger has stopped the process.

@@ -105,10 +105,7 @@ fn try_poll_server(
     kept: &Mutex<PendingEvents>,
     told: &SyncSender<Outcome<FollowedReport>>,
 ) -> bool {
-    let report = client.ask(&ControlRequest::Stat).and_then(|()| match client.reply()? {
-        ControlReply::Report(report) => Ok(*report),
-        other => Err(client.unexpected(&other)),
-    });
+    let report = client.report();
     let answered = report.is_ok();
     let sample = report.map(|report| {
         let PendingEvents { events, lost } = std::mem::take(&mut *lock(kept));

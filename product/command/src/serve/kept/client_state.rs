@@ -7,7 +7,6 @@
 //! the last answer (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store has none:
 //! another host may have served it since.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -60,14 +59,8 @@ impl ClientState {
     /// Takes the state that a server has left at its orderly end, unless the memory has that of a killed one.
     fn take(&self) {
         let Some(path) = &self.path else { return };
-        // If two servers start at the same moment, only one rename succeeds.
-        let taken = private_directory::beside(path, "taken");
-        if fs::rename(path, &taken).is_err() {
-            return;
-        }
-        let text = private_directory::read(&taken);
-        let is_gone = fs::remove_file(&taken).and_then(|()| private_directory::sync_directory_of(path));
-        if let Err(error) = text.and_then(|text| is_gone.and(self.fill(&text))) {
+        let taken = private_directory::take(path);
+        if let Err(error) = taken.and_then(|text| text.map_or(Ok(()), |text| self.fill(&text))) {
             self.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
             info!("clients ask again for their open files and locks: {}: {error}", output::shown(path.display()));
         }
@@ -102,12 +95,10 @@ impl ClientState {
         let used = words.filter(|(_, word)| *word != 0).map(|(at, word)| format!("\n{at:x} {word:x}"));
         let text: String = std::iter::once(self.head()).chain(used).collect();
         let written = match text.len() as u64 <= FILE_BYTES_MAX {
-            true => private_directory::replace(path, &text),
+            true => private_directory::leave(path, &text),
             false => Err(io::Error::other("there are too many for a file")),
         };
         if let Err(error) = written {
-            // One that may not be durable must not be found later. The file may not exist.
-            let _ = fs::remove_file(path);
             info!("clients will ask again for their open files and locks: {}: {error}", output::shown(path.display()));
         }
     }

@@ -24,7 +24,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tracing::{info, warn};
 
 use crate::private_directory;
-use crate::serve::kept::state::StateDirectory;
+use crate::serve::kept::state::{CLIENT_STATE, CLIENTS, StateDirectory};
 #[cfg(feature = "object")]
 use crate::serve::stores::store_place::StorePlace;
 
@@ -63,8 +63,8 @@ pub(crate) struct KeptClients {
 
 /// Those on this host: names in a file, and all state.
 pub(crate) fn on_host(directory: &StateDirectory) -> KeptClients {
-    let state = Some(directory.client_state_path());
-    let Some(path) = directory.clients_path() else { return KeptClients { state, ..KeptClients::default() } };
+    let state = Some(directory.file(CLIENT_STATE));
+    let Some(path) = directory.file(CLIENTS) else { return KeptClients { state, ..KeptClients::default() } };
     let left = private_directory::read(&path).unwrap_or_default();
     let left = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
     let list = Kept { path, pool: WorkerPool::new("nfs-clients", 1, 64) };

@@ -5,20 +5,14 @@
 //! Invariants: one server takes a kept verifier once, and the file is durably gone before that server serves. So after
 //! any other kind of end the next server has a new verifier, and clients send uncommitted writes again.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use crate::private_directory;
 
 /// Takes the kept verifier. None if there is none, or if its file cannot be read or durably removed.
 pub(crate) fn take(path: &Path) -> Option<[u8; 8]> {
-    // If two servers start at the same moment, only one rename succeeds.
-    let taken = private_directory::beside(path, "taken");
-    fs::rename(path, &taken).ok()?;
-    let text = private_directory::read(&taken);
-    fs::remove_file(&taken).ok()?;
-    private_directory::sync_directory_of(path).ok()?;
-    parse(text.ok()?.trim())
+    parse(private_directory::take(path).ok()??.trim())
 }
 
 /// Keeps the verifier of a server that has no unwritten bytes and answers no more calls.
@@ -26,12 +20,7 @@ pub(crate) fn take(path: &Path) -> Option<[u8; 8]> {
 /// # Errors
 /// When it cannot be made durable.
 pub(crate) fn keep(path: &Path, verifier: [u8; 8]) -> io::Result<()> {
-    let written = private_directory::replace(path, &format!("{:016x}", u64::from_be_bytes(verifier)));
-    if written.is_err() {
-        // A verifier that may not be durable must not be found later. The file may not exist.
-        let _ = fs::remove_file(path);
-    }
-    written
+    private_directory::leave(path, &format!("{:016x}", u64::from_be_bytes(verifier)))
 }
 
 fn parse(text: &str) -> Option<[u8; 8]> {

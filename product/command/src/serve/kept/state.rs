@@ -11,7 +11,22 @@ use afflux_report::failure::{Failure, Outcome};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-use crate::private_directory::{self, Missing, Refused};
+use crate::private_directory::{self, Missing, Refused, variable};
+
+/// The key that handles are sealed with.
+pub(crate) const HANDLE_KEY: &str = "handle-key";
+/// The last known places of objects, to find them again.
+pub(crate) const PLACES: &str = "places";
+/// The disks' prices.
+pub(crate) const PRICES: &str = "disks.json";
+/// The write verifier of a server that ended with everything written.
+pub(crate) const WRITE_VERIFIER: &str = "write-verifier";
+/// The clients of NFS version 4 that may have open files and locks.
+pub(crate) const CLIENTS: &str = "nfs-clients";
+/// The state of these clients, of a server that ended in order.
+pub(crate) const CLIENT_STATE: &str = "nfs-state";
+/// The disks' speeds that `afflux govern` has measured; these are speeds of the kernel's writeback.
+pub(crate) const SPEEDS: &str = "govern-disks.json";
 
 pub(crate) struct StateDirectory {
     directory: Option<PathBuf>,
@@ -42,45 +57,9 @@ impl StateDirectory {
         self.directory.as_deref()
     }
 
-    /// The key that handles are sealed with.
-    pub(crate) fn key_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("handle-key"))
-    }
-
-    /// The last known places of objects, to find them again.
-    pub(crate) fn places_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("places"))
-    }
-
-    /// The disks' prices.
-    pub(crate) fn prices_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("disks.json"))
-    }
-
-    /// The write verifier of a server that ended with everything written.
-    pub(crate) fn verifier_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("write-verifier"))
-    }
-
-    /// The clients of NFS version 4 that may have open files and locks.
-    pub(crate) fn clients_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("nfs-clients"))
-    }
-
-    /// The state of these clients, of a server that ended in order.
-    pub(crate) fn client_state_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("nfs-state"))
-    }
-
-    /// The note of the last writer of a volume in a store.
-    #[cfg(feature = "object")]
-    pub(crate) fn last_writer_path(&self, volume: u128) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join(format!("volume-{volume:032x}")))
-    }
-
-    /// The disks' speeds that `afflux govern` has measured; these are speeds of the kernel's writeback.
-    pub(crate) fn speeds_path(&self) -> Option<PathBuf> {
-        self.directory.as_ref().map(|directory| directory.join("govern-disks.json"))
+    /// The file of this name in it.
+    pub(crate) fn file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(name))
     }
 
     /// Why nothing can be kept, if that is so.
@@ -92,7 +71,6 @@ impl StateDirectory {
 }
 
 fn usual() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     match variable("XDG_STATE_HOME") {
         Some(state) => Some(state.join("afflux")),
         None if geteuid().is_root() => Some(Path::new("/var/lib/afflux").to_path_buf()),

@@ -24,7 +24,7 @@ use crate::knobs;
 use crate::serve::front::{OfTree, PreparedFront};
 use crate::serve::kept::arena::{self, CacheMemory};
 use crate::serve::kept::kept_prices::KeptPrices;
-use crate::serve::kept::state::StateDirectory;
+use crate::serve::kept::state::{PLACES, PRICES, StateDirectory};
 use crate::serve::kept::unnamed_files;
 use crate::serve::live::running::{Running, ServedDevices};
 use crate::serve::live::{device_identity, device_label};
@@ -38,7 +38,7 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.
 pub(crate) fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
-    let (kept, warnings) = KeptPrices::read(state.prices_path());
+    let (kept, warnings) = KeptPrices::read(state.file(PRICES));
     for warning in warnings {
         warn!("{warning}");
     }
@@ -124,7 +124,7 @@ pub(crate) fn start(
 
 /// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
 fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
-    let Some(path) = state.places_path() else { return };
+    let Some(path) = state.file(PLACES) else { return };
     match kept_places(&path) {
         Ok((record, store)) => {
             if !volume.keep_locations(&record, store) {

@@ -18,7 +18,7 @@ use tracing::info;
 use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_verifier;
 use crate::serve::kept::rescue;
-use crate::serve::kept::state::StateDirectory;
+use crate::serve::kept::state::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER};
 use crate::serve::live::running::StoreFigures;
 use crate::serve::start::exports::{self, ServedExport};
 use crate::serve::start::wanted_volume::WantedVolume;
@@ -146,7 +146,7 @@ impl Source {
         if let Self::Store(volume) = self {
             return volume.parts.key.clone();
         }
-        let (key, origin) = handle_key(state.key_path().as_deref());
+        let (key, origin) = handle_key(state.file(HANDLE_KEY).as_deref());
         if let KeyOrigin::Unkept { reason } = origin {
             info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
         }
@@ -157,7 +157,7 @@ impl Source {
     /// a later verifier.
     pub(crate) fn take_verifier(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory, is_recovered: bool) {
         let kept = match self {
-            Self::Host(_) => state.verifier_path().and_then(|path| kept_verifier::take(&path)),
+            Self::Host(_) => state.file(WRITE_VERIFIER).and_then(|path| kept_verifier::take(&path)),
             #[cfg(feature = "object")]
             Self::Store(store) => Some(store.parts.verifier),
         };
@@ -196,7 +196,7 @@ impl Source {
         if self.host().is_none() {
             return Ok(());
         }
-        if let Some(path) = state.verifier_path()
+        if let Some(path) = state.file(WRITE_VERIFIER)
             && let Err(error) = kept_verifier::keep(&path, volume.write_verifier())
         {
             info!(

@@ -31,8 +31,7 @@ pub(crate) struct LastWriter {
 impl LastWriter {
     /// Takes the lock, unless another process has it or the state directory cannot be used.
     pub(crate) fn take(state: &StateDirectory, header: &VolumeHeader) -> Option<Self> {
-        let id = u128::from_be_bytes(header.id);
-        let path = state.last_writer_path(id)?;
+        let path = state.file(&format!("volume-{:032x}", u128::from_be_bytes(header.id)))?;
         let taken = (|| -> io::Result<Self> {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o600);
