@@ -10,7 +10,6 @@
 mod holders;
 mod own_mounts;
 pub(crate) mod point;
-mod processes;
 mod servers;
 
 use std::fs::File;
@@ -103,12 +102,7 @@ fn written_out(host: &Host, disk: &Disk, start: Instant, as_json: bool) -> Outco
 /// Unmounts all mounts of `afflux mount` that stand on the disk, and waits until their servers have ended.
 fn unmount_own(sought: &SoughtDisk<'_>, serving: &[WrittenServer]) -> Outcome {
     for point in sought.own_points() {
-        let ran = Command::new("umount").arg(&point).output();
-        let failed = |why: &str| Failure::failed(format!("{}: not unmounted: {why}", output::shown(point.display())));
-        let output = ran.map_err(|error| failed(&error.to_string()))?;
-        if !output.status.success() {
-            return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
-        }
+        try_umount(&point, &[]).map_err(|why| not_unmounted(&point, &why))?;
     }
     serving.iter().try_for_each(|server| servers::ended(&server.process))
 }
@@ -286,21 +280,30 @@ fn flush(host: &Host, disk: &Disk) -> Outcome {
 }
 
 fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
-    let failed = |why: &str| Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())));
     let start = Instant::now();
-    loop {
-        let ran = Command::new("umount").arg(place).output();
-        let output = ran.map_err(|error| failed(&error.to_string()))?;
+    while let Err(why) = try_umount(place, &[]) {
         // Another program may have unmounted it first.
-        if output.status.success() || !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
-            return Ok(());
+        if !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
+            break;
         }
         // The kernel may not yet have closed the files of a program that has just ended.
         if start.elapsed() > CLAIM_MAX {
-            return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
+            return Err(not_unmounted(place, &why));
         }
         thread::sleep(LOOK_EVERY);
     }
+    Ok(())
+}
+
+fn not_unmounted(place: &Path, why: &str) -> Failure {
+    Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())))
+}
+
+/// Runs umount(8). Its error is that of the program, or why it did not run.
+fn try_umount(place: &Path, flags: &[&str]) -> Result<(), String> {
+    let ran = Command::new("umount").args(flags).arg(place).output();
+    let ended = ran.map_err(|error| format!("umount: {error}"))?;
+    if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
 }
 
 fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], written: (u64, Duration)) {
@@ -319,7 +322,7 @@ fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[Writt
 
 fn words(disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], (written_bytes, took): (u64, Duration)) -> String {
     let name = output::shown(&disk.name);
-    let model = disk.model.as_ref().map(|model| format!(" ({})", output::shown(model))).unwrap_or_default();
+    let model = output::bracketed(disk.model.as_ref());
     let done = match written_bytes {
         0 => format!("Everything on {name}{model} is written."),
         bytes => format!("Everything on {name}{model} is written ({} in {}).", units::data(bytes), units::time(took)),

@@ -19,6 +19,7 @@ mod metrics;
 mod mount;
 mod port_holder;
 mod private_directory;
+mod processes;
 mod progress;
 #[cfg(test)]
 mod reference;

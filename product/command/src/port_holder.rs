@@ -10,9 +10,12 @@ mod tests;
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+use crate::processes;
 
 /// The longest search.
 const SEARCH_MAX: Duration = Duration::from_secs(1);
@@ -41,19 +44,9 @@ pub(crate) fn of(wanted: SocketAddr) -> Option<PortHolder> {
 
 /// The program that has any of these sockets. Waits for processes in execve.
 fn with_any(sockets: &[String]) -> Option<PortHolder> {
-    let processes = fs::read_dir("/proc").ok()?;
-    let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    let process = numbers.find(|process| is_holding(*process, sockets))?;
-    let program = fs::read(format!("/proc/{process}/comm")).ok()?;
-    Some(PortHolder { process, program: String::from_utf8_lossy(&program).trim_end().to_owned() })
-}
-
-fn is_holding(process: u32, sockets: &[String]) -> bool {
-    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
-        let target = target.to_string_lossy();
-        sockets.iter().any(|socket| *socket == target)
-    })
+    let is_sought = |target: PathBuf| sockets.iter().any(|socket| *socket == target.to_string_lossy());
+    let process = processes::all().find(|process| processes::links(*process).any(is_sought))?;
+    Some(PortHolder { process, program: processes::program(process) })
 }
 
 /// The inodes of the sockets in a table of /proc/net that occupy `wanted`.

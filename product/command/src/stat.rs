@@ -157,8 +157,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         parts.push(format!("HANGS: a call for names or attributes has not ended for {}", units::latency(ns)));
     }
     if let Some(ns) = now.away_ns {
-        let why = device.store.as_ref().and_then(|store| store.trouble.as_ref());
-        let why = why.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+        let why = output::bracketed(device.store.as_ref().and_then(|store| store.trouble.as_ref()));
         parts.push(format!("AWAY: has not answered for {}{why}, writers and syncs wait", units::latency(ns)));
     }
     if let Some(store) = &device.store {
@@ -173,7 +172,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         let each = rates.map(|(name, now, before)| format!("{name} {} ({}/s)", units::count(now), since(now, before)));
         parts.push(format!("requests {}", each.join(" ")));
         if let Some(ns) = store.slow_ns().filter(|_| now.away_ns.is_none()) {
-            let why = store.trouble.as_ref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+            let why = output::bracketed(store.trouble.as_ref());
             let requests = units::plural(store.waiting, "request");
             parts.push(format!("waiting for the store: {requests}, the oldest for {}{why}", units::latency(ns)));
         }
@@ -183,7 +182,7 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
     }
     if now.files_failed > 0 {
         // An error of one file, such as its owner's quota, is none of the device's.
-        let why = device.last_error.as_deref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+        let why = output::bracketed(device.last_error.as_ref());
         parts.push(format!("{} could not be written{why}", units::plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
@@ -277,38 +276,27 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
             parts.push(format!("{shown} {}/s", per_second(calls, time)));
         }
     }
-    for (count, what) in [(nfs.sessions, "session"), (nfs.open_files, "open file"), (nfs.locked_ranges, "lock")] {
-        if count > 0 {
-            parts.push(units::plural(count, what));
-        }
-    }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
-    if weak > 0 {
-        parts.push(format!(
-            "{} of unauthorized callers refused (see `afflux serve --help`)",
-            units::plural(weak, "call")
-        ));
-    }
-    if nfs.closed_for_room > 0 {
-        let (closed, max) = (units::plural(nfs.closed_for_room, "connection"), units::count(nfs.connections_max));
-        parts.push(format!("{closed} closed to make room (at most {max})"));
-    }
-    if nfs.refused > 0 {
-        parts.push(format!("{} refused (nfs_peer_connections_max)", units::plural(nfs.refused, "connection")));
-    }
     let limit = now.knobs.get("nfs_request_bytes_max").copied().unwrap_or(0);
-    if nfs.waiting_for_room > 0 || nfs.request_bytes > limit / 2 {
-        parts.push(format!("requests {} of {}", units::memory(nfs.request_bytes), units::memory(limit)));
-    }
-    if nfs.waiting_for_room > 0 {
-        parts.push(format!("{} waiting for memory", units::plural(nfs.waiting_for_room, "connection")));
-    }
-    if nfs.closed_unread > 0 {
-        parts.push(format!("{} reset for want of room for their data", units::plural(nfs.closed_unread, "connection")));
-    }
-    if nfs.closed_stalled > 0 {
-        parts.push(format!("{} closed for blocking others", units::plural(nfs.closed_stalled, "connection")));
-    }
+    let is_crowded = nfs.waiting_for_room > 0 || nfs.request_bytes > limit / 2;
+    let requests = format!("requests {} of {}", units::memory(nfs.request_bytes), units::memory(limit));
+    let connections = |count: u64, what: &str| (count, format!("{} {what}", units::plural(count, "connection")));
+    let if_any = [
+        (nfs.sessions, units::plural(nfs.sessions, "session")),
+        (nfs.open_files, units::plural(nfs.open_files, "open file")),
+        (nfs.locked_ranges, units::plural(nfs.locked_ranges, "lock")),
+        (weak, format!("{} of unauthorized callers refused (see `afflux serve --help`)", units::plural(weak, "call"))),
+        connections(
+            nfs.closed_for_room,
+            &format!("closed to make room (at most {})", units::count(nfs.connections_max)),
+        ),
+        connections(nfs.refused, "refused (nfs_peer_connections_max)"),
+        (is_crowded.into(), requests),
+        connections(nfs.waiting_for_room, "waiting for memory"),
+        connections(nfs.closed_unread, "reset for want of room for their data"),
+        connections(nfs.closed_stalled, "closed for blocking others"),
+    ];
+    parts.extend(if_any.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words));
     parts.join("   ")
 }
 

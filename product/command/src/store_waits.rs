@@ -9,7 +9,7 @@ use afflux_report::{output, units};
 
 /// Says that a request waits.
 pub(crate) fn tell(url: &str, waits: &RequestWaits) {
-    let why = waits.why.as_ref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+    let why = output::bracketed(waits.why.as_ref());
     let requests = units::plural(waits.requests, "request");
     let age = units::latency(waits.oldest_ns);
     output::remark(format_args!("{}: {requests} without an answer, the oldest for {age}{why}", output::shown(url)));

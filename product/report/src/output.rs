@@ -33,6 +33,11 @@ pub fn shown(text: impl Display) -> String {
     escaped(&text, |_| None, is_control).into_owned()
 }
 
+/// A reason, in brackets behind a blank; nothing without one.
+pub fn bracketed(reason: Option<impl Display>) -> String {
+    reason.map(|reason| format!(" ({})", shown(reason))).unwrap_or_default()
+}
+
 /// Escapes all letters that control a terminal, except line ends and the sequences in `let_through`. Escapes are those
 /// of JSON (`\u001b`): JSON has such letters only in strings, so that a line of JSON keeps its meaning. Text that is
 /// already escaped stays as it is.

@@ -50,39 +50,31 @@ impl SeenReports {
 
 pub(super) fn sentence(seen: &SeenReports) -> String {
     let time_ns = seen.now.uptime_ns.saturating_sub(seen.before.uptime_ns);
-    let devices = || seen.now.devices.iter();
+    let longest = |ns: fn(&DeviceGauges) -> Option<u64>| {
+        let times = seen.now.devices.iter().filter_map(|device| Some((device, ns(device)?)));
+        let (device, ns) = times.max_by_key(|it| it.1)?;
+        Some((device, output::shown(&device.status.name), units::latency(ns)))
+    };
     // A device whose store is away has completed nothing, too.
-    if let Some((device, ns)) =
-        devices().filter_map(|device| Some((device, device.status.away_ns?))).max_by_key(|it| it.1)
-    {
-        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
+    if let Some((_, name, age)) = longest(|device| device.status.away_ns) {
         return format!(
             "The store behind {name} is the cause: it has not answered for {age}, and its writers and syncs wait."
         );
     }
     // Requests for names and records are no waits of the engine, but their callers wait.
-    if let Some((device, store, ns)) = devices()
-        .filter_map(|device| Some((device, device.store.as_ref()?, device.store.as_ref()?.slow_ns()?)))
-        .max_by_key(|it| it.2)
-    {
-        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
-        let why = store.trouble.as_ref().map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
-        let requests = units::plural(store.waiting, "request");
+    if let Some((device, name, age)) = longest(|device| device.store.as_ref()?.slow_ns()) {
+        let store = device.store.as_ref();
+        let why = output::bracketed(store.and_then(|store| store.trouble.as_ref()));
+        let requests = units::plural(store.map_or(0, |store| store.waiting), "request");
         return format!("The store behind {name} is the cause: {requests} wait for it, the oldest for {age}{why}.");
     }
-    if let Some((device, ns)) =
-        devices().filter_map(|device| Some((device, device.status.stalled_ns?))).max_by_key(|it| it.1)
-    {
-        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
+    if let Some((_, name, age)) = longest(|device| device.status.stalled_ns) {
         return format!("The disk {name} is the cause: it hangs, and has completed nothing for {age}.");
     }
-    if let Some((device, ns)) =
-        devices().filter_map(|device| Some((device, device.status.names_stalled_ns?))).max_by_key(|it| it.1)
-    {
-        let (name, age) = (output::shown(&device.status.name), units::latency(ns));
+    if let Some((_, name, age)) = longest(|device| device.status.names_stalled_ns) {
         return format!("The disk {name} is the cause: it hangs, and a call for names or attributes waits for {age}.");
     }
-    let times = devices().map(|device| Times::of(seen, device, time_ns));
+    let times = seen.now.devices.iter().map(|device| Times::of(seen, device, time_ns));
     let worst = times.max_by_key(|times| times.waited_ns());
     match worst.filter(|times| times.waited_ns() > time_ns / SMALL_PART) {
         Some(times) => times.sentence(),

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
 use rustix::io::Errno;
 
 use super::own_mounts::{self, KIND};
-use super::processes;
+use crate::processes;
 
 /// The place of the flags behind the program's name in `/proc/PID/stat`.
 const FLAGS_FIELD: usize = 6;

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 use afflux_govern::{Host, Mounted};
 
-use super::processes;
+use crate::processes;
 
 /// The kind of the mounts, as the kernel shows it.
 pub(super) const KIND: &str = "fuse.afflux";

@@ -6,14 +6,13 @@
 //! asked. A server of the mount alone has ended by then.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use afflux_govern::Host;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
 use super::own_mounts::KIND;
-use super::servers;
+use super::{servers, try_umount};
 use crate::args;
 
 pub(crate) fn run(args: &args::Umount) -> Outcome {
@@ -29,12 +28,8 @@ pub(crate) fn run(args: &args::Umount) -> Outcome {
         servers::drained(&server.process, false)?;
     }
     // Without a further helper: this is the helper.
-    let mut command = Command::new("umount");
-    command.arg("-i").args(args.lazy.then_some("-l")).arg(&place);
-    let output = command.output().map_err(|error| Failure::failed(format!("umount: {error}")))?;
-    if !output.status.success() {
-        return Err(Failure::failed(output::shown(String::from_utf8_lossy(&output.stderr).trim())));
-    }
+    let flags = if args.lazy { &["-i", "-l"][..] } else { &["-i"] };
+    try_umount(&place, flags).map_err(|why| Failure::failed(output::shown(why)))?;
     match server.filter(|server| server.ends_with_mount && !args.lazy) {
         Some(server) => servers::ended(&server.process),
         None => Ok(()),

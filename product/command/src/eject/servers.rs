@@ -16,11 +16,10 @@ use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
 use super::holders::Process;
-use super::processes;
 use crate::control::client::ControlClient;
 use crate::control::messages::ControlReply;
 use crate::control::trust;
-use crate::{drain, progress};
+use crate::{drain, processes, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
@@ -122,9 +121,7 @@ fn is_stopped(pid: u32) -> bool {
 fn sockets_of(pid: u32) -> Vec<PathBuf> {
     let table = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
     let listening: HashMap<String, PathBuf> = table.lines().filter_map(listener).collect();
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let links = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
-    links.filter_map(|link| listening.get(link.to_str()?).cloned()).collect()
+    processes::links(pid).filter_map(|link| listening.get(link.to_str()?).cloned()).collect()
 }
 
 /// Socket number and path of a line of `/proc/net/unix`.

@@ -186,7 +186,7 @@ fn word(text: &str) -> String {
 }
 
 /// An address that a client on this machine can use.
-fn reachable(address: IpAddr) -> IpAddr {
+pub(crate) fn reachable(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(v4) if v4.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(v6) if v6.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),

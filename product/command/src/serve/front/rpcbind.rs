@@ -9,13 +9,15 @@
 mod link;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afflux_report::output;
 use link::{Link, NamedService, SocketStamp};
 use tracing::info;
+
+use crate::serve::front::banner::reachable;
 
 const NFS: u32 = 100_003;
 const MOUNT: u32 = 100_005;
@@ -204,12 +206,8 @@ fn is_others(entry: &NamedService, own: SocketAddr) -> bool {
         // This server has the port, so nobody else has.
         return false;
     }
-    let reached = match address.ip() {
-        IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(v6) if v6.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    let connected = TcpStream::connect_timeout(&SocketAddr::new(reached, address.port()), ANSWER_WAIT);
+    let reached = SocketAddr::new(reachable(address.ip()), address.port());
+    let connected = TcpStream::connect_timeout(&reached, ANSWER_WAIT);
     !connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 

@@ -10,6 +10,7 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use afflux_govern::Mounted;
 use rustix::fs::{major, minor};
 
 /// Parts of a device's path in sysfs that tell its attachment, outer ones last.
@@ -49,10 +50,8 @@ fn from_host(number: &str, place: Option<PathBuf>, mapped: Option<&str>, mounts:
         let name = mapped.map(|name| name.trim().to_owned()).or(own);
         return Label { name: name.unwrap_or_else(|| number.to_owned()), attached_by };
     }
-    let name = mounts.lines().find_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        (before.split(' ').nth(2)? == number).then(|| after.split(' ').next().unwrap_or(number).to_owned())
-    });
+    let mut mounts = Mounted::listed(mounts).into_iter();
+    let name = mounts.find(|mount| mount.number == number).map(|mount| mount.kind);
     Label { name: name.unwrap_or_else(|| format!("device-{number}")), attached_by: None }
 }
 

@@ -7,7 +7,7 @@
 //! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported
 //! once. A state directory on a hung disk keeps no report back: another thread saves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -112,15 +112,21 @@ impl SavedPrices {
     }
 }
 
+/// Why calls for a device wait long.
+#[derive(Clone, Copy, Default)]
+struct DeviceTroubles {
+    /// It completes nothing; whether its writers are refused.
+    hangs: Option<bool>,
+    hangs_for_names: bool,
+    /// Its store does not answer.
+    is_away: bool,
+}
+
 struct UpkeepState {
     running: Arc<Running>,
     naming: Option<Arc<Naming>>,
-    /// Devices that were reported as hung, and whether their writers are refused.
-    hung: BTreeMap<DeviceId, bool>,
-    /// Devices that were reported to hang for names.
-    hung_for_names: BTreeSet<DeviceId>,
-    /// Devices whose stores were reported as away.
-    away: BTreeSet<DeviceId>,
+    /// The troubles of devices at the last look; the log has them.
+    told: BTreeMap<DeviceId, DeviceTroubles>,
     small_files: SmallFiles,
     /// Whether old recoveries were forgotten.
     is_quiet: bool,
@@ -131,9 +137,7 @@ impl UpkeepState {
         Self {
             running: Arc::clone(running),
             naming,
-            hung: BTreeMap::new(),
-            hung_for_names: BTreeSet::new(),
-            away: BTreeSet::new(),
+            told: BTreeMap::new(),
             small_files: SmallFiles::default(),
             is_quiet: false,
         }
@@ -142,9 +146,7 @@ impl UpkeepState {
     fn look(&mut self) {
         self.running.front.nfs().iter().flat_map(|nfs| &nfs.tls).for_each(|tls| tls.server.refill());
         self.naming.iter().for_each(|naming| naming.look());
-        self.report_hung_disks();
-        self.report_hung_names();
-        self.report_stores_away();
+        self.report_troubles();
         self.say_many_small_files();
         if !self.is_quiet && self.running.since.elapsed() >= QUIET_AFTER {
             forget_recoveries(&self.running.engine);
@@ -172,57 +174,44 @@ impl UpkeepState {
         }
     }
 
-    fn report_stores_away(&mut self) {
+    /// Tells of each trouble of a device once, and of its end.
+    fn report_troubles(&mut self) {
         for device in self.running.engine.status().devices {
+            let now = DeviceTroubles {
+                hangs: device.stalled_ns.map(|_| device.refuses),
+                hangs_for_names: device.names_stalled_ns.is_some(),
+                is_away: device.away_ns.is_some(),
+            };
+            let before = self.told.insert(device.id, now).unwrap_or_default();
             let name = output::shown(&device.name);
-            match device.away_ns {
-                Some(ns) if self.away.insert(device.id) => {
-                    let trouble = self.running.store.as_ref().and_then(|store| store().trouble);
-                    let why = trouble.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
-                    warn!(
-                        "{name} has been away for {}{why}: writers and syncs wait until it answers; no written data is \
-                         lost, and no restart is needed",
-                        units::latency(ns)
-                    );
-                }
-                None if self.away.remove(&device.id) => info!("{name} answers again"),
-                _ => {}
-            }
-        }
-    }
-
-    fn report_hung_names(&mut self) {
-        for device in self.running.engine.status().devices {
-            let name = output::shown(&device.name);
-            match device.names_stalled_ns {
-                Some(ns) if self.hung_for_names.insert(device.id) => {
-                    let age = units::latency(ns);
-                    warn!("{name} has not ended a call for names or attributes for {age}: its clients wait");
-                }
-                None if self.hung_for_names.remove(&device.id) => info!("{name} ends calls for names again"),
-                _ => {}
-            }
-        }
-    }
-
-    fn report_hung_disks(&mut self) {
-        for device in self.running.engine.status().devices {
-            let name = output::shown(&device.name);
-            match (device.stalled_ns, self.hung.get(&device.id)) {
-                (Some(ns), before) if before != Some(&device.refuses) => {
-                    let age = units::latency(ns);
+            match device.stalled_ns.map(units::latency) {
+                Some(age) if before.hangs != now.hangs => {
                     let what = if device.refuses {
                         "its writers and syncs are refused (hang_error_ms) until it does; no written data is lost"
                     } else {
                         "its writers wait; no written data is lost"
                     };
                     warn!("{name} has completed nothing for {age}: {what}");
-                    self.hung.insert(device.id, device.refuses);
                 }
-                (None, Some(_)) => {
-                    info!("{name} goes on");
-                    self.hung.remove(&device.id);
+                None if before.hangs.is_some() => info!("{name} goes on"),
+                _ => {}
+            }
+            match device.names_stalled_ns.map(units::latency) {
+                Some(age) if !before.hangs_for_names => {
+                    warn!("{name} has not ended a call for names or attributes for {age}: its clients wait");
                 }
+                None if before.hangs_for_names => info!("{name} ends calls for names again"),
+                _ => {}
+            }
+            match device.away_ns.map(units::latency) {
+                Some(age) if !before.is_away => {
+                    let why = output::bracketed(self.running.store.as_ref().and_then(|store| store().trouble));
+                    warn!(
+                        "{name} has been away for {age}{why}: writers and syncs wait until it answers; no written data is \
+                         lost, and no restart is needed"
+                    );
+                }
+                None if before.is_away => info!("{name} answers again"),
                 _ => {}
             }
         }

@@ -71,8 +71,7 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
         output::say(line);
     }
     let url = output::shown(&left.place.url);
-    let why =
-        left.place.store.trouble().map(|trouble| format!(" ({})", output::shown(trouble.why))).unwrap_or_default();
+    let why = output::bracketed(left.place.store.trouble().map(|trouble| trouble.why));
     output::remark(format_args!("{url} gives no answer{why}; this server ends without it."));
     if !is_lost {
         output::remark("Everything was written before. The next server reads the log of the volume first.");

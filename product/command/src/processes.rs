@@ -1,29 +1,35 @@
 //! The processes of this host.
 //!
-//! Owns: their numbers and programs.
-//! Does not own: their uses of a disk (`holders`).
+//! Owns: their numbers, programs and descriptors.
+//! Does not own: their uses of a disk (`eject::holders`) or of a port (`port_holder`).
 //! Invariants: a process that ends meanwhile is left out, or has no name.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// The program of a server, as the kernel names it.
-pub(super) const SERVER: &str = "afflux";
+pub(crate) const SERVER: &str = "afflux";
 
 /// The numbers of all processes.
-pub(super) fn all() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir(Path::new("/proc")).into_iter().flatten().flatten();
+pub(crate) fn all() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// The name of a process's program; empty if the process has ended.
-pub(super) fn program(process: u32) -> String {
+pub(crate) fn program(process: u32) -> String {
     let program = fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
     String::from_utf8_lossy(&program).trim_end().to_owned()
 }
 
+/// The targets of a process's descriptors, as far as this user may see them.
+pub(crate) fn links(process: u32) -> impl Iterator<Item = PathBuf> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    descriptors.filter_map(|entry| fs::read_link(entry.path()).ok())
+}
+
 /// Whether the process holds nothing any more, though its parent may not have asked for its end yet.
-pub(super) fn has_ended(process: u32) -> bool {
+pub(crate) fn has_ended(process: u32) -> bool {
     has_nothing_open(&fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default())
 }
 
@@ -43,6 +49,6 @@ fn has_nothing_open(stat: &str) -> bool {
 mod tests;
 
 /// Processes that may be servers.
-pub(super) fn servers() -> Vec<u32> {
+pub(crate) fn servers() -> Vec<u32> {
     all().filter(|process| program(*process) == SERVER).collect()
 }
