@@ -7,7 +7,6 @@
 
 mod follow;
 mod keys;
-mod lines;
 mod model;
 mod rows;
 mod screen;
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &args::Top) -> Outcome {
         while !model.has_rates() {
             model.take(following.next()?);
         }
-        if args.json { watch::json_line(&model.rows()) } else { Ok(lines::text(&model.rows(), columns(), ROWS)) }
+        if args.json { watch::json_line(&model.rows()) } else { Ok(table::plain(&model.rows(), columns(), ROWS)) }
     })
 }
 
@@ -66,6 +65,6 @@ impl Tables {
 
     /// The tables as plain lines; rates need two reports.
     pub(crate) fn text(&self) -> String {
-        lines::text(&self.0.rows(), columns(), ROWS)
+        table::plain(&self.0.rows(), columns(), ROWS)
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use afflux_engine::DeviceStatus;
 
 use super::follow::FollowedReport;
-use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRates, WaitRow};
+use super::rows::{self, CacheRow, ClientRow, DeviceRow, FileRow, Rows, SortOrder, WaitRates, WaitRow};
 use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, StoreGauges, TraceEvent};
 use crate::serve::live::running::CLIENTS_IN_REPORT;
 
@@ -34,6 +34,15 @@ struct Tally {
     read_bytes: u64,
     paused_ns: u64,
     synced_ns: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.written_bytes += other.written_bytes;
+        self.read_bytes += other.read_bytes;
+        self.paused_ns += other.paused_ns;
+        self.synced_ns += other.synced_ns;
+    }
 }
 
 /// By device and path.
@@ -102,11 +111,7 @@ impl Model {
         if tallies.len() >= FILES_MAX && !tallies.contains_key(&key) {
             return;
         }
-        let sum = tallies.entry(key).or_default();
-        sum.written_bytes += tally.written_bytes;
-        sum.read_bytes += tally.read_bytes;
-        sum.paused_ns += tally.paused_ns;
-        sum.synced_ns += tally.synced_ns;
+        tallies.entry(key).or_default().add(&tally);
     }
 
     /// Adds a second to each device's curves.
@@ -153,7 +158,7 @@ impl Model {
             waits: self.waits(now),
             lost_events: self.lost,
         };
-        rows.sort(super::rows::SortOrder::default());
+        rows.sort(SortOrder::default());
         rows
     }
 
@@ -196,14 +201,8 @@ impl Model {
         for (name, waited) in waited(now) {
             let missing = if is_crowded { waited } else { WaitRates::default() };
             let before = earlier.get(name).copied().unwrap_or(missing);
-            let moved = |of: fn(&WaitRates) -> u64| rate(of(&waited), of(&before), time);
-            let since = WaitRates {
-                throttle_ns_per_s: moved(|it| it.throttle_ns_per_s),
-                sync_ns_per_s: moved(|it| it.sync_ns_per_s),
-                read_ns_per_s: moved(|it| it.read_ns_per_s),
-                reclaim_ns_per_s: moved(|it| it.reclaim_ns_per_s),
-            };
-            if since.all() > 0 || clients.contains_key(name) {
+            let since = WaitRates::each(|delay| rate(waited.of(delay), before.of(delay), time));
+            if rows::all(&since) > 0 || clients.contains_key(name) {
                 clients.entry(name).or_default().waited = since;
             }
         }
@@ -228,11 +227,7 @@ impl Model {
         let time = between(oldest, now);
         let mut sums = Tallies::new();
         for ((device, file), tally) in self.reports.iter().skip(1).flat_map(|(_, tallies)| tallies) {
-            let sum = sums.entry((device.clone(), file.clone())).or_default();
-            sum.written_bytes += tally.written_bytes;
-            sum.read_bytes += tally.read_bytes;
-            sum.paused_ns += tally.paused_ns;
-            sum.synced_ns += tally.synced_ns;
+            sums.entry((device.clone(), file.clone())).or_default().add(tally);
         }
         let mut waiting = BTreeMap::<(String, String), u64>::new();
         for device in &now.devices {
@@ -333,10 +328,7 @@ fn waited(report: &Report) -> BTreeMap<&str, WaitRates> {
     for delays in report.devices.iter().flat_map(|device| &device.clients) {
         let Some(client) = &delays.client else { continue };
         let sum = sums.entry(client).or_default();
-        sum.throttle_ns_per_s += delays.times.throttle.ns;
-        sum.sync_ns_per_s += delays.times.sync.ns;
-        sum.read_ns_per_s += delays.times.read.ns;
-        sum.reclaim_ns_per_s += delays.times.reclaim.ns;
+        *sum = WaitRates::each(|delay| sum.of(delay) + delays.times.of(delay).ns);
     }
     sums
 }

@@ -1,13 +1,13 @@
 //! The rows, as values.
 //!
 //! Owns: the rows, their order, the filter.
-//! Does not own: the source of the values (`model`), their looks (`table`, `screen`, `lines`).
+//! Does not own: the source of the values (`model`), their looks (`table`, `screen`).
 //! Invariants: plain values with the unit in the name, as in JSON.
 
 use std::cmp::Reverse;
 
-use afflux_engine::DeviceStatus;
-use serde::Serialize;
+use afflux_engine::{Delay, DeviceStatus, PerDelay};
+use serde::{Serialize, Serializer};
 
 /// Everything at one moment.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -65,26 +65,22 @@ pub(super) struct ClientRow {
     pub(super) connections: u64,
     pub(super) received_bytes_per_s: u64,
     pub(super) sent_bytes_per_s: u64,
+    #[serde(serialize_with = "per_second")]
     pub(super) waited: WaitRates,
     pub(super) waiting: u64,
 }
 
 /// Waits of all calls together, in nanoseconds of each second, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(super) struct WaitRates {
-    pub(super) throttle_ns_per_s: u64,
-    pub(super) sync_ns_per_s: u64,
-    pub(super) read_ns_per_s: u64,
-    pub(super) reclaim_ns_per_s: u64,
+pub(super) type WaitRates = PerDelay<u64>;
+
+/// The sum over all causes.
+pub(super) fn all(waited: &WaitRates) -> u64 {
+    Delay::ALL.iter().fold(0, |sum, delay| sum.saturating_add(waited.of(*delay)))
 }
 
-impl WaitRates {
-    pub(super) fn all(&self) -> u64 {
-        let Self { throttle_ns_per_s, sync_ns_per_s, read_ns_per_s, reclaim_ns_per_s } = *self;
-        [sync_ns_per_s, read_ns_per_s, reclaim_ns_per_s]
-            .iter()
-            .fold(throttle_ns_per_s, |sum, ns| sum.saturating_add(*ns))
-    }
+/// With the unit in the names.
+fn per_second<S: Serializer>(waited: &WaitRates, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(Delay::ALL.map(|delay| (format!("{}_ns_per_s", delay.name()), waited.of(delay))))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -195,7 +191,7 @@ impl DeviceRow {
 impl ClientRow {
     /// By the time that its calls waited in each second.
     pub(super) fn load(&self) -> Attention {
-        Attention::of(self.waited.all(), S / 4, S)
+        Attention::of(all(&self.waited), S / 4, S)
     }
 }
 
@@ -225,7 +221,7 @@ impl Rows {
                 self.files.sort_by_key(|row| Reverse((row.written_bytes_per_s, row.read_bytes_per_s)));
             }
             SortOrder::Waits => {
-                self.clients.sort_by_key(|row| Reverse((row.waiting, row.waited.all())));
+                self.clients.sort_by_key(|row| Reverse((row.waiting, all(&row.waited))));
                 self.files.sort_by_key(|row| Reverse((row.waiting, row.paused_ns_per_s + row.synced_ns_per_s)));
             }
         }

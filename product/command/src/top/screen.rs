@@ -57,12 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
     let mut lines = vec![Line::styled(table::summary(rows, width), STRONG)];
     // With two lines or fewer there is no line for the keys.
     let below = height.saturating_sub(if height > 2 { 2 } else { 1 });
-    let tables = [
-        table::devices(rows, width),
-        table::clients(rows, width),
-        table::files(rows, width),
-        table::waits(rows, width),
-    ];
+    let tables = table::all(rows, width);
     let rooms = rooms(below, &tables.each_ref().map(|table| table.lines.len() + 1));
     for (table, room) in tables.into_iter().zip(rooms).filter(|(_, room)| *room > 0) {
         let RowTable { title, lines: rows } = table.within(room - 1);

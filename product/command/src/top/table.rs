@@ -1,7 +1,7 @@
 //! Rows as lines of text that fit.
 //!
 //! Owns: columns, their choice by width, cutting and filling.
-//! Does not own: the values (`rows`), the place of lines (`screen`, `lines`).
+//! Does not own: the values (`rows`), the place of lines on a screen (`screen`).
 //! Invariants: a line is never wider than requested, however long names are. The first column is always there, and the
 //! most important of the others are dropped last. A name is cut only if the line has no room for it.
 
@@ -77,10 +77,10 @@ const CLIENTS: [Column<ClientRow>; 8] = [
     name("client", (10, 40), 0, |row| text(&row.name)),
     figure("sent us", 9, 1, |row| rate(row.received_bytes_per_s)),
     figure("got", 9, 4, |row| rate(row.sent_bytes_per_s)),
-    figure("paused", 8, 2, |row| waited(row.waited.throttle_ns_per_s)),
-    figure("synced", 8, 3, |row| waited(row.waited.sync_ns_per_s)),
-    figure("read", 8, 5, |row| waited(row.waited.read_ns_per_s)),
-    figure("for memory", 10, 7, |row| waited(row.waited.reclaim_ns_per_s)),
+    figure("paused", 8, 2, |row| waited(row.waited.throttle)),
+    figure("synced", 8, 3, |row| waited(row.waited.sync)),
+    figure("read", 8, 5, |row| waited(row.waited.read)),
+    figure("for memory", 10, 7, |row| waited(row.waited.reclaim)),
     figure("wait now", 8, 6, |row| count(row.waiting)),
 ];
 
@@ -142,22 +142,32 @@ impl RowTable {
     }
 }
 
-pub(super) fn devices(rows: &Rows, width: usize) -> RowTable {
+/// All tables as plain lines, at most `width` columns wide and with `rows_max` rows each. One without rows is left out.
+pub(super) fn plain(rows: &Rows, width: usize, rows_max: usize) -> String {
+    let mut text = format!("{}\n", summary(rows, width));
+    for table in all(rows, width).into_iter().filter(|table| !table.lines.is_empty()) {
+        let RowTable { title, lines } = table.within(rows_max);
+        text.push_str(&format!("\n{title}\n"));
+        lines.iter().for_each(|(line, _)| text.push_str(&format!("{line}\n")));
+    }
+    text.push('\n');
+    text
+}
+
+/// The tables, the most important one first.
+pub(super) fn all(rows: &Rows, width: usize) -> [RowTable; 4] {
+    [
+        devices(rows, width),
+        table(&CLIENTS, &rows.clients, ClientRow::load, width),
+        table(&FILES, &rows.files, FileRow::load, width),
+        table(&WAITS, &rows.waits, WaitRow::load, width),
+    ]
+}
+
+fn devices(rows: &Rows, width: usize) -> RowTable {
     let has_state = rows.devices.iter().any(|row| !state(row).is_empty());
     let columns = if has_state { &DEVICES[..] } else { &DEVICES[..DEVICES.len() - 1] };
     table(columns, &rows.devices, DeviceRow::load, width)
-}
-
-pub(super) fn clients(rows: &Rows, width: usize) -> RowTable {
-    table(&CLIENTS, &rows.clients, ClientRow::load, width)
-}
-
-pub(super) fn files(rows: &Rows, width: usize) -> RowTable {
-    table(&FILES, &rows.files, FileRow::load, width)
-}
-
-pub(super) fn waits(rows: &Rows, width: usize) -> RowTable {
-    table(&WAITS, &rows.waits, WaitRow::load, width)
 }
 
 /// The figures of the whole server, on one line.

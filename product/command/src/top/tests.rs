@@ -8,7 +8,7 @@ use super::follow::FollowedReport;
 use super::keys::Choices;
 use super::model::Model;
 use super::rows::{Attention, Rows, SortOrder, WaitRow};
-use super::{lines, table};
+use super::table;
 use crate::control::messages::{
     DelayGauges, FigureGauge, Happened, PeerGauges, Report, StoreGauges, TraceEvent, WaiterGauges,
 };
@@ -88,7 +88,7 @@ fn rates_are_what_a_second_of_the_server_brings() {
         let [client] = &rows.clients[..] else { panic!("{rows:?}") };
         assert_eq!((client.name.as_str(), client.connections), ("192.0.2.7", 2));
         assert_eq!((client.received_bytes_per_s, client.sent_bytes_per_s), (10_000_000, 3));
-        assert_eq!(client.waited.throttle_ns_per_s, S / 2, "of both its users");
+        assert_eq!(client.waited.throttle, S / 2, "of both its users");
         let [big, small] = &rows.files[..] else { panic!("{rows:?}") };
         assert_eq!((big.name.as_str(), big.written_bytes_per_s), ("/mnt/big", 4_000_000), "{seconds}");
         assert_eq!((small.written_bytes_per_s, small.paused_ns_per_s), (1_000_000, S / 10));
@@ -241,8 +241,7 @@ pub(super) fn awkward() -> Rows {
 fn no_line_is_wider_than_it_may_be_and_none_controls_the_terminal() {
     let rows = awkward();
     for width in 1..=300 {
-        for table in [table::devices, table::clients, table::files, table::waits] {
-            let table::RowTable { title, lines } = table(&rows, width);
+        for table::RowTable { title, lines } in table::all(&rows, width) {
             for line in lines.iter().map(|(line, _)| line).chain([&title]) {
                 let taken = ratatui::text::Span::raw(line).width();
                 assert!(taken <= width, "{taken} of {width}: {line}");
@@ -256,14 +255,14 @@ fn no_line_is_wider_than_it_may_be_and_none_controls_the_terminal() {
 #[test]
 fn the_narrower_the_fewer_columns_and_never_another_order() {
     let rows = after(10).rows();
-    let line = |width| table::devices(&rows, width).lines[0].0.clone();
+    let line = |width| table::all(&rows, width)[0].lines[0].0.clone();
     expect![[r#"
         sda1          250 ms
         sda1            250 ms  5.00 MB/s      -
         sda1        250 ms    1.00 s  5.00 MB/s  1.00 kB/s      -"#]]
     .assert_eq(&[20, 40, 57].map(line).join("\n"));
     assert!(line(200).contains("▂▂▂▂▂▂▂▂▂") && line(200).contains("1.00 kB/s"), "{}", line(200));
-    let file = |width| table::files(&rows, width).lines[0].0.clone();
+    let file = |width| table::all(&rows, width)[2].lines[0].0.clone();
     assert_eq!(file(8), "/mnt/big");
     assert_eq!(file(5), "…/big", "{}", file(5));
 }
@@ -273,13 +272,13 @@ fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
     let mut rows = after(10).rows();
     rows.files[0].name = format!("/mnt/{}", "x".repeat(90));
     rows.waits[0].client = Some("fe80::1234:5678:9abc:def0%enp0s31f6".into());
-    let text = |width| lines::text(&rows, width, 20);
+    let text = |width| table::plain(&rows, width, 20);
     assert!(!text(200).contains('…') && text(80).contains('…'), "{}", text(200));
     assert!(!text(120).contains("state"), "no device has one");
     let status = &mut rows.devices[0].status;
     (status.stalled_ns, status.files_failed) = (Some(12 * S), 2);
     for width in 80..200 {
-        let text = lines::text(&rows, width, 20);
+        let text = table::plain(&rows, width, 20);
         assert!(text.contains("nothing done for 12.0 s") && text.contains("hangs"), "{text}");
     }
 }
@@ -289,11 +288,11 @@ fn a_device_that_hangs_for_names_has_its_state_and_its_colour() {
     let mut rows = after(10).rows();
     rows.devices[0].status.names_stalled_ns = Some(12 * S);
     for width in 80..200 {
-        let text = lines::text(&rows, width, 20);
+        let text = table::plain(&rows, width, 20);
         assert!(text.contains("names wait for 12.0 s") && text.contains("hangs"), "{text}");
     }
     rows.devices[0].status = DeviceStatus { files_failed: 1, ..DeviceStatus::default() };
-    assert!(lines::text(&rows, 80, 20).contains("1 file could not be written"));
+    assert!(table::plain(&rows, 80, 20).contains("1 file could not be written"));
     assert_eq!(rows.devices[0].load(), Attention::Over);
 }
 
@@ -302,7 +301,7 @@ fn a_store_that_is_away_says_since_when_and_its_requests_are_shown() {
     let mut rows = after(10).rows();
     (rows.devices[0].status.stalled_ns, rows.devices[0].status.away_ns) = (Some(12 * S), Some(13 * S));
     rows.devices[0].store_requests_per_s = Some(7);
-    let text = lines::text(&rows, 200, 20);
+    let text = table::plain(&rows, 200, 20);
     assert!(text.contains("away for 13.0 s, writers wait; 7 requests/s") && !text.contains("hangs"), "{text}");
     assert_eq!(rows.devices[0].load(), Attention::Over);
 }
@@ -320,7 +319,7 @@ fn a_row_has_the_colour_of_its_load() {
     assert_eq!(load(0, &mut device), Attention::Over);
     let mut client = after(6).rows().clients[0].clone();
     assert_eq!(client.load(), Attention::Busy, "it waits for half of the time");
-    client.waited.sync_ns_per_s = S / 2;
+    client.waited.sync = S / 2;
     assert_eq!(client.load(), Attention::Over);
     let mut wait = after(6).rows().waits[0].clone();
     wait.longest_ns = 20 * S;
@@ -331,7 +330,7 @@ fn a_row_has_the_colour_of_its_load() {
 
 #[test]
 fn plain_lines_have_all_tables_and_no_escapes() {
-    let text = lines::text(&after(6).rows(), 120, 20);
+    let text = table::plain(&after(6).rows(), 120, 20);
     expect![[r#"
         127.0.0.1:2049   20 calls/s   dirty 1.00 MiB   cache 16.0 MiB of 64.0 MiB   hit -   connections 1   open 3, locked 1
 
@@ -350,7 +349,7 @@ fn plain_lines_have_all_tables_and_no_escapes() {
 
     "#]].assert_eq(&text);
     assert!(!text.contains('\x1b') && text.lines().all(|line| line.trim_end() == line));
-    let text = lines::text(&awkward(), 120, 3);
+    let text = table::plain(&awkward(), 120, 3);
     assert!(text.contains("+4 more\n"), "{text}");
 }
 
@@ -359,5 +358,6 @@ fn rows_as_json_have_units_in_their_names() {
     let value = serde_json::to_value(after(6).rows()).unwrap();
     assert_eq!(value["devices"][0]["owed_ns"], 250_000_000);
     assert_eq!(value["files"][0]["written_bytes_per_s"], 4_000_000);
+    assert_eq!(value["clients"][0]["waited"]["throttle_ns_per_s"], S / 2);
     assert_eq!(value["waits"][0]["waits_for"], "budget");
 }
