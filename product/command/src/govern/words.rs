@@ -62,32 +62,30 @@ pub(super) fn values_text(values: Values) -> String {
 
 /// The kind of an event, for programs.
 pub(super) fn name(event: &GovernorEvent) -> &'static str {
-    match &event.what {
-        EventKind::Limited { .. } => "limited",
-        EventKind::Released => "released",
-        EventKind::PutBack => "put_back",
-        EventKind::Foreign(_) => "set_by_others",
-        EventKind::Alone(_) => "left_alone",
-        EventKind::Gone => "gone",
-        EventKind::Refused(_) => "refused",
-    }
+    parts(event).0
 }
 
 fn object(event: &GovernorEvent) -> Value {
-    let more = match &event.what {
-        EventKind::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
-            json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,
-                "bytes_per_second": bytes_per_second})
-        }
-        EventKind::Foreign(values) => {
-            json!({"strict_limit": u32::from(values.strict), "max_ratio_fine": values.ratio_ppm})
-        }
-        EventKind::Alone(why) | EventKind::Refused(why) => json!({"why": why}),
-        EventKind::Released | EventKind::PutBack | EventKind::Gone => json!({}),
-    };
-    let mut object = json!({"event": name(event), "device": event.device, "bdi": event.bdi});
-    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-        object.extend(more);
-    }
+    let (name, mut object) = parts(event);
+    (object["event"], object["device"], object["bdi"]) = (json!(name), json!(event.device), json!(event.bdi));
     object
+}
+
+/// An event's kind and its own figures.
+fn parts(event: &GovernorEvent) -> (&'static str, Value) {
+    match &event.what {
+        EventKind::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
+            let figures = json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,
+                "bytes_per_second": bytes_per_second});
+            ("limited", figures)
+        }
+        EventKind::Released => ("released", json!({})),
+        EventKind::PutBack => ("put_back", json!({})),
+        EventKind::Foreign(values) => {
+            ("set_by_others", json!({"strict_limit": u32::from(values.strict), "max_ratio_fine": values.ratio_ppm}))
+        }
+        EventKind::Alone(why) => ("left_alone", json!({"why": why})),
+        EventKind::Gone => ("gone", json!({})),
+        EventKind::Refused(why) => ("refused", json!({"why": why})),
+    }
 }

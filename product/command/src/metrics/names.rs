@@ -14,11 +14,12 @@ use afflux_engine::counters::{COUNTERS, CounterInfo};
 use afflux_engine::gauges::{Gauge, GaugeKind};
 use afflux_engine::policy::{FigureInfo, FigureValue};
 use afflux_engine::{DEVICE_FIGURES, DeviceStatus, ENGINE_FIGURES, EngineStatus};
+use afflux_fuse::Mount;
 use afflux_govern::GovernorRow;
+use afflux_linux_device::LinuxPlatform;
 use afflux_metrics::{Exposition, Family, FamilyKind, Value};
 
 use crate::control::messages::{NFS_FIGURES, NfsGauges};
-use crate::serve::front::MountHolds;
 
 macro_rules! families {
     ($table:ident $about:literal: $($name:ident $kind:ident $text:literal $help:literal;)*) => {
@@ -126,15 +127,15 @@ families! { SERVER "Figures of `serve` with labels of their own":
     NFS_REFUSALS Counter "afflux_nfs_refused_records_total" "Records that were not carried out as calls, by reason.";
 }
 
-figures! { MOUNT of MountHolds, "A mount's figures":
+figures! { MOUNT of Mount<LinuxPlatform>, "A mount's figures":
     Gauge "afflux_fuse_nodes" "Files and directories that the kernel knows."
-        |it| count(it.nodes as u64);
+        |it| count(it.nodes());
     Gauge "afflux_fuse_open_files" "Files and directories that programs have open."
-        |it| count(it.open_files as u64);
+        |it| count(it.open_files());
     Gauge "afflux_fuse_calls_waiting" "Calls that wait."
-        |it| count(it.calls_waiting as u64);
+        |it| count(it.calls_waiting());
     Gauge "afflux_fuse_waiting_bytes" "Memory of messages that wait, but for short ones and the kernel's own."
-        |it| count(it.waiting_bytes as u64);
+        |it| count(it.waiting_bytes());
 }
 
 families! { MOUNTED "Figures of a mount with labels of their own":
@@ -160,8 +161,8 @@ families! { GOVERNOR "Figures of `govern` with labels of their own":
 }
 
 /// A whole number.
-fn count(number: impl Into<u64>) -> Option<Value> {
-    Some(Value::Count(number.into()))
+fn count(number: usize) -> Option<Value> {
+    Some(Value::Count(number as u64))
 }
 
 /// A time in Prometheus' unit.

@@ -104,14 +104,6 @@ struct PreparedMemory {
     is_left: bool,
 }
 
-/// For a mount: the process that unmounts, for root's mount of a host's directory a view of the mounts without ours,
-/// and the mount of an earlier server.
-pub(crate) struct Separated {
-    unmounter: Unmounter,
-    own: Option<OwnMounts>,
-    kept: Option<(KeptMount, Kept)>,
-}
-
 /// A front in use: connections, a mount, or both over one engine.
 pub(crate) struct Front {
     nfs: Option<NfsFront>,
@@ -140,20 +132,11 @@ impl NfsFront {
 
 /// A mount by this host's kernel.
 pub(crate) struct MountFront {
-    mount: Arc<Mount<LinuxPlatform>>,
+    pub(crate) mount: Arc<Mount<LinuxPlatform>>,
     session: Arc<FuseSession>,
     unmounter: Mutex<Unmounter>,
     pub(crate) point: PathBuf,
     is_kept: bool,
-}
-
-/// Counts of a mount's state.
-pub(crate) struct MountHolds {
-    pub(crate) nodes: usize,
-    pub(crate) open_files: usize,
-    pub(crate) calls_waiting: usize,
-    /// Memory of their messages.
-    pub(crate) waiting_bytes: usize,
 }
 
 impl WantedFront {
@@ -231,8 +214,8 @@ impl WantedFront {
 
     /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet.
     /// Comes before the first thread, and before the tree is opened.
-    pub(crate) fn separated(&self, taken: Taken) -> Outcome<Option<Separated>> {
-        let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(None) };
+    pub(crate) fn separated(&self, taken: Taken) -> Outcome<Taken> {
+        let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(Taken::default()) };
         let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
         let unmounter = match (taken.unmounter, &taken.own) {
             (Some(unmounter), _) => unmounter,
@@ -243,7 +226,7 @@ impl WantedFront {
             Some(own) => Some(own),
             None => (geteuid().is_root() && *is_of_host).then(OwnMounts::separate).transpose().map_err(failed)?,
         };
-        Ok(Some(Separated { unmounter, own, kept: taken.kept }))
+        Ok(Taken { unmounter: Some(unmounter), own, kept: taken.kept })
     }
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
@@ -258,10 +241,10 @@ impl WantedFront {
         listener: Option<Listener>,
         listen: SocketAddr,
         source: Option<&PathBuf>,
-        separated: Option<Separated>,
+        separated: Taken,
         own_places: &[&Path],
     ) -> Outcome<PreparedFront> {
-        if let (Some(own), Some(source)) = (separated.as_ref().and_then(|it| it.own.as_ref()), source) {
+        if let (Some(own), Some(source)) = (&separated.own, source) {
             let failed = |error| Failure::failed(format!("cannot give up other disks' mounts: {error}"));
             own.keep_only(&needed(own_places), &[host_path(source).to_owned()]).map_err(failed)?;
         }
@@ -479,8 +462,9 @@ fn forget_mount() {
 }
 
 /// Mounts, with a process that unmounts at the end, or takes the mount of an earlier server.
-fn mounted(wanted: &WantedMount, source: &Path, separated: Option<Separated>, is_kept: bool) -> Outcome<PreparedMount> {
-    let Separated { mut unmounter, own, kept } = separated.ok_or_else(|| Failure::failed("nothing unmounts"))?;
+fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool) -> Outcome<PreparedMount> {
+    let Taken { unmounter, own, kept } = separated;
+    let mut unmounter = unmounter.ok_or_else(|| Failure::failed("nothing unmounts"))?;
     let wanted = wanted.clone();
     if let Some((kept, contents)) = kept {
         let (mounted, memory) = kept.into_mount();
@@ -592,21 +576,6 @@ impl Front {
 }
 
 impl MountFront {
-    pub(crate) fn calls(&self) -> Vec<(&'static str, u64)> {
-        self.mount.calls()
-    }
-
-    /// What the kernel holds of it, and what waits.
-    pub(crate) fn held(&self) -> MountHolds {
-        let mount = &self.mount;
-        MountHolds {
-            nodes: mount.nodes(),
-            open_files: mount.open_files(),
-            calls_waiting: mount.calls_waiting(),
-            waiting_bytes: mount.waiting_bytes(),
-        }
-    }
-
     /// Unmounts, which also writes mapped pages to the server. If programs use the mount, their further calls fail.
     fn finish(&self) {
         self.unmount();

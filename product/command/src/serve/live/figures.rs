@@ -54,14 +54,14 @@ fn figures(running: &Running, all: &mut Exposition) {
         calls(nfs, all);
     }
     if let Some(mount) = running.front.mount() {
-        add(all, MOUNT, &mount.held(), &[]);
+        add(all, MOUNT, &*mount.mount, &[]);
         calls_of_mount(mount, all);
     }
 }
 
 /// Operations, and the count of errors behind them.
 fn calls_of_mount(mount: &MountFront, all: &mut Exposition) {
-    for (name, count) in mount.calls() {
+    for (name, count) in mount.mount.calls() {
         match name.strip_prefix("fuse_") {
             Some("errors") | None => all.add(&FUSE_ERRORS, &[], Value::Count(count)),
             Some(operation) => all.add(&FUSE_CALLS, &[("operation", operation)], Value::Count(count)),
