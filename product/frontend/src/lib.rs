@@ -29,5 +29,5 @@ pub use kept_records::{KeptRecords, KeptSlot, KeptWords};
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
 pub use owned_queues::OwnedQueues;
-pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};
+pub use recording::{CALLS_KEPT, RecordedCall, Recording, RecordingReader};
 pub use room::{ConnectionRoom, FairShares, HeldMessage, MessageRoom, Parties, PartyShare, RoomBounds, RoomTurn};

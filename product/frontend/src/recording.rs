@@ -9,25 +9,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::trace::TracedOperation;
+
 /// Most calls that are kept for a reader.
 pub const CALLS_KEPT: usize = 1 << 17;
-
-/// The operation of a recorded call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecordedOperation {
-    /// Read bytes.
-    Read,
-    /// Wrote bytes.
-    Write,
-    /// Made written bytes durable.
-    Sync,
-}
 
 /// A call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordedCall {
     /// The operation.
-    pub operation: RecordedOperation,
+    pub operation: TracedOperation,
     /// The file: the same number for the same handle.
     pub file: u64,
     /// The first byte.

@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 
 use afflux_frontend::{
     CallJournal, CallKeys, ConnectionRoom, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
-    RecordedOperation, RoomBounds,
+    RoomBounds, trace::TracedOperation,
 };
 use afflux_volume::{Before, Platform, Volume};
 use bytes::{Bytes, BytesMut};
@@ -604,9 +604,9 @@ async fn kept_reply<P: Platform>(
 /// The recorded form of a call that moves bytes or asks for a sync.
 fn recorded(arguments: &Arguments, record: &[u8]) -> Option<RecordedCall> {
     let (operation, extent, bytes) = match arguments {
-        Arguments::Read(extent) => (RecordedOperation::Read, extent, extent.count),
-        Arguments::Write { extent, .. } => (RecordedOperation::Write, extent, extent.count),
-        Arguments::Commit(extent) => (RecordedOperation::Sync, extent, 0),
+        Arguments::Read(extent) => (TracedOperation::Read, extent, extent.count),
+        Arguments::Write { extent, .. } => (TracedOperation::Write, extent, extent.count),
+        Arguments::Commit(extent) => (TracedOperation::Sync, extent, 0),
         _ => return None,
     };
     let file = afflux_volume::handle_number(&record[extent.object.range()])?;

@@ -68,12 +68,7 @@ fn interrupted() -> Outcome<Arc<AtomicBool>> {
 
 fn read(call: &[u64; 5]) -> Option<TracedCall> {
     let [at_us, operation, file, offset, bytes] = *call;
-    let operation = match operation {
-        1 => TracedOperation::Read,
-        2 => TracedOperation::Write,
-        3 => TracedOperation::Sync,
-        _ => return None,
-    };
+    let operation = TracedOperation::of_number(operation)?;
     // A call beyond the largest file was refused, and cannot be replayed.
     let fits = offset.checked_add(bytes).is_some_and(|end| end <= afflux_engine::FILE_BYTES_MAX);
     let moves = bytes > 0 || operation == TracedOperation::Sync;
@@ -102,19 +97,11 @@ pub(super) fn show(args: &TraceShow) -> Outcome {
     Ok(())
 }
 
-fn name(operation: TracedOperation) -> &'static str {
-    match operation {
-        TracedOperation::Read => "read",
-        TracedOperation::Write => "write",
-        TracedOperation::Sync => "sync",
-    }
-}
-
 fn object(call: &TracedCall) -> String {
     let TracedCall { at_us, file, operation, offset, bytes } = *call;
     format!(
         "{}\n",
-        json!({"time_us": at_us, "op": name(operation), "file": format!("{file:016x}"), "offset": offset, "bytes": bytes})
+        json!({"time_us": at_us, "op": operation.name(), "file": format!("{file:016x}"), "offset": offset, "bytes": bytes})
     )
 }
 
@@ -123,6 +110,6 @@ fn line(call: &TracedCall) -> String {
     let (seconds, micros) = (at_us / 1_000_000, at_us % 1_000_000);
     match operation {
         TracedOperation::Sync => format!("{seconds:>5}.{micros:06}  {file:016x}  sync\n"),
-        _ => format!("{seconds:>5}.{micros:06}  {file:016x}  {:<5}  {bytes} at {offset}\n", name(operation)),
+        _ => format!("{seconds:>5}.{micros:06}  {file:016x}  {:<5}  {bytes} at {offset}\n", operation.name()),
     }
 }

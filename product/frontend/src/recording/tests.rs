@@ -1,7 +1,7 @@
 use super::*;
 
 fn calls(from: u64, count: u64) -> Vec<RecordedCall> {
-    let call = |offset| RecordedCall { operation: RecordedOperation::Read, file: 1, offset, bytes: 1 };
+    let call = |offset| RecordedCall { operation: TracedOperation::Read, file: 1, offset, bytes: 1 };
     (from..from + count).map(call).collect()
 }
 

@@ -32,6 +32,26 @@ pub enum TracedOperation {
     Sync,
 }
 
+impl TracedOperation {
+    /// Every operation.
+    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
+
+    /// Its number in records: from 1 on.
+    pub fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The operation with this number.
+    pub fn of_number(number: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| u64::from(operation.number()) == number)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        ["read", "write", "sync"][self as usize]
+    }
+}
+
 /// A call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TracedCall {

@@ -38,12 +38,7 @@ pub fn encode(call: Option<&TracedCall>) -> [u8; RECORD_BYTES] {
     let Some(call) = call else {
         return record([u64::from_le_bytes(*MAGIC), VERSION, RECORD_BYTES as u64, 0], 0);
     };
-    let operation = match call.operation {
-        TracedOperation::Read => 1,
-        TracedOperation::Write => 2,
-        TracedOperation::Sync => 3,
-    };
-    record([call.at_us, call.file, call.offset, call.bytes], operation)
+    record([call.at_us, call.file, call.offset, call.bytes], call.operation.number())
 }
 
 /// The last record of a file.
@@ -71,13 +66,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Trace, TraceError> {
         if record[33..].iter().any(|byte| *byte != 0) {
             return Err(wrong(at, "bytes 33 to 39 are not 0".to_owned()));
         }
-        let operation = match record[32] {
-            1 => TracedOperation::Read,
-            2 => TracedOperation::Write,
-            3 => TracedOperation::Sync,
-            END => return ends(checked.trace, at, bytes, (number(0), number(1))).map_err(|why| wrong(at, why)),
-            other => return Err(wrong(at, format!("there is no operation {other}; there are 1, 2, 3 and 255"))),
-        };
+        if record[32] == END {
+            return ends(checked.trace, at, bytes, (number(0), number(1))).map_err(|why| wrong(at, why));
+        }
+        let unknown = || wrong(at, format!("there is no operation {}; there are 1, 2, 3 and 255", record[32]));
+        let operation = TracedOperation::of_number(record[32].into()).ok_or_else(unknown)?;
         let call = TracedCall { at_us: number(0), file: number(1), operation, offset: number(2), bytes: number(3) };
         checked.push(call).map_err(|why| wrong(at, why))?;
     }

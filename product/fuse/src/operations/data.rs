@@ -8,7 +8,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_frontend::{RecordedCall, RecordedOperation};
+use afflux_frontend::RecordedCall;
+use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{
     AttributeChange, Attributes, Before, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, VolumeError,
     handle_number,
@@ -116,7 +117,7 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
 }
 
 /// Records a call, if somebody reads the recording.
-fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: RecordedOperation, offset: u64, bytes: u64) {
+fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: TracedOperation, offset: u64, bytes: u64) {
     if on.recording().is_on() {
         let number = handle_number(on.volume.handle(&file.inode).as_bytes()).unwrap_or_default();
         let call = RecordedCall { operation, file: number, offset, bytes };
@@ -136,13 +137,13 @@ pub(super) fn try_read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Option
         Err(errno) => return Some(Err(errno)),
     };
     let read = on.volume.try_read(&file.inode, extent.offset, readable(extent))?;
-    record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
+    record(on, &file, TracedOperation::Read, extent.offset, extent.size.into());
     Some(Ok(ReplyDraft::read(read.bytes)))
 }
 
 pub(super) async fn read<P: Platform>(on: &Mount<P>, extent: OpenExtent) -> Outcome {
     let file = on.opened(extent.fh)?;
-    record(on, &file, RecordedOperation::Read, extent.offset, extent.size.into());
+    record(on, &file, TracedOperation::Read, extent.offset, extent.size.into());
     let (inode, client) = (&file.inode, Some(&file.client));
     let read = on.volume.read_by(&on.own, client, inode, extent.offset, readable(extent)).await?;
     Ok(ReplyDraft::read(read.bytes))
@@ -173,7 +174,7 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: OpenExtent, data: &[
         Err(errno) => return Some(Err(errno)),
     };
     on.volume.try_write(&on.own, &file.inode, extent.offset, data)?;
-    record(on, &file, RecordedOperation::Write, extent.offset, data.len() as u64);
+    record(on, &file, TracedOperation::Write, extent.offset, data.len() as u64);
     Some(Ok(written(data.len())))
 }
 
@@ -206,7 +207,7 @@ pub(super) async fn write<P: Platform>(
 }
 
 async fn write_at<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, data: &[u8]) -> Outcome {
-    record(on, file, RecordedOperation::Write, offset, data.len() as u64);
+    record(on, file, TracedOperation::Write, offset, data.len() as u64);
     Ok(written(write_fitting(on, file, offset, data).await?))
 }
 
@@ -236,13 +237,13 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
     let size = len.min(DATA_BYTES_MAX as u64) as u32;
     check_end(OpenExtent { fh: to.0, offset: to.1, size })?;
     let extent = OpenExtent { fh: from.0, offset: from.1, size };
-    record(on, &source, RecordedOperation::Read, from.1, size.into());
+    record(on, &source, TracedOperation::Read, from.1, size.into());
     let read = on.volume.read_by(&on.own, Some(&target.client), &source.inode, from.1, readable(extent)).await?;
     let copied = match read.bytes {
         ReadBytes::Copied(bytes) => bytes,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
-    record(on, &target, RecordedOperation::Write, to.1, copied.len() as u64);
+    record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
     Ok(written(write_fitting(on, &target, to.1, &copied).await?))
 }
 
@@ -299,7 +300,7 @@ fn kept_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
 
 pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh: u64, data_only: bool) -> Outcome {
     let file = on.opened(fh)?;
-    record(on, &file, RecordedOperation::Sync, 0, 0);
+    record(on, &file, TracedOperation::Sync, 0, 0);
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
     if !data_only {
         sync_object(on, &file).await?;

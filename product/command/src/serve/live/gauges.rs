@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use afflux_engine::policy::{Figure, FigureValue};
 use afflux_engine::trace::{EngineEvent, Traced};
 use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStatus, Waiter};
-use afflux_frontend::{RecordedCall, RecordedOperation};
+use afflux_frontend::RecordedCall;
 use afflux_linux_device::HostFile;
 use afflux_linux_server::PeerCounts;
 use afflux_tls::SecuredPeer;
@@ -67,12 +67,7 @@ pub(crate) fn delayed(of: &Delayed) -> DelayGauges {
 
 /// A call, in the form of `Reply::Calls`.
 pub(crate) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
-    let operation = match call.operation {
-        RecordedOperation::Read => 1,
-        RecordedOperation::Write => 2,
-        RecordedOperation::Sync => 3,
-    };
-    [at_ns / 1000, operation, call.file, call.offset, call.bytes]
+    [at_ns / 1000, call.operation.number().into(), call.file, call.offset, call.bytes]
 }
 
 /// Clients' traffic and certificates, by address.
