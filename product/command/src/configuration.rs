@@ -24,7 +24,7 @@ use crate::settings::{self, GivenValue, ServeSettings, is_store};
 use crate::{args, cache_size, knobs};
 use afflux_linux_device::HostMemory;
 use afflux_report::bounded_file;
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 
 /// The table of knobs in the configuration file.
@@ -109,11 +109,9 @@ fn file_path(flag: Option<&Path>, variables: &[(String, OsString)]) -> Outcome<O
 }
 
 fn read_file(path: &Path) -> Outcome<String> {
-    let shown = path.display();
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::failed(format!("cannot read the configuration file {shown}: {error}"));
-    let bytes = bounded_file::read(path, FILE_BYTES_MAX).map_err(|error| failed(&error))?;
-    String::from_utf8(bytes).map_err(|error| failed(&error))
+    let unread = format!("cannot read the configuration file {}", path.display());
+    let bytes = bounded_file::read(path, FILE_BYTES_MAX).or_failed(&unread)?;
+    String::from_utf8(bytes).or_failed(&unread)
 }
 
 impl Layers {
@@ -228,7 +226,7 @@ impl Layers {
         }
         let shares = RatioBases { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         let is_below = engine_settings.background_is_below_limit(shares);
-        is_below.map_err(|error| Failure::wrong_use(error.to_string()))?;
+        is_below.map_err(Failure::wrong_use)?;
         let given = self.values.into_iter().map(|(name, given)| (name, given.texts)).collect();
         Ok(Configuration { settings, cache_bytes, knobs, given, warnings })
     }

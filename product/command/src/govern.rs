@@ -16,9 +16,7 @@ use std::time::{Duration, Instant};
 
 use afflux_budget::RememberedPrices;
 use afflux_engine::settings::did_you_mean;
-use afflux_govern::{
-    BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Governor, GovernorEvent, GovernorOptions, Host, JournalError, restore,
-};
+use afflux_govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Governor, GovernorEvent, GovernorOptions, Host, restore};
 use tracing::{info, warn};
 
 use rustix::process::geteuid;
@@ -30,7 +28,7 @@ use crate::serve::kept::kept_prices::{KeptPrices, Learned};
 use crate::serve::kept::state::{SPEEDS, StateDirectory};
 use crate::serve::live::{device_identity, signals};
 use crate::{log, metrics, service};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, quantity};
 
 /// Between two looks at the counters.
@@ -57,12 +55,12 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     log::start(args.log);
     let figures = metrics::bind(args.metrics)?;
     let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
-    let (_, signalled) = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    let (_, signalled) = signalled.or_failed("signals")?;
     let missing = if args.dry_run { Missing::Leave } else { Missing::Make };
     let state = StateDirectory::at(args.state.as_deref(), missing)?;
     let (kept, warnings) = KeptPrices::read(state.file(SPEEDS));
     warnings.iter().for_each(|warning| warn!("{warning}"));
-    let (governor, events, warning) = Governor::start(host, options, &directory).map_err(failed)?;
+    let (governor, events, warning) = Governor::start(host, options, &directory).map_err(Failure::failed)?;
     if let Some(warning) = warning {
         warn!("{warning}");
     }
@@ -82,7 +80,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
         return ran;
     }
     let Running { governor, telling, .. } = running;
-    let ended = governor.end().map_err(failed);
+    let ended = governor.end().map_err(Failure::failed);
     ran.and(ended.map(|events| say(args, &telling, &events)))
 }
 
@@ -98,12 +96,8 @@ fn run_directory(root: &Path) -> PathBuf {
     root.join("run/afflux")
 }
 
-fn failed(error: JournalError) -> Failure {
-    Failure::failed(error.to_string())
-}
-
 fn put_back(args: &args::Govern, host: &Host, directory: &Path) -> Outcome {
-    let restored = restore(host, directory).map_err(failed)?;
+    let restored = restore(host, directory).map_err(Failure::failed)?;
     if restored.is_empty() && !args.json {
         output::say("There is nothing to put back.");
     }
@@ -188,7 +182,7 @@ impl Running<'_> {
             let identity = identity(root, disk)?;
             RememberedPrices::from_named(&kept.of(&identity)).ok()
         };
-        let events = self.governor.look(&known).map_err(|error| Failure::failed(error.to_string()))?;
+        let events = self.governor.look(&known).map_err(Failure::failed)?;
         self.say(&events);
         self.telling.rows(self.governor.rows());
         Ok(())
@@ -217,7 +211,7 @@ impl Running<'_> {
                 self.look()?;
             }
             if turn.is_multiple_of(NOTE_EVERY) {
-                self.governor.note().map_err(|error| Failure::failed(error.to_string()))?;
+                self.governor.note().map_err(Failure::failed)?;
             }
             if turn % KEEP_EVERY == KEEP_EVERY - 1 {
                 self.keep();

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use afflux_metrics::MetricsListener;
 
 use crate::port_holder::{self, PortHolder};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 
 /// Listens at the address of `--metrics`, without answering yet.
@@ -47,10 +47,8 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
 
 /// Answers requests for figures, and returns the address.
 pub(crate) fn start(listener: MetricsListener, figures: impl Fn() -> String + Send + 'static) -> Outcome<SocketAddr> {
-    let failed = |error: io::Error| Failure::failed(format!("--metrics: {error}"));
-    let address = listener.address().map_err(failed)?;
-    listener.start(figures).map_err(failed)?;
-    Ok(address)
+    let started = listener.address().and_then(|address| listener.start(figures).map(|()| address));
+    started.or_failed("--metrics")
 }
 
 #[cfg(test)]

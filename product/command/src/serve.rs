@@ -22,7 +22,7 @@ use std::sync::mpsc::Receiver;
 use afflux_linux_device::HostMemory;
 use afflux_linux_server::{CallsFor, DescriptorStore, check_needed_calls, give_up_privileges, refuse_foreign_calls};
 use afflux_nfs::Rules;
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, units};
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
 
 /// Refuses a start without the calls that it needs. The first of them would fail later, and its error does not name it.
 pub(crate) fn require_calls(purpose: CallsFor) -> Outcome {
-    check_needed_calls(purpose).map_err(|refused| Failure::failed(refused.to_string()))
+    check_needed_calls(purpose).map_err(Failure::failed)
 }
 
 /// Runs a server until its end, behind the front that is wanted.
@@ -166,13 +166,11 @@ fn run_over(
     }
     let running = Arc::new(running);
     let naming = settings.rpcbind.then(|| naming(&running)).flatten();
-    let upkeep = Upkeep::start(&running, kept, naming.clone())
-        .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
+    let upkeep = Upkeep::start(&running, kept, naming.clone()).or_failed("cannot start a thread for upkeep")?;
     let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
-    let signalled = watch_signals(&running, Arc::clone(&control.0), args.json)
-        .map_err(|error| Failure::failed(format!("cannot wait for the end: {error}")))?;
-    listener::start(control_listener, Arc::clone(&running) as _)
-        .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
+    let signalled = watch_signals(&running, Arc::clone(&control.0), args.json).or_failed("cannot wait for the end")?;
+    let answering = listener::start(control_listener, Arc::clone(&running) as _);
+    answering.or_failed("cannot answer on the control socket")?;
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };

@@ -16,7 +16,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The hidden command of the process.
@@ -110,12 +110,10 @@ impl Drop for Unmounter {
 
 /// Carries out the orders on its standard input until that ends.
 pub(crate) fn run(point: &Path) -> Outcome {
-    afflux_linux_server::keep_right_to_unmount()
-        .map_err(|error| Failure::failed(format!("cannot give up privileges: {error}")))?;
+    afflux_linux_server::keep_right_to_unmount().or_failed("cannot give up privileges")?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // A service manager's signal is for the server, too.
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))
-            .map_err(|error| Failure::failed(error.to_string()))?;
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))).map_err(Failure::failed)?;
     }
     for order in io::stdin().lines().map_while(Result::ok) {
         let done = match order.split_once(' ').and_then(|(how, number)| Some((how, number.parse().ok()?))) {

@@ -47,7 +47,7 @@ impl Watch {
 
 /// A value as JSON, on one line.
 pub(crate) fn json_line(value: &impl Serialize) -> Outcome<String> {
-    Ok(serde_json::to_string(value).map_err(|error| Failure::failed(error.to_string()))? + "\n")
+    Ok(serde_json::to_string(value).map_err(Failure::failed)? + "\n")
 }
 
 /// Prints a text after a control sequence for the terminal. False once the reader is gone.

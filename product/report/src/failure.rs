@@ -4,7 +4,7 @@
 //! Does not own: the wording, which the failing code chooses.
 //! Invariants: 1 is failed, 2 is wrong use.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::process::ExitCode;
 
 /// The result of a subcommand.
@@ -21,13 +21,13 @@ pub enum Failure {
 
 impl Failure {
     /// The command was right and could not be carried out, because of `text`.
-    pub fn failed(text: impl Into<String>) -> Self {
-        Self::Failed(text.into())
+    pub fn failed(text: impl Display) -> Self {
+        Self::Failed(text.to_string())
     }
 
     /// The command makes no sense, because of `text`.
-    pub fn wrong_use(text: impl Into<String>) -> Self {
-        Self::WrongUse(text.into())
+    pub fn wrong_use(text: impl Display) -> Self {
+        Self::WrongUse(text.to_string())
     }
 
     /// Puts a flag's name in front of the text of a wrong use.
@@ -47,7 +47,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(text) | Self::WrongUse(text) => f.write_str(text),
@@ -56,3 +56,15 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// The step of a command that an error ends.
+pub trait OrFailed<T> {
+    /// Fails with `text` and the error.
+    fn or_failed(self, text: impl Display) -> Outcome<T>;
+}
+
+impl<T, E: Display> OrFailed<T> for Result<T, E> {
+    fn or_failed(self, text: impl Display) -> Outcome<T> {
+        self.map_err(|error| Failure::failed(format_args!("{text}: {error}")))
+    }
+}

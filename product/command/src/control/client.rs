@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX, Report};
 use super::socket_paths;
 use crate::configuration;
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 
 /// Longest silence of a server before the client gives up.
@@ -36,9 +36,9 @@ impl ControlClient {
     /// Uses a connection to the socket at `path`.
     pub(crate) fn over(path: &Path, stream: UnixStream) -> Outcome<Self> {
         let shown = output::shown(path.display());
-        let failed = |error| Failure::failed(format!("no server answers on {shown}: {error}"));
-        stream.set_read_timeout(Some(SILENCE_MAX)).map_err(failed)?;
-        stream.set_write_timeout(Some(SILENCE_MAX)).map_err(failed)?;
+        let limited =
+            stream.set_read_timeout(Some(SILENCE_MAX)).and_then(|()| stream.set_write_timeout(Some(SILENCE_MAX)));
+        limited.or_failed(format_args!("no server answers on {shown}"))?;
         Ok(Self { shown, stream: BufReader::new(stream) })
     }
 

@@ -16,8 +16,7 @@ use super::{servers, try_umount};
 use crate::args;
 
 pub(crate) fn run(args: &args::Umount) -> Outcome {
-    let place: PathBuf =
-        std::path::absolute(&args.point).map_err(|error| Failure::failed(error.to_string()))?.components().collect();
+    let place: PathBuf = std::path::absolute(&args.point).map_err(Failure::failed)?.components().collect();
     let shown = output::shown(place.display());
     let mounts = Host::new("/".as_ref()).mounts();
     if !mounts.iter().any(|mount| mount.kind == KIND && mount.place == place) {

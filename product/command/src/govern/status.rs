@@ -52,11 +52,10 @@ pub(super) fn run(args: &args::Govern, host: &Host, directory: &Path) -> Outcome
 }
 
 fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {
-    let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
-    let journal = Journal::read(host, directory).map_err(|error| failed(&error))?;
-    let machine = host.machine().map_err(|error| failed(&error))?;
+    let journal = Journal::read(host, directory).map_err(Failure::failed)?;
+    let machine = host.machine().map_err(Failure::failed)?;
     let mut lines = Vec::new();
-    for bdi in host.names().map_err(|error| failed(&error))? {
+    for bdi in host.names().map_err(Failure::failed)? {
         lines.extend(line(host, &bdi, journal.devices.get(&bdi), machine));
     }
     if args.json {

@@ -33,7 +33,7 @@ use afflux_linux_server::{
     OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of, serve,
 };
 use afflux_nfs::{ExportPaths, Rules, Server};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 use afflux_tls::TlsMachine;
 use afflux_volume::Volume;
@@ -44,7 +44,7 @@ use self::listening::{cannot_listen, limits, report_refused};
 use self::tls::Tls;
 use crate::serve::kept::client_state::ClientState;
 use crate::serve::kept::kept_clients::{self, KeptClients};
-use crate::serve::kept::kept_mount::{Taken, unmounter};
+use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, unmounter};
 use crate::serve::live::signals::SignalRequest;
 use crate::serve::start::exports::ServedExport;
 use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
@@ -216,15 +216,16 @@ impl WantedFront {
     /// Comes before the first thread, and before the tree is opened.
     pub(crate) fn separated(&self, taken: Taken) -> Outcome<Taken> {
         let Some(WantedMount { point, is_of_host, .. }) = &self.mount else { return Ok(Taken::default()) };
-        let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
         let unmounter = match (taken.unmounter, &taken.own) {
             (Some(unmounter), _) => unmounter,
-            (None, Some(own)) => own.in_common(|| unmounter(point.path())).map_err(failed)??,
+            (None, Some(own)) => own.in_common(|| unmounter(point.path())).or_failed(NOT_SEPARATED)??,
             (None, None) => unmounter(point.path())?,
         };
         let own = match taken.own {
             Some(own) => Some(own),
-            None => (geteuid().is_root() && *is_of_host).then(OwnMounts::separate).transpose().map_err(failed)?,
+            None => {
+                (geteuid().is_root() && *is_of_host).then(OwnMounts::separate).transpose().or_failed(NOT_SEPARATED)?
+            }
         };
         Ok(Taken { unmounter: Some(unmounter), own, kept: taken.kept })
     }
@@ -245,8 +246,8 @@ impl WantedFront {
         own_places: &[&Path],
     ) -> Outcome<PreparedFront> {
         if let (Some(own), Some(source)) = (&separated.own, source) {
-            let failed = |error| Failure::failed(format!("cannot give up other disks' mounts: {error}"));
-            own.keep_only(&needed(own_places), &[host_path(source).to_owned()]).map_err(failed)?;
+            let kept = own.keep_only(&needed(own_places), &[host_path(source).to_owned()]);
+            kept.or_failed("cannot give up other disks' mounts")?;
         }
         // `afflux eject` looks for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
@@ -383,8 +384,8 @@ impl PreparedMount {
         recording: Arc<Recording>,
         tree: OfTree,
     ) -> Outcome<MountFront> {
-        let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot serve the mount: {error}"));
-        let root = platform.block_on(volume.mount(b"/")).map_err(|error| failed(&error))?;
+        const NOT_SERVED: &str = "cannot serve the mount";
+        let root = platform.block_on(volume.mount(b"/")).or_failed(NOT_SERVED)?;
         let options = MountOptions {
             acts_as_callers: tree.checks_rights || may_act_as_others(),
             sole: self.wanted.options.sole || tree.is_sole,
@@ -404,7 +405,7 @@ impl PreparedMount {
                 Mount::new(volume_of_mount, &root, options, Threads, recording, kept)
             }
         };
-        self.mounted.begin(&*mount).map_err(|error| failed(&error))?;
+        self.mounted.begin(&*mount).or_failed(NOT_SERVED)?;
         if let Some(PreparedMemory { memory, .. }) = &self.memory {
             if !mount.can_outlive() {
                 return Err(Failure::wrong_use(
@@ -412,10 +413,10 @@ impl PreparedMount {
                      that a killed server had taken; leave out --arena or the mount",
                 ));
             }
-            self.mounted.offer(memory).map_err(|error| failed(&error))?;
+            self.mounted.offer(memory).or_failed(NOT_SERVED)?;
             self.unmounter.keep();
         }
-        let session = self.mounted.serve(platform, Arc::clone(&mount) as _).map_err(|error| failed(&error))?;
+        let session = self.mounted.serve(platform, Arc::clone(&mount) as _).or_failed(NOT_SERVED)?;
         volume.listen(Some(Arc::clone(&mount) as _));
         let (session, unmounter) = (Arc::new(session), Mutex::new(self.unmounter));
         let (point, is_kept) = (self.wanted.point.path().to_owned(), self.memory.is_some());
@@ -471,15 +472,13 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool)
         let memory = Some(PreparedMemory { memory, contents, is_left: true });
         return Ok(PreparedMount { mounted, unmounter, wanted, memory });
     }
-    let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot mount: {error}"));
-    let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().map_err(|error| failed(&error))?;
-    let mut mounted = wanted.point.mount(source, own.as_ref()).map_err(|error| failed(&error))?;
+    const NOT_MOUNTED: &str = "cannot mount";
+    let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
+    let mut mounted = wanted.point.mount(source, own.as_ref()).or_failed(NOT_MOUNTED)?;
     unmounter.is_mounted(mounted.number());
-    if let Some(memory) = &memory {
-        mounted.keep(memory).map_err(|error| failed(&error))?;
-    }
     let memory = memory.map(|memory| {
-        let contents = Kept::fresh(memory.words()).map_err(|error| failed(&error))?;
+        mounted.keep(&memory).or_failed(NOT_MOUNTED)?;
+        let contents = Kept::fresh(memory.words()).or_failed(NOT_MOUNTED)?;
         Ok(PreparedMemory { memory, contents, is_left: false })
     });
     let memory = memory.transpose()?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::control::client::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest, Report, TraceEvent};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 
 /// Between two reports.
 const EVERY: Duration = Duration::from_secs(1);
@@ -45,18 +45,18 @@ struct PendingEvents {
 impl Following {
     /// Asks the server at the socket `named`, or the only one that runs.
     pub(super) fn start(named: Option<&Path>) -> Outcome<Self> {
+        const NO_THREAD: &str = "cannot start a thread";
         let (mut reports, mut events) = (ControlClient::connect(named)?, ControlClient::connect(named)?);
         let only = WANTED.map(str::to_owned).to_vec();
         events.ask(&ControlRequest::Trace { device: None, lasting_ns: None, only })?;
         let kept = Arc::new(Mutex::new(PendingEvents::default()));
         let (told, samples) = mpsc::sync_channel(1);
         let keeping = Arc::clone(&kept);
-        let failed = |error| Failure::failed(format!("cannot start a thread: {error}"));
         // This thread ends with its connection or the process. If the server goes away, the reports show it.
         let body = move || while take(&mut events, &keeping).is_ok() {};
-        thread::Builder::new().name("events".to_owned()).spawn(body).map_err(failed)?;
+        thread::Builder::new().name("events".to_owned()).spawn(body).or_failed(NO_THREAD)?;
         let body = move || while try_poll_server(&mut reports, &kept, &told) {};
-        thread::Builder::new().name("reports".to_owned()).spawn(body).map_err(failed)?;
+        thread::Builder::new().name("reports".to_owned()).spawn(body).or_failed(NO_THREAD)?;
         Ok(Self(samples))
     }
 

@@ -20,7 +20,7 @@ use super::follow::Following;
 use super::keys::Choices;
 use super::model::Model;
 use super::screen;
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 
 /// Longest wait of a key.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -31,7 +31,7 @@ const TAKE_WITHIN: Duration = Duration::from_micros(20);
 
 pub(super) fn run(following: &Following) -> Outcome {
     let drawing = Arc::new(Mutex::new(()));
-    end_on_signals(&drawing).map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    end_on_signals(&drawing).or_failed("signals")?;
     let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
     let shown = show(&mut terminal, following, &drawing);
     let restored = ratatui::try_restore().map_err(|error| failed(&error));

@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_frontend::trace::{self as format, Trace, TracedCall, TracedOperation};
 use serde_json::json;
+use signal_hook::consts::SIGINT;
 
 use crate::args::{TraceRecord, TraceShow};
 use crate::control::client::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{bounded_file, output, units};
 
 pub(super) fn record(args: &TraceRecord) -> Outcome {
@@ -61,8 +62,7 @@ pub(super) fn record(args: &TraceRecord) -> Outcome {
 /// Set by the first Ctrl-C.
 fn interrupted() -> Outcome<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))
-        .map_err(|error| Failure::failed(format!("Ctrl-C cannot be caught: {error}")))?;
+    signal_hook::flag::register(SIGINT, Arc::clone(&flag)).or_failed("Ctrl-C cannot be caught")?;
     Ok(flag)
 }
 
@@ -77,8 +77,8 @@ fn read(call: &[u64; 5]) -> Option<TracedCall> {
 
 pub(super) fn show(args: &TraceShow) -> Outcome {
     let name = args.input.display();
-    let bytes = bounded_file::read(&args.input, format::FILE_BYTES_MAX)
-        .map_err(|error| Failure::failed(format!("{name} cannot be read: {error}")))?;
+    let bytes =
+        bounded_file::read(&args.input, format::FILE_BYTES_MAX).or_failed(format_args!("{name} cannot be read"))?;
     let trace = Trace::read(&bytes).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))?;
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     for call in &trace.calls {

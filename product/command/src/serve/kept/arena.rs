@@ -16,7 +16,7 @@ use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
 use afflux_frames::{FILE_SLOTS, Frames, Layout};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{ArenaContents, ArenaFile, DescriptorStore};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, units};
 use afflux_volume::{AdoptedFiles, Directory, Volume};
 use tracing::{info, warn};
@@ -107,8 +107,9 @@ impl CacheMemory {
                 }
                 Ok(())
             }
-            Some((ArenaPlace::File(path), layout)) => ArenaFile::check(path, layout, own)
-                .map_err(|error| Failure::failed(format!("{}: {error}", output::shown(path.display())))),
+            Some((ArenaPlace::File(path), layout)) => {
+                ArenaFile::check(path, layout, own).or_failed(output::shown(path.display()))
+            }
             Some((ArenaPlace::Systemd, _)) => Ok(()),
         }
     }
@@ -172,7 +173,7 @@ fn demanded<'a>(wanted: &WantedMemory<'a>, front: &WantedFront) -> Outcome<Optio
     if let ArenaPlace::File(path) = place {
         refuse_others_way(path)?;
     }
-    let layout = Layout::new(wanted.bytes, FILE_SLOTS).map_err(|error| Failure::failed(error.to_string()))?;
+    let layout = Layout::new(wanted.bytes, FILE_SLOTS).map_err(Failure::failed)?;
     Ok(Some((place, layout)))
 }
 
@@ -217,7 +218,7 @@ fn drop_stored(store: &mut DescriptorStore) -> Outcome {
         return Ok(());
     }
     warn!("systemd has the cache of an earlier server, which is dropped: these settings have no `--arena systemd`");
-    ArenaFile::forget_stored().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
+    ArenaFile::forget_stored().or_failed("cannot tell systemd")
 }
 
 /// Delays the end of a server that did not start, so that systemd does not give up.

@@ -10,12 +10,15 @@ use std::path::Path;
 
 use afflux_fuse::Kept;
 use afflux_linux_server::{DescriptorStore, KeptMount, OwnMounts, remove_mount};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{OrFailed, Outcome};
 use afflux_report::output;
 use rustix::process::geteuid;
 use tracing::warn;
 
 use crate::unmounter::{Unmounter, Unmounting};
+
+/// Why a view of mounts without ours cannot be had.
+pub(crate) const NOT_SEPARATED: &str = "cannot separate the server's mounts";
 
 /// The descriptors of an earlier server.
 pub(crate) struct LeftDescriptors {
@@ -95,7 +98,7 @@ impl LeftDescriptors {
 }
 
 fn forget() -> Outcome {
-    KeptMount::forget().map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))
+    KeptMount::forget().or_failed("cannot tell systemd")
 }
 
 impl Taken {
@@ -124,19 +127,17 @@ fn give_up(kept: &KeptMount, mut unmounter: Unmounter, reason: &str) -> Outcome 
 
 /// The process that unmounts at the end.
 pub(crate) fn unmounter(point: &Path) -> Outcome<Unmounter> {
-    Unmounter::start(point)
-        .map_err(|error| Failure::failed(format!("cannot start the process that unmounts at the end: {error}")))
+    Unmounter::start(point).or_failed("cannot start the process that unmounts at the end")
 }
 
 impl LeftMount {
     /// Has a view of mounts without this one. The process that unmounts stays in the common view.
     fn hidden(kept: KeptMount) -> Outcome<Self> {
-        let failed = |error| Failure::failed(format!("cannot separate the server's mounts: {error}"));
         let mut unmounter = unmounter(kept.point())?;
         unmounter.is_mounted(kept.number());
         unmounter.keep();
-        let own = OwnMounts::separate().map_err(failed)?;
-        kept.hide().map_err(failed)?;
+        let own = OwnMounts::separate().or_failed(NOT_SEPARATED)?;
+        kept.hide().or_failed(NOT_SEPARATED)?;
         Ok(Self { kept, unmounter, own })
     }
 }

@@ -7,7 +7,7 @@
 use std::io;
 
 use afflux_linux_server::{DescriptorStore, HostTree, UNNAMED_FILES_MAX};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{OrFailed, Outcome};
 use tracing::warn;
 
 use crate::serve::front::WantedFront;
@@ -18,26 +18,20 @@ use crate::serve::start::source::Source;
 pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome {
     let tree = source.and_then(Source::host).filter(|_| front.is_kept() && front.point().is_some());
     let Some(tree) = tree else {
-        return match HostTree::drop_unnamed_stored(store).map_err(|error| not_told(&error))? {
-            0 => Ok(()),
-            files => {
-                warn!(
-                    "{files} open files without a name of an earlier server are dropped: these settings have no such mount"
-                );
-                Ok(())
-            }
-        };
+        let files = HostTree::drop_unnamed_stored(store).or_failed("cannot tell systemd")?;
+        if files > 0 {
+            warn!(
+                "{files} open files without a name of an earlier server are dropped: these settings have no such mount"
+            );
+        }
+        return Ok(());
     };
     let most = store.room_beside(MEMORY_IN_STORE + front.in_store(), UNNAMED_FILES_MAX);
-    match tree.keep_unnamed_files(store, most, |why| warn!("{why}")) {
-        0 => {}
-        files => warn!("{files} descriptors in systemd's store are not of the files in their names, and are dropped"),
+    let files = tree.keep_unnamed_files(store, most, |why| warn!("{why}"));
+    if files > 0 {
+        warn!("{files} descriptors in systemd's store are not of the files in their names, and are dropped");
     }
     Ok(())
-}
-
-fn not_told(error: &io::Error) -> Failure {
-    Failure::failed(format!("cannot tell systemd: {error}"))
 }
 
 /// Drops the files of an earlier server that no program has open. The mount has its open files already.

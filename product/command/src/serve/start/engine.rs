@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Instant;
 
 use afflux_budget::Budget;
-use afflux_engine::settings::{KnobError, Settings as Knobs};
+use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors};
 use afflux_linux_server::{ArenaFile, host_device, kept_places};
 use afflux_nfs::Rules;
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 use tracing::{debug, info, warn};
@@ -69,10 +69,9 @@ fn policies(policy: Policy) -> Policies {
 /// The knobs of the configuration, and the policies that obey them.
 pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knobs, Policies)> {
     let (mut settings, policies) = (knobs::of_server(), policies(configuration.settings.policy));
-    let wrong_use = |error: KnobError| Failure::wrong_use(error.to_string());
     for knob in &configuration.knobs {
-        let knob = settings.set_text(knob).map_err(wrong_use)?;
-        policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
+        let knob = settings.set_text(knob).map_err(Failure::wrong_use)?;
+        policies.refuse_ignored(&settings, knob).map_err(Failure::wrong_use)?;
     }
     Ok((settings, policies))
 }
@@ -95,8 +94,7 @@ pub(crate) fn start(
     let devices = Arc::new(ServedDevices::default());
     let factory = device_factory(source, platform, &devices, kept);
     let by_handle = arena::needs_handles(is_kept, &*tree)?;
-    let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
-        .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    let volume = Volume::new(Arc::clone(&engine), tree, key, factory).or_failed("cannot serve")?;
     if !by_handle {
         keep_places(&volume, state);
     }
@@ -109,10 +107,7 @@ pub(crate) fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
-    arena
-        .iter()
-        .try_for_each(ArenaFile::offer)
-        .map_err(|error| Failure::failed(format!("cannot tell systemd: {error}")))?;
+    arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
     let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
     let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, || source.kept_clients(state)))?;
     arena.iter_mut().for_each(ArenaFile::keep);
