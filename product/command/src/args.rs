@@ -215,10 +215,16 @@ pub(crate) enum Command {
     Manual(ManualCommand),
     /// The process that unmounts at a mount's end
     #[command(name = crate::unmounter::COMMAND, hide = true)]
-    UnmountAtEnd(UnmountAtEnd),
+    UnmountAtEnd {
+        /// The mount point
+        point: PathBuf,
+    },
     /// A command of afflux-lab
     #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
-    Simulate(MovedArgs),
+    Simulate {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -467,18 +473,4 @@ pub(crate) struct Eject {
     /// Print progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The arguments of the process that unmounts.
-#[derive(Debug, Args)]
-pub(crate) struct UnmountAtEnd {
-    /// The mount point
-    pub(crate) point: PathBuf,
-}
-
-/// The arguments of a command that the other program has.
-#[derive(Debug, Args)]
-pub(crate) struct MovedArgs {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) arguments: Vec<std::ffi::OsString>,
 }

@@ -7,10 +7,10 @@
 
 mod args;
 mod cache_size;
+mod change;
 mod configuration;
 mod control;
 mod delays;
-mod drain;
 mod eject;
 mod govern;
 mod knobs;
@@ -25,16 +25,12 @@ mod progress;
 mod reference;
 mod serve;
 mod service;
-mod set;
 mod settings;
 mod stat;
-#[cfg(feature = "object")]
-mod store_waits;
 #[cfg(feature = "object")]
 mod stores;
 mod top;
 mod trace;
-mod unlock;
 mod unmounter;
 mod watch;
 
@@ -48,15 +44,15 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
         Command::Mount(mount) => mount::run(mount),
-        Command::UnmountAtEnd(child) => unmounter::run(&child.point),
+        Command::UnmountAtEnd { point } => unmounter::run(point),
         Command::Stat(stat) => stat::run(stat),
         Command::Top(top) => top::run(top),
         Command::Delays(delays) => delays::run(delays),
         Command::Trace(trace) => trace::run(trace),
-        Command::Set(set) => set::run(set),
-        Command::Drain(drain) => drain::run(drain),
-        Command::Unlock(unlock) => unlock::run(unlock),
-        Command::Simulate(_) => Err(moved()),
+        Command::Set(set) => change::set(set),
+        Command::Drain(drain) => change::drain(drain),
+        Command::Unlock(unlock) => change::unlock(unlock),
+        Command::Simulate { .. } => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
         Command::Umount(umount) => eject::point::run(umount),

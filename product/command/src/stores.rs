@@ -1,23 +1,20 @@
 //! Commands about volumes in object stores.
 //!
-//! Owns: their common arguments, the opening of a store for them.
-//! Does not own: the single commands, the store (`afflux_object_store`).
+//! Owns: their common arguments, the opening of a store for them and for a server, `afflux volumes`.
+//! Does not own: the other commands (`check`, `snapshot`), the store and its waits (`afflux_object_store`).
 //! Invariants: none of them serves, and only a snapshot writes anything to the store.
 
 mod check;
 mod snapshot;
-mod volumes;
 
-use afflux_object_store::{Options, Store, StoreError, wait};
+use afflux_object_store::{Options, RequestWaits, Store, StoreError, wait};
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::output;
+use afflux_report::{output, units};
 use clap::Args;
-
-use crate::store_waits;
+use serde_json::json;
 
 pub(crate) use self::check::Check;
 pub(crate) use self::snapshot::SnapshotArgs;
-pub(crate) use self::volumes::Volumes;
 
 /// The place that a command is about.
 #[derive(Debug, Args)]
@@ -31,13 +28,45 @@ pub(crate) struct CommandPlace {
 }
 
 impl CommandPlace {
-    fn options(&self) -> Options {
-        Options { endpoint: self.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() }
-    }
-
     /// Opens the store of a volume that is there.
     async fn open(&self) -> Result<Store, StoreError> {
-        Store::open_to_read(&self.url, &self.options()).await
+        Store::open_to_read(&self.url, &options(self.endpoint.as_ref())).await
+    }
+}
+
+/// The way to a store. Requests that wait are told of on standard error.
+pub(crate) fn options(endpoint: Option<&String>) -> Options {
+    Options { endpoint: endpoint.cloned(), told: Some(tell_waits), ..Options::default() }
+}
+
+fn tell_waits(url: &str, waits: &RequestWaits) {
+    let why = output::bracketed(waits.why.as_ref());
+    let requests = units::plural(waits.requests, "request");
+    let age = units::latency(waits.oldest_ns);
+    output::remark(format_args!("{}: {requests} without an answer, the oldest for {age}{why}", output::shown(url)));
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux volumes s3://bucket\n  afflux volumes s3://bucket/team --json\n\n\
+    Lists the volumes at the address and below, one address a line.")]
+pub(crate) struct Volumes {
+    #[command(flatten)]
+    place: CommandPlace,
+    /// One JSON object a volume, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Volumes {
+    /// Prints addresses that `afflux serve` takes.
+    pub(crate) fn run(&self) -> Outcome {
+        for volume in call(Store::volumes(&self.place.url, &options(self.place.endpoint.as_ref())))? {
+            match self.json {
+                true => output::say(json!({ "volume": volume })),
+                false => output::say(output::shown(volume)),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@ use super::holders::Process;
 use crate::control::client::ControlClient;
 use crate::control::messages::ControlReply;
 use crate::control::trust;
-use crate::{drain, processes, progress};
+use crate::{change, processes, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
@@ -66,7 +66,7 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
         }
         Ok(())
     };
-    let drained = drain::follow(&mut client, as_json.then_some(&said))?;
+    let drained = change::follow_drain(&mut client, as_json.then_some(&said))?;
     if drained.failed.is_empty() {
         return written(process, &mut client).map(Some);
     }

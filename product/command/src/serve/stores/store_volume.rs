@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use afflux_linux_device::LinuxPlatform;
-use afflux_object_store::{Options, Store, ViewState};
+use afflux_object_store::{Store, ViewState};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, NewDevice};
@@ -21,7 +21,7 @@ use crate::serve::stores::store_end::LeftBehind;
 use crate::serve::stores::store_place::{Parts, StorePlace};
 use crate::serve::stores::store_view;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
-use crate::store_waits;
+use crate::stores;
 
 /// The device's name in reports.
 const DEVICE: &str = "store";
@@ -42,8 +42,7 @@ impl StoreVolume {
 
     async fn opened(platform: &LinuxPlatform, url: &str, volume: &WantedVolume<'_>) -> Outcome<Self> {
         let settings = volume.settings;
-        let options =
-            Options { endpoint: settings.endpoint.clone(), told: Some(store_waits::tell), ..Options::default() };
+        let options = stores::options(settings.endpoint.as_ref());
         let (url, platform) = (url.to_owned(), platform.clone());
         let wanted = match &settings.snapshot {
             Some(name) => Some((ViewState::Snapshot(name.clone()), format!("it is the snapshot {name}"))),

@@ -1,0 +1,94 @@
+//! Changes of a running server: `afflux set`, `afflux unlock` and `afflux drain`.
+//!
+//! Owns: asking, showing progress, printing the outcome.
+//! Does not own: the change: the server checks the values of knobs, knows who holds locks, and writes.
+//! Invariants: on success each knob's value is in force, the locks of an ended client are free, and all pages that were
+//! dirty at the call of a drain are durable. If one knob is refused, none has changed.
+
+use crate::args;
+use crate::control::client::ControlClient;
+use crate::control::messages::{ControlReply, ControlRequest, Drained};
+use crate::progress::{self, DrainDisplay};
+use crate::watch;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
+
+/// Changes knobs.
+pub(crate) fn set(args: &args::Set) -> Outcome {
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    client.ask(&ControlRequest::Set { assignments: args.assignments.clone(), device: args.device.clone() })?;
+    args.assignments.iter().try_for_each(|_| show_knob(&mut client, args.json))
+}
+
+/// Prints the reply for one knob: the value set, and the values in force where they differ.
+fn show_knob(client: &mut ControlClient, json: bool) -> Outcome {
+    let reply = client.reply()?;
+    let ControlReply::Set { knob, unit, value, device, in_force } = &reply else {
+        return Err(client.unexpected(&reply));
+    };
+    if json {
+        return say_json(&reply);
+    }
+    let whom = output::shown(device.as_deref().unwrap_or("all devices"));
+    let (knob, unit) = (output::shown(knob), output::shown(unit));
+    output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
+    for gauge in in_force {
+        let whom = output::shown(gauge.device.as_deref().unwrap_or("this server"));
+        output::say(format_args!("  on {whom}: {}", gauge.told_with(units::count)));
+    }
+    Ok(())
+}
+
+/// Ends a client that holds locks and is gone.
+pub(crate) fn unlock(args: &args::Unlock) -> Outcome {
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    client.ask(&ControlRequest::Unlock { client: args.client.clone() })?;
+    let reply = client.reply()?;
+    let ControlReply::Unlocked { clients } = &reply else { return Err(client.unexpected(&reply)) };
+    if args.json {
+        return say_json(&reply);
+    }
+    for ended in clients {
+        let locks = units::plural(ended.ranges, "lock");
+        output::say(format_args!("ended client {} ({}), which had {locks}", ended.number, output::shown(&ended.name)));
+    }
+    Ok(())
+}
+
+/// Has the server write everything now.
+pub(crate) fn drain(args: &args::Drain) -> Outcome {
+    let mut client = ControlClient::connect(args.target.control.as_deref())?;
+    let drained = follow_drain(&mut client, args.json.then_some(&say_json))?;
+    if !drained.failed.is_empty() {
+        return Err(Failure::failed(progress::unwritten("could not write everything:", &drained.failed)));
+    }
+    if !args.json {
+        output::say(progress::done(&drained));
+    }
+    Ok(())
+}
+
+/// Has the server write everything. `say` gets each reply; without it people see the progress.
+pub(crate) fn follow_drain(
+    client: &mut ControlClient,
+    say: Option<&dyn Fn(&ControlReply) -> Outcome>,
+) -> Outcome<Drained> {
+    client.ask(&ControlRequest::Drain)?;
+    let mut display = DrainDisplay::new(say.is_none(), "");
+    loop {
+        let reply = client.reply()?;
+        say.map_or(Ok(()), |say| say(&reply))?;
+        match reply {
+            ControlReply::Progress(progress) => display.show(progress),
+            ControlReply::Drained(drained) => {
+                display.finish();
+                return Ok(drained);
+            }
+            other => return Err(client.unexpected(&other)),
+        }
+    }
+}
+
+fn say_json(reply: &ControlReply) -> Outcome {
+    watch::json_line(reply).map(|line| output::say(line.trim_end()))
+}
