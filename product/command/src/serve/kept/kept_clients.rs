@@ -1,25 +1,20 @@
 //! The names of the clients of NFS version 4 that may have open files and locks, kept for the next server.
 //!
-//! Owns: the file and the thread that writes it; the order of the lists for a volume in a store.
+//! Owns: the file, the thread that keeps the lists in their order.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
 //! Invariants: the last list whose end was told is kept, or a later one. A server of directories without a state
 //! directory keeps none: its clients have to mount again, and have nothing to ask for. A volume in a store has the list
 //! beside its data, so that a server on another host finds it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-#[cfg(feature = "object")]
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-#[cfg(feature = "object")]
-use afflux_engine::Platform;
 use afflux_linux_device::{LinuxPlatform, WorkerPool};
 use afflux_nfs::{ClientList, Server};
 #[cfg(feature = "object")]
 use afflux_object::LeftClients;
 use afflux_report::output;
-#[cfg(feature = "object")]
-use futures_util::StreamExt;
+use futures_channel::oneshot;
 use futures_util::future::{BoxFuture, FutureExt};
 use tracing::{info, warn};
 
@@ -28,22 +23,43 @@ use crate::serve::kept::state::{CLIENT_STATE, CLIENTS, StateDirectory};
 #[cfg(feature = "object")]
 use crate::serve::stores::store_place::StorePlace;
 
-struct Kept {
-    path: PathBuf,
-    /// One thread: lists are written in their order.
-    pool: WorkerPool,
+/// Lists on the way to the place where they are kept. One thread keeps them, and passes over all but the last.
+struct Lists {
+    to_keep: Arc<Mutex<ToKeep>>,
+    thread: WorkerPool,
+    keep: Arc<dyn Fn(Vec<u64>) -> Result<(), String> + Send + Sync>,
 }
 
-impl ClientList for Kept {
+/// The last list, and the calls that wait for it to be kept.
+#[derive(Default)]
+struct ToKeep {
+    names: Vec<u64>,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Lists {
+    fn kept_by(keep: impl Fn(Vec<u64>) -> Result<(), String> + Send + Sync + 'static) -> Arc<dyn ClientList> {
+        Arc::new(Self { to_keep: Arc::default(), thread: WorkerPool::new("nfs-clients", 1, 64), keep: Arc::new(keep) })
+    }
+}
+
+impl ClientList for Lists {
     fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()> {
-        let (path, (done, told)) = (self.path.clone(), futures_channel::oneshot::channel());
-        self.pool.post(move || {
-            let text: String = names.iter().map(|name| format!("{name:016x}\n")).collect();
-            if let Err(error) = private_directory::replace(&path, &text) {
-                let path = output::shown(path.display());
-                warn!("after a restart, clients may lose locks to others: {path}: {error}");
+        let (done, told) = oneshot::channel();
+        let mut to_keep = self.to_keep.lock().unwrap_or_else(PoisonError::into_inner);
+        to_keep.names = names;
+        to_keep.waiting.push(done);
+        let (to_keep, keep) = (Arc::clone(&self.to_keep), Arc::clone(&self.keep));
+        self.thread.post(move || {
+            let ToKeep { names, waiting } =
+                std::mem::take(&mut *to_keep.lock().unwrap_or_else(PoisonError::into_inner));
+            if waiting.is_empty() {
+                return;
             }
-            let _ = done.send(());
+            if let Err(error) = keep(names) {
+                warn!("after a restart, clients may lose locks to others: {error}");
+            }
+            waiting.into_iter().for_each(|done| _ = done.send(()));
         });
         told.map(drop).boxed()
     }
@@ -67,8 +83,12 @@ pub(crate) fn on_host(directory: &StateDirectory) -> KeptClients {
     let Some(path) = directory.file(CLIENTS) else { return KeptClients { state, ..KeptClients::default() } };
     let left = private_directory::read(&path).unwrap_or_default();
     let left = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
-    let list = Kept { path, pool: WorkerPool::new("nfs-clients", 1, 64) };
-    KeptClients { left, list: Some(Arc::new(list)), state }
+    let list = Lists::kept_by(move |names| {
+        let text: String = names.iter().map(|name| format!("{name:016x}\n")).collect();
+        let kept = private_directory::replace(&path, &text);
+        kept.map_err(|error| format!("{}: {error}", output::shown(path.display())))
+    });
+    KeptClients { left, list: Some(list), state }
 }
 
 /// Tells what became of the clients of an earlier server.
@@ -83,35 +103,6 @@ pub(crate) fn report(server: &Server<LinuxPlatform>) {
     }
 }
 
-/// The last list, and the calls that wait for it to be kept.
-#[cfg(feature = "object")]
-#[derive(Default)]
-struct ToKeep {
-    names: Vec<u64>,
-    waiting: Vec<futures_channel::oneshot::Sender<()>>,
-}
-
-/// A list beside the data of a volume in a store. One task keeps the lists, and passes over all but the last.
-#[cfg(feature = "object")]
-struct InStore {
-    to_keep: Arc<Mutex<ToKeep>>,
-    /// Wakes the task.
-    changed: futures_channel::mpsc::Sender<()>,
-}
-
-#[cfg(feature = "object")]
-impl ClientList for InStore {
-    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()> {
-        let (done, told) = futures_channel::oneshot::channel();
-        let mut to_keep = self.to_keep.lock().unwrap_or_else(PoisonError::into_inner);
-        to_keep.names = names;
-        to_keep.waiting.push(done);
-        // A full channel wakes the task as well. Without the task this server is ending.
-        let _ = self.changed.clone().try_send(());
-        told.map(drop).boxed()
-    }
-}
-
 /// Those of a volume in a store, opened for writing with this epoch.
 #[cfg(feature = "object")]
 pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> KeptClients {
@@ -120,23 +111,10 @@ pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> KeptClients {
         warn!("clients of NFS version 4 may lose locks to others: {}", place.failed(&error));
         LeftClients::default()
     });
-    let (changed, mut changes) = futures_channel::mpsc::channel(1);
-    let (to_keep, of_task) = (Arc::<Mutex<ToKeep>>::default(), place.clone());
-    let lists = InStore { to_keep: Arc::clone(&to_keep), changed };
-    place.platform.spawn("nfs clients", async move {
-        while changes.next().await.is_some() {
-            let ToKeep { names, waiting } =
-                std::mem::take(&mut *to_keep.lock().unwrap_or_else(PoisonError::into_inner));
-            if waiting.is_empty() {
-                continue;
-            }
-            if let Err(error) = (LeftClients { epoch, names }).keep(&objects, &clock).await {
-                warn!("after a restart, clients may lose locks to others: {}", of_task.failed(&error));
-            }
-            for done in waiting {
-                let _ = done.send(());
-            }
-        }
+    let place = place.clone();
+    let list = Lists::kept_by(move |names| {
+        let kept = place.platform.block_on(LeftClients { epoch, names }.keep(&objects, &clock));
+        kept.map_err(|error| place.failed(&error).to_string())
     });
-    KeptClients { left: left.names, list: Some(Arc::new(lists)), state: None }
+    KeptClients { left: left.names, list: Some(list), state: None }
 }
