@@ -11,7 +11,7 @@
 
 use std::env;
 use std::fmt::{self, Write as _};
-use std::io::{self, Write};
+use std::io;
 
 use rustix::fs::{FileType, fstat};
 use tracing::field::{Field, Visit};
@@ -93,7 +93,8 @@ impl Form {
 
 /// From now on, events of at least this severity go to standard error.
 pub(crate) fn start(level: LevelFilter) {
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(Stderr::default);
+    // A reader that is gone is no error.
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).log_internal_errors(false);
     // An error means that a subscriber is already set, which does no harm.
     let _ = tracing::subscriber::set_global_default(subscriber.event_format(Form::of_stderr()).finish());
 }
@@ -103,21 +104,6 @@ pub(crate) fn failed(failure: &Failure) {
     match Form::of_stderr() {
         Form::Journal => output::remark(Form::Journal.lines(Level::ERROR, &failure.to_string()).trim_end()),
         Form::File | Form::Reader => output::remark(format_args!("error: {failure}")),
-    }
-}
-
-/// Standard error. A reader that is gone is no error.
-#[derive(Default)]
-struct Stderr;
-
-impl Write for Stderr {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = io::stderr().lock().write_all(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

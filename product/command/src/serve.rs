@@ -135,8 +135,8 @@ fn run_over(
     let configured = configuration::path(args);
     let own_places = [state.path(), Some(control.0.path.as_path()), configured.as_deref()];
     let own_places: Vec<&Path> = own_places.into_iter().flatten().chain(settings.tls.files()).collect();
-    let front = wanted.prepared(listening, listen, settings.directories.first(), separated, &own_places)?;
-    let front = front.with_tls(tls);
+    let mut front = wanted.prepared(listening, listen, settings.directories.first(), separated, &own_places)?;
+    front.tls = tls;
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
     // This comes before the first thread, and after binding the addresses that take a privilege.

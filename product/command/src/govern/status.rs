@@ -152,31 +152,24 @@ pub(super) fn shown(lines: &[Line], width: usize, terminal: Terminal) -> String 
     text
 }
 
-/// Lines of at most `width` letters, broken between words. A longer word gets a line of its own, cut where it must be.
+/// Lines of at most `width` letters, broken between words, and within a word that is longer than a line.
 fn wrapped(text: &str, width: usize) -> String {
-    let width = width.max(8);
     let indent = if text.starts_with(' ') { " " } else { "" };
-    let (mut lines, mut line) = (String::new(), indent.to_owned());
-    let mut is_empty = true;
+    let room = width.max(8) - indent.len();
+    let mut lines = Vec::<Vec<char>>::new();
     for word in text.split_whitespace() {
-        let mut word: Vec<char> = word.chars().collect();
-        let taken = |line: &str| line.chars().count();
-        if !is_empty && taken(&line) + 1 + word.len() > width {
-            lines.push_str(&format!("{line}\n"));
-            (line, is_empty) = (indent.to_owned(), true);
+        let word: Vec<char> = word.chars().collect();
+        for part in word.chunks(room) {
+            match lines.last_mut() {
+                Some(line) if part.len() == word.len() && line.len() + 1 + part.len() <= room => {
+                    line.push(' ');
+                    line.extend(part);
+                }
+                _ => lines.push(part.to_vec()),
+            }
         }
-        while taken(&line) + word.len() > width && is_empty {
-            let rest = word.split_off(width - taken(&line));
-            lines.push_str(&format!("{line}{}\n", word.iter().collect::<String>()));
-            (line, word) = (indent.to_owned(), rest);
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.extend(word);
-        is_empty = false;
     }
-    lines + &line + "\n"
+    lines.into_iter().map(|line| format!("{indent}{}\n", line.into_iter().collect::<String>())).collect()
 }
 
 fn object(line: &Line) -> String {

@@ -84,7 +84,8 @@ pub(crate) struct OfTree {
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(crate) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr, NfsVersion)>,
-    tls: Option<Tls>,
+    /// Lets clients encrypt their connections.
+    pub(crate) tls: Option<Tls>,
     is_kept: bool,
     mount: Option<PreparedMount>,
 }
@@ -316,11 +317,6 @@ fn places(exports: &[ServedExport]) -> ExportPaths {
 impl PreparedFront {
     pub(crate) fn has_nfs(&self) -> bool {
         self.nfs.is_some()
-    }
-
-    /// Lets clients encrypt their connections.
-    pub(crate) fn with_tls(self, tls: Option<Tls>) -> Self {
-        Self { tls, ..self }
     }
 
     /// Takes calls from now on.

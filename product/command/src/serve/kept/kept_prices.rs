@@ -72,26 +72,22 @@ impl KeptPrices {
     /// Reads the file, if it exists; returns defects in it as warnings.
     pub(crate) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
         let Some(path) = path else { return (Self { path: None, disks: Mutex::default() }, Vec::new()) };
+        let none = BTreeMap::new();
         let shown = output::shown(path.display());
-        match document(&path) {
+        let (path, disks, warnings) = match document(&path) {
             Ok(document) => {
                 let (disks, refused) = sensible(document.disks);
-                let refused = refused.into_iter().map(|why| format!("{shown}: {why}"));
-                let warnings = refused.collect();
-                (Self { path: Some(path), disks: Mutex::new(disks) }, warnings)
+                (Some(path), disks, refused.into_iter().map(|why| format!("{shown}: {why}")).collect())
             }
             Err(LoadFailure::Newer(version)) => {
                 let why = format!("{shown} has version {version}, and this program knows {VERSION}");
-                (
-                    Self { path: None, disks: Mutex::default() },
-                    vec![format!("{why}: the file is neither used nor changed")],
-                )
+                (None, none, vec![format!("{why}: the file is neither used nor changed")])
             }
             Err(LoadFailure::Nonsense(why)) => {
-                let why = format!("{shown} is not used ({why}); it will be written anew");
-                (Self { path: Some(path), disks: Mutex::default() }, vec![why])
+                (Some(path), none, vec![format!("{shown} is not used ({why}); it will be written anew")])
             }
-        }
+        };
+        (Self { path, disks: Mutex::new(disks) }, warnings)
     }
 
     /// The prices of a disk from earlier runs.
