@@ -21,14 +21,14 @@ mod port_holder;
 mod private_directory;
 mod processes;
 mod progress;
-#[cfg(test)]
-mod reference;
 mod serve;
 mod service;
 mod settings;
 mod stat;
 #[cfg(feature = "object")]
 mod stores;
+#[cfg(test)]
+mod tests;
 mod top;
 mod trace;
 mod unmounter;
