@@ -52,42 +52,36 @@ use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
 use crate::control::socket_paths::{BoundSocket, RemovedAtEnd};
 use crate::progress::{self, DrainDisplay};
+use crate::settings::{NfsVersion, ServeSettings};
 use crate::{log, metrics, service};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
+    run_with(args, |settings| Ok(Some(settings.nfs)))
+}
+
+/// Runs a server until its end. `nfs` tells the newest version of NFS that clients get, and completes the settings of a
+/// server without NFS.
+pub(crate) fn run_with(
+    args: &args::Serve,
+    nfs: impl FnOnce(&mut ServeSettings) -> Outcome<Option<NfsVersion>>,
+) -> Outcome {
     require_calls(CallsFor::Serving)?;
     let mut left = LeftDescriptors::take()?;
     let host = HostMemory::measured();
-    let configuration = configuration::load(args, host)?;
+    let mut configuration = configuration::load(args, host)?;
+    let nfs = nfs(&mut configuration.settings)?;
     let settings = &configuration.settings;
+    let is_kept = settings.is_kept_by_systemd();
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
-        left.clear(point, settings.is_kept_by_systemd());
+        left.clear(point, is_kept);
     }
-    let place = settings.directories.as_slice();
-    let wanted = WantedFront::nfs(settings.nfs, &settings.mount, place, settings.is_kept_by_systemd())?;
-    run_behind(&wanted, args, configuration, host, left)
-}
-
-/// Refuses a start without the calls that it needs. The first of them would fail later, and its error does not name it.
-pub(crate) fn require_calls(purpose: CallsFor) -> Outcome {
-    check_needed_calls(purpose).map_err(Failure::failed)
-}
-
-/// Runs a server until its end, behind the front that is wanted.
-pub(crate) fn run_behind(
-    wanted: &WantedFront,
-    args: &args::Serve,
-    configuration: Configuration,
-    host: HostMemory,
-    left: LeftDescriptors,
-) -> Outcome {
+    let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_kept)?;
     if wanted.point().is_some() {
         require_calls(CallsFor::Mounting)?;
     }
     if args.check {
         return check::run(wanted, &configuration);
     }
-    let settings = configuration.settings.clone();
     log::start(settings.log);
     for warning in &configuration.warnings {
         warn!("{warning}");
@@ -105,6 +99,11 @@ pub(crate) fn run_behind(
             Err(failure)
         }
     }
+}
+
+/// Refuses a start without the calls that it needs. The first of them would fail later, and its error does not name it.
+fn require_calls(purpose: CallsFor) -> Outcome {
+    check_needed_calls(purpose).map_err(Failure::failed)
 }
 
 /// Runs a server with this memory for its cache. Returns the outcome of its end, or fails if it does not start.

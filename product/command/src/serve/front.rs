@@ -141,34 +141,25 @@ pub(crate) struct MountFront {
 }
 
 impl WantedFront {
-    /// NFS, with a mount if the settings have one.
-    pub(crate) fn nfs(version: NfsVersion, mount: &MountSettings, places: &[PathBuf], is_kept: bool) -> Outcome<Self> {
-        let point = mount.point.as_deref();
-        if point.is_none() && (mount.kernel_cache || mount.sole) {
-            let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
-            return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
-        }
-        let Some(point) = point else { return Ok(Self { nfs: Some(version), is_kept, mount: None }) };
+    /// NFS up to this version, and a mount if the settings have one.
+    pub(crate) fn of(
+        nfs: Option<NfsVersion>,
+        settings: &MountSettings,
+        places: &[PathBuf],
+        is_kept: bool,
+    ) -> Outcome<Self> {
+        let Some(point) = &settings.point else {
+            if settings.kernel_cache || settings.sole {
+                let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
+                return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
+            }
+            return Ok(Self { nfs, is_kept, mount: None });
+        };
         if places.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
         let point = MountTarget::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
-        let place = places.first().map(PathBuf::as_path);
-        let mut front = Self { nfs: Some(version), ..Self::mount(point, mount, place, is_kept)? };
-        if let Some(mount) = &mut front.mount {
-            mount.options.shares_locks = version == NfsVersion::V4;
-        }
-        Ok(front)
-    }
-
-    /// A mount alone.
-    pub(crate) fn mount(
-        point: MountTarget,
-        settings: &MountSettings,
-        place: Option<&Path>,
-        is_kept: bool,
-    ) -> Outcome<Self> {
-        let directory = place.map(host_path).and_then(|place| place.canonicalize().ok());
+        let directory = places.first().and_then(|place| host_path(place).canonicalize().ok());
         let below = |directory: &PathBuf| point.path().starts_with(directory);
         if !geteuid().is_root() && directory.as_ref().is_some_and(below) {
             return Err(Failure::wrong_use(format!(
@@ -187,10 +178,10 @@ impl WantedFront {
             acts_as_callers: false,
             kernel_cache: settings.kernel_cache,
             sole: settings.sole || over_itself,
-            shares_locks: false,
+            shares_locks: nfs == Some(NfsVersion::V4),
         };
         let is_of_host = directory.is_some();
-        Ok(Self { nfs: None, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
+        Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
     }
 
     /// The number of its descriptors in the service manager's store.
