@@ -52,4 +52,4 @@ pub(crate) fn start(listener: MetricsListener, figures: impl Fn() -> String + Se
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

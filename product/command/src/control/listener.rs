@@ -11,13 +11,11 @@ mod tests;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
 
-/// Most connections at a time.
 const CONNECTIONS_MAX: usize = 16;
 
 /// Time until the server drops a client that does not take its reply.
@@ -31,7 +29,7 @@ pub(crate) trait Responder: Send + Sync + 'static {
 
 /// Serves the socket on its own threads for as long as the process runs.
 pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io::Result<()> {
-    let open = Arc::new(AtomicUsize::new(0));
+    let open = Arc::new(());
     let accept = move || {
         for stream in listener.incoming() {
             // An error concerns only one client's connection, or descriptors that are free again later.
@@ -39,36 +37,19 @@ pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let place = ConnectionSlot::taken(&open);
-            let responder = Arc::clone(&responder);
+            // Each thread holds a clone, and so does this one.
+            let is_room = Arc::strong_count(&open) <= CONNECTIONS_MAX;
+            let (held, responder) = (Arc::clone(&open), Arc::clone(&responder));
             let _ = thread::Builder::new().name("control".to_owned()).spawn(move || {
-                let _ = connection(stream, place, responder.as_ref());
+                let _ = connection(stream, is_room, responder.as_ref());
+                drop(held);
             });
         }
     };
     thread::Builder::new().name("control".to_owned()).spawn(accept).map(drop)
 }
 
-/// One of the `CONNECTIONS_MAX` slots for connections; dropping it frees the slot.
-struct ConnectionSlot {
-    open: Arc<AtomicUsize>,
-    within: bool,
-}
-
-impl ConnectionSlot {
-    fn taken(open: &Arc<AtomicUsize>) -> Self {
-        let within = open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX;
-        Self { open: Arc::clone(open), within }
-    }
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-fn connection(stream: UnixStream, place: ConnectionSlot, responder: &dyn Responder) -> io::Result<()> {
+fn connection(stream: UnixStream, is_room: bool, responder: &dyn Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut output = stream.try_clone()?;
     let mut send = move |reply: ControlReply| {
@@ -76,7 +57,7 @@ fn connection(stream: UnixStream, place: ConnectionSlot, responder: &dyn Respond
         line.push(b'\n');
         output.write_all(&line)
     };
-    if !place.within {
+    if !is_room {
         return send(refused(format!("{CONNECTIONS_MAX} control connections are open already")));
     }
     let mut input = BufReader::new(stream);

@@ -26,7 +26,6 @@ struct Published {
 pub(crate) struct Publisher(Arc<Mutex<Published>>);
 
 impl Publisher {
-    /// Publishes the disks' current state.
     pub(crate) fn rows(&self, rows: Vec<GovernorRow>) {
         self.lock().rows = rows;
     }

@@ -52,11 +52,8 @@ families! { PROCESS "Figures of every program":
 /// A family for each figure of a status record that Prometheus gets.
 pub(crate) type OfStatus<T> = LazyLock<Vec<(Family, &'static Gauge<T>)>>;
 
-/// The cache's figures.
 pub(crate) static CACHE: OfStatus<EngineStatus> = LazyLock::new(|| of_status("cache", ENGINE_FIGURES));
-/// A device's figures.
 pub(crate) static DEVICE: OfStatus<DeviceStatus> = LazyLock::new(|| of_status("device", DEVICE_FIGURES));
-/// The connections' figures.
 pub(crate) static CONNECTIONS: OfStatus<NfsGauges> = LazyLock::new(|| of_status("nfs", NFS_FIGURES));
 
 /// Figures of the policy `afflux` about a device, all of them times.
@@ -160,7 +157,6 @@ families! { GOVERNOR "Figures of `govern` with labels of their own":
     GOVERN_EVENTS Counter "afflux_govern_events_total" "Events of disks, by kind: limited, released, put_back, set_by_others, left_alone, gone, refused.";
 }
 
-/// A whole number.
 fn count(number: usize) -> Option<Value> {
     Some(Value::Count(number as u64))
 }
@@ -170,7 +166,6 @@ pub(crate) fn seconds(ns: u64) -> Value {
     Value::Number(ns as f64 / 1e9)
 }
 
-/// Time to write dirty bytes.
 fn drain(bytes_per_second: Option<u64>, dirty_bytes: Option<u64>) -> Option<Value> {
     let speed = bytes_per_second.filter(|speed| *speed > 0)?;
     Some(Value::Number(dirty_bytes? as f64 / speed as f64))
@@ -198,28 +193,4 @@ pub(crate) fn add<T>(all: &mut Exposition, figures: Figures<T>, of: &T, labels: 
             all.add(family, labels, value);
         }
     }
-}
-
-#[cfg(test)]
-pub(crate) fn all() -> Vec<&'static Family> {
-    fn of<T>(figures: Figures<T>) -> impl Iterator<Item = &'static Family> {
-        figures.iter().map(|(family, _)| family)
-    }
-    fn first<T>(of: &'static [(Family, T)]) -> impl Iterator<Item = &'static Family> {
-        of.iter().map(|(family, _)| family)
-    }
-    let plain = of(MOUNT).chain(of(GOVERNED));
-    let of_records = first(&CACHE).chain(first(&DEVICE)).chain(first(&BUDGET)).chain(first(&CONNECTIONS));
-    let tables = [PROCESS, SERVER, MOUNTED, GOVERNOR].into_iter().flatten().copied();
-    tables.chain(plain).chain(of_records).chain(OF_COUNTERS.iter()).collect()
-}
-
-/// The families that no table of figures has.
-#[cfg(test)]
-pub(crate) fn others() -> impl Iterator<Item = &'static Family> {
-    let of_records = CACHE.iter().map(|(family, _)| family).chain(DEVICE.iter().map(|(family, _)| family));
-    let of_records =
-        of_records.chain(BUDGET.iter().map(|(family, _)| family)).chain(CONNECTIONS.iter().map(|(family, _)| family));
-    let known: Vec<&str> = of_records.chain(OF_COUNTERS.iter()).map(|family| &*family.name).collect();
-    all().into_iter().filter(move |family| !known.contains(&&*family.name))
 }

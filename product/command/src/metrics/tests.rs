@@ -3,11 +3,25 @@ use std::process::Command;
 
 use afflux_metrics::{Family, FamilyKind};
 
-use super::names::all;
+use super::names::*;
 
 const PAGE: &str = include_str!("../../../../docs/use/live.md");
 const METRICS: &str = include_str!("../../../../docs/reference/counters.md");
 const DASHBOARD: &str = include_str!("../../../../docs/reference/dashboard.json");
+
+/// The families that no record and no counter has.
+pub(crate) fn others() -> Vec<&'static Family> {
+    let tables = [PROCESS, SERVER, MOUNTED, GOVERNOR].into_iter().flatten().copied();
+    tables.chain(MOUNT.iter().map(|(family, _)| family)).chain(GOVERNED.iter().map(|(family, _)| family)).collect()
+}
+
+fn all() -> Vec<&'static Family> {
+    fn first<T>(of: &'static [(Family, T)]) -> impl Iterator<Item = &'static Family> {
+        of.iter().map(|(family, _)| family)
+    }
+    let of_records = first(&CACHE).chain(first(&DEVICE)).chain(first(&BUDGET)).chain(first(&CONNECTIONS));
+    others().into_iter().chain(of_records).chain(OF_COUNTERS.iter()).collect()
+}
 
 /// The names of our figures that occur in a text.
 fn named(text: &str) -> BTreeSet<String> {

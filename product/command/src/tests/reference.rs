@@ -100,7 +100,7 @@ fn figures() -> String {
     gauges(&mut text, NFS_FIGURES, &names::CONNECTIONS);
     text.push_str("\n## Prometheus\n\nFurther figures, with labels of their own (`cause`, `list`, `reason`, `procedure`, `status`, `operation`), of a mount, \
          of `govern` (`device`, `model`) and of each program.\n\n| name | kind | meaning |\n|-|-|-|\n");
-    for Family { name, kind, help } in names::others() {
+    for Family { name, kind, help } in crate::metrics::tests::others() {
         let _ = writeln!(text, "| `{name}` | {} | {help} |", kind_name(*kind));
     }
     text.push_str(

@@ -30,9 +30,6 @@ const ANSWER_WAIT: Duration = Duration::from_millis(500);
 /// Looks between two tries while an rpcbind does not name this server.
 const LOOKS_OF_A_TRY: u32 = 10;
 
-/// The entries of this server.
-struct Registration(Vec<NamedService>);
-
 /// The server's place in the list, for as long as it serves.
 pub(crate) struct Naming {
     listen: SocketAddr,
@@ -44,12 +41,12 @@ pub(crate) struct Naming {
 struct NamingState {
     /// From the first try to the end of the server.
     is_on: bool,
-    registration: Option<Registration>,
+    /// The entries of this server in the list.
+    entries: Option<Vec<NamedService>>,
     /// The rpcbind of the last try.
     tried: Option<SocketStamp>,
     /// Looks since then.
     looks: u32,
-    /// The last words about it.
     said: Option<String>,
 }
 
@@ -72,7 +69,7 @@ impl Naming {
         let mut state = self.lock();
         let there = Link::stamp();
         state.looks += 1;
-        let is_due = state.registration.is_none() && state.looks >= LOOKS_OF_A_TRY;
+        let is_due = state.entries.is_none() && state.looks >= LOOKS_OF_A_TRY;
         if !state.is_on || there.is_none() || (there == state.tried && !is_due) {
             return;
         }
@@ -82,25 +79,25 @@ impl Naming {
     }
 
     fn try_now(&self, state: &mut NamingState, there: Option<SocketStamp>) -> Option<String> {
-        let (registration, said) = register(self.listen, self.has_version_4);
+        let (entries, said) = register(self.listen, self.has_version_4);
         // One that does not answer yet is tried again soon.
         state.tried = there.filter(|_| said.is_some());
-        (state.registration, state.looks) = (registration, 0);
+        (state.entries, state.looks) = (entries, 0);
         state.said.clone_from(&said);
         said
     }
 
     /// Takes the entries out of the list. The next server replaces those that stay.
     pub(crate) fn end(&self) {
-        let registration = {
+        let entries = {
             let mut state = self.lock();
             state.is_on = false;
-            state.registration.take()
+            state.entries.take()
         };
-        if let Some(registration) = registration
+        if let Some(entries) = entries
             && let Ok(Some(mut link)) = Link::open()
         {
-            registration.end_over(&mut link);
+            remove_all(&mut link, &entries);
         }
     }
 
@@ -111,7 +108,7 @@ impl Naming {
 
 /// Has the rpcbind name this server, unless it names another one. Returns the entries, and a line for the user where an
 /// rpcbind is.
-fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, Option<String>) {
+fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Vec<NamedService>>, Option<String>) {
     let mut link = match Link::open() {
         Ok(Some(link)) => link,
         Ok(None) => return (None, None),
@@ -123,7 +120,7 @@ fn register(listen: SocketAddr, has_version_4: bool) -> (Option<Registration>, O
     match registered(&mut link, listen, has_version_4) {
         Ok(Ok(entries)) => {
             let note = "rpcbind names this server: clients of version 3 need no port, and their locks fail with ENOLCK";
-            (Some(Registration(entries)), Some(note.to_owned()))
+            (Some(entries), Some(note.to_owned()))
         }
         Ok(Err(other)) => {
             let reason = format!(
@@ -162,7 +159,7 @@ fn registered(
     let mut set = Vec::new();
     for entry in wanted.iter().filter(|entry| !has_locker(entry)) {
         if !link.add(entry)? {
-            Registration(set).end_over(link);
+            remove_all(link, &set);
             return Err(io::Error::other(format!(
                 "it refuses program {} of version {} ({})",
                 entry.program, entry.version, entry.netid
@@ -225,10 +222,8 @@ fn socket_address(universal: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.parse().ok()?, port))
 }
 
-impl Registration {
-    fn end_over(self, link: &mut Link) {
-        self.0.iter().for_each(|entry| drop(link.remove(entry)));
-    }
+fn remove_all(link: &mut Link, entries: &[NamedService]) {
+    entries.iter().for_each(|entry| drop(link.remove(entry)));
 }
 
 #[cfg(test)]

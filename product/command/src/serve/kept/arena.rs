@@ -198,7 +198,13 @@ fn frames(bytes: u64) -> Outcome<Frames> {
 /// Fails if the memory outlives the server, and files cannot be opened by handle.
 pub(crate) fn needs_handles(is_kept: bool, tree: &dyn Directory) -> Outcome<bool> {
     let by_handle = tree.exports().iter().all(|export| tree.may_open(&export.root.identity));
-    if is_kept && !by_handle { Err(takes_handles()) } else { Ok(by_handle) }
+    match is_kept && !by_handle {
+        true => Err(Failure::wrong_use(
+            "--arena takes the right to open files by handle: root or CAP_DAC_READ_SEARCH, a file system that has handles \
+             (ext4, XFS, Btrfs), and no --subtree-check",
+        )),
+        false => Ok(by_handle),
+    }
 }
 
 /// Whether servers end so soon and so often that the found data may be the cause.
@@ -252,14 +258,6 @@ pub(crate) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome 
         0 => Ok(()),
         files => Err(files_elsewhere(files)),
     }
-}
-
-/// Why a server that cannot open files by handle takes no arena.
-fn takes_handles() -> Failure {
-    Failure::wrong_use(
-        "--arena takes the right to open files by handle: root or CAP_DAC_READ_SEARCH, a file system that has handles \
-         (ext4, XFS, Btrfs), and no --subtree-check",
-    )
 }
 
 /// Opens the files that an earlier server left, in a task of the platform, until all are open.

@@ -69,12 +69,11 @@ impl ServedDevices {
 
     /// The identity of the device of that name.
     pub(crate) fn identity(&self, name: &str) -> Option<String> {
-        self.lock().iter().find(|met| met.name == name).and_then(|met| met.identity.clone())
+        self.lock().iter().find(|met| met.name == name)?.identity.clone()
     }
 
-    fn description(&self, name: &str) -> String {
-        let devices = self.lock();
-        devices.iter().find(|met| met.name == name).map(|met| met.described.clone()).unwrap_or_default()
+    fn description(&self, name: &str) -> Option<String> {
+        Some(self.lock().iter().find(|met| met.name == name)?.described.clone())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<ServedDevice>> {
@@ -82,7 +81,6 @@ impl ServedDevices {
     }
 }
 
-/// A server that runs.
 pub(crate) struct Running {
     pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     pub(crate) volume: Arc<Volume<LinuxPlatform>>,
@@ -205,7 +203,7 @@ impl Running {
         let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_)));
         DeviceGauges {
             status: status.clone(),
-            described: self.devices.description(&status.name),
+            described: self.devices.description(&status.name).unwrap_or_default(),
             b_dirty: listed.dirty,
             b_io: listed.round,
             b_more_io: listed.more,
