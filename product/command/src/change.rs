@@ -13,7 +13,6 @@ use crate::watch;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
-/// Changes knobs.
 pub(crate) fn set(args: &args::Set) -> Outcome {
     let mut client = ControlClient::connect(args.target.control.as_deref())?;
     client.ask(&ControlRequest::Set { assignments: args.assignments.clone(), device: args.device.clone() })?;

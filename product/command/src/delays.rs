@@ -30,7 +30,6 @@ const LOOKS: u32 = 5;
 /// Most clients of a device that people see.
 const SHOWN_MAX: usize = 16;
 
-/// One report.
 #[derive(Serialize)]
 struct Delays {
     uptime_ns: u64,

@@ -39,7 +39,6 @@ const RATE_AFTER: Duration = Duration::from_secs(1);
 const ROUNDS: u32 = 3;
 /// The kernel closes files, and gives up its claim on a disk, a moment after the last user ends.
 const CLAIM_MAX: Duration = Duration::from_secs(2);
-/// Most rounds of unmounting.
 const UNMOUNTS_MAX: usize = 16;
 /// Most processes that an error names.
 const NAMED_MAX: usize = 10;

@@ -35,7 +35,6 @@ pub(crate) const LEVELS: [(&str, LevelFilter); 6] = [
     ("trace", LevelFilter::TRACE),
 ];
 
-/// Forms of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// With the journal's priorities.
@@ -119,7 +118,6 @@ where
     }
 }
 
-/// An event's text.
 #[derive(Default)]
 struct Message(String);
 

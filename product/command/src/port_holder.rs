@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use crate::processes;
 
-/// The longest search.
 const SEARCH_MAX: Duration = Duration::from_secs(1);
 
 /// A program that listens.

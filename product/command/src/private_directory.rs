@@ -22,7 +22,6 @@ use afflux_report::output;
 /// Most symbolic links on a path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Largest file that is read.
 pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What to do where a part of the path is missing.

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 /// The program of a server, as the kernel names it.
 pub(crate) const SERVER: &str = "afflux";
 
-/// The numbers of all processes.
 pub(crate) fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

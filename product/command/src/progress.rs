@@ -44,7 +44,6 @@ impl DrainDisplay {
         Self { form, hint }
     }
 
-    /// Shows the progress so far.
     pub(crate) fn show(&mut self, progress: Progress) {
         let text = sentence(progress);
         let elapsed = Duration::from_nanos(progress.elapsed_ns);

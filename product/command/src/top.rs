@@ -49,7 +49,6 @@ pub(crate) fn run(args: &args::Top) -> Outcome {
     })
 }
 
-/// Columns of plain lines.
 fn columns() -> usize {
     console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| columns.into())
 }

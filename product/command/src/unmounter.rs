@@ -24,7 +24,6 @@ pub(crate) const COMMAND: &str = "unmount-at-end";
 
 const ANSWER_DONE: &str = "done";
 
-/// How a mount goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unmounting {
     /// Only if no program uses it.

@@ -17,7 +17,6 @@ use afflux_report::output;
 /// Between two texts, for a command that asks at once.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-/// How a text is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     /// Whether it is shown until Ctrl-C, and not once.

@@ -19,7 +19,6 @@ use afflux_report::output;
 /// Longest silence of a server before the client gives up.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// A connection to a server.
 pub(crate) struct ControlClient {
     shown: String,
     stream: BufReader<UnixStream>,

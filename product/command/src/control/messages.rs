@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 /// Longest line that either side sends or accepts.
 pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// A client's request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ControlRequest {
@@ -37,15 +36,11 @@ pub(crate) enum ControlRequest {
     /// End a client that holds locks, by its number or its address.
     Unlock { client: String },
     /// Report clients' calls from now on, until the connection closes or the time is over.
-    Record {
-        /// Only for this time.
-        lasting_ns: Option<u64>,
-    },
+    Record { lasting_ns: Option<u64> },
     /// Report events from now on, until the connection closes or the time is over.
     Trace {
         /// Only this device's events, and those of all devices.
         device: Option<String>,
-        /// Only for this time.
         lasting_ns: Option<u64>,
         /// Only events with these names; all if the list is empty.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,13 +57,10 @@ pub(crate) enum ControlReply {
     Report(Box<Report>),
     /// Answer to `Delays`: any number of these; each device has one or several in a row.
     Delays {
-        /// The device's name.
         device: String,
-        /// The clients that waited for it.
         clients: Vec<DelayGauges>,
         /// Sums of the clients that are no longer told apart.
         others: DelayTimes,
-        /// Number of these clients.
         others_count: u64,
     },
     /// Answer to `Files`.
@@ -113,38 +105,27 @@ pub(crate) enum ControlReply {
     /// The time of a trace is over.
     TraceEnded,
     /// The server was told to end without writing. Printed only on its standard output.
-    Abandoned {
-        /// The lost bytes.
-        unwritten: Vec<LeftUnwritten>,
-    },
+    Abandoned { unwritten: Vec<LeftUnwritten> },
     /// The request was not carried out.
     Refused {
-        /// Why.
         reason: String,
         /// Whether the request made no sense (otherwise it failed).
         wrong_use: bool,
     },
 }
 
-/// Progress of a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Progress {
     /// Still dirty or under writeback.
     pub(crate) left_bytes: u64,
-    /// Written since the drain started.
     pub(crate) written_bytes: u64,
-    /// Since the drain started.
     pub(crate) elapsed_ns: u64,
 }
 
-/// The end of a drain.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Drained {
-    /// Written during the drain.
     pub(crate) written_bytes: u64,
-    /// The drain's duration.
     pub(crate) elapsed_ns: u64,
-    /// Files that could not be written.
     pub(crate) failed: Vec<LeftUnwritten>,
     /// Files that clients of version 4 still have open.
     #[serde(default)]
@@ -156,7 +137,6 @@ pub(crate) struct Drained {
 pub(crate) struct LeftUnwritten {
     /// The file's path on the host, or its number if it has no name.
     pub(crate) file: String,
-    /// Number of its unwritten bytes.
     pub(crate) bytes: u64,
     /// The reason, if there is one besides its turn.
     pub(crate) reason: Option<String>,
@@ -169,7 +149,6 @@ pub(crate) struct UnwrittenFiles {
     pub(crate) files: Vec<LeftUnwritten>,
     /// How many more there are.
     pub(crate) others: u64,
-    /// Their unwritten bytes.
     pub(crate) others_bytes: u64,
 }
 
@@ -184,21 +163,17 @@ pub(crate) struct Report {
     /// The mount point, if there is a mount.
     #[serde(default)]
     pub(crate) mount: Option<String>,
-    /// The directories and their exports.
     pub(crate) serving: Vec<ServedDirectory>,
     /// Since the server was ready.
     pub(crate) uptime_ns: u64,
     pub(crate) cache: CacheGauges,
-    /// How writers are throttled.
     pub(crate) policy: String,
-    /// The eviction policy.
     #[serde(default)]
     pub(crate) eviction: String,
     /// Whether changes of names are answered once they are durable (no `--async-metadata`).
     #[serde(default)]
     pub(crate) names_durable: bool,
     pub(crate) devices: Vec<DeviceGauges>,
-    /// The protocol.
     pub(crate) nfs: NfsGauges,
     /// Every counter by name (docs/reference/counters.md).
     pub(crate) counters: BTreeMap<String, u64>,
@@ -228,7 +203,6 @@ impl Report {
     }
 }
 
-/// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ServedDirectory {
     /// On the host.
@@ -246,7 +220,6 @@ gauges! {
         #[serde(default)]
         arena: Option<String> = Word "arena" "" "" "" "The holder of the memory after the server's death: a file, or `systemd`.";
     } own {
-        /// The engine's own figures.
         #[serde(flatten)]
         status: EngineStatus,
     }
@@ -317,11 +290,10 @@ impl StoreGauges {
     }
 }
 
-/// A policy's figure.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum FigureGauge {
-    /// A number, with the unit in the figure's name.
+    /// With the unit in the figure's name.
     Number(u64),
     Word(String),
 }
@@ -335,7 +307,6 @@ pub(crate) struct KnobGauge {
     /// The value in force; none if the knob has no effect.
     pub(crate) value: Option<u64>,
     pub(crate) unit: String,
-    /// The reason.
     pub(crate) because: String,
 }
 
@@ -373,11 +344,9 @@ pub(crate) struct PauseGauges {
 pub(crate) struct WaiterGauges {
     /// The file's path on the host.
     pub(crate) file: String,
-    /// The client's address.
     pub(crate) client: Option<String>,
     /// The cause of a writer's pause, or `sync`.
     pub(crate) waits_for: String,
-    /// Number of its calls that wait.
     pub(crate) calls: u64,
     /// Time that the first of these has waited.
     pub(crate) ns: u64,
@@ -386,7 +355,6 @@ pub(crate) struct WaiterGauges {
 /// The waits of a client for a device; calls of no known client are counted for their file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DelayGauges {
-    /// The client's address.
     pub(crate) client: Option<String>,
     /// The user that the client acted for.
     pub(crate) uid: Option<u32>,
@@ -394,7 +362,6 @@ pub(crate) struct DelayGauges {
     pub(crate) file: Option<String>,
     /// Calls that are paused or wait for a sync now.
     pub(crate) waiting: u64,
-    /// Finished waits.
     #[serde(flatten)]
     pub(crate) times: DelayTimes,
 }
@@ -418,7 +385,6 @@ pub(crate) struct TraceEvent {
     pub(crate) file: Option<String>,
     /// The client's address, if it is known.
     pub(crate) client: Option<String>,
-    /// The event itself.
     #[serde(flatten)]
     pub(crate) what: Happened,
 }
@@ -440,7 +406,6 @@ macro_rules! events {
         }
 
         impl Happened {
-            /// The event's name in JSON.
             pub(crate) fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $name,)*
@@ -538,13 +503,10 @@ pub(crate) struct LockerGauges {
 /// Traffic of a client over its open connections.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PeerGauges {
-    /// Number of its connections.
     pub(crate) connections: u64,
     /// Bytes received over them, calls and data.
     pub(crate) received_bytes: u64,
-    /// Bytes sent back.
     pub(crate) sent_bytes: u64,
-    /// Number of its connections with TLS.
     #[serde(default)]
     pub(crate) tls_connections: u64,
     /// The names in its certificates, each once.

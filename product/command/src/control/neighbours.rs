@@ -11,7 +11,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Most servers that are named.
 const NAMED_MAX: usize = 8;
 
 /// A server of another user.

@@ -200,7 +200,6 @@ fn list(paths: &[PathBuf], between: &str) -> String {
     paths.iter().map(|path| output::shown(path.display())).collect::<Vec<_>>().join(between)
 }
 
-/// The sockets in the directories.
 #[derive(Debug, Default)]
 struct Running {
     /// The sockets with a listening server, by path; none for the connection if the server accepts none.

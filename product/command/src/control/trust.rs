@@ -116,7 +116,6 @@ impl TrustedDirectory {
         flock(&self.fd, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// Releases the lock.
     pub(super) fn unlock(&self) {
         let _ = flock(&self.fd, FlockOperation::Unlock);
     }

@@ -40,7 +40,6 @@ impl SeenReports {
         Self { now: before.clone(), before, looks: 0, on_their_way: 0 }
     }
 
-    /// Adds a look.
     pub(super) fn look(&mut self, now: Report) {
         self.looks += 1;
         self.on_their_way += u32::from(now.nfs.connections_at_work > 0);

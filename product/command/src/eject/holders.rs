@@ -21,7 +21,6 @@ const FLAGS_FIELD: usize = 6;
 /// The kernel's flag `PF_KTHREAD`.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// The users of a disk.
 #[derive(Debug, Default)]
 pub(super) struct DiskUsers {
     /// Processes, by number.
@@ -81,7 +80,6 @@ impl<'a> SoughtDisk<'a> {
         self.own_mounts.iter().rev().map(|mount| mount.place.clone()).collect()
     }
 
-    /// The disk's file systems.
     pub(super) fn file_systems(&self) -> Vec<FileSystem> {
         let covered = |place: &Path| self.own_mounts.iter().any(|mount| mount.place == *place);
         let is_own = |found: &Seen| self.own_mounts.iter().any(|mount| number(&mount.number) == Some(found.on));

@@ -110,7 +110,6 @@ impl Line {
         u64::try_from(u128::from(dirty) * 1_000_000_000 / u128::from(speed)).ok()
     }
 
-    /// A text for each column.
     fn cells(&self) -> [String; 8] {
         let dash = || "-".to_owned();
         let time = |ns: Option<u64>| ns.map_or_else(dash, |ns| units::time(Duration::from_nanos(ns)));

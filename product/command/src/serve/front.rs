@@ -84,7 +84,6 @@ pub(crate) struct OfTree {
 /// A front that takes no calls yet. It has what takes rights that the process then gives up.
 pub(crate) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr, NfsVersion)>,
-    /// Lets clients encrypt their connections.
     pub(crate) tls: Option<Tls>,
     is_kept: bool,
     mount: Option<PreparedMount>,
@@ -117,7 +116,6 @@ pub(crate) struct NfsFront {
     pub(crate) listen: SocketAddr,
     pub(crate) handle: ServeHandle,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// Most connections at a time.
     pub(crate) connections_max: usize,
     is_kept: bool,
     /// The state of clients of version 4, if it is kept here.
@@ -189,7 +187,6 @@ impl WantedFront {
         u64::from(self.nfs.is_some()) + if self.mount.is_some() { MOUNT_DESCRIPTORS } else { 0 }
     }
 
-    /// The mount point.
     pub(crate) fn point(&self) -> Option<&Path> {
         self.mount.as_ref().map(|mount| mount.point.path())
     }

@@ -11,7 +11,6 @@ use afflux_engine::WaitTimes;
 use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, WaiterGauges};
 use afflux_report::{output, units};
 
-/// Most clients that are named.
 const CLIENTS_SHOWN: usize = 4;
 
 pub(super) fn lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Vec<String> {

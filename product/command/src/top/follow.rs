@@ -29,11 +29,9 @@ pub(super) struct FollowedReport {
     pub(super) report: Report,
     /// Events since the previous sample.
     pub(super) events: Vec<TraceEvent>,
-    /// Number of lost events.
     pub(super) lost: u64,
 }
 
-/// The stream of answers.
 pub(super) struct Following(Receiver<Outcome<FollowedReport>>);
 
 #[derive(Default)]
@@ -60,7 +58,6 @@ impl Following {
         Ok(Self(samples))
     }
 
-    /// Waits for the next sample.
     pub(super) fn next(&self) -> Outcome<FollowedReport> {
         self.0.recv().unwrap_or_else(|_| Err(gone()))
     }

@@ -11,7 +11,6 @@ use super::rows::SortOrder;
 /// Most letters of the filter.
 const LETTERS_MAX: usize = 100;
 
-/// The user's choices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Choices {
     pub(super) order: SortOrder,

@@ -27,7 +27,6 @@ const FILES_MAX: usize = 4_096;
 /// Most finished waits that are kept.
 const WAITS_KEPT: usize = 500;
 
-/// Sums of a file's events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     written_bytes: u64,
@@ -48,7 +47,6 @@ impl Tally {
 /// By device and path.
 type Tallies = BTreeMap<(String, String), Tally>;
 
-/// A device's curves.
 #[derive(Debug, Default)]
 struct Curves {
     owed_per_mille: VecDeque<u64>,

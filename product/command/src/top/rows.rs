@@ -91,7 +91,6 @@ pub(super) struct FileRow {
     pub(super) read_bytes_per_s: u64,
     pub(super) paused_ns_per_s: u64,
     pub(super) synced_ns_per_s: u64,
-    /// Calls that wait now.
     pub(super) waiting: u64,
 }
 

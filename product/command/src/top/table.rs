@@ -14,10 +14,8 @@ use afflux_engine::DeviceStatus;
 use afflux_report::output::shown;
 use afflux_report::units;
 
-/// Between two columns.
 const GAP: usize = 2;
 
-/// How a column is filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fill {
     /// A name: cut at its end.
@@ -104,7 +102,6 @@ const WAITS: [Column<WaitRow>; 7] = [
     path("file", 8, 2, |row| text(row.file.as_deref().unwrap_or("-"))),
 ];
 
-/// The contents of a cell.
 enum Cell {
     Text(String),
     /// In thousandths, one value a second.

@@ -19,11 +19,9 @@ use crate::serve::front::tls::Tls;
 use crate::serve::start::exports::ServedExport;
 use afflux_report::{output, units};
 
-/// The facts about a server.
 pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [ServedExport],
     pub(crate) listen: SocketAddr,
-    /// Whether clients get version 4.
     pub(crate) has_version_4: bool,
     pub(crate) tls: Option<ServedTls>,
     pub(crate) rules: &'a Rules,

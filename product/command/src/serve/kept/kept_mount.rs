@@ -42,7 +42,6 @@ struct LeftMount {
 pub(crate) struct Taken {
     /// The mount of the earlier server, with the contents of its memory.
     pub(crate) kept: Option<(KeptMount, Kept)>,
-    /// The process that unmounts.
     pub(crate) unmounter: Option<Unmounter>,
     /// For root's mount of a host's directory: a view of the mounts without ours.
     pub(crate) own: Option<OwnMounts>,

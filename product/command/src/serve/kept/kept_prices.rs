@@ -24,7 +24,6 @@ use serde::{Deserialize, Serialize};
 use crate::private_directory;
 use afflux_report::{bounded_file, output};
 
-/// Version of the file's format.
 const VERSION: u32 = 1;
 
 /// Most disks in the file; the ones not served for longest are forgotten first.
@@ -33,10 +32,8 @@ const DISKS_MAX: usize = 64;
 /// An unchanged entry is written again after this time, so that it counts as served.
 const RECENT_S: u64 = 86_400;
 
-/// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The contents of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -44,7 +41,6 @@ struct Document {
     disks: BTreeMap<String, Disk>,
 }
 
-/// The entry of a disk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disk {

@@ -17,7 +17,6 @@ use crate::private_directory::{self, Missing, Refused, variable};
 pub(crate) const HANDLE_KEY: &str = "handle-key";
 /// The last known places of objects, to find them again.
 pub(crate) const PLACES: &str = "places";
-/// The disks' prices.
 pub(crate) const PRICES: &str = "disks.json";
 /// The write verifier of a server that ended with everything written.
 pub(crate) const WRITE_VERIFIER: &str = "write-verifier";

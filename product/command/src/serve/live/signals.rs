@@ -16,7 +16,6 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// The meaning of SIGHUP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hangup {
     /// The terminal is gone, and with it the user who started the server.
@@ -29,7 +28,6 @@ pub(crate) enum Hangup {
 pub(crate) enum SignalRequest {
     /// An orderly end.
     Stop,
-    /// Reload the configuration.
     Reload,
 }
 

@@ -23,7 +23,6 @@ pub(crate) struct ServerCounts {
     pub(crate) at: Duration,
     /// Files that clients created.
     pub(crate) created: u64,
-    /// Bytes that became dirty.
     pub(crate) dirtied_bytes: u64,
 }
 

@@ -30,7 +30,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Between two saves of prices; a killed server loses at most this much.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The threads.
 #[must_use = "the end saves the prices"]
 pub(crate) struct Upkeep {
     stops: Vec<Sender<()>>,

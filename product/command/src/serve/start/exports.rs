@@ -25,7 +25,6 @@ const POOL_THREADS: usize = 16;
 /// Most such calls that wait for a thread, for each file system.
 const POOL_QUEUE: usize = 4096;
 
-/// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ServedExport {
     /// The path from the user.

@@ -74,7 +74,6 @@ impl<'a> WantedPlaces<'a> {
     }
 }
 
-/// The places of a server.
 pub(crate) struct Places {
     pub(crate) state: StateDirectory,
     pub(crate) tls: Option<Tls>,

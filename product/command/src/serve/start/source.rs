@@ -28,7 +28,6 @@ use crate::serve::stores::store_end::LeftBehind;
 use crate::serve::stores::store_volume::StoreVolume;
 use crate::settings::is_store;
 
-/// An open tree.
 pub(crate) enum Source {
     /// Directories.
     Host(Arc<HostTree>),
@@ -100,7 +99,6 @@ impl Source {
         }
     }
 
-    /// The figures of a store.
     pub(crate) fn store_figures(&self) -> Option<StoreFigures> {
         match self {
             Self::Host(_) => None,

@@ -22,7 +22,6 @@ use crate::serve::kept::state::StateDirectory;
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 const NOTE_BYTES_MAX: u64 = 256;
 
-/// The locked file.
 pub(crate) struct LastWriter {
     file: File,
     boot: String,

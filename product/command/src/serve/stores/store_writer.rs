@@ -30,7 +30,6 @@ use crate::serve::stores::store_place::{Parts, StorePlace};
 
 pub(crate) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
 
-/// The volume, open for writing.
 pub(crate) struct StoreWriter {
     pub(crate) volume: Arc<OpenVolume>,
     pub(crate) tree: Arc<ObjectTree<OpenVolume>>,

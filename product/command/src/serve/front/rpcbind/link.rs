@@ -42,7 +42,6 @@ impl NamedService {
 /// The numbers of the socket, which differ after another start of an rpcbind.
 pub(super) type SocketStamp = (u64, u64, i64, i64);
 
-/// A connection.
 pub(super) struct Link {
     stream: UnixStream,
     number: u32,
@@ -68,7 +67,6 @@ impl Link {
         Ok(Some(Self { stream, number: 0 }))
     }
 
-    /// All entries.
     pub(super) fn list(&mut self) -> io::Result<Vec<NamedService>> {
         let reply = self.call(DUMP, &[])?;
         let (mut rest, mut entries) = (reply.as_slice(), Vec::new());
