@@ -6,6 +6,7 @@
 //! exclude each other on one byte. Waiting owners get bytes in the order of their coming. A waiter
 //! is woken and a holder is asked without waiting; a waiter is woken outside the lock.
 
+mod holders;
 mod host;
 mod queue;
 mod ranges;
@@ -13,11 +14,10 @@ mod shares;
 mod span;
 mod table;
 
+pub use holders::{FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, LOCKS_MAX, LockHolder};
 pub use host::{HostLocks, HostRefusal};
 pub use queue::LockWaker;
 pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use shares::Share;
 pub use span::Span;
-pub use table::{
-    FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, LOCKS_MAX, LockHolder, LockRefusal, Locks,
-};
+pub use table::{HeldBy, LockRefusal, Locks};

@@ -103,10 +103,65 @@ impl Own {
         Lock { owner: self.owner, span, mode: held.mode, process: held.process }
     }
 
+    /// Drops the ranges that a change concerns.
+    fn remove(&mut self, span: Span, wanted: Option<Lock>) {
+        let (first, mut last) = around(span);
+        loop {
+            let next = self.between(first, last).next();
+            let Some(held) = next else { return };
+            if is_changed(&held, span, wanted) {
+                self.ranges.remove(&held.span.first);
+            }
+            let Some(before) = held.span.first.checked_sub(1) else { return };
+            last = before;
+        }
+    }
+
     /// The ranges from the last one that begins at or before `last` down to the first that ends at or behind `first`.
     fn between(&self, first: u64, last: u64) -> impl Iterator<Item = Lock> {
         let down = self.ranges.range(..=last).rev();
         down.take_while(move |(_, held)| held.last >= first).map(|(first, held)| self.lock(*first, held))
+    }
+}
+
+/// Whether a change of bytes takes a held lock's place, in part or by joining with it.
+fn is_changed(held: &Lock, span: Span, wanted: Option<Lock>) -> bool {
+    let joins = wanted.is_some_and(|wanted| wanted.mode == held.mode) && held.span.can_join(span);
+    joins || held.span.is_overlapping(span)
+}
+
+/// The bytes in which a range may be that a change concerns: one beside may join.
+fn around(span: Span) -> (u64, u64) {
+    (span.first.saturating_sub(1), span.last.saturating_add(1))
+}
+
+/// A change of an owner's ranges. Their number is bound by nothing; that of the new ones is.
+struct Plan {
+    /// Number of ranges that go.
+    removed: usize,
+    /// The wanted lock, joined with others of its mode; the rest of what goes, before the changed bytes and behind them.
+    added: [Option<Lock>; 3],
+}
+
+impl Plan {
+    fn of(own: Option<&Own>, span: Span, wanted: Option<Lock>) -> Self {
+        let mut plan = Self { removed: 0, added: [wanted, None, None] };
+        let (first, last) = around(span);
+        let near = own.into_iter().flat_map(|own| own.between(first, last));
+        for held in near.filter(|held| is_changed(held, span, wanted)) {
+            plan.removed += 1;
+            match &mut plan.added[0] {
+                Some(new) if new.mode == held.mode => new.span = new.span.with(held.span),
+                _ => {
+                    // At most one range begins before the bytes, and one ends behind them.
+                    let rest = [held.span.before(span), held.span.behind(span)];
+                    for (place, span) in plan.added[1..].iter_mut().zip(rest) {
+                        *place = span.map(|span| Lock { span, ..held }).or(*place);
+                    }
+                }
+            }
+        }
+        plan
     }
 }
 
@@ -158,50 +213,51 @@ impl LockedRanges {
         self.own(owner).is_some()
     }
 
-    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way.
-    pub(super) fn lock(&mut self, wanted: Lock, room: usize) -> Result<(), NoRoom> {
+    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `room` tells how
+    /// many more ranges there may be.
+    pub(super) fn lock(&mut self, wanted: Lock, room: impl FnOnce(&Self) -> usize) -> Result<(), NoRoom> {
         self.change(wanted.owner, wanted.span, Some(wanted), room)
     }
 
     /// Takes these bytes out of an owner's locks. That may make two ranges of one.
-    pub(super) fn unlock(&mut self, owner: LockOwner, span: Span, room: usize) -> Result<(), NoRoom> {
+    pub(super) fn unlock(
+        &mut self,
+        owner: LockOwner,
+        span: Span,
+        room: impl FnOnce(&Self) -> usize,
+    ) -> Result<(), NoRoom> {
         self.change(owner, span, None, room)
     }
 
-    fn change(&mut self, owner: LockOwner, span: Span, wanted: Option<Lock>, room: usize) -> Result<(), NoRoom> {
-        let mut added: Vec<Lock> = wanted.into_iter().collect();
-        let is_changed = |held: &Lock| {
-            let joins = wanted.is_some_and(|wanted| wanted.mode == held.mode) && held.span.can_join(span);
-            joins || held.span.is_overlapping(span)
-        };
-        // A range beside may join.
-        let (first, last) = (span.first.saturating_sub(1), span.last.saturating_add(1));
-        let near = self.own(owner).into_iter().flat_map(|own| own.between(first, last));
-        let removed: Vec<Lock> = near.filter(is_changed).collect();
-        for held in &removed {
-            match added.first_mut() {
-                Some(new) if wanted.is_some() && new.mode == held.mode => new.span = new.span.with(held.span),
-                _ => {
-                    let rest = [held.span.before(span), held.span.behind(span)];
-                    added.extend(rest.into_iter().flatten().map(|span| Lock { span, ..*held }));
-                }
-            }
-        }
-        if added.len() > removed.len() + room {
+    fn change(
+        &mut self,
+        owner: LockOwner,
+        span: Span,
+        wanted: Option<Lock>,
+        room: impl FnOnce(&Self) -> usize,
+    ) -> Result<(), NoRoom> {
+        let at = self.owners.iter().position(|own| own.owner == owner);
+        let plan = Plan::of(at.map(|at| &self.owners[at]), span, wanted);
+        let added = plan.added.iter().filter(|lock| lock.is_some()).count();
+        if added > plan.removed && added > plan.removed + room(self) {
             return Err(NoRoom);
         }
-        self.len = self.len + added.len() - removed.len();
-        let at = self.owners.iter().position(|own| own.owner == owner).unwrap_or_else(|| {
+        self.len = self.len + added - plan.removed;
+        if at.is_none() && wanted.is_none() {
+            return Ok(());
+        }
+        let at = at.unwrap_or_else(|| {
             self.owners.push(Own { owner, ranges: BTreeMap::new() });
             self.owners.len() - 1
         });
-        let ranges = &mut self.owners[at].ranges;
-        for held in removed {
-            ranges.remove(&held.span.first);
+        let own = &mut self.owners[at];
+        if plan.removed > 0 {
+            own.remove(span, wanted);
         }
-        let held = |lock: &Lock| Held { last: lock.span.last, mode: lock.mode, process: lock.process };
-        ranges.extend(added.iter().map(|lock| (lock.span.first, held(lock))));
-        if ranges.is_empty() {
+        for Lock { span, mode, process, .. } in plan.added.into_iter().flatten() {
+            own.ranges.insert(span.first, Held { last: span.last, mode, process });
+        }
+        if own.ranges.is_empty() {
             self.owners.swap_remove(at);
         }
         Ok(())

@@ -1,11 +1,10 @@
 //! The locks of all files.
 //!
-//! Owns: the table, its bounds, holders and their end.
-//! Does not own: the rules of ranges, shares and queues (their modules), waiting (`data::locking`).
-//! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at
-//! most half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of
-//! one. A file without locks takes no memory. A lapsed holder gives way: it loses all locks at once, when somebody asks
-//! for some, or for its room.
+//! Owns: the table of files, the end of holders.
+//! Does not own: the rules of ranges, shares and queues (their modules), the bounds (`holders`), waiting
+//! (`data::locking`).
+//! Invariants: a file without locks takes no memory. A lapsed holder gives way: it loses all locks at once, when
+//! somebody asks for some, or for its room.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,37 +12,13 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Nanos;
 
+use super::holders::{Holders, LockHolder};
 use super::host::{HostLocks, HostRefusal, OnHost, is_of_program};
 use super::queue::{LockQueue, LockWaker};
 use super::ranges::{HolderId, Lock, LockMode, LockOwner, LockedRanges, NoRoom};
 use super::shares::{Share, Shares};
 use super::span::Span;
 use crate::lock::lock;
-
-/// Most ranges.
-pub const LOCKS_MAX: usize = 65_536;
-/// Most ranges of one group of holders.
-pub const GROUP_LOCKS_MAX: usize = LOCKS_MAX / 2;
-/// Most ranges of one file.
-pub const FILE_LOCKS_MAX: usize = LOCKS_MAX / 2;
-/// Most ranges of one file and one group of holders.
-pub const FILE_GROUP_LOCKS_MAX: usize = FILE_LOCKS_MAX / 2;
-/// Most owners that wait.
-const WAITERS_MAX: usize = 16_384;
-/// Most owners that wait for bytes of one file.
-const FILE_WAITERS_MAX: usize = 1024;
-
-/// A party that holds locks.
-pub trait LockHolder: Send + Sync + 'static {
-    /// Whether it was silent for so long that it has to give way.
-    fn has_lapsed(&self, now: Nanos) -> bool;
-
-    /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
-    fn try_revoke(&self, now: Nanos) -> bool;
-
-    /// Its name for people.
-    fn name(&self) -> String;
-}
 
 /// Why somebody gets no lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,12 +48,6 @@ pub struct HeldBy {
     pub waiting: usize,
 }
 
-struct Holder {
-    it: Arc<dyn LockHolder>,
-    group: u64,
-    ranges: usize,
-}
-
 #[derive(Default)]
 struct OfFile {
     ranges: LockedRanges,
@@ -99,14 +68,7 @@ impl OfFile {
 #[derive(Default)]
 struct Table {
     files: BTreeMap<u64, Box<OfFile>>,
-    holders: BTreeMap<HolderId, Holder>,
-    /// Ranges of each group that has any.
-    of_groups: BTreeMap<u64, usize>,
-    ranges: usize,
-    /// Owners of each group that wait.
-    waiting: BTreeMap<u64, usize>,
-    waiters: usize,
-    last_holder: u64,
+    holders: Holders,
 }
 
 /// All locks of a volume.
@@ -125,85 +87,18 @@ pub struct Locks {
 type Wakers = Vec<Arc<dyn LockWaker>>;
 
 impl Table {
-    fn is_gone(&self, holder: HolderId, now: Nanos) -> bool {
-        self.holders.get(&holder).is_none_or(|it| it.it.has_lapsed(now))
-    }
-
-    fn group(&self, holder: HolderId) -> Option<u64> {
-        self.holders.get(&holder).map(|it| it.group)
-    }
-
-    /// How many more ranges of this file and holder there may be, and the refusal if these are too few.
-    fn room(&self, file: &OfFile, holder: HolderId) -> (usize, LockRefusal) {
-        let group = self.group(holder);
-        let of_group = group.and_then(|group| self.of_groups.get(&group)).copied().unwrap_or_default();
-        let of_file = file.ranges.owners().filter(|(owner, _)| self.group(owner.holder) == group);
-        let of_file: usize = of_file.map(|(_, count)| count).sum();
-        let own = GROUP_LOCKS_MAX.saturating_sub(of_group).min(FILE_GROUP_LOCKS_MAX.saturating_sub(of_file));
-        let all = LOCKS_MAX.saturating_sub(self.ranges).min(FILE_LOCKS_MAX.saturating_sub(file.ranges.len()));
-        if own <= all { (own, LockRefusal::Full) } else { (all, LockRefusal::Crowded) }
-    }
-
-    /// A lapsed holder with ranges, of the holder's own group if that is full.
-    fn lapsed(&self, holder: HolderId, refusal: LockRefusal, now: Nanos) -> Option<HolderId> {
-        let group = self.group(holder);
-        let may_go = |it: &Holder| refusal == LockRefusal::Crowded || Some(it.group) == group;
-        let mut lapsed = self.holders.iter().filter(|(id, it)| **id != holder && it.ranges > 0 && may_go(it));
-        lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
-    }
-
-    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and
-    /// of all.
-    fn has_room_to_wait(&self, file: &OfFile, group: u64) -> bool {
-        let of_file = file.queue.groups().filter(|other| *other == group).count();
-        // The file's waiters are not among those of the others while it is changed.
-        let of_group = of_file + self.waiting.get(&group).copied().unwrap_or_default();
-        let (own, all) = (of_file < FILE_WAITERS_MAX / 2, file.queue.len() < FILE_WAITERS_MAX);
-        own && all && of_group < WAITERS_MAX / 2 && self.waiters + file.queue.len() < WAITERS_MAX
-    }
-
-    /// Counts a file's waiters, after they had left the count for a change.
-    fn count_waiters(&mut self, of_file: &OfFile) {
-        self.waiters += of_file.queue.len();
-        of_file.queue.groups().for_each(|group| *self.waiting.entry(group).or_default() += 1);
-    }
-
-    /// Takes a file's waiters out of the count.
-    fn uncount_waiters(&mut self, of_file: &OfFile) {
-        self.waiters -= of_file.queue.len();
-        for group in of_file.queue.groups() {
-            let count = self.waiting.entry(group).or_default();
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.waiting.remove(&group);
-            }
-        }
-    }
-
-    /// Counts the ranges of a holder anew after a change.
-    fn count(&mut self, holder: HolderId, before: usize, after: usize) {
-        self.ranges = self.ranges + after - before;
-        let Some(it) = self.holders.get_mut(&holder) else { return };
-        it.ranges = it.ranges + after - before;
-        let of_group = self.of_groups.entry(it.group).or_default();
-        *of_group = *of_group + after - before;
-        if *of_group == 0 {
-            self.of_groups.remove(&it.group);
-        }
-    }
-
     /// Changes a file's entry, which goes if nothing is left in it.
-    fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut Self, &mut OfFile) -> T) -> T {
-        let mut of_file = self.files.remove(&file).unwrap_or_default();
-        self.uncount_waiters(&of_file);
-        let result = change(self, &mut of_file);
-        self.count_waiters(&of_file);
+    fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut Holders, &mut OfFile) -> T) -> T {
+        let of_file = self.files.entry(file).or_default();
+        self.holders.uncount_waiters(&of_file.queue);
+        let result = change(&mut self.holders, of_file);
+        self.holders.count_waiters(&of_file.queue);
         let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || of_file.host.is_in_use();
         if !is_locked {
             of_file.host = OnHost::default();
         }
-        if is_locked || !of_file.shares.is_empty() {
-            self.files.insert(file, of_file);
+        if !is_locked && of_file.shares.is_empty() {
+            self.files.remove(&file);
         }
         result
     }
@@ -217,12 +112,12 @@ impl Table {
         now: Nanos,
         wakers: &mut Wakers,
     ) {
-        self.with(file, |table, of_file| {
+        self.with(file, |holders, of_file| {
             let before = of_file.ranges.len();
             of_file.ranges.release(&is_meant);
             of_file.host.follow(Span::WHOLE, &of_file.ranges);
             of_file.queue.leave_all(&is_meant);
-            table.count(holder, before, of_file.ranges.len());
+            holders.count(holder, before, of_file.ranges.len());
             of_file.queue.give_turns(&of_file.ranges, now, wakers);
         });
     }
@@ -230,7 +125,6 @@ impl Table {
     /// Ends all that a holder has. Returns how many of its opens denied something.
     fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
-        // A change takes a file out of the table and puts it back: too much for all files of others.
         let own = self.files.iter().filter(|(_, it)| it.is_of(holder));
         let files: Vec<u64> = own.map(|(file, _)| *file).collect();
         for file in files {
@@ -250,20 +144,16 @@ impl Table {
 impl Locks {
     /// Makes a holder known. Holders of one group have a bound together.
     pub fn register(&self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
-        let mut table = lock(&self.table);
-        table.last_holder += 1;
-        let holder = HolderId(table.last_holder);
-        table.holders.insert(holder, Holder { it, group, ranges: 0 });
-        holder
+        lock(&self.table).holders.register(it, group)
     }
 
     /// A holder is gone, with all that it had.
     pub fn release_holder(&self, holder: HolderId, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        if table.holders.contains_key(&holder) {
+        if table.holders.get(holder).is_some() {
             self.end(&mut table, holder, now, &mut wakers);
-            table.holders.remove(&holder);
+            table.holders.remove(holder);
         }
         drop(table);
         wake_all(wakers);
@@ -276,7 +166,7 @@ impl Locks {
 
     /// Takes the locks of a holder that has lapsed. False if it has not.
     fn try_revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> bool {
-        let Some(it) = table.holders.get(&holder).map(|it| Arc::clone(&it.it)) else { return false };
+        let Some(it) = table.holders.get(holder).cloned() else { return false };
         let is_over = it.try_revoke(now);
         if is_over {
             self.revoked.fetch_add(1, Ordering::Relaxed);
@@ -302,23 +192,24 @@ impl Locks {
             }
         }
         self.with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
-            table.with(file, |table, of_file| {
-                of_file.queue.expire(now, |holder| table.is_gone(holder, now));
+            table.with(file, |holders, of_file| {
+                of_file.queue.expire(now, |holder| holders.is_gone(holder, now));
                 if !of_file.ranges.has(wanted.owner)
                     && let Some(first) = of_file.queue.before(&wanted, waker)
                 {
                     return Err(LockRefusal::Held(*first));
                 }
-                let (before, (room, refusal)) = (of_file.ranges.len(), table.room(of_file, wanted.owner.holder));
+                let before = of_file.ranges.len();
                 of_file.host.lock(wanted, &of_file.ranges).map_err(|refusal| match refusal {
                     HostRefusal::Held => LockRefusal::Held(of_file.host.in_the_way(&wanted)),
                     HostRefusal::Failed => LockRefusal::Full,
                 })?;
-                if of_file.ranges.lock(wanted, room) == Err(NoRoom) {
+                let room = |ranges: &LockedRanges| holders.room(ranges, wanted.owner.holder);
+                if of_file.ranges.lock(wanted, |ranges| room(ranges).0) == Err(NoRoom) {
                     of_file.host.follow(wanted.span, &of_file.ranges);
-                    return Err(refusal);
+                    return Err(room(&of_file.ranges).1);
                 }
-                table.count(wanted.owner.holder, before, of_file.ranges.len());
+                holders.count(wanted.owner.holder, before, of_file.ranges.len());
                 if let Some(waker) = waker {
                     of_file.queue.leave(&wanted, waker);
                 }
@@ -343,7 +234,7 @@ impl Locks {
                 Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => refusal,
                 result => return result,
             };
-            match table.lapsed(holder, refusal, now) {
+            match table.holders.lapsed(holder, refusal, now) {
                 Some(lapsed) if self.try_revoke(table, lapsed, now, wakers) => {}
                 _ => return Err(refusal),
             }
@@ -374,9 +265,9 @@ impl Locks {
             result = result.map_err(|_| LockRefusal::Deadlock);
         }
         if let Err(LockRefusal::Held(held)) = result {
-            let waits = table.with(file, |table, it| {
-                let group = table.group(wanted.owner.holder).unwrap_or_default();
-                let has_room = table.has_room_to_wait(it, group);
+            let waits = table.with(file, |holders, it| {
+                let group = holders.group(wanted.owner.holder).unwrap_or_default();
+                let has_room = holders.has_room_to_wait(&it.queue, group);
                 if is_of_program(&held)
                     && let Some(host) = it.host.get()
                 {
@@ -410,7 +301,7 @@ impl Locks {
         let of_file = table.files.get(&file)?;
         let mut held = of_file.ranges.conflicts(*wanted);
         // One that would give way is in nobody's.
-        held.find(|held| !table.is_gone(held.owner.holder, now)).or_else(|| of_file.host.conflict(wanted))
+        held.find(|held| !table.holders.is_gone(held.owner.holder, now)).or_else(|| of_file.host.conflict(wanted))
     }
 
     /// From now on programs of the host see the locks: front ends ask for a file's place there before they lock.
@@ -444,12 +335,14 @@ impl Locks {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
         let result = self.with_room(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
-            table.with(file, |table, of_file| {
+            table.with(file, |holders, of_file| {
                 of_file.queue.leave_all(|waiter| *waiter == owner);
-                let (before, (room, refusal)) = (of_file.ranges.len(), table.room(of_file, owner.holder));
-                let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);
+                let before = of_file.ranges.len();
+                let room = |ranges: &LockedRanges| holders.room(ranges, owner.holder);
+                let unlocked = of_file.ranges.unlock(owner, span, |ranges| room(ranges).0);
+                let result = unlocked.map_err(|NoRoom| room(&of_file.ranges).1);
                 of_file.host.follow(span, &of_file.ranges);
-                table.count(owner.holder, before, of_file.ranges.len());
+                holders.count(owner.holder, before, of_file.ranges.len());
                 of_file.queue.give_turns(&of_file.ranges, now, wakers);
                 result
             })
@@ -550,8 +443,8 @@ impl Locks {
             for holder in holders {
                 self.try_revoke(&mut table, holder, now, &mut wakers);
             }
-            table.with(file, |table, of_file| {
-                of_file.queue.expire(now, |holder| table.is_gone(holder, now));
+            table.with(file, |holders, of_file| {
+                of_file.queue.expire(now, |holder| holders.is_gone(holder, now));
                 of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
             });
         }
@@ -563,9 +456,8 @@ impl Locks {
     pub fn held(&self) -> Vec<HeldBy> {
         let table = lock(&self.table);
         let mut rows: BTreeMap<HolderId, HeldBy> = BTreeMap::new();
-        for (holder, it) in &table.holders {
-            let name = it.it.name();
-            rows.insert(*holder, HeldBy { holder: *holder, name, ranges: it.ranges, denying: 0, waiting: 0 });
+        for (holder, it, ranges) in table.holders.all() {
+            rows.insert(holder, HeldBy { holder, name: it.name(), ranges, denying: 0, waiting: 0 });
         }
         for of_file in table.files.values() {
             for (holder, _, _) in of_file.shares.iter().filter(|it| it.2.deny != 0) {

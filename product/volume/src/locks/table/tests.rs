@@ -1,5 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
+use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_WAITERS_MAX, WAITERS_MAX};
 use super::super::ranges::{LockFamily, LockMode};
 use super::*;
 

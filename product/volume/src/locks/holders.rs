@@ -1,0 +1,154 @@
+//! The holders of locks, and the bounds that they share.
+//!
+//! Owns: which holders there are; the numbers of ranges and waiting owners, of all files and by group.
+//! Does not own: the ranges and the waiters themselves (`ranges`, `queue`), the end of a holder (`table`).
+//! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at
+//! most half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of
+//! one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use afflux_engine::Nanos;
+
+use super::queue::LockQueue;
+use super::ranges::{HolderId, LockedRanges};
+use super::table::LockRefusal;
+
+/// Most ranges.
+pub const LOCKS_MAX: usize = 65_536;
+/// Most ranges of one group of holders.
+pub const GROUP_LOCKS_MAX: usize = LOCKS_MAX / 2;
+/// Most ranges of one file.
+pub const FILE_LOCKS_MAX: usize = LOCKS_MAX / 2;
+/// Most ranges of one file and one group of holders.
+pub const FILE_GROUP_LOCKS_MAX: usize = FILE_LOCKS_MAX / 2;
+/// Most owners that wait.
+pub(super) const WAITERS_MAX: usize = 16_384;
+/// Most owners that wait for bytes of one file.
+pub(super) const FILE_WAITERS_MAX: usize = 1024;
+
+/// A party that holds locks.
+pub trait LockHolder: Send + Sync + 'static {
+    /// Whether it was silent for so long that it has to give way.
+    fn has_lapsed(&self, now: Nanos) -> bool;
+
+    /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
+    fn try_revoke(&self, now: Nanos) -> bool;
+
+    /// Its name for people.
+    fn name(&self) -> String;
+}
+
+struct Holder {
+    it: Arc<dyn LockHolder>,
+    group: u64,
+    ranges: usize,
+}
+
+/// All holders.
+#[derive(Default)]
+pub(super) struct Holders {
+    known: BTreeMap<HolderId, Holder>,
+    /// Ranges of each group that has any.
+    of_groups: BTreeMap<u64, usize>,
+    ranges: usize,
+    /// Owners of each group that wait.
+    waiting: BTreeMap<u64, usize>,
+    waiters: usize,
+    last: u64,
+}
+
+impl Holders {
+    /// Makes one known.
+    pub(super) fn register(&mut self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
+        self.last += 1;
+        let holder = HolderId(self.last);
+        self.known.insert(holder, Holder { it, group, ranges: 0 });
+        holder
+    }
+
+    pub(super) fn get(&self, holder: HolderId) -> Option<&Arc<dyn LockHolder>> {
+        self.known.get(&holder).map(|it| &it.it)
+    }
+
+    pub(super) fn remove(&mut self, holder: HolderId) {
+        self.known.remove(&holder);
+    }
+
+    /// All of them, each with its number of ranges.
+    pub(super) fn all(&self) -> impl Iterator<Item = (HolderId, &Arc<dyn LockHolder>, usize)> {
+        self.known.iter().map(|(holder, it)| (*holder, &it.it, it.ranges))
+    }
+
+    pub(super) fn is_gone(&self, holder: HolderId, now: Nanos) -> bool {
+        self.get(holder).is_none_or(|it| it.has_lapsed(now))
+    }
+
+    pub(super) fn group(&self, holder: HolderId) -> Option<u64> {
+        self.known.get(&holder).map(|it| it.group)
+    }
+
+    /// How many more ranges of this file and holder there may be, and the refusal if these are too few.
+    pub(super) fn room(&self, of_file: &LockedRanges, holder: HolderId) -> (usize, LockRefusal) {
+        let group = self.group(holder);
+        let of_group = group.and_then(|group| self.of_groups.get(&group)).copied().unwrap_or_default();
+        let is_own = |other: HolderId| other == holder || self.group(other) == group;
+        let own_of_file: usize =
+            of_file.owners().filter(|(owner, _)| is_own(owner.holder)).map(|(_, count)| count).sum();
+        let own = GROUP_LOCKS_MAX.saturating_sub(of_group).min(FILE_GROUP_LOCKS_MAX.saturating_sub(own_of_file));
+        let all = LOCKS_MAX.saturating_sub(self.ranges).min(FILE_LOCKS_MAX.saturating_sub(of_file.len()));
+        if own <= all { (own, LockRefusal::Full) } else { (all, LockRefusal::Crowded) }
+    }
+
+    /// A lapsed holder with ranges, of the holder's own group if that is full.
+    pub(super) fn lapsed(&self, holder: HolderId, refusal: LockRefusal, now: Nanos) -> Option<HolderId> {
+        let group = self.group(holder);
+        let may_go = |it: &Holder| refusal == LockRefusal::Crowded || Some(it.group) == group;
+        let mut lapsed = self.known.iter().filter(|(id, it)| **id != holder && it.ranges > 0 && may_go(it));
+        lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
+    }
+
+    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and
+    /// of all.
+    pub(super) fn has_room_to_wait(&self, queue: &LockQueue, group: u64) -> bool {
+        let of_file = queue.groups().filter(|other| *other == group).count();
+        // The file's waiters are not among those of the others while it is changed.
+        let of_group = of_file + self.waiting.get(&group).copied().unwrap_or_default();
+        let (own, all) = (of_file < FILE_WAITERS_MAX / 2, queue.len() < FILE_WAITERS_MAX);
+        own && all && of_group < WAITERS_MAX / 2 && self.waiters + queue.len() < WAITERS_MAX
+    }
+
+    /// Counts a file's waiters, after they had left the count for a change.
+    pub(super) fn count_waiters(&mut self, queue: &LockQueue) {
+        self.waiters += queue.len();
+        queue.groups().for_each(|group| *self.waiting.entry(group).or_default() += 1);
+    }
+
+    /// Takes a file's waiters out of the count.
+    pub(super) fn uncount_waiters(&mut self, queue: &LockQueue) {
+        self.waiters -= queue.len();
+        for group in queue.groups() {
+            let count = self.waiting.entry(group).or_default();
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.waiting.remove(&group);
+            }
+        }
+    }
+
+    /// Counts the ranges of a holder anew after a change.
+    pub(super) fn count(&mut self, holder: HolderId, before: usize, after: usize) {
+        if before == after {
+            return;
+        }
+        self.ranges = self.ranges + after - before;
+        let Some(it) = self.known.get_mut(&holder) else { return };
+        it.ranges = it.ranges + after - before;
+        let of_group = self.of_groups.entry(it.group).or_default();
+        *of_group = *of_group + after - before;
+        if *of_group == 0 {
+            self.of_groups.remove(&it.group);
+        }
+    }
+}
