@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod failure;
-mod ganesha;
 pub mod kills;
 pub mod race;
 pub mod random;

@@ -1,6 +1,7 @@
 //! The shared parts of all races: words, turns, ratios, tables, processes, trees for tar.
 //!
-//! Owns: the order of turns, the form of a ratio and of a table; the start and the end of a mount.
+//! Owns: the order of turns, the form of a ratio and of a table; the start and the end of a mount; the configuration of
+//! nfs-ganesha.
 //! Does not own: the cases, the contenders, their programs; the median (`afflux_figures`).
 //! Invariants: one contender works at a time. A ratio compares figures of one round. Nothing stays mounted.
 
@@ -9,6 +10,7 @@
 mod bound;
 mod choice;
 mod ending;
+pub mod ganesha;
 mod mounted;
 mod raced;
 mod ready;

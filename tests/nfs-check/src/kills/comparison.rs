@@ -8,8 +8,8 @@ use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use afflux_rig::Raced;
 use afflux_rig::words::Races;
+use afflux_rig::{Raced, ganesha};
 use afflux_scratch::Scratch;
 
 use super::figures::Figures;
@@ -18,7 +18,6 @@ use super::processes::{Process, Which};
 use super::report;
 use super::round::{names, round};
 use crate::failure::{Failure, host};
-use crate::ganesha;
 
 /// Kills of each server, usually.
 const ROUNDS: usize = 20;
@@ -42,7 +41,7 @@ pub struct Options {
 /// When a server does not start or a call fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     let memory = Scratch::new("/dev/shm".as_ref(), "kills").map_err(host("/dev/shm"))?;
-    let _port_mapper = ganesha::port_mapper(&options.directory)?;
+    let _port_mapper = ganesha::port_mapper(&options.directory).map_err(host("rpcbind"))?;
     let servers: Vec<Which> = Which::ALL.into_iter().filter(|which| options.words.is_wanted(which.name())).collect();
     let kills = Raced::new(&servers, options.words.rounds_or(ROUNDS), |which, number| {
         let mut process = Process::start(which, &options.afflux, &options.directory, memory.path())?;

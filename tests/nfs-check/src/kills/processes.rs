@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use afflux_rig::Ending;
+use afflux_rig::{Ending, ganesha};
 
 use super::killed::{Killed, Server};
 use crate::failure::{Failure, host};
-use crate::ganesha;
 
 const AFFLUX: u16 = 3049;
 const CACHE: &str = "256MiB";
@@ -69,7 +68,7 @@ impl Process {
         let mut command = Command::new(if which.is_ganesha() { Path::new(ganesha::PROGRAM) } else { program });
         if which.is_ganesha() {
             let more = if which == Which::GaneshaNoGrace { "NFSv4 { Graceless = true; }\n" } else { "" };
-            ganesha::serve(&mut command, &home, &export, ("3", more))?;
+            ganesha::serve(&mut command, &home, &export, ganesha::PORTS, ("3", more)).map_err(host("ganesha.conf"))?;
         } else {
             afflux(&mut command, &home, &export);
         }

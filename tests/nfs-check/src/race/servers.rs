@@ -12,12 +12,11 @@ use std::time::Duration;
 
 use afflux_nfs_client::sessions::{Compound, Session};
 use afflux_nfs_client::{Client, Error, Handle};
-use afflux_rig::{Ending, Ready};
+use afflux_rig::{Ending, Ready, ganesha};
 use afflux_scratch::within;
 
 use super::options::Options;
 use crate::failure::{Failure, host};
-use crate::ganesha;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CACHE: &str = "2GiB";
@@ -65,9 +64,10 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn start(options: &Options, directory: &Path, export: &Path) -> Result<Self, Failure> {
-        let port_mapper = ganesha::port_mapper(directory)?;
+        let port_mapper = ganesha::port_mapper(directory).map_err(host("rpcbind"))?;
         let mut command = on_first_cpu(Path::new(ganesha::PROGRAM));
-        ganesha::serve(&mut command, directory, export, ("3, 4", GANESHA_4))?;
+        ganesha::serve(&mut command, directory, export, ganesha::PORTS, ("3, 4", ganesha::VERSION_4))
+            .map_err(host("ganesha.conf"))?;
         let log = fs::File::create(directory.join("ganesha.err")).map_err(host("ganesha.err"))?;
         let child = command.stdout(Stdio::null()).stderr(log).spawn().map_err(host("ganesha"))?;
         let afflux = |name: &str, further: &[&str]| {
@@ -153,7 +153,7 @@ impl Servers {
         let mut session = Session::begin_with_slots(client, owner.as_bytes(), 1, slots)?;
         session.must(Compound::default().reclaim_complete())?;
         let root = Compound::default().put_root();
-        let root = if which == Running::Ganesha { root.lookup(GANESHA_EXPORT) } else { root };
+        let root = if which == Running::Ganesha { root.lookup(ganesha::EXPORT.as_bytes()) } else { root };
         let handle = session.walk(root)?;
         Ok((session, handle))
     }
@@ -181,8 +181,3 @@ pub(super) fn on_first_cpu(program: &Path) -> Command {
     command.args(["-c", "0"]).arg(program).stdin(Stdio::null());
     command
 }
-
-/// Without it no client may open a file for 90 s, and names of users are looked for elsewhere.
-const GANESHA_4: &str = "NFSv4 { Graceless = true; UseGetpwnam = true; Minor_Versions = 1, 2; }\n";
-/// The name of ganesha's export in version 4.
-const GANESHA_EXPORT: &[u8] = b"exp";
