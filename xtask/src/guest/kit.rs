@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::cases::{Case, folder};
 use crate::words::Guest;
-use crate::{deb, repository};
+use crate::{ci, deb, repository};
 
 /// Programs of other projects, static: the guest may have other libraries.
 const OTHERS: [&str; 2] = ["fsx", "pjdfstest"];
@@ -49,6 +49,9 @@ impl Kit {
         }
         if wants("resets") {
             repository::build("dev", &["-p", "afflux-nfs-check"])?;
+        }
+        if wants("peers") {
+            ci::install_ganesha()?;
         }
         if wants("library") {
             kit.example("append_lines")?;
