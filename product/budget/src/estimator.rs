@@ -332,13 +332,13 @@ impl DirectionState {
     }
 
     fn is_window_full(&self) -> bool {
-        let young = self.windows < YOUNG_WINDOWS || self.shows_cheap_runs();
+        let young = self.windows < YOUNG_WINDOWS || self.has_cheap_runs();
         self.window.is_full(young, self.is_cached && self.stretch.may_be_cached())
     }
 
     /// Whether enough runs were so fast that their price is not yet known at all. A device that has streamed for hours
     /// may still have the prior price of a run (`runs_after_a_long_stream_are_learned_in_short_windows`).
-    fn shows_cheap_runs(&self) -> bool {
+    fn has_cheap_runs(&self) -> bool {
         let is_much = self.window.completions() >= MANY_COMPLETIONS && self.is_about_runs();
         self.run_windows < YOUNG_WINDOWS && is_much && self.modelled_ns() / 4 > self.window.own_ns
     }

@@ -11,7 +11,8 @@ const DECISION: f64 = 1295.0;
 /// The ends of 6,000 writes, for each: the policy learns from it, and gives anew the room and the bound on writes in
 /// flight. While the device is new, each page is asked about, so each end is told of alone. Later 16 are told of
 /// together.
-// 1,317 before ends that are told together were judged by one set of terms, and quotients that fit in a word divided in one.
+// 1,317 before ends that are told together were judged by one set of terms, and quotients were divided in a word where
+// they fit.
 const COMPLETION: f64 = 975.0;
 
 /// The law changes more often than the path of a hit.

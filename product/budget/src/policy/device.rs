@@ -157,8 +157,8 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// Requests have ended. Reads are learned from without the prices of writes. Writes that are told together are judged
-    /// by the terms before the first of them.
+    /// Requests have ended. Reads are learned from without the prices of writes. Writes that are told together are
+    /// judged by the terms before the first of them.
     pub(super) fn completed(&mut self, view: &View, ends: &[Completed]) {
         let is_write = |done: &Completed| done.direction == Direction::Write;
         let terms = ends.iter().any(is_write).then(|| self.write_terms(view));

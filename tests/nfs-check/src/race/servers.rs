@@ -93,7 +93,7 @@ impl Servers {
     /// Waits until ours have their memory: the thread that clears it would share the servers' CPU in the first rounds.
     fn wait_for_memory(&self) {
         let ours = [self.afflux.process(), self.unsynced.process()];
-        within(PATIENCE, || !ours.into_iter().any(clears_memory));
+        within(PATIENCE, || !ours.into_iter().any(is_clearing_memory));
     }
 
     fn wait_for_ganesha(&mut self) -> Result<(), Failure> {
@@ -168,7 +168,7 @@ impl Servers {
     }
 }
 
-fn clears_memory(process: u32) -> bool {
+fn is_clearing_memory(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     threads
         .filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok())
