@@ -12,8 +12,7 @@ use std::sync::Arc;
 use afflux_engine::Nanos;
 
 use super::queue::LockQueue;
-use super::ranges::{HolderId, LockedRanges};
-use super::table::LockRefusal;
+use super::ranges::{HolderId, Lock, LockedRanges};
 
 /// Most ranges.
 pub const LOCKS_MAX: usize = 65_536;
@@ -27,6 +26,19 @@ pub const FILE_GROUP_LOCKS_MAX: usize = FILE_LOCKS_MAX / 2;
 pub(super) const WAITERS_MAX: usize = 16_384;
 /// Most owners that wait for bytes of one file.
 pub(super) const FILE_WAITERS_MAX: usize = 1024;
+
+/// Why somebody gets no lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockRefusal {
+    /// This lock is in the way, or one who waited before.
+    Held(Lock),
+    /// The owner that is in the way waits for this one.
+    Deadlock,
+    /// The owner's group has as many as one may have.
+    Full,
+    /// All groups together have as many as there may be.
+    Crowded,
+}
 
 /// A party that holds locks.
 pub trait LockHolder: Send + Sync + 'static {
@@ -48,7 +60,7 @@ struct Holder {
 
 /// All holders.
 #[derive(Default)]
-pub(super) struct Holders {
+pub(super) struct LockHolders {
     known: BTreeMap<HolderId, Holder>,
     /// Ranges of each group that has any.
     of_groups: BTreeMap<u64, usize>,
@@ -59,7 +71,7 @@ pub(super) struct Holders {
     last: u64,
 }
 
-impl Holders {
+impl LockHolders {
     /// Makes one known.
     pub(super) fn register(&mut self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
         self.last += 1;

@@ -14,10 +14,10 @@ mod shares;
 mod span;
 mod table;
 
-pub use holders::{FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, LOCKS_MAX, LockHolder};
+pub use holders::{FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, LOCKS_MAX, LockHolder, LockRefusal};
 pub use host::{HostLocks, HostRefusal};
 pub use queue::LockWaker;
 pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use shares::Share;
 pub use span::Span;
-pub use table::{HeldBy, LockRefusal, Locks};
+pub use table::{HeldBy, Locks};

@@ -139,7 +139,8 @@ fn around(span: Span) -> (u64, u64) {
 struct Plan {
     /// Number of ranges that go.
     removed: usize,
-    /// The wanted lock, joined with others of its mode; the rest of what goes, before the changed bytes and behind them.
+    /// The wanted lock, joined with others of its mode; the rest of what goes, before the changed bytes and behind
+    /// them.
     added: [Option<Lock>; 3],
 }
 
@@ -213,8 +214,8 @@ impl LockedRanges {
         self.own(owner).is_some()
     }
 
-    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `room` tells how
-    /// many more ranges there may be.
+    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `room` tells
+    /// how many more ranges there may be.
     pub(super) fn lock(&mut self, wanted: Lock, room: impl FnOnce(&Self) -> usize) -> Result<(), NoRoom> {
         self.change(wanted.owner, wanted.span, Some(wanted), room)
     }

@@ -12,26 +12,13 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::Nanos;
 
-use super::holders::{Holders, LockHolder};
+use super::holders::{LockHolder, LockHolders, LockRefusal};
 use super::host::{HostLocks, HostRefusal, OnHost, is_of_program};
 use super::queue::{LockQueue, LockWaker};
 use super::ranges::{HolderId, Lock, LockMode, LockOwner, LockedRanges, NoRoom};
 use super::shares::{Share, Shares};
 use super::span::Span;
 use crate::lock::lock;
-
-/// Why somebody gets no lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockRefusal {
-    /// This lock is in the way, or one who waited before.
-    Held(Lock),
-    /// The owner that is in the way waits for this one.
-    Deadlock,
-    /// The owner's group has as many as one may have.
-    Full,
-    /// All groups together have as many as there may be.
-    Crowded,
-}
 
 /// The locks of a holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -68,7 +55,7 @@ impl OfFile {
 #[derive(Default)]
 struct Table {
     files: BTreeMap<u64, Box<OfFile>>,
-    holders: Holders,
+    holders: LockHolders,
 }
 
 /// All locks of a volume.
@@ -77,7 +64,7 @@ pub struct Locks {
     table: Mutex<Table>,
     /// Number of opens that deny something.
     denying: AtomicU64,
-    /// Holders that have lost their locks.
+    /// LockHolders that have lost their locks.
     revoked: AtomicU64,
     /// Programs of the host see the locks.
     is_on_host: AtomicBool,
@@ -88,7 +75,7 @@ type Wakers = Vec<Arc<dyn LockWaker>>;
 
 impl Table {
     /// Changes a file's entry, which goes if nothing is left in it.
-    fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut Holders, &mut OfFile) -> T) -> T {
+    fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut LockHolders, &mut OfFile) -> T) -> T {
         let of_file = self.files.entry(file).or_default();
         self.holders.uncount_waiters(&of_file.queue);
         let result = change(&mut self.holders, of_file);
@@ -142,7 +129,7 @@ impl Table {
 }
 
 impl Locks {
-    /// Makes a holder known. Holders of one group have a bound together.
+    /// Makes a holder known. LockHolders of one group have a bound together.
     pub fn register(&self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
         lock(&self.table).holders.register(it, group)
     }
