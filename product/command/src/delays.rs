@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::control::client::ControlClient;
-use crate::control::messages::{ControlReply, ControlRequest, DelayGauges};
+use crate::control::messages::{ControlReply, ControlRequest, DeviceDelayGauges};
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
@@ -33,15 +33,7 @@ const SHOWN_MAX: usize = 16;
 #[derive(Serialize)]
 struct Delays {
     uptime_ns: u64,
-    devices: Vec<OfDevice>,
-}
-
-#[derive(Serialize)]
-struct OfDevice {
-    name: String,
-    clients: Vec<DelayGauges>,
-    others: DelayTimes,
-    others_count: u64,
+    devices: Vec<DeviceDelayGauges>,
 }
 
 pub(crate) fn run(args: &args::DelaysArgs) -> Outcome {
@@ -69,12 +61,12 @@ fn look(client: &mut ControlClient) -> Outcome<SeenReports> {
 
 fn ask(client: &mut ControlClient) -> Outcome<Delays> {
     client.ask(&ControlRequest::Delays)?;
-    let mut devices = Vec::<OfDevice>::new();
+    let mut devices = Vec::<DeviceDelayGauges>::new();
     loop {
         match client.reply()? {
-            ControlReply::Delays { device, clients, others, others_count } => match devices.last_mut() {
-                Some(last) if last.name == device => last.clients.extend(clients),
-                _ => devices.push(OfDevice { name: device, clients, others, others_count }),
+            ControlReply::Delays(device) => match devices.last_mut() {
+                Some(last) if last.name == device.name => last.clients.extend(device.clients),
+                _ => devices.push(device),
             },
             ControlReply::DelaysEnded { uptime_ns } => {
                 for device in &mut devices {

@@ -56,13 +56,7 @@ pub(crate) enum ControlReply {
     /// Answer to `Stat`.
     Report(Box<Report>),
     /// Answer to `Delays`: any number of these; each device has one or several in a row.
-    Delays {
-        device: String,
-        clients: Vec<DelayGauges>,
-        /// Sums of the clients that are no longer told apart.
-        others: DelayTimes,
-        others_count: u64,
-    },
+    Delays(DeviceDelayGauges),
     /// Answer to `Files`.
     Files(UnwrittenFiles),
     /// Ends the answer to `Delays`.
@@ -350,6 +344,16 @@ pub(crate) struct WaiterGauges {
     pub(crate) calls: u64,
     /// Time that the first of these has waited.
     pub(crate) ns: u64,
+}
+
+/// Clients' waits for a device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct DeviceDelayGauges {
+    pub(crate) name: String,
+    pub(crate) clients: Vec<DelayGauges>,
+    /// Sums of the clients that are no longer told apart.
+    pub(crate) others: DelayTimes,
+    pub(crate) others_count: u64,
 }
 
 /// The waits of a client for a device; calls of no known client are counted for their file.

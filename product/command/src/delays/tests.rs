@@ -1,7 +1,7 @@
 use afflux_engine::{DelayTimes, WaitTimes};
 use expect_test::expect;
 
-use super::{Delays, OfDevice, SHOWN_MAX, blocks};
+use super::{Delays, DeviceDelayGauges, SHOWN_MAX, blocks};
 use crate::control::messages::DelayGauges;
 
 fn times(count: u64, ns: u64) -> DelayTimes {
@@ -14,7 +14,7 @@ fn client(address: &str, count: u64, ns: u64) -> DelayGauges {
 }
 
 fn told(clients: Vec<DelayGauges>, others_count: u64) -> Delays {
-    let of_device = OfDevice { name: "sd\x1ba1".into(), clients, others: times(3, 30_000), others_count };
+    let of_device = DeviceDelayGauges { name: "sd\x1ba1".into(), clients, others: times(3, 30_000), others_count };
     Delays { uptime_ns: 5, devices: vec![of_device] }
 }
 

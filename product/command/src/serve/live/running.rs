@@ -21,8 +21,8 @@ use tracing::info;
 
 use crate::control::listener::Responder;
 use crate::control::messages::{
-    CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceGauges, Drained, LeftUnwritten, LockerGauges,
-    NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
+    CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceDelayGauges, DeviceGauges, Drained,
+    LeftUnwritten, LockerGauges, NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
 };
 use crate::serve::front::Front;
 use crate::serve::front::tls::Tls;
@@ -271,7 +271,8 @@ impl Running {
             for clients in parts.chain(empty) {
                 // The first reply alone has the sums of the others.
                 let (others, others_count) = (std::mem::take(&mut others), std::mem::take(&mut others_count));
-                send(ControlReply::Delays { device: status.name.clone(), clients, others, others_count })?;
+                let name = status.name.clone();
+                send(ControlReply::Delays(DeviceDelayGauges { name, clients, others, others_count }))?;
             }
         }
         send(ControlReply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })

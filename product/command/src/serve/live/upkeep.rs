@@ -42,7 +42,13 @@ impl Upkeep {
         kept: Arc<KeptPrices>,
         naming: Option<Arc<Naming>>,
     ) -> io::Result<Self> {
-        let mut looks = UpkeepState::new(running, naming);
+        let mut looks = UpkeepState {
+            running: Arc::clone(running),
+            naming,
+            told: BTreeMap::new(),
+            small_files: SmallFiles::default(),
+            is_quiet: false,
+        };
         let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
         let looking = move |stopped: Receiver<()>| {
             while may_go_on_after(&stopped, LOOK_EVERY) {
@@ -132,16 +138,6 @@ struct UpkeepState {
 }
 
 impl UpkeepState {
-    fn new(running: &Arc<Running>, naming: Option<Arc<Naming>>) -> Self {
-        Self {
-            running: Arc::clone(running),
-            naming,
-            told: BTreeMap::new(),
-            small_files: SmallFiles::default(),
-            is_quiet: false,
-        }
-    }
-
     fn look(&mut self) {
         self.running.front.nfs().iter().flat_map(|nfs| &nfs.tls).for_each(|tls| tls.server.refill());
         self.naming.iter().for_each(|naming| naming.look());
