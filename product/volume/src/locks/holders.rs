@@ -27,6 +27,18 @@ pub(super) const WAITERS_MAX: usize = 16_384;
 /// Most owners that wait for bytes of one file.
 pub(super) const FILE_WAITERS_MAX: usize = 1024;
 
+/// A party that holds locks.
+pub trait LockHolder: Send + Sync + 'static {
+    /// Whether it was silent for so long that it has to give way.
+    fn has_lapsed(&self, now: Nanos) -> bool;
+
+    /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
+    fn try_revoke(&self, now: Nanos) -> bool;
+
+    /// Its name for people.
+    fn name(&self) -> String;
+}
+
 /// Why somebody gets no lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockRefusal {
@@ -38,18 +50,6 @@ pub enum LockRefusal {
     Full,
     /// All groups together have as many as there may be.
     Crowded,
-}
-
-/// A party that holds locks.
-pub trait LockHolder: Send + Sync + 'static {
-    /// Whether it was silent for so long that it has to give way.
-    fn has_lapsed(&self, now: Nanos) -> bool;
-
-    /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
-    fn try_revoke(&self, now: Nanos) -> bool;
-
-    /// Its name for people.
-    fn name(&self) -> String;
 }
 
 struct Holder {

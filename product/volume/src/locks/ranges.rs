@@ -139,8 +139,7 @@ fn around(span: Span) -> (u64, u64) {
 struct Plan {
     /// Number of ranges that go.
     removed: usize,
-    /// The wanted lock, joined with others of its mode; the rest of what goes, before the changed bytes and behind
-    /// them.
+    /// The wanted lock, joined with others of its mode; the rest of ranges that go, before these bytes and behind.
     added: [Option<Lock>; 3],
 }
 
