@@ -2,8 +2,8 @@
 //!
 //! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at
 //! which a client is kept for a later server.
-//! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is
-//! named as gone.
+//! Does not own: the search for a name (`names`), a client's opens (`opens`) and sessions (`sessions`). The caller ends
+//! both for each client that is named as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
 //! another user has no influence on a client. There are at most [`CLIENTS_MAX`], and [`PARTY_CLIENTS_MAX`] of one
 //! party. A client that was never confirmed goes first.
@@ -15,6 +15,7 @@ use afflux_frontend::{KeptItem, Party};
 
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
+use super::names::{Names, Namesakes};
 use super::room::TableFull;
 use crate::status::Status;
 
@@ -52,7 +53,7 @@ pub(crate) enum SessionRequest {
 }
 
 struct Client {
-    owner: Box<[u8]>,
+    owner: Arc<[u8]>,
     verifier: [u8; 8],
     party: Party,
     user: Option<u32>,
@@ -67,6 +68,11 @@ struct Client {
 }
 
 impl Client {
+    /// When it was heard, if it is not confirmed.
+    fn unconfirmed_ns(&self) -> Option<u64> {
+        (!self.is_confirmed).then(|| self.lease.heard_ns())
+    }
+
     fn name(&self) -> ClientName<'_> {
         ClientName { party: self.party, own: &self.owner, verifier: self.verifier }
     }
@@ -85,7 +91,10 @@ pub(crate) struct Clients {
     memory: Memory,
     /// By number.
     known: BTreeMap<u64, Client>,
+    names: Names,
     next: u64,
+    /// Nobody is forgotten before this time.
+    forgotten_from_ns: u64,
 }
 
 impl Clients {
@@ -93,7 +102,8 @@ impl Clients {
     /// numbers.
     pub(crate) fn new(memory: &Memory) -> Self {
         let next = u64::from(memory.number) << 32 | 1;
-        Self { memory: Memory::clone(memory), known: BTreeMap::new(), next }
+        let (known, names) = (BTreeMap::new(), Names::default());
+        Self { memory: Memory::clone(memory), known, names, next, forgotten_from_ns: u64::MAX }
     }
 
     /// The number of the next client.
@@ -112,7 +122,7 @@ impl Clients {
             return false;
         };
         self.memory.found(&item, party);
-        if let Some(older) = self.named(party, owner, true) {
+        if let Some(older) = self.names.find(party, owner).confirmed {
             self.forget(older, &mut Vec::new());
         }
         let client = Client {
@@ -127,7 +137,17 @@ impl Clients {
             has_reclaimed,
             item,
         };
-        self.known.insert(number, client).is_none()
+        let is_one = !self.known.contains_key(&number);
+        if is_one {
+            self.add(number, client);
+        }
+        is_one
+    }
+
+    fn add(&mut self, id: u64, client: Client) {
+        self.forgotten_from_ns = self.forgotten_from_ns.min(client.lease.forgotten_from_ns());
+        self.names.add(client.party, &client.owner, id, client.unconfirmed_ns());
+        self.known.insert(id, client);
     }
 
     /// Keeps a client for a later server.
@@ -146,12 +166,6 @@ impl Clients {
         self.memory.put(id as u32, &mut client.item, client.party, &record);
     }
 
-    fn named(&self, party: Party, owner: &[u8], is_confirmed: bool) -> Option<u64> {
-        let is_it =
-            |client: &Client| client.is_confirmed == is_confirmed && client.party == party && *client.owner == *owner;
-        self.known.iter().find(|(_, client)| is_it(client)).map(|(id, _)| *id)
-    }
-
     /// A client introduces itself. `is_idle` tells whether a client has neither sessions nor opens. Clients that end by
     /// it go to `gone`.
     pub(crate) fn introduce(
@@ -162,8 +176,7 @@ impl Clients {
         is_idle: impl Fn(u64) -> bool,
         gone: &mut Vec<u64>,
     ) -> Result<Introduced, Status> {
-        let confirmed = self.named(party, who.owner, true);
-        let unconfirmed = self.named(party, who.owner, false);
+        let Namesakes { confirmed, unconfirmed } = self.names.find(party, who.owner);
         let known = confirmed.map(|id| (id, &self.known[&id]));
         let is_same_user = known.is_none_or(|(_, client)| client.user == user);
         let is_same_run = known.is_some_and(|(_, client)| client.verifier == who.verifier);
@@ -187,7 +200,7 @@ impl Clients {
             }
             _ => {}
         }
-        if let Some(id) = unconfirmed {
+        if let Some((id, _)) = unconfirmed {
             self.forget(id, gone);
         }
         self.make_room(party, now_ns, gone)?;
@@ -205,7 +218,7 @@ impl Clients {
             has_reclaimed: false,
             item: KeptItem::default(),
         };
-        self.known.insert(client, made);
+        self.add(client, made);
         Ok(Introduced { client, sequence: 1, is_confirmed: false })
     }
 
@@ -216,6 +229,7 @@ impl Clients {
 
     fn remove(&mut self, id: u64) {
         if let Some(mut client) = self.known.remove(&id) {
+            self.names.remove(client.party, &client.owner, id);
             self.memory.remove(&mut client.item, client.party);
         }
     }
@@ -223,19 +237,33 @@ impl Clients {
     /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client
     /// with an ended lease.
     fn make_room(&mut self, party: Party, now_ns: u64, gone: &mut Vec<u64>) -> Result<(), Status> {
-        let forgotten: Vec<u64> =
-            self.known.iter().filter(|(_, it)| it.lease.is_forgotten(now_ns)).map(|(id, _)| *id).collect();
-        forgotten.into_iter().for_each(|id| self.forget(id, gone));
-        let of_party = self.known.values().filter(|it| it.party == party).count();
+        self.forget_silent(now_ns, gone);
+        let of_party = self.names.count(party);
         let Err(lack) = TableFull::check((self.known.len(), CLIENTS_MAX), (of_party, PARTY_CLIENTS_MAX)) else {
             return Ok(());
         };
         // A party without clients may take the place of another party's client that was never confirmed.
-        let may_go =
-            |it: &Client| !it.is_confirmed && (it.party == party || of_party == 0) || it.lease.has_ended(now_ns);
-        let victim = self.longest_silent(lack.whose(party), may_go).ok_or(lack.status())?;
-        self.forget(victim, gone);
+        let may_go = |of: Party, id: u64| {
+            of == party || of_party == 0 || self.known.get(&id).is_some_and(|it| it.lease.has_ended(now_ns))
+        };
+        let whose = lack.whose(party);
+        let unconfirmed = self.names.longest_unconfirmed(whose).filter(|(of, _, id)| may_go(*of, *id));
+        let first = unconfirmed.min_by_key(|(_, heard_ns, _)| *heard_ns).map(|(_, _, id)| id);
+        let victim = first.or_else(|| self.longest_silent(whose, |it| it.lease.has_ended(now_ns)));
+        self.forget(victim.ok_or(lack.status())?, gone);
         Ok(())
+    }
+
+    /// Forgets the clients that were silent for too long. As long as nobody can be, this looks at nobody.
+    fn forget_silent(&mut self, now_ns: u64, gone: &mut Vec<u64>) {
+        if now_ns < self.forgotten_from_ns {
+            return;
+        }
+        let is_over = |it: &Client| it.lease.forgotten_from_ns() <= now_ns;
+        let forgotten: Vec<u64> = self.known.iter().filter(|(_, it)| is_over(it)).map(|(id, _)| *id).collect();
+        forgotten.into_iter().for_each(|id| self.forget(id, gone));
+        let next = self.known.values().map(|it| it.lease.forgotten_from_ns()).min();
+        self.forgotten_from_ns = next.unwrap_or(u64::MAX);
     }
 
     /// The client of a party that was silent for longest, or of all parties. One that is not confirmed comes first.
@@ -289,6 +317,7 @@ impl Clients {
         if !client.lease.try_renew(now_ns) {
             return Err(Status::StaleClientId);
         }
+        self.renew_name(id);
         Ok(SessionRequest::New)
     }
 
@@ -304,16 +333,22 @@ impl Clients {
 
     /// The client has a session now, so that it is no phantom. The client that had its name before goes to `gone`.
     pub(crate) fn confirm(&mut self, id: u64, now_ns: u64, gone: &mut Vec<u64>) {
-        let Some(client) = self.known.get(&id) else { return };
+        let Some(client) = self.known.get_mut(&id) else { return };
         client.lease.try_renew(now_ns);
         if client.is_confirmed {
             return;
         }
-        if let Some(before) = self.named(client.party, &client.owner.clone(), true) {
-            self.forget(before, gone);
-        }
-        if let Some(client) = self.known.get_mut(&id) {
-            client.is_confirmed = true;
+        client.is_confirmed = true;
+        let before = self.names.find(client.party, &client.owner).confirmed;
+        before.into_iter().for_each(|before| self.forget(before, gone));
+        self.renew_name(id);
+    }
+
+    /// A client was heard, or is confirmed.
+    fn renew_name(&mut self, id: u64) {
+        if let Some(client) = self.known.get(&id) {
+            self.names.remove(client.party, &client.owner, id);
+            self.names.add(client.party, &client.owner, id, client.unconfirmed_ns());
         }
     }
 

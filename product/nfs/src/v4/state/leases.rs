@@ -53,9 +53,9 @@ impl Lease {
         self.heard_ns() == REVOKED
     }
 
-    /// Whether the client may be forgotten, though nobody is in its way.
-    pub(crate) fn is_forgotten(&self, now_ns: u64) -> bool {
-        now_ns.saturating_sub(self.heard_ns()) > FORGOTTEN_NS
+    /// The time from which on the client may be forgotten, though nobody is in its way, unless it is heard.
+    pub(crate) fn forgotten_from_ns(&self) -> u64 {
+        self.heard_ns().saturating_add(FORGOTTEN_NS + 1)
     }
 
     /// When the client was heard.

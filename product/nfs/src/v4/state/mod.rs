@@ -11,6 +11,7 @@ mod index;
 pub(super) mod kept;
 pub(super) mod leases;
 pub(super) mod lock_states;
+mod names;
 pub(super) mod opens;
 pub(super) mod places;
 pub(super) mod room;

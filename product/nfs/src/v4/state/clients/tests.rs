@@ -102,6 +102,56 @@ fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parti
     }
     assert_eq!(clients.len(), PARTY_CLIENTS_MAX + 1);
     assert!(clients.lease(kept).is_some() && clients.lease(other).is_some());
+    assert_eq!(clients.names, names_of(&clients), "each client is found by its name, and nobody else");
+    // The newest ones are there, and are known again by their names.
+    let last = (3 * PARTY_CLIENTS_MAX - 1).to_be_bytes();
+    let first = 0_usize.to_be_bytes();
+    assert!(clients.names.find(ME.0, &last).unconfirmed.is_some());
+    assert_eq!(clients.names.find(ME.0, &first), Namesakes::default());
+}
+
+/// The names of all clients, one after the other.
+fn names_of(clients: &Clients) -> Names {
+    let mut names = Names::default();
+    clients.known.iter().for_each(|(id, it)| names.add(it.party, &it.owner, *id, it.unconfirmed_ns()));
+    names
+}
+
+#[test]
+fn a_client_that_tries_again_is_no_longer_the_first_to_go() {
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    let introduce = |clients: &mut Clients, name: usize, now_ns| {
+        let owner = name.to_be_bytes();
+        let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
+        clients.introduce(who, ME, now_ns, |_| false, &mut Vec::new()).unwrap().client
+    };
+    let all: Vec<u64> =
+        (0..PARTY_CLIENTS_MAX).map(|name| introduce(&mut clients, name, SECOND + name as u64)).collect();
+    // Its session found no room.
+    assert_eq!(clients.create(all[0], ME, 1, 2 * SECOND), Ok(SessionRequest::New));
+    introduce(&mut clients, PARTY_CLIENTS_MAX, 2 * SECOND);
+    assert!(clients.lease(all[0]).is_some() && clients.lease(all[1]).is_none());
+    assert_eq!(clients.names, names_of(&clients));
+}
+
+#[test]
+fn a_client_that_was_silent_for_a_day_is_forgotten_by_the_next_introduction() {
+    const DAY: u64 = 24 * 60 * 60 * SECOND;
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    let (silent, heard) = (confirmed(&mut clients, 1, ME), confirmed(&mut clients, 1, OTHER_PARTY));
+    clients.lease(heard).unwrap().try_renew(DAY);
+    let introduce = |clients: &mut Clients, now_ns| {
+        let mut gone = Vec::new();
+        let who = Introduction { owner: b"third", verifier: [0; 8], updates: false };
+        clients.introduce(who, (Party::User(5), None), now_ns, |_| true, &mut gone).unwrap();
+        gone.retain(|id| [silent, heard].contains(id));
+        gone
+    };
+    assert_eq!(introduce(&mut clients, SECOND + DAY), []);
+    assert_eq!(introduce(&mut clients, 2 * SECOND + DAY), [silent]);
+    assert_eq!(introduce(&mut clients, 2 * DAY), []);
+    assert_eq!(introduce(&mut clients, 2 * DAY + SECOND), [heard]);
+    assert_eq!(clients.names, names_of(&clients));
 }
 
 #[test]

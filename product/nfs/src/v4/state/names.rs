@@ -1,0 +1,88 @@
+//! Clients by their parties and names.
+//!
+//! Owns: the search for a name, the number of a party's clients, the order in which unconfirmed ones were heard.
+//! Does not own: clients (`clients`).
+//! Invariants: a name has at most one confirmed client and one unconfirmed one. A party without clients takes no
+//! memory. No search goes over all clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use afflux_frontend::Party;
+
+/// The clients of one name: the unconfirmed one with the time at which it was heard.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Namesakes {
+    pub(super) confirmed: Option<u64>,
+    pub(super) unconfirmed: Option<(u64, u64)>,
+}
+
+#[derive(Default, PartialEq, Eq, Debug)]
+struct OfParty {
+    by_name: BTreeMap<Arc<[u8]>, Namesakes>,
+    /// Its clients that are not confirmed, by the time at which they were heard.
+    unconfirmed: BTreeSet<(u64, u64)>,
+    count: usize,
+}
+
+/// All clients.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(super) struct Names(BTreeMap<Party, OfParty>);
+
+impl Names {
+    /// The clients of a party with this name.
+    pub(super) fn find(&self, party: Party, name: &[u8]) -> Namesakes {
+        self.0.get(&party).and_then(|own| own.by_name.get(name)).copied().unwrap_or_default()
+    }
+
+    /// Number of a party's clients.
+    pub(super) fn count(&self, party: Party) -> usize {
+        self.0.get(&party).map_or(0, |own| own.count)
+    }
+
+    /// Of a party, or of each, the unconfirmed client that was silent for longest: its party, the time at which it was
+    /// heard, and its number.
+    pub(super) fn longest_unconfirmed(&self, of: Option<Party>) -> impl Iterator<Item = (Party, u64, u64)> {
+        let (one, all) = match of {
+            Some(party) => (self.0.get_key_value(&party), None),
+            None => (None, Some(self.0.iter())),
+        };
+        let parties = one.into_iter().chain(all.into_iter().flatten());
+        parties.filter_map(|(party, own)| own.unconfirmed.first().map(|(heard_ns, id)| (*party, *heard_ns, *id)))
+    }
+
+    /// Adds one: a confirmed client, or an unconfirmed one that was heard at this time.
+    pub(super) fn add(&mut self, party: Party, name: &Arc<[u8]>, id: u64, unconfirmed_ns: Option<u64>) {
+        let own = self.0.entry(party).or_default();
+        own.count += 1;
+        let namesakes = own.by_name.entry(Arc::clone(name)).or_default();
+        match unconfirmed_ns {
+            None => namesakes.confirmed = Some(id),
+            Some(heard_ns) => {
+                namesakes.unconfirmed = Some((id, heard_ns));
+                own.unconfirmed.insert((heard_ns, id));
+            }
+        }
+    }
+
+    /// Removes one.
+    pub(super) fn remove(&mut self, party: Party, name: &[u8], id: u64) {
+        let Some(own) = self.0.get_mut(&party) else { return };
+        let Some(namesakes) = own.by_name.get_mut(name) else { return };
+        match *namesakes {
+            Namesakes { confirmed: Some(known), .. } if known == id => namesakes.confirmed = None,
+            Namesakes { unconfirmed: Some((known, heard_ns)), .. } if known == id => {
+                namesakes.unconfirmed = None;
+                own.unconfirmed.remove(&(heard_ns, id));
+            }
+            _ => return,
+        }
+        own.count -= 1;
+        if *namesakes == Namesakes::default() {
+            own.by_name.remove(name);
+        }
+        if own.count == 0 {
+            self.0.remove(&party);
+        }
+    }
+}
