@@ -1,9 +1,9 @@
 //! `call_instructions KIND TOGETHER COUNT`: calls on cached data, for callgrind to count.
 //!
 //! KIND is `get`, `read` or `write`, with the version: `read3`, `read4`. `recorded3` is `read3` with a recording of the
-//! calls. COUNT times, a connection's protocol machine gets TOGETHER calls as bytes, and is asked for the replies. Data
-//! are of 4 KiB. The count that matters is that of [`counted`], on its thread: no socket takes part, and the work of
-//! other threads depends on the time.
+//! calls. `lock4` is LOCK and LOCKU in turn. COUNT times, a connection's protocol machine gets TOGETHER calls as bytes,
+//! and is asked for the replies. Data are of 4 KiB. The count that matters is that of [`counted`], on its thread: no
+//! socket takes part, the client's bytes are there before, and the work of other threads depends on the time.
 #![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "a measured program, and modules of a test")]
 
 #[path = "../tests/protocol/peer.rs"]
@@ -16,6 +16,7 @@ use std::task::{Context, Waker};
 use afflux_frontend::{ProtocolMachine, Segment};
 use afflux_linux_device::IoChoice;
 use afflux_nfs_client::sessions::{ANONYMOUS, Compound, NFS_4, Outcome};
+use bytes::BytesMut;
 use nfs3_types::nfs3::{COMMIT3args, COMMIT3res, GETATTR3args, READ3args, WRITE3args, WRITE3res, nfs_fh3, stable_how};
 use nfs3_types::xdr_codec::Opaque;
 
@@ -24,12 +25,14 @@ const PAGES: u32 = 64;
 /// The longest time for which attributes count without a look at the host, in hundredths of a second.
 const ATTRIBUTES_IDLE_MAX: u64 = 360_000;
 /// Calls on the first slot before the batches.
-const USED: u32 = 3;
+const USED: u32 = 4;
 /// Batches before the count, in which buffers are made and pages come to count as often used.
 const UNCOUNTED: u64 = 16;
 /// The attributes that Linux's client asks for with a GETATTR, and with a WRITE.
 const ALL: [u32; 2] = [0x0010_011a, 0x00b0_a23a];
 const OF_WRITE: [u32; 2] = [0x0000_0018, 0x0030_0000];
+/// The kind of a lock.
+const EXCLUSIVE: u32 = 2;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -57,7 +60,8 @@ fn main() {
     for at in 0..UNCOUNTED + count {
         calls.number();
         let one = if at < UNCOUNTED { batch } else { counted };
-        one(&mut peer, &calls.bytes, calls.reply_bytes_min);
+        let mut input = BytesMut::from(&calls.bytes[..]);
+        one(&mut peer, &mut input, calls.reply_bytes_min);
     }
     let failed = world.server.calls().into_iter().find(|(name, count)| name.starts_with("nfserr_") && *count > 0);
     assert_eq!(failed, None, "calls that fail cost less");
@@ -123,6 +127,9 @@ impl Calls {
         let handle = &opened[got..][..usize::from(opened[got - 1])];
         // The first WRITE of an open looks at the file's mode, and waits for that.
         must(first(3).put(handle).write(stateid, 0, 0, &[0; PAGE as usize]));
+        let locked = must(first(4).put(handle).lock(EXCLUSIVE, (0, PAGE.into()), stateid, b"owner"));
+        // Behind the results of SEQUENCE and PUTFH, and an operation with its status. 0 stands for its present number.
+        let owner = (0, locked[64..76].try_into().unwrap());
         let (mut bytes, mut numbers_at) = (Vec::new(), Vec::new());
         for call in 0..together {
             let of_file = Compound::default().sequence(session, 0, call, false).put(handle);
@@ -130,6 +137,8 @@ impl Calls {
             let compound = match kind {
                 "get" => of_file.attributes(&ALL),
                 "write" => of_file.write(stateid, offset, 0, &vec![call as u8; PAGE as usize]).attributes(&OF_WRITE),
+                "lock" if call.is_multiple_of(2) => of_file.unlock((0, PAGE.into()), owner),
+                "lock" => of_file.lock_more(EXCLUSIVE, (0, PAGE.into()), owner),
                 _ => of_file.read(stateid, offset, PAGE),
             };
             let record = peer::marked(&peer::call_record(call, NFS_4, 1, &compound.arguments(1)));
@@ -157,14 +166,14 @@ fn reply_bytes_min(kind: &str, together: u32) -> usize {
 
 /// Never inlined, so that it has a name that can be counted.
 #[inline(never)]
-fn counted(peer: &mut peer::Peer, calls: &[u8], reply_bytes_min: usize) {
+fn counted(peer: &mut peer::Peer, calls: &mut BytesMut, reply_bytes_min: usize) {
     batch(peer, calls, reply_bytes_min);
 }
 
-fn batch(peer: &mut peer::Peer, calls: &[u8], reply_bytes_min: usize) {
+fn batch(peer: &mut peer::Peer, calls: &mut BytesMut, reply_bytes_min: usize) {
     let mut cx = Context::from_waker(Waker::noop());
     let mut replies = Vec::<Segment>::new();
-    peer.send(calls).unwrap();
+    peer.connection.receive(calls).unwrap();
     assert!(peer.connection.poll_output(&mut cx, &mut replies).is_ready());
     let bytes = replies.iter().map(Segment::len).sum::<usize>();
     assert!(bytes > reply_bytes_min, "not all are answered by one poll");

@@ -34,11 +34,10 @@ use crate::v3::mount_arguments::{self, MountArguments};
 use crate::v3::procedures::{self, WaitingCall};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
 use crate::v3::{lock_refusal, mount};
-use crate::v4::compound::{self, Compound};
+use crate::v4::compound::{self, Compound, OfConnection};
 use crate::v4::course::WaitingCompound;
 use crate::wire::batch::Batch;
 use crate::wire::callers::Callers;
-use crate::wire::outbox::Outbox;
 use crate::wire::record;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc::{self, Call, Incoming, Refusal};
@@ -119,8 +118,10 @@ pub struct Connection<P: Platform> {
     /// Whether a call waits for room.
     lacks_room: bool,
     batch: Batch,
-    /// The calls of this server over the connection, from its first compound on.
-    outbox: Option<Arc<Outbox>>,
+    /// Its part of version 4, from its first compound on.
+    of_version_4: Option<OfConnection>,
+    /// The time of the compounds of this poll, from the first one on.
+    now_ns: Option<u64>,
     tally: Tally,
     /// Whether calls are recorded; checked once a poll.
     records_calls: bool,
@@ -157,7 +158,8 @@ impl<P: Platform> Connection<P> {
             changing: FuturesUnordered::new(),
             lacks_room: false,
             batch: Batch::default(),
-            outbox: None,
+            of_version_4: None,
+            now_ns: None,
             tally: Tally::new(),
             records_calls: false,
             recorded: Vec::new(),
@@ -202,7 +204,7 @@ impl<P: Platform> Connection<P> {
 
     /// Starts calls while there is room. True if it stopped only because its turn is over.
     fn start_calls(&mut self) -> bool {
-        self.lacks_room = false;
+        (self.lacks_room, self.now_ns) = (false, None);
         let bounds = self.server.room_bounds();
         let mut left = CALLS_PER_POLL_MAX;
         while let Some(mut chunk) = self.records.pop() {
@@ -246,7 +248,7 @@ impl<P: Platform> Connection<P> {
             Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
             Incoming::Reply(number) => {
-                let is_awaited = self.outbox.as_ref().is_some_and(|outbox| outbox.try_answer(number));
+                let is_awaited = self.of_version_4.as_ref().is_some_and(|own| own.outbox.try_answer(number));
                 if !is_awaited {
                     self.tally.count(Event::StrayReply);
                 }
@@ -370,13 +372,12 @@ impl<P: Platform> Connection<P> {
         let wanted = head.data_bytes_max;
         let Some(data_bytes_max) = self.reply_room(wanted, arrived) else { return false };
         let (volume, known) = (&self.server.volume, self.callers.get(arrived.caller));
-        let speaker = (self.origin.party(), known.uid());
-        let now_ns = volume.engine().platform().now().0;
-        let outbox = self.outbox.get_or_insert_default();
+        let now_ns = *self.now_ns.get_or_insert_with(|| volume.engine().platform().now().0);
+        let own = self.of_version_4.get_or_insert_with(|| OfConnection::new(self.origin.party()));
         let mut draft = self.batch.draft(call.xid);
-        let mut compound =
-            Compound::new((service, outbox), speaker, now_ns, (bytes, head), data_bytes_max.min(wanted), &mut draft);
-        if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
+        let (user, data_left) = (known.uid(), data_bytes_max.min(wanted));
+        let mut compound = Compound::new((service, own), user, now_ns, (bytes, head), data_left, &mut draft);
+        if compound.try_answer(own, volume, &known.caller, bytes, &mut draft) {
             let status = self.batch.end(draft);
             self.tally.ended(status);
             return true;
@@ -479,8 +480,8 @@ impl<P: Platform> Connection<P> {
 
     /// Hands out this server's calls to the client.
     fn call_client(&mut self, cx: &Context<'_>) {
-        let Some(outbox) = &self.outbox else { return };
-        for record in outbox.take(cx.waker()) {
+        let Some(own) = &self.of_version_4 else { return };
+        for record in own.outbox.take(cx.waker()) {
             self.batch.begin();
             self.batch.record(record.into());
         }

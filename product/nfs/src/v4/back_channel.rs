@@ -6,6 +6,7 @@
 //! [`WAITING_MAX`] notices wait; the oldest goes. A client that never answers holds up nothing else.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use afflux_frontend::{KeptItem, Party};
@@ -33,8 +34,6 @@ struct State {
     minor: u32,
     /// The connection that carries the calls.
     outbox: Weak<Outbox>,
-    /// The client has asked for a back channel.
-    is_wanted: bool,
     /// Calls so far, which is the number of the last one on its slot.
     sequence: u32,
     /// The call under way.
@@ -49,6 +48,8 @@ struct State {
 pub(crate) struct BackChannel {
     /// The session's number.
     session: [u8; 16],
+    /// The client has asked for a back channel.
+    is_wanted: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -71,7 +72,7 @@ impl LockWaker for LockCall {
 impl BackChannel {
     /// The session with this number is not called yet.
     pub(crate) fn new(session: [u8; 16]) -> Arc<Self> {
-        Arc::new(Self { session, state: Mutex::default() })
+        Arc::new(Self { session, is_wanted: AtomicBool::new(false), state: Mutex::default() })
     }
 
     /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
@@ -81,15 +82,15 @@ impl BackChannel {
         (calling, minor, is_wanted): (Calling, u32, bool),
         (sequence, item): (u32, KeptItem),
     ) -> Arc<Self> {
-        let mut state = State { calling, minor, is_wanted, sequence, item, ..State::default() };
+        let mut state = State { calling, minor, sequence, item, ..State::default() };
         state.under_way = (sequence > 0).then(|| call(&state, &session, None));
-        Arc::new(Self { session, state: Mutex::new(state) })
+        Arc::new(Self { session, is_wanted: AtomicBool::new(is_wanted), state: Mutex::new(state) })
     }
 
     /// How the client wants to be called, and whether it does.
     pub(crate) fn manner(&self) -> (Calling, u32, bool) {
         let state = self.lock();
-        (state.calling, state.minor, state.is_wanted)
+        (state.calling, state.minor, self.is_wanted.load(Ordering::Relaxed))
     }
 
     /// Keeps the number of each further call for a later server, as a record with this number.
@@ -117,7 +118,8 @@ impl BackChannel {
     /// Calls go over this connection from now on, and the one under way again.
     pub(crate) fn bind(self: &Arc<Self>, outbox: &Arc<Outbox>) {
         let mut state = self.lock();
-        (state.outbox, state.is_wanted) = (Arc::downgrade(outbox), true);
+        state.outbox = Arc::downgrade(outbox);
+        self.is_wanted.store(true, Ordering::Relaxed);
         if let Some(call) = &state.under_way {
             outbox.send(call, state.sequence, self.asker());
         }
@@ -135,8 +137,7 @@ impl BackChannel {
 
     /// Whether the client has asked for one whose connection is gone.
     pub(crate) fn is_down(&self) -> bool {
-        let state = self.lock();
-        state.is_wanted && state.outbox.strong_count() == 0
+        self.is_wanted.load(Ordering::Relaxed) && !self.is_up()
     }
 
     /// Tells the client, after the notices before.

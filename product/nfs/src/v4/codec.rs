@@ -275,6 +275,7 @@ pub(super) enum CompoundOperation {
 /// The numbers of operations that are told apart by number.
 pub(super) mod number {
     pub(super) const PUTFH: u32 = 22;
+    pub(super) const WRITE: u32 = 38;
     pub(in super::super) const BIND: u32 = 41;
     pub(in super::super) const EXCHANGE_ID: u32 = 42;
     pub(in super::super) const CREATE_SESSION: u32 = 43;
@@ -299,10 +300,11 @@ pub(super) struct Head {
 }
 
 /// Reads the beginning of a compound whose arguments start at `at`.
+#[inline]
 pub(super) fn head(record: &[u8], at: usize) -> Result<Head, XdrError> {
     let mut reader = Reader::starting_at(record, at);
     let tag = reader.opaque_place(TAG_BYTES_MAX)?.into();
-    let (minor, count) = (reader.u32()?, reader.u32()?);
+    let [minor, count] = reader.words()?;
     Ok(Head { tag, minor, count, at: reader.position() })
 }
 
@@ -310,6 +312,7 @@ pub(super) fn head(record: &[u8], at: usize) -> Result<Head, XdrError> {
 type Next = Result<usize, XdrError>;
 
 /// Reads the operation that starts at `at` into `operation`, which is large: its number, and where the next one starts.
+#[inline]
 pub(super) fn read_operation(
     record: &[u8],
     at: usize,
@@ -322,22 +325,31 @@ pub(super) fn read_operation(
     Ok((number, read.map(|()| fields.reader.position())))
 }
 
-/// Passes a SEQUENCE and a PUTFH, with which most compounds begin: how many of them are there, and where the next
-/// operation starts.
+/// Passes the operations with which most compounds begin, and which have no data in their results: a SEQUENCE, a PUTFH
+/// and a WRITE. Tells how many of them are there, and where the next operation starts.
+#[inline]
 pub(super) fn behind_usual(record: &[u8], at: usize) -> (u32, usize) {
-    const SEQUENCE_BYTES: usize = 32;
+    const SEQUENCE_BYTES: usize = 36;
+    /// With the length of its data.
+    const WRITE_BYTES: usize = 36;
     let mut reader = Reader::starting_at(record, at);
-    if reader.u32() != Ok(number::SEQUENCE) || reader.fixed::<SEQUENCE_BYTES>().is_err() {
+    let is_sequence = reader.fixed::<SEQUENCE_BYTES>().is_ok_and(|it| it[..4] == number::SEQUENCE.to_be_bytes());
+    if !is_sequence {
         return (0, at);
     }
     let at = reader.position();
-    if reader.u32() != Ok(number::PUTFH) || reader.opaque_place(HANDLE_BYTES_MAX).is_err() {
+    let Ok([number::PUTFH, len]) = reader.words() else { return (1, at) };
+    if len as usize > HANDLE_BYTES_MAX || reader.skip_opaque(len as usize).is_err() {
         return (1, at);
     }
-    (2, reader.position())
+    let at = reader.position();
+    let Ok(write) = reader.words::<{ WRITE_BYTES / 4 }>() else { return (2, at) };
+    let [number::WRITE, .., len] = write else { return (2, at) };
+    if reader.skip_opaque(len as usize).is_ok() { (3, reader.position()) } else { (2, at) }
 }
 
 /// How much data the operation that starts at `at` asks for, if that is known without reading all of it.
+#[inline]
 pub(super) fn data_asked(record: &[u8], at: usize) -> Option<u32> {
     const BEFORE_COUNT: usize = 24;
     let mut reader = Reader::starting_at(record, at);
@@ -359,12 +371,11 @@ pub(super) fn stateid_at(record: &[u8], at: usize) -> Result<(Stateid, usize), X
 pub(super) fn bitmap(reader: &mut Reader<'_>) -> Result<Bitmap, XdrError> {
     let count = reader.u32()?;
     let mut bitmap = Bitmap::default();
-    for at in 0..count {
-        let word = reader.u32()?;
-        match bitmap.words.get_mut(at as usize) {
-            Some(known) => *known = word,
-            None => bitmap.has_more |= word != 0,
-        }
+    for word in bitmap.words.iter_mut().take(count as usize) {
+        *word = reader.u32()?;
+    }
+    for _ in BITMAP_WORDS as u32..count {
+        bitmap.has_more |= reader.u32()? != 0;
     }
     Ok(bitmap)
 }
@@ -399,13 +410,15 @@ impl Fields<'_> {
                 let keeps = self.reader.bool("sa_cachethis")?;
                 *operation = CompoundOperation::Sequence(SequenceArguments { session, sequence, slot, highest, keeps });
             }
-            _ => *operation = self.other(number)?,
+            _ => return self.other(number, operation),
         }
         Ok(())
     }
 
-    fn other(&mut self, number: u32) -> Result<CompoundOperation, XdrError> {
-        Ok(match number {
+    // Apart, since it needs many registers, and the usual ones do not.
+    #[inline(never)]
+    fn other(&mut self, number: u32, operation: &mut CompoundOperation) -> Result<(), XdrError> {
+        *operation = match number {
             3 => CompoundOperation::Access(self.reader.u32()?),
             4 => {
                 let _sequence = self.reader.u32()?;
@@ -494,7 +507,8 @@ impl Fields<'_> {
             74 => CompoundOperation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
             75 => CompoundOperation::RemoveXattr(self.counted()?),
             _ => CompoundOperation::Unsupported,
-        })
+        };
+        Ok(())
     }
 
     fn copy(&mut self) -> Result<CopyArguments, XdrError> {

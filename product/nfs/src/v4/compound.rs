@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallKeys, JournalCall, Left};
+use afflux_frontend::{CallKeys, JournalCall, Left, Party};
 use afflux_volume::{Before, Inode, Platform, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
 use super::codec::{self, Bitmap, CompoundOperation, Head, number};
 use super::denied::Denied;
 use super::service::{Service, Shared};
+use super::state::agreed::SessionId;
 use super::state::clients::Speaker;
 use super::state::sessions::Session;
 use super::state::stateids::Stateid;
@@ -53,13 +54,21 @@ pub(super) struct TakenSlot {
 }
 
 impl TakenSlot {
+    /// The bound on the reply, and the status if it is too long.
+    pub(super) fn reply_bound(&self) -> (usize, Status) {
+        let channel = &self.session.channel;
+        let whole = (channel.reply_bytes_max as usize, Status::ReplyTooBig);
+        let kept = (channel.kept_bytes_max as usize, Status::ReplyTooBigToCache);
+        if self.keeps && kept.0 < whole.0 { kept } else { whole }
+    }
+
     pub(super) fn new(session: Arc<Session>, slot: u32, keeps: bool, keys: Option<CallKeys>) -> Self {
         Self { session, slot, keeps, keys, call: None, has_ended: false }
     }
 
-    fn end(mut self, draft: &Draft) {
+    fn end(&mut self, draft: &Draft) {
         self.has_ended = true;
-        let call = self.call.take();
+        let call = &self.call;
         let keep = self.keeps.then_some(|into: &mut Vec<u8>| {
             draft.copy_results(into);
             call.iter().for_each(|call| call.answered(0, into));
@@ -72,6 +81,37 @@ impl Drop for TakenSlot {
     fn drop(&mut self) {
         if !self.has_ended {
             self.session.slots().end(self.slot, None::<fn(&mut Vec<u8>)>);
+        }
+    }
+}
+
+/// The part of version 4 that belongs to a connection.
+pub(crate) struct OfConnection {
+    /// The calls of this server over it.
+    pub(crate) outbox: Arc<Outbox>,
+    party: Party,
+    /// The session of its last compound, as a rule that of the next one.
+    session: Option<Arc<Session>>,
+}
+
+impl OfConnection {
+    /// Without compounds yet.
+    pub(crate) fn new(party: Party) -> Self {
+        Self { outbox: Arc::default(), party, session: None }
+    }
+
+    /// The session with this number.
+    pub(super) fn session<P: Platform>(
+        &mut self,
+        service: &Service<P>,
+        id: &SessionId,
+    ) -> Result<Arc<Session>, Status> {
+        match &self.session {
+            Some(known) if known.id == *id => Ok(Arc::clone(known)),
+            _ => {
+                let found = service.state().sessions.find(id, self.party)?;
+                Ok(Arc::clone(self.session.insert(found)))
+            }
         }
     }
 }
@@ -117,17 +157,25 @@ pub(crate) struct Arrived {
 }
 
 /// Reads the head of a compound whose arguments start at `at`, and how much data it asks for. None if it has no head.
+#[inline]
 pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
     let head = codec::head(record, at).ok()?;
-    let (passed, mut at) = codec::behind_usual(record, head.at);
+    let (passed, at) = codec::behind_usual(record, head.at);
+    let of_last = if passed + 1 == head.count { codec::data_asked(record, at) } else { None };
+    let wanted = of_last.unwrap_or_else(|| data_of_all(record, at, passed, &head));
+    Some(Arrived { head, data_bytes_max: wanted.min(READ_BYTES_MAX) })
+}
+
+/// How much data the operations ask for that start at `at`, behind some that ask for none.
+#[cold]
+fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
     let (mut wanted, mut operation) = (0_u32, CompoundOperation::Unsupported);
     // The session may allow fewer.
     for number in passed..head.count.min(super::state::agreed::OPERATIONS_MAX) {
         if number + 1 == head.count
             && let Some(asked) = codec::data_asked(record, at)
         {
-            wanted = wanted.saturating_add(asked.min(READ_BYTES_MAX));
-            break;
+            return wanted.saturating_add(asked.min(READ_BYTES_MAX));
         }
         let Ok((_, Ok(next))) = codec::read_operation(record, at, head.minor, &mut operation) else { break };
         at = next;
@@ -139,27 +187,24 @@ pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
             _ => 0,
         });
     }
-    Some(Arrived { head, data_bytes_max: wanted.min(READ_BYTES_MAX) })
+    wanted
 }
 
 impl<P: Platform> Compound<P> {
     /// Begins a compound, and its reply.
     pub(crate) fn new(
-        (service, outbox): (&Arc<Service<P>>, &Arc<Outbox>),
-        speaker: Speaker,
+        (service, connection): (&Arc<Service<P>>, &OfConnection),
+        user: Option<u32>,
         now_ns: u64,
         (record, arrived): (&[u8], Arrived),
         data_left: u32,
         draft: &mut Draft,
     ) -> Self {
         let head = arrived.head;
-        let writer = draft.status(Status::Ok);
-        writer.opaque(&record[head.tag.range()]);
-        let count_at = draft.mark();
-        draft.writer.u32(0);
+        let count_at = draft.begin_compound(&record[head.tag.range()]);
         Self {
             service: Arc::clone(service),
-            speaker,
+            speaker: (connection.party, user),
             minor: head.minor,
             now_ns,
             taken: None,
@@ -177,7 +222,7 @@ impl<P: Platform> Compound<P> {
             status: Status::Ok,
             denied: None,
             before: Before::Nothing,
-            outbox: Arc::clone(outbox),
+            outbox: Arc::clone(&connection.outbox),
             count_at,
         }
     }
@@ -208,19 +253,12 @@ impl<P: Platform> Compound<P> {
     /// Writes what is only known at the end, and gives the slot back.
     pub(super) fn end(&mut self, draft: &mut Draft) {
         draft.patch(self.count_at, self.done);
-        draft.restate(self.status);
-        if let Some(taken) = self.taken.take() {
+        if self.status != Status::Ok {
+            draft.restate(self.status);
+        }
+        if let Some(taken) = &mut self.taken {
             taken.end(draft);
         }
-    }
-
-    /// The bound on the reply, and the status if it is too long.
-    pub(super) fn reply_bound(&self) -> Option<(usize, Status)> {
-        let taken = self.taken.as_ref()?;
-        let channel = &taken.session.channel;
-        let whole = (channel.reply_bytes_max as usize, Status::ReplyTooBig);
-        let kept = (channel.kept_bytes_max as usize, Status::ReplyTooBigToCache);
-        Some(if taken.keeps && kept.0 < whole.0 { kept } else { whole })
     }
 
     /// Whether a later server finds the call once it has begun to change something.

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::future::FutureExt;
 
 use super::codec::{self, CompoundOperation};
-use super::compound::Compound;
+use super::compound::{Compound, OfConnection, TakenSlot};
 use super::operations::{self, sessions};
 use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
 use crate::status::Status;
@@ -35,8 +35,15 @@ pub(crate) struct WaitingCompound<P: Platform> {
 impl<P: Platform> Compound<P> {
     /// Answers a compound if that takes no waiting. Otherwise the draft has the results of the operations before the
     /// one that would wait.
-    pub(crate) fn try_answer(&mut self, volume: &Volume<P>, caller: &Caller, record: &[u8], draft: &mut Draft) -> bool {
-        if !self.try_begin(volume, record, draft) {
+    pub(crate) fn try_answer(
+        &mut self,
+        connection: &mut OfConnection,
+        volume: &Volume<P>,
+        caller: &Caller,
+        record: &[u8],
+        draft: &mut Draft,
+    ) -> bool {
+        if !self.try_begin(connection, volume, record, draft) {
             return true;
         }
         let on = AtOnce { volume, caller, record };
@@ -50,7 +57,13 @@ impl<P: Platform> Compound<P> {
     }
 
     /// Takes what must come first: SEQUENCE, or the single operation that needs no session. False if that was all.
-    fn try_begin(&mut self, volume: &Volume<P>, record: &[u8], draft: &mut Draft) -> bool {
+    fn try_begin(
+        &mut self,
+        connection: &mut OfConnection,
+        volume: &Volume<P>,
+        record: &[u8],
+        draft: &mut Draft,
+    ) -> bool {
         if !(1..=2).contains(&self.minor) {
             self.status = Status::MinorVersionMismatch;
             self.end(draft);
@@ -76,7 +89,9 @@ impl<P: Platform> Compound<P> {
         let start = draft.mark();
         begin_result(&mut draft.writer, number);
         let begun = match operation {
-            Ok(CompoundOperation::Sequence(arguments)) => sessions::sequence(self, record, draft, arguments),
+            Ok(CompoundOperation::Sequence(arguments)) => {
+                sessions::sequence(self, connection, record, draft, arguments)
+            }
             Ok(operation) if sessions::may_stand_alone(number) => match self.count {
                 1 => sessions::alone(self, volume, record, draft, operation).map(|()| sessions::Sequenced::New),
                 _ => Err(Status::NotOnlyOperation),
@@ -106,6 +121,7 @@ impl<P: Platform> Compound<P> {
 pub(super) struct WouldWait;
 
 /// Begins a result with success; a failure is written over it.
+#[inline]
 fn begin_result(writer: &mut Writer, number: u32) {
     writer.words([number, Status::Ok.code()]);
 }
@@ -117,6 +133,8 @@ async fn run<P: Platform, O: Operations<P>>(
     draft: &mut Draft,
 ) -> Result<(), WouldWait> {
     let mut operation = CompoundOperation::Unsupported;
+    let bound = compound.taken.as_ref().map(TakenSlot::reply_bound);
+    let (bytes_max, too_long) = bound.unwrap_or((usize::MAX, Status::ReplyTooBig));
     while compound.done < compound.count && compound.status == Status::Ok {
         let start = draft.mark();
         let read = codec::read_operation(on.record(), compound.at, compound.minor, &mut operation);
@@ -129,23 +147,18 @@ async fn run<P: Platform, O: Operations<P>>(
             break;
         };
         begin_result(&mut draft.writer, number);
-        let bound = compound.reply_bound();
-        let room = bound.map_or(usize::MAX, |(bytes, _)| bytes.saturating_sub(draft.bytes()));
-        let done = match bound {
-            Some((_, status)) if operations::is_change(&operation) && room < CHANGE_BYTES_MAX => {
-                Err(Stop::Failed(status))
+        let done = if operations::is_change(&operation) && bytes_max.saturating_sub(draft.bytes()) < CHANGE_BYTES_MAX {
+            Err(Stop::Failed(too_long))
+        } else {
+            if compound.is_found_later() && operations::is_noted(&operation) {
+                compound.begin_change(on.volume());
             }
-            _ => {
-                if compound.is_found_later() && operations::is_noted(&operation) {
-                    compound.begin_change(on.volume());
-                }
-                operations::carry_out(on, compound, draft, &operation).await
-            }
+            operations::carry_out(on, compound, draft, &operation).await
         };
         // Only what changes nothing may fail for its length afterwards.
-        let done = match (done, bound) {
-            (Ok(()), Some((bytes, status))) if draft.bytes() > bytes => Err(Stop::Failed(status)),
-            (done, _) => done,
+        let done = match done {
+            Ok(()) if draft.bytes() > bytes_max => Err(Stop::Failed(too_long)),
+            done => done,
         };
         match done {
             Ok(()) => {

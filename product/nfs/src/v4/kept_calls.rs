@@ -8,7 +8,6 @@
 use std::hash::{Hash, Hasher};
 
 use afflux_frontend::{CallKey, EntryForm, EntryOwner, Party};
-use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
 use super::state::agreed::SessionId;
@@ -25,8 +24,8 @@ const SLOT_BITS: u32 = SLOTS_MAX.ilog2();
 const SESSION_BITS: u32 = 36;
 
 /// The word of a key that names the owner of a call.
-pub(super) fn owner_word(volume: &Volume<impl Platform>, party: Party, session: &SessionId, slot: u32) -> u64 {
-    let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
+pub(super) fn owner_word(hash_key: &[u8; 16], party: Party, session: &SessionId, slot: u32) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(hash_key);
     party.hash(&mut hasher);
     // The number is drawn at random, so a part of it will do.
     let session = session.first_chunk().copied().map_or(0, u64::from_le_bytes) % (1 << SESSION_BITS);

@@ -15,10 +15,12 @@ pub(crate) mod course;
 mod denied;
 pub(crate) mod grace;
 mod kept_calls;
+mod locking;
 mod operations;
 mod pseudo_root;
 mod recovery;
 pub(crate) mod service;
+mod shown;
 mod state;
 
 pub(crate) use service::Service;

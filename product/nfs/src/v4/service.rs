@@ -1,8 +1,8 @@
 //! The part of version 4 that all connections share: clients, sessions, opens, and the tree above the exports.
 //!
 //! Owns: the lock of the state, the end of clients whose locks were revoked, the numbers that name this server.
-//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), locks and shares (the
-//! volume).
+//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), the way of a lock
+//! (`locking`), locks and shares (the volume).
 //! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks
 //! are asked under the lock of the state, and never the other way round.
 
@@ -12,13 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
 use afflux_volume::{
-    FileHandle, Held, HolderId, KnobId, Lock, LockOwner, LockRefusal, LockWaker, Locks, Nanos, Platform, Share, Span,
-    Timestamp, Volume, VolumeError, WhichKnob,
+    FileHandle, Held, HolderId, KnobId, Locks, Nanos, Platform, Share, Timestamp, Volume, VolumeError, WhichKnob,
 };
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
 
-use super::client_state::{State, lock_owner};
+use super::client_state::State;
 use super::counts::Counts;
 use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
@@ -26,10 +25,8 @@ use super::pseudo_root::PseudoRoot;
 use super::recovery::of_server;
 use super::state::agreed::SessionId;
 use super::state::clients::ClientName;
-use super::state::kept::{KeptRoom, RangeStep, ServerMemory};
-use super::state::lock_states::{LockState, RangesAfter};
+use super::state::kept::{KeptRoom, ServerMemory};
 use super::state::opens::{Closed, LeftOpen, OpenRights, Opener};
-use super::state::room::TableFull;
 use super::state::stateids::{Meaning, StatePlace, Stateid};
 use crate::knobs::NfsKnob;
 use crate::status::Status;
@@ -97,6 +94,8 @@ pub(crate) struct Service<P: Platform> {
     pub(super) name: [u8; 16],
     pub(crate) counts: Counts,
     xattrs: KnobId,
+    /// The volume's secret for hashes of numbers and names that clients choose.
+    pub(super) hash_key: [u8; 16],
 }
 
 impl<P: Platform> Service<P> {
@@ -107,6 +106,7 @@ impl<P: Platform> Service<P> {
         places: &[(Vec<u8>, String)],
         ClientMemory { left, list, words, told }: ClientMemory,
     ) -> Self {
+        let hash_key = volume.hash_key();
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
@@ -120,7 +120,8 @@ impl<P: Platform> Service<P> {
                 Timestamp::from_wall(volume.engine().platform().wall_clock()),
             ),
             single: OnceLock::new(),
-            name: volume.hash_key().map(|byte| byte ^ 0x34),
+            name: hash_key.map(|byte| byte ^ 0x34),
+            hash_key,
             is_grace_over: AtomicBool::new(state.grace.missing() == 0),
             state: Mutex::new(state),
             journal,
@@ -159,29 +160,34 @@ impl<P: Platform> Service<P> {
 
     /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
     pub(super) fn owner_number(&self, client: u64, owner: &[u8]) -> u64 {
-        owner_number(&self.volume, client, owner)
+        owner_number(&self.hash_key, client, owner)
     }
 
     /// Ends silent clients that have lost their locks to others.
     pub(super) fn end_revoked(&self, now_ns: u64) {
         if self.ended_revoked.load(Ordering::Relaxed) != self.locks().revoked() {
-            let ended = self.end_revoked_of(&mut self.state(), now_ns);
-            drop(ended);
+            // Dropped after the lock.
+            let mut ended = Vec::new();
+            self.end_revoked_of(&mut self.state(), now_ns, &mut ended);
         }
     }
 
     /// As [`Service::end_revoked`], by one who has the state and is about to note what somebody got in their place.
-    /// Returns what held files, to be dropped without the lock.
-    fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, now_ns: u64) -> Vec<Option<Held<P>>> {
+    /// Adds the holders of files, to be dropped without the lock.
+    pub(super) fn end_revoked_of(
+        &self,
+        state: &mut State<Option<Held<P>>>,
+        now_ns: u64,
+        held: &mut Vec<Option<Held<P>>>,
+    ) {
         let revoked = self.locks().revoked();
         if self.ended_revoked.load(Ordering::Relaxed) == revoked {
-            return Vec::new();
+            return;
         }
         let clients = state.clients.take_revoked();
-        let holders = state.end_all(&clients, self.locks(), now_ns);
+        held.extend(state.end_all(&clients, self.locks(), now_ns));
         self.keep_list(state);
         self.ended_revoked.store(revoked, Ordering::Relaxed);
-        holders
     }
 
     /// Ends the client that is this holder of locks, as if it were dead. False if there is none.
@@ -256,7 +262,7 @@ impl<P: Platform> Service<P> {
 
     /// The name of a client on the list.
     fn listed_name(&self, state: &State<Option<Held<P>>>, client: u64) -> Option<u64> {
-        state.clients.name(client).map(|name| listed_name(&self.volume, name))
+        state.clients.name(client).map(|name| listed_name(&self.hash_key, name))
     }
 
     /// Has a changed list kept. The caller has the state, so that lists are kept in their order.
@@ -266,8 +272,10 @@ impl<P: Platform> Service<P> {
 
     /// Has the list kept after the end of clients.
     pub(super) fn keep_list(&self, state: &mut State<Option<Held<P>>>) {
-        let list = state.list.take();
-        self.keep(list);
+        if state.list.is_some() {
+            let list = state.list.take();
+            self.keep(list);
+        }
     }
 
     /// Opens a file for an owner. With `cuts`, it is about to be cut off, which is a way to write.
@@ -286,7 +294,7 @@ impl<P: Platform> Service<P> {
             // The other client loses the record of its open before this one gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
             let is_free = self.locks().may_share(file, own, Share { access, ..share }, Nanos(now_ns));
-            ended = self.end_revoked_of(&mut state, now_ns);
+            self.end_revoked_of(&mut state, now_ns, &mut ended);
             if !is_free {
                 return Err(Status::ShareDenied);
             }
@@ -361,71 +369,6 @@ impl<P: Platform> Service<P> {
         Ok(())
     }
 
-    /// Locks bytes of a file for a lock owner. A refused one waits if it has a waker. The client may have ended
-    /// meanwhile; then it gets none.
-    pub(super) fn lock(
-        &self,
-        of: LockState,
-        wanted: Lock,
-        waker: Option<&Arc<dyn LockWaker>>,
-        now: Nanos,
-    ) -> Result<Result<Stateid, LockRefusal>, Status> {
-        // Dropped after the lock.
-        let mut ended = Vec::new();
-        let (mut state, file, owner) = (self.state(), of.file, wanted.owner);
-        let is_open = |state: &State<_>| {
-            state.opens.share_at(of.open).is_some() && state.holders.get(&of.client) == Some(&owner.holder)
-        };
-        if !is_open(&state) {
-            return Err(Status::BadStateid);
-        }
-        // A change makes two ranges more at most.
-        let has_room = state.make_room(of.party, (self.locks(), now.0), &mut ended, |state| {
-            state.lock_states.check_room(&of, self.locks().count_of(file, owner) + 2)
-        });
-        self.keep_list(&mut state);
-        has_room?;
-        let result = match waker {
-            Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
-            None => self.locks().lock(file, wanted, now),
-        };
-        // The other client loses the record of its locks before this one gets them.
-        ended.extend(self.end_revoked_of(&mut state, now.0));
-        let step = (wanted.span, Some(wanted.mode));
-        Ok(result.map(|()| self.with_ranges(file, owner, step, |ranges| state.lock_states.locked(of, ranges))))
-    }
-
-    /// Hands over an owner's ranges after a step.
-    fn with_ranges<T>(
-        &self,
-        file: u64,
-        owner: LockOwner,
-        step: RangeStep,
-        to: impl FnOnce(&RangesAfter<'_>) -> T,
-    ) -> T {
-        let all = || self.locks().ranges_of(file, owner);
-        to(&RangesAfter { count: self.locks().count_of(file, owner), step, all: &all })
-    }
-
-    /// Unlocks bytes of a file for a lock owner.
-    pub(super) fn unlock(&self, of: &LockState, at: StatePlace, span: Span, now: Nanos) -> Result<Stateid, Status> {
-        // Dropped after the lock.
-        let mut ended = Vec::new();
-        let mut state = self.state();
-        let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
-        let owner = lock_owner(holder, of.number);
-        let has_room = state.make_room(of.party, (self.locks(), now.0), &mut ended, |state| {
-            // A hole makes one range more.
-            state.lock_states.check_room(of, self.locks().count_of(of.file, owner) + 1)
-        });
-        self.keep_list(&mut state);
-        has_room?;
-        let unlocked = self.locks().unlock(of.file, owner, span, now);
-        ended.extend(self.end_revoked_of(&mut state, now.0));
-        unlocked.map_err(full)?;
-        Ok(self.with_ranges(of.file, owner, (span, None), |ranges| state.lock_states.changed(at.place, of.by, ranges)))
-    }
-
     /// The stateid that a repeated operation had made or changed before the end of an earlier server.
     pub(super) fn changed_by(&self, mark: u64) -> Option<Stateid> {
         let state = self.state();
@@ -475,18 +418,6 @@ impl<P: Platform> Service<P> {
             told(NotHeld { file, client, error });
         }
     }
-
-    /// Drops all locks of a lock owner of a file.
-    fn unlock_all(&self, holder: HolderId, of: &LockState, now_ns: u64) {
-        let owner = lock_owner(holder, of.number);
-        // Without any part left over it needs no room.
-        let _ = self.locks().unlock(of.file, owner, Span::WHOLE, Nanos(now_ns));
-    }
-}
-
-/// The error of a lock that finds no room, whatever else it is.
-pub(super) fn full(refusal: LockRefusal) -> Status {
-    if refusal == LockRefusal::Full { TableFull::OfParty.status() } else { TableFull::OfAll.status() }
 }
 
 /// The state of a server without clients.
@@ -510,10 +441,11 @@ fn recovered<P: Platform>(
 ) -> Option<State<Option<Held<P>>>> {
     let (number, run, next_client, is_grace_over) = of_server(&found)?;
     let (memory, now_ns) = (ServerMemory::new(number, run, Some(room)), volume.engine().platform().now().0);
-    let number_of = |client, owner: &[u8]| owner_number(volume, client, owner);
+    let key = volume.hash_key();
+    let number_of = |client, owner: &[u8]| owner_number(&key, client, owner);
     let mut state = State::recovered(&memory, found, &number_of, volume.locks(), now_ns)?;
     state.clients.number_from(next_client);
-    let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(volume, name), has_reclaimed));
+    let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(&key, name), has_reclaimed));
     let is_left = |name: u64| left.iter().any(|left| are_of_one(*left, name));
     let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| is_left(*name)).collect();
     let is_back =
@@ -526,17 +458,17 @@ fn recovered<P: Platform>(
 }
 
 /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
-fn owner_number(volume: &Volume<impl Platform>, client: u64, owner: &[u8]) -> u64 {
-    let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
+fn owner_number(key: &[u8; 16], client: u64, owner: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(key);
     hasher.write_u64(client);
     hasher.write(owner);
     hasher.finish()
 }
 
 /// The name of a client on the list. Nobody without the volume's key makes two clients one.
-fn listed_name(volume: &Volume<impl Platform>, name: ClientName<'_>) -> u64 {
+fn listed_name(key: &[u8; 16], name: ClientName<'_>) -> u64 {
     let hash = |place: &str, run: &[u8]| {
-        let mut hasher = SipHasher13::new_with_key(&volume.hash_key());
+        let mut hasher = SipHasher13::new_with_key(key);
         hasher.write(place.as_bytes());
         hasher.write_u8(0);
         hasher.write(name.own);

@@ -152,6 +152,19 @@ impl Draft {
         &mut self.writer
     }
 
+    /// Begins the results of a compound with this tag. Returns the place of the number of its operations.
+    #[inline]
+    pub(crate) fn begin_compound(&mut self, tag: &[u8]) -> Mark {
+        if tag.is_empty() {
+            self.writer.words([Status::Ok.code(), 0, 0]);
+        } else {
+            self.writer.u32(Status::Ok.code());
+            self.writer.opaque(tag);
+            self.writer.u32(0);
+        }
+        Mark { bytes: self.writer.len() - self.start - 4, runs: 0 }
+    }
+
     /// Has the results start with another status.
     pub(crate) fn restate(&mut self, status: Status) {
         self.status = status;

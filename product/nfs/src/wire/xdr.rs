@@ -71,35 +71,38 @@ impl Field {
 /// Reads fields in order from the bytes of a record.
 #[derive(Clone)]
 pub(crate) struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
+    /// Number of bytes of the record.
+    end: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Starts at the first byte.
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { rest: bytes, end: bytes.len() }
     }
 
     /// Starts at the byte `at`, which is not past the end.
     #[inline]
     pub(crate) fn starting_at(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+        Self { rest: &bytes[at..], end: bytes.len() }
     }
 
     /// Where the next field starts.
+    #[inline]
     pub(crate) fn position(&self) -> usize {
-        self.at
+        self.end - self.rest.len()
+    }
+
+    #[cold]
+    fn truncated(&self, wanted: usize) -> XdrError {
+        XdrError::Truncated { at: self.position(), wanted, left: self.rest.len() }
     }
 
     #[inline]
     fn take(&mut self, len: usize) -> Result<&'a [u8], XdrError> {
-        let left = self.bytes.len() - self.at;
-        if len > left {
-            return Err(XdrError::Truncated { at: self.at, wanted: len, left });
-        }
-        let taken = &self.bytes[self.at..self.at + len];
-        self.at += len;
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or_else(|| self.truncated(len))?;
+        self.rest = rest;
         Ok(taken)
     }
 
@@ -117,26 +120,36 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], XdrError> {
         const { assert!(N.is_multiple_of(4)) };
-        let mut bytes = [0; N];
-        bytes.copy_from_slice(self.take(N)?);
-        Ok(bytes)
+        let (taken, rest) = self.rest.split_first_chunk().ok_or_else(|| self.truncated(N))?;
+        self.rest = rest;
+        Ok(*taken)
     }
 
     /// As [`Reader::opaque`], of any length, and as much as there is of one that the record cuts off. Nothing
     /// can be read after it.
     pub(crate) fn opaque_beginning(&mut self) -> Result<Range<usize>, XdrError> {
         let len = self.u32()? as usize;
-        let at = self.at;
-        self.take(len.min(self.bytes.len() - at))?;
-        Ok(at..self.at)
+        let at = self.position();
+        self.take(len.min(self.rest.len()))?;
+        Ok(at..self.position())
     }
 
     /// As [`Reader::opaque`]: the place of its bytes.
     #[inline]
     pub(crate) fn opaque_place(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
-        let len = self.opaque(max)?.len();
-        let at = self.at - len - padding(len);
+        let len = self.u32()? as usize;
+        if len > max {
+            return Err(XdrError::TooLong { len, max });
+        }
+        let at = self.position();
+        self.skip_opaque(len)?;
         Ok(at..at + len)
+    }
+
+    /// Passes the bytes and the padding of an opaque whose length was read.
+    #[inline]
+    pub(crate) fn skip_opaque(&mut self, len: usize) -> Result<(), XdrError> {
+        self.take(len + padding(len)).map(|_| ())
     }
 
     /// An unsigned 32-bit integer.

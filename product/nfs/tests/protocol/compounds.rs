@@ -284,6 +284,18 @@ fn sessions_and_state_of_others_are_unknown() {
 }
 
 #[test]
+fn a_session_that_was_ended_over_another_connection_is_unknown_over_all() {
+    let (world, mut session) = begun(1);
+    session.must(root()).unwrap();
+    let mut other = Client::connect(world.serve()).unwrap();
+    assert_eq!(compound(&mut other, 1, &ops().raw(44, &session.id)).unwrap().status, 0);
+    for _ in 0..2 {
+        assert_eq!(session.call(root()).unwrap().status, status::BADSESSION);
+    }
+    assert_eq!(compound(&mut other, 1, &ops().raw(44, &session.id)).unwrap().status, status::BADSESSION);
+}
+
+#[test]
 fn sequences_out_of_order_are_refused_and_take_nothing() {
     let (_world, mut session) = begun(1);
     let id = session.id;

@@ -13,7 +13,7 @@ fn operation(record: &[u8], at: usize, minor: u32) -> Result<(u32, OperationRead
 }
 
 #[test]
-fn a_sequence_and_a_putfh_are_passed_where_they_are_whole() {
+fn a_sequence_a_putfh_and_a_write_are_passed_where_they_are_whole() {
     let sequence = [&[53_u32][..], &[7; 8]].concat();
     let whole = words(&[&sequence[..], &[22, 8, 1, 2, 10]].concat());
     assert_eq!(behind_usual(&whole, 0), (2, whole.len() - 4));
@@ -22,6 +22,10 @@ fn a_sequence_and_a_putfh_are_passed_where_they_are_whole() {
     assert_eq!(behind_usual(&whole[..32], 0), (0, 0));
     assert_eq!(behind_usual(&words(&[42, 1]), 0), (0, 0));
     assert_eq!(behind_usual(&words(&[&sequence[..], &[22, 132, 1]].concat()), 0), (1, 36), "no handle is so long");
+    let write = [&[38][..], &[1; 7], &[6, 7, 8, 9]].concat();
+    let whole = words(&[&sequence[..], &[22, 8, 1, 2], &write].concat());
+    assert_eq!(behind_usual(&whole, 0), (3, whole.len() - 4));
+    assert_eq!(behind_usual(&whole[..whole.len() - 8], 0), (2, 52), "cut off in the data");
 }
 
 #[test]

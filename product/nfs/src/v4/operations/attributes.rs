@@ -7,12 +7,13 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Inode, Kind, Platform, Share};
+use afflux_volume::{AttributeChange, Attributes, Inode, Kind, Platform, Share};
 
-use super::super::attributes::{self, OfHost, Shown};
+use super::super::attributes;
 use super::super::codec::{AttributeValues, Bitmap};
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::PseudoRoot;
+use super::super::shown::{self, OfHost, Shown};
 use super::super::state::stateids::Stateid;
 use super::objects::check_regular;
 use super::opens::{Right, right_of};
@@ -31,8 +32,8 @@ pub(super) async fn get<P: Platform>(
     let known = compound.known();
     match compound.object()? {
         Object::Above(node) => {
-            let handle = PseudoRoot::handle(*node);
-            attributes::write(&mut draft.writer, &asked, &above(compound, *node, &handle), &known);
+            let (handle, found) = above(compound, *node);
+            shown::write(&mut draft.writer, &asked, &Shown::above(&handle, &found), &known);
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -40,21 +41,20 @@ pub(super) async fn get<P: Platform>(
             let handle = on.volume().handle(inode);
             let shown = Shown {
                 handle: handle.as_bytes(),
-                attributes: found,
+                attributes: &found,
                 mounted_on: found.fileid,
                 time_unit_ns: inode.time_unit_ns(),
-                of_host,
+                of_host: of_host.as_ref(),
             };
-            attributes::write(&mut draft.writer, &asked, &shown, &known);
+            shown::write(&mut draft.writer, &asked, &shown, &known);
         }
     }
     Ok(())
 }
 
-/// A directory above the exports for its attributes.
-pub(super) fn above<'a, P: Platform>(compound: &Compound<P>, node: u32, handle: &'a [u8]) -> Shown<'a> {
-    let found = compound.service.root.attributes(node);
-    Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns: 1, of_host: None }
+/// The handle and the attributes of a directory above the exports.
+pub(super) fn above<P: Platform>(compound: &Compound<P>, node: u32) -> ([u8; 8], Attributes) {
+    (PseudoRoot::handle(node), compound.service.root.attributes(node))
 }
 
 /// The attributes that only the host knows, in memory of their own.
@@ -76,16 +76,17 @@ pub(super) async fn verify<P: Platform>(
     let (record, known) = (on.record, compound.known());
     let is_same = match compound.object()? {
         Object::Above(node) => {
-            let handle = PseudoRoot::handle(*node);
-            attributes::are_same(&values, record, &above(compound, *node, &handle), &known)?
+            let (handle, found) = above(compound, *node);
+            shown::are_same(&values, record, &Shown::above(&handle, &found), &known)?
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
             let of_host = if values.which.needs_host() { Some(of_host(on, inode).await?) } else { None };
             let handle = on.volume.handle(inode);
             let (handle, time_unit_ns) = (handle.as_bytes(), inode.time_unit_ns());
-            let shown = Shown { handle, attributes: found, mounted_on: found.fileid, time_unit_ns, of_host };
-            attributes::are_same(&values, record, &shown, &known)?
+            let of_host = of_host.as_ref();
+            let shown = Shown { handle, attributes: &found, mounted_on: found.fileid, time_unit_ns, of_host };
+            shown::are_same(&values, record, &shown, &known)?
         }
     };
     match (wants_same, is_same) {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use afflux_volume::{Attributes, Caller, DirectoryEntry, FileHandle, Inode, Platform, VolumeError};
 
-use super::super::attributes::{self, OfHost, Shown, number as n};
+use super::super::attributes::{self, number as n};
 use super::super::codec::{Bitmap, ListArguments};
 use super::super::compound::{Compound, Object};
-use super::super::pseudo_root::{PseudoRoot, Target};
+use super::super::pseudo_root::Target;
+use super::super::shown::{self, OfHost, Shown};
 use super::super::state::sessions::Session;
 use super::attributes::{above, of_host};
 use super::objects::check_directory;
@@ -132,7 +133,7 @@ async fn list_inode<P: Platform>(
     let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
     for entry in shown {
         fits = entries.try_write(entry.cookie, &entry.name, |writer| {
-            write_entry(writer, asked, entry, (of_host, unit), known);
+            write_entry(writer, asked, entry, (of_host.as_ref(), unit), known);
         });
         if !fits {
             break;
@@ -149,20 +150,15 @@ fn write_entry(
     writer: &mut Writer,
     asked: &Bitmap,
     entry: &DirectoryEntry,
-    (of_host, time_unit_ns): (Option<OfHost>, u32),
+    (of_host, time_unit_ns): (Option<&OfHost>, u32),
     known: &Bitmap,
 ) {
     match &entry.object {
         Some((handle, found)) => {
             let handle: &FileHandle = handle;
-            let shown = Shown {
-                handle: handle.as_bytes(),
-                attributes: *found,
-                mounted_on: entry.fileid,
-                time_unit_ns,
-                of_host,
-            };
-            attributes::write(writer, asked, &shown, known);
+            let shown =
+                Shown { handle: handle.as_bytes(), attributes: found, mounted_on: entry.fileid, time_unit_ns, of_host };
+            shown::write(writer, asked, &shown, known);
         }
         None => write_number(writer, asked, entry.fileid),
     }
@@ -215,27 +211,26 @@ async fn list_above<P: Platform>(
         if cookie <= arguments.cookie {
             continue;
         }
-        let handle = match target {
-            Target::Directory(node) => Some((*node, PseudoRoot::handle(*node))),
-            Target::Export(_) => None,
-        };
-        fits = match (target, handle) {
-            (Target::Export(path), _) => match export_root(on, path).await {
+        fits = match target {
+            Target::Export(path) => match export_root(on, path).await {
                 Ok((root, found)) => {
                     let handle = on.volume.handle(&root);
                     let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
-                    let shown = Shown { handle, attributes: found, mounted_on: number, time_unit_ns, of_host: None };
+                    let shown = Shown { handle, attributes: &found, mounted_on: number, time_unit_ns, of_host: None };
                     entries.try_write(cookie, name, |writer| {
-                        attributes::write(writer, &arguments.attributes, &shown, &compound.known());
+                        shown::write(writer, &arguments.attributes, &shown, &compound.known());
                     })
                 }
                 // The others are there all the same.
                 Err(_) => entries.try_write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
             },
-            (Target::Directory(_), Some((node, handle))) => entries.try_write(cookie, name, |writer| {
-                attributes::write(writer, &arguments.attributes, &above(compound, node, &handle), &compound.known());
-            }),
-            (Target::Directory(_), None) => true,
+            Target::Directory(node) => {
+                let (handle, found) = above(compound, *node);
+                entries.try_write(cookie, name, |writer| {
+                    let shown = Shown::above(&handle, &found);
+                    shown::write(writer, &arguments.attributes, &shown, &compound.known());
+                })
+            }
         };
         if !fits {
             break;

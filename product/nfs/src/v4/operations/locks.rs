@@ -7,15 +7,14 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{HostLocks, Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
+use afflux_volume::{HostLocks, Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Span};
 
 use super::super::back_channel::{LockCall, LockNotice};
 use super::super::client_state::lock_owner;
 use super::super::codec::{LockArguments, Locker};
-use super::super::compound::Compound;
+use super::super::compound::{Compound, Object};
 use super::super::denied::Denied;
-use super::super::service::{Service, full};
-use super::super::state::lock_states::LockState;
+use super::super::locking::{LockBy, LockRequest, full};
 use super::super::state::stateids::{StatePlace, Stateid};
 use super::objects::check_regular;
 use super::opens::{check_reclaim, place, write_stateid};
@@ -45,57 +44,38 @@ fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> Statu
 
 /// The regular file that a lock is of.
 fn file_of<P: Platform>(compound: &Compound<P>) -> Result<u64, Status> {
-    let inode = compound.inode()?;
-    check_regular(inode.kind())?;
-    Ok(inode.fileid())
+    match compound.object()? {
+        Object::Above(_) => Err(Status::IsDirectory),
+        Object::Inode(inode) => {
+            check_regular(inode.kind())?;
+            Ok(inode.fileid())
+        }
+    }
 }
 
-/// The lock owner of a LOCK: as it is, or as it would begin. Also checks that its open has the right.
-fn locker<P: Platform>(
-    on: &impl Operations<P>,
+/// The lock owner that a LOCK names.
+fn locker<'a, P: Platform>(
+    on: &'a impl Operations<P>,
     compound: &Compound<P>,
-    file: u64,
     locker: Locker,
-    access: u8,
-) -> Result<LockState, Status> {
-    let client = compound.client()?;
-    let service = &compound.service;
-    let named = match locker {
-        Locker::New { open, .. } => place(compound, open)?,
-        Locker::Known(stateid) => place(compound, stateid)?,
+) -> Result<LockBy<'a>, Status> {
+    let (named, is_of_locks) = match locker {
+        Locker::New { open, .. } => (place(compound, open)?, false),
+        Locker::Known(stateid) => (place(compound, stateid)?, true),
     };
-    let state = service.state();
-    let (lock, share) = match locker {
-        Locker::Known(_) if !named.0.is_of_locks() => return Err(Status::BadStateid),
-        Locker::Known(_) => {
-            let known = state.lock_states.find(client, named.0, named.1)?.clone();
-            let share = state.opens.share_at(known.open).ok_or(Status::BadStateid)?;
-            (known, share)
-        }
-        Locker::New { .. } if named.0.is_of_locks() => return Err(Status::BadStateid),
-        Locker::New { owner, .. } => {
-            let (opened, share) = state.opens.find(client, named.0, named.1)?;
-            let owner = on.bytes(owner);
-            let number = service.owner_number(client, owner);
-            let (party, open) = (compound.speaker.0, named.0.place);
-            (LockState { client, party, file: opened, open, owner: owner.into(), number, sequence: 0, by: 0 }, share)
-        }
-    };
-    match () {
-        () if lock.file != file => Err(Status::BadStateid),
-        () if share.access & access == 0 => Err(Status::OpenMode),
-        () => Ok(lock),
+    match locker {
+        _ if named.0.is_of_locks() != is_of_locks => Err(Status::BadStateid),
+        Locker::New { owner, .. } => Ok(LockBy::New { open: named, owner: on.bytes(owner) }),
+        Locker::Known(_) => Ok(LockBy::Known(named)),
     }
 }
 
 /// The place of a file's locks on the host, where programs of the host are to see them. To be kept while bytes are
 /// locked.
 async fn on_host<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -> Ended<Option<Arc<dyn HostLocks>>> {
-    let inode = compound.inode()?;
-    check_regular(inode.kind())?;
-    match on.volume().try_host_locks(inode.fileid()) {
+    match on.volume().try_host_locks(file_of(compound)?) {
         Some(known) => Ok(known),
-        None => Ok(Box::pin(on.task()?.volume.host_locks(&inode)).await?),
+        None => Ok(Box::pin(on.task()?.volume.host_locks(&compound.inode()?)).await?),
     }
 }
 
@@ -122,19 +102,15 @@ fn locked<P: Platform, O: Operations<P>>(
     let (file, client) = (file_of(compound)?, compound.client()?);
     let span = span(arguments.offset, arguments.len)?;
     check_reclaim(compound, client, reclaims)?;
-    let access = if arguments.is_exclusive { Share::WRITE } else { Share::READ };
     if let Some(stateid) = compound.changed_before() {
         write_stateid(stateid, &mut draft.writer);
         compound.stateid = stateid;
         return Ok(());
     }
-    let state = LockState { by: compound.mark(), ..locker(on, compound, file, by, access)? };
-    let service = Arc::clone(&compound.service);
-    let holder = service.state().holder(client, service.locks())?;
-    let wanted = Lock { owner: lock_owner(holder, state.number), span, mode: mode(&arguments), process: 0 };
-    let now = Nanos(compound.now_ns);
-    let waker = waker(on, compound, &state).filter(|_| arguments.waits);
-    let stateid = match service.lock(state, wanted, waker.as_ref(), now)? {
+    let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
+    let request = LockRequest { client, party, file, by, span, mode: mode(&arguments), mark };
+    let waker = |owner: &[u8]| if arguments.waits { waker(on, compound, client, owner) } else { None };
+    let stateid = match compound.service.lock(&request, waker, Nanos(compound.now_ns))? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other)),
         Err(LockRefusal::Deadlock) => return Err(Status::Deadlock),
         Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => return Err(full(refusal)),
@@ -145,13 +121,19 @@ fn locked<P: Platform, O: Operations<P>>(
     Ok(())
 }
 
-/// The way to tell the client that it may ask again; none without a back channel.
-fn waker<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, of: &LockState) -> Option<Arc<dyn LockWaker>> {
-    let back = Arc::clone(&compound.taken.as_ref()?.session.back);
-    let inode = compound.inode().ok()?;
-    let file = on.volume().handle(&inode).as_bytes().to_vec();
-    let notice = LockNotice { file, client: of.client, owner: of.owner.clone() };
-    back.is_up().then(|| -> Arc<dyn LockWaker> { Arc::new(LockCall { back, notice }) })
+/// The way to tell the client that an owner of its may ask again; none without a back channel.
+fn waker<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    client: u64,
+    owner: &[u8],
+) -> Option<Arc<dyn LockWaker>> {
+    let back = &compound.taken.as_ref()?.session.back;
+    if !back.is_up() {
+        return None;
+    }
+    let file = on.volume().handle(&*compound.inode().ok()?).as_bytes().to_vec();
+    Some(Arc::new(LockCall { back: Arc::clone(back), notice: LockNotice { file, client, owner: owner.into() } }))
 }
 
 pub(super) async fn test<P: Platform, O: Operations<P>>(
@@ -177,14 +159,10 @@ pub(super) async fn test<P: Platform, O: Operations<P>>(
     }
 }
 
-/// A client's lock owner with this stateid.
-fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, LockState), Status> {
-    let (at, sequence) = place(compound, stateid)?;
-    if !at.is_of_locks() {
-        return Err(Status::BadStateid);
-    }
-    let found = compound.service.state().lock_states.find(compound.client()?, at, sequence)?.clone();
-    Ok((at, found))
+/// The place of a lock owner with this stateid.
+fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), Status> {
+    let named = place(compound, stateid)?;
+    if named.0.is_of_locks() { Ok(named) } else { Err(Status::BadStateid) }
 }
 
 pub(super) fn unlock<P: Platform>(
@@ -198,12 +176,8 @@ pub(super) fn unlock<P: Platform>(
     let stateid = match compound.changed_before() {
         Some(stateid) => stateid,
         None => {
-            let (at, state) = named(compound, stateid)?;
-            if state.file != file {
-                return Err(Status::BadStateid);
-            }
-            let state = LockState { by: compound.mark(), ..state };
-            compound.service.unlock(&state, at, span, Nanos(compound.now_ns))?
+            let (named, step) = (named(compound, stateid)?, (span, compound.mark()));
+            compound.service.unlock(compound.client()?, file, named, step, Nanos(compound.now_ns))?
         }
     };
     write_stateid(stateid, &mut draft.writer);
@@ -218,18 +192,5 @@ pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Res
         let open = compound.service.state().opens.find(compound.client()?, at, sequence);
         return open.and(Err(Status::LocksHeld));
     }
-    let freed = named(compound, stateid).and_then(|(at, state)| compound.service.free(&state, at));
-    compound.ended_before(freed)
-}
-
-impl<P: Platform> Service<P> {
-    fn free(&self, of: &LockState, at: StatePlace) -> Result<(), Status> {
-        let mut state = self.state();
-        let holder = *state.holders.get(&of.client).ok_or(Status::BadStateid)?;
-        if self.locks().has(of.file, lock_owner(holder, of.number)) {
-            return Err(Status::LocksHeld);
-        }
-        state.lock_states.end(at.place);
-        Ok(())
-    }
+    compound.ended_before(compound.service.free(compound.client()?, (at, sequence)))
 }

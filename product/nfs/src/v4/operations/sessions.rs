@@ -14,7 +14,7 @@ use siphasher::sip::SipHasher13;
 use super::super::codec::{
     CompoundOperation, IntroductionArguments, SequenceArguments, SessionArguments, number, stateid_at,
 };
-use super::super::compound::{Compound, TakenSlot};
+use super::super::compound::{Compound, OfConnection, TakenSlot};
 use super::super::kept_calls::owner_word;
 use super::super::service::session_id;
 use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
@@ -53,11 +53,12 @@ pub(in super::super) fn may_stand_alone(operation: u32) -> bool {
 /// Takes the compound's slot, or finds its reply.
 pub(in super::super) fn sequence<P: Platform>(
     compound: &mut Compound<P>,
+    connection: &mut OfConnection,
     record: &[u8],
     draft: &mut Draft,
     arguments: &SequenceArguments,
 ) -> Result<Sequenced, Status> {
-    let session = compound.service.state().sessions.find(&arguments.session, compound.speaker.0)?;
+    let session = connection.session(&compound.service, &arguments.session)?;
     // All state of the client counts for the party that made the session.
     compound.speaker.0 = session.party;
     if compound.count() > session.channel.operations_max {
@@ -77,12 +78,12 @@ pub(in super::super) fn sequence<P: Platform>(
     let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
     let SequenceArguments { sequence, slot, highest, keeps, .. } = *arguments;
     let keys = compound.service.journal.as_ref().filter(|_| keeps).map(|_| {
-        let mut hasher = SipHasher13::new_with_key(&compound.service.volume.hash_key());
+        let mut hasher = SipHasher13::new_with_key(&compound.service.hash_key);
         hasher.write(&arguments.session);
         hasher.write_u32(slot);
         hasher.write_u32(sequence);
         let call = hasher.finish();
-        let owner = owner_word(&compound.service.volume, compound.speaker.0, &arguments.session, slot);
+        let owner = owner_word(&compound.service.hash_key, compound.speaker.0, &arguments.session, slot);
         [[call, kept_call, owner], [call, kept_call, slot.into()]]
     });
     let (begun, slots) = {

@@ -70,10 +70,10 @@ struct Kept {
 
 /// The ranges of a lock owner after a change, as far as they are asked for.
 pub(crate) struct RangesAfter<'a> {
-    /// Their number.
-    pub(crate) count: usize,
     /// The change.
     pub(crate) step: RangeStep,
+    /// Their number.
+    pub(crate) count: &'a dyn Fn() -> usize,
     /// All of them.
     pub(crate) all: &'a dyn Fn() -> Vec<LockedRange>,
 }
@@ -119,18 +119,32 @@ impl LockStates {
         Ok(state)
     }
 
-    /// Whether there is no room for a lock owner, or for a change after which it has so many ranges.
-    pub(crate) fn check_room(&self, state: &LockState, ranges: usize) -> Result<(), TableFull> {
-        let whole = locks_bytes(&state.owner, ranges);
-        let known = self.index.of_owner(state.file, state.number).and_then(|place| self.places.get(place));
-        match known {
-            Some((_, kept)) => {
-                self.check_step(state.party, kept).or_else(|_| self.memory.check_room(&kept.item, state.party, whole))
-            }
+    /// The place of the lock owner of a file with this number.
+    pub(crate) fn place_of(&self, file: u64, number: u64) -> Option<u32> {
+        self.index.of_owner(file, number)
+    }
+
+    /// The lock owner at a place.
+    pub(crate) fn at(&self, place: u32) -> Option<&LockState> {
+        self.places.get(place).map(|it| &it.0)
+    }
+
+    /// Whether there is no room for a change of the lock owner at a place, or for a new one of this party and name.
+    /// `ranges` tells how many ranges it has afterwards.
+    pub(crate) fn check_room(
+        &self,
+        place: Option<u32>,
+        (party, owner): (Party, &[u8]),
+        ranges: impl Fn() -> usize,
+    ) -> Result<(), TableFull> {
+        match place.and_then(|place| self.places.get(place)) {
+            Some((state, kept)) => self
+                .check_step(state.party, kept)
+                .or_else(|_| self.memory.check_room(&kept.item, state.party, locks_bytes(&state.owner, ranges()))),
             None => {
-                let of_party = self.index.of_party(state.party);
+                let of_party = self.index.of_party(party);
                 TableFull::check((self.len(), LOCK_STATES_MAX), (of_party, PARTY_LOCK_STATES_MAX))?;
-                self.memory.check_room(&KeptItem::default(), state.party, whole)
+                self.memory.check_room(&KeptItem::default(), party, locks_bytes(owner, ranges()))
             }
         }
     }
@@ -141,12 +155,8 @@ impl LockStates {
         self.memory.check_room(&KeptItem::default(), party, STEP_BYTES)
     }
 
-    /// An owner has got a lock of a file, and has these ranges now: its stateid goes on, or begins. The caller has
-    /// checked that there is room.
-    pub(crate) fn locked(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
-        if let Some(place) = self.index.of_owner(state.file, state.number) {
-            return self.changed(place, state.by, ranges);
-        }
+    /// A new owner has got its first lock of a file: its stateid begins. The caller has checked that there is room.
+    pub(crate) fn begin(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
         let place = self.places.insert((LockState { sequence: 1, ..state }, Kept::default()));
         self.list(place);
         self.keep(place, ranges);
@@ -175,7 +185,7 @@ impl LockStates {
             return;
         }
         let Some((state, kept)) = self.places.get(place) else { return };
-        let bytes = locks_bytes(&state.owner, ranges.count);
+        let bytes = locks_bytes(&state.owner, (ranges.count)());
         let is_due = kept.pieces == 0 || kept.pieces + kept.steps.len() + 1 >= 2 * KeptItems::pieces_of(bytes);
         let may_step = kept.pieces > 0 && self.check_step(state.party, kept).is_ok();
         let is_whole = !may_step || is_due && self.memory.check_room(&kept.item, state.party, bytes).is_ok();

@@ -201,9 +201,10 @@ impl Sessions {
         self.known.values().any(|session| session.client == client)
     }
 
-    /// Ends one. Its calls in progress go on.
+    /// Ends one, also for connections that know it. Its calls in progress go on.
     pub(crate) fn end(&mut self, id: &SessionId) {
         if let Some(session) = self.known.remove(id) {
+            session.slots().end_all();
             self.memory.remove(&mut session.item(), session.party);
             session.back.forget(&self.memory, session.party);
         }

@@ -2,8 +2,8 @@
 //!
 //! Owns: the order of each slot's calls, the reply kept for a repetition.
 //! Does not own: the session, the bytes of replies before they are kept.
-//! Invariants: a slot has at most one call in progress. A number that was answered runs nothing. A kept reply has at
-//! most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
+//! Invariants: a session that has ended has no slots. A slot has at most one call in progress. A number that was
+//! answered runs nothing. A kept reply has at most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
 
 use crate::status::Status;
 
@@ -65,6 +65,11 @@ impl Slots {
         Self::with(count, Progress::Left)
     }
 
+    /// The session ends. Its calls in progress go on, and nobody gets their replies again.
+    pub(crate) fn end_all(&mut self) {
+        self.0 = Vec::new();
+    }
+
     fn with(count: u32, progress: Progress) -> Self {
         let slot = || Slot { sequence: 0, progress, kept_call: 0, reply: Vec::new() };
         Self((0..count).map(|_| slot()).collect())
@@ -78,7 +83,8 @@ impl Slots {
     /// Begins a call, or finds it again.
     pub(crate) fn begin(&mut self, call: &SlotCall) -> Result<Begun, Status> {
         let count = self.count();
-        let slot = self.0.get_mut(call.slot as usize).ok_or(Status::BadSlot)?;
+        let none = if count == 0 { Status::BadSession } else { Status::BadSlot };
+        let slot = self.0.get_mut(call.slot as usize).ok_or(none)?;
         if call.highest >= count {
             return Err(Status::BadHighSlot);
         }

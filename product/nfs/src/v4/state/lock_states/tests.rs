@@ -10,7 +10,19 @@ fn state(client: u64, file: u64, open: u32, number: u64) -> LockState {
     LockState { client, party: PARTY, file, open, owner: Box::from(*b"owner"), number, sequence: 0, by: 0 }
 }
 
-const NONE: RangesAfter<'static> = RangesAfter { count: 0, step: (Span::WHOLE, None), all: &Vec::new };
+const NONE: RangesAfter<'static> = RangesAfter { step: (Span::WHOLE, None), count: &|| 0, all: &Vec::new };
+
+/// A lock owner that is known or new has got a lock.
+fn locked(states: &mut LockStates, state: LockState) -> Stateid {
+    match states.place_of(state.file, state.number) {
+        Some(place) => states.changed(place, state.by, &NONE),
+        None => states.begin(state, &NONE),
+    }
+}
+
+fn check_new(states: &LockStates, party: Party) -> Result<(), TableFull> {
+    states.check_room(None, (party, b"owner"), || 1)
+}
 
 fn place(stateid: Stateid) -> StatePlace {
     match stateid.meaning() {
@@ -22,12 +34,12 @@ fn place(stateid: Stateid) -> StatePlace {
 #[test]
 fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with_its_open() {
     let mut states = LockStates::new(&ServerMemory::new(3, 0, None));
-    let first = states.locked(state(1, 10, 0, 77), &NONE);
+    let first = locked(&mut states, state(1, 10, 0, 77));
     let at = place(first);
     assert!(at.is_of_locks() && !StatePlace { place: 5, ..at }.is_of_locks());
-    let second = states.locked(state(1, 10, 0, 77), &NONE);
+    let second = locked(&mut states, state(1, 10, 0, 77));
     assert_eq!((second.other, second.sequence), (first.other, 2));
-    assert_ne!(states.locked(state(1, 11, 0, 77), &NONE).other, first.other, "another file");
+    assert_ne!(locked(&mut states, state(1, 11, 0, 77)).other, first.other, "another file");
     assert_eq!(states.changed(at.place, 0, &NONE).sequence, 3);
     assert_eq!(states.find(1, at, 3).map(|it| it.number), Ok(77));
     assert_eq!(states.find(1, at, 2).map(|it| it.number), Err(Status::OldStateid));
@@ -38,7 +50,7 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
     assert_eq!((states.len(), states.of_owner(10, 77)), (0, None));
     // The place is used again, and the old name does not mean it.
-    assert_eq!(place(states.locked(state(1, 12, 0, 78), &NONE)).place & 1, at.place & 1 ^ 1);
+    assert_eq!(place(locked(&mut states, state(1, 12, 0, 78))).place & 1, at.place & 1 ^ 1);
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
 }
 
@@ -46,14 +58,11 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
 fn a_party_that_has_all_lock_owners_leaves_room_to_others() {
     let mut states = LockStates::new(&ServerMemory::new(3, 0, None));
     for file in 0..PARTY_LOCK_STATES_MAX as u64 {
-        assert!(states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok());
-        states.locked(state(1, file, 0, 7), &NONE);
+        assert!(check_new(&states, PARTY).is_ok());
+        locked(&mut states, state(1, file, 0, 7));
     }
-    assert!(
-        states.check_room(&state(1, 1 << 40, 0, 7), 1).is_err()
-            && states.check_room(&LockState { party: Party::Orphans, ..state(1, 1 << 40, 0, 7) }, 1).is_ok()
-    );
+    assert!(check_new(&states, PARTY).is_err() && check_new(&states, Party::Orphans).is_ok());
     states.end_of(0);
-    assert!(states.check_room(&state(1, 1 << 40, 0, 7), 1).is_ok());
+    assert!(check_new(&states, PARTY).is_ok());
     assert_eq!(states.index, PlaceIndex::default(), "nothing is left in it");
 }

@@ -42,6 +42,16 @@ fn numbers_out_of_order_and_slots_that_are_not_there_are_refused() {
     assert_eq!(slots.begin(&call(1, 1, 1)), Ok(Begun::New), "a refused call has taken nothing");
 }
 
+#[test]
+fn an_ended_session_takes_no_call_and_one_in_progress_ends_without_a_trace() {
+    let mut slots = Slots::new(2);
+    assert_eq!(slots.begin(&call(0, 1, 7)), Ok(Begun::New));
+    slots.end_all();
+    assert_eq!(slots.begin(&call(1, 1, 7)), Err(Status::BadSession));
+    slots.end(0, keep(b"late"));
+    assert_eq!(slots.begin(&call(0, 1, 7)), Err(Status::BadSession));
+}
+
 /// Random calls against a model: the last number and the reply to it.
 #[test]
 fn any_calls_run_as_the_model_says() {

@@ -1,0 +1,186 @@
+//! Locks of bytes by clients: the state of a lock owner and the volume's lock, changed together.
+//!
+//! Owns: the order of the checks of a LOCK and a LOCKU, the pair of both changes.
+//! Does not own: lock owners and opens (`state`), conflicts and turns (the volume), the operations
+//! (`operations::locks`).
+//! Invariants: both changes happen under the lock of the state, which is taken once. Where a stateid is given, the
+//! volume has the lock.
+
+use std::sync::Arc;
+
+use afflux_frontend::Party;
+use afflux_volume::{Held, HolderId, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
+
+use super::client_state::{State, lock_owner};
+use super::service::Service;
+use super::state::kept::RangeStep;
+use super::state::lock_states::{LockState, RangesAfter};
+use super::state::room::TableFull;
+use super::state::stateids::{StatePlace, Stateid};
+use crate::status::Status;
+
+/// The owner of a LOCK, by its stateid and the number of that.
+#[derive(Clone, Copy)]
+pub(super) enum LockBy<'a> {
+    /// An owner that has a stateid.
+    Known((StatePlace, u32)),
+    /// The client's name for an owner, and its open.
+    New { open: (StatePlace, u32), owner: &'a [u8] },
+}
+
+/// A LOCK of bytes of a file.
+pub(super) struct LockRequest<'a> {
+    pub(super) client: u64,
+    pub(super) party: Party,
+    pub(super) file: u64,
+    pub(super) by: LockBy<'a>,
+    pub(super) span: Span,
+    pub(super) mode: LockMode,
+    /// The operation, for a repetition after a kill.
+    pub(super) mark: u64,
+}
+
+/// The lock owner that a LOCK means.
+struct Locker<'a> {
+    /// The place of its open.
+    open: u32,
+    /// The number that the volume has for it.
+    number: u64,
+    /// Its own place, if it has one.
+    place: Option<u32>,
+    /// The client's name for it, if it may be new.
+    owner: &'a [u8],
+}
+
+impl<P: Platform> Service<P> {
+    /// The lock owner of a request, whose open has the right.
+    fn locker<'a>(&self, state: &State<Option<Held<P>>>, of: &LockRequest<'a>) -> Result<Locker<'a>, Status> {
+        let (file, share, locker) = match of.by {
+            LockBy::Known((at, sequence)) => {
+                let known = state.lock_states.find(of.client, at, sequence)?;
+                let share = state.opens.share_at(known.open).ok_or(Status::BadStateid)?;
+                let place = Some(at.place);
+                (known.file, share, Locker { open: known.open, number: known.number, place, owner: &[] })
+            }
+            LockBy::New { open: (at, sequence), owner } => {
+                let (file, share) = state.opens.find(of.client, at, sequence)?;
+                let number = self.owner_number(of.client, owner);
+                let place = state.lock_states.place_of(file, number);
+                (file, share, Locker { open: at.place, number, place, owner })
+            }
+        };
+        let access = if of.mode == LockMode::Exclusive { Share::WRITE } else { Share::READ };
+        match () {
+            () if file != of.file => Err(Status::BadStateid),
+            () if share.access & access == 0 => Err(Status::OpenMode),
+            () => Ok(locker),
+        }
+    }
+
+    /// Locks bytes of a file for a lock owner. A refused one waits if `waker` has a way to tell it; `waker` gets the
+    /// client's name for the owner.
+    pub(super) fn lock(
+        &self,
+        request: &LockRequest<'_>,
+        waker: impl FnOnce(&[u8]) -> Option<Arc<dyn LockWaker>>,
+        now: Nanos,
+    ) -> Result<Result<Stateid, LockRefusal>, Status> {
+        // Dropped after the lock.
+        let mut ended = Vec::new();
+        let mut state = self.state();
+        let LockRequest { client, party, file, span, mode, mark, .. } = *request;
+        let Locker { open, number, place, owner: name } = self.locker(&state, request)?;
+        let owner = lock_owner(state.holder(client, self.locks())?, number);
+        let has_room = state.make_room(party, (self.locks(), now.0), &mut ended, |state| {
+            // A change makes two ranges more at most.
+            state.lock_states.check_room(place, (party, name), || self.locks().count_of(file, owner) + 2)
+        });
+        self.keep_list(&mut state);
+        has_room?;
+        let wanted = Lock { owner, span, mode, process: 0 };
+        let known = place.and_then(|place| state.lock_states.at(place));
+        let result = match waker(known.map_or(name, |known| &known.owner)) {
+            Some(waker) => self.locks().lock_or_wait(file, wanted, &waker, now),
+            None => self.locks().lock(file, wanted, now),
+        };
+        // The other client loses the record of its locks before this one gets them.
+        self.end_revoked_of(&mut state, now.0, &mut ended);
+        Ok(result.map(|()| {
+            self.with_ranges(file, owner, (span, Some(mode)), |ranges| match place {
+                Some(place) => state.lock_states.changed(place, mark, ranges),
+                None => {
+                    let (owner, by) = (name.into(), mark);
+                    let new = LockState { client, party, file, open, owner, number, sequence: 0, by };
+                    state.lock_states.begin(new, ranges)
+                }
+            })
+        }))
+    }
+
+    /// Unlocks bytes of a file for a lock owner with this stateid.
+    pub(super) fn unlock(
+        &self,
+        client: u64,
+        file: u64,
+        (at, sequence): (StatePlace, u32),
+        (span, mark): (Span, u64),
+        now: Nanos,
+    ) -> Result<Stateid, Status> {
+        // Dropped after the lock.
+        let mut ended = Vec::new();
+        let mut state = self.state();
+        let known = state.lock_states.find(client, at, sequence)?;
+        if known.file != file {
+            return Err(Status::BadStateid);
+        }
+        let (party, number) = (known.party, known.number);
+        let owner = lock_owner(*state.holders.get(&client).ok_or(Status::BadStateid)?, number);
+        let has_room = state.make_room(party, (self.locks(), now.0), &mut ended, |state| {
+            // A hole makes one range more.
+            state.lock_states.check_room(Some(at.place), (party, &[]), || self.locks().count_of(file, owner) + 1)
+        });
+        self.keep_list(&mut state);
+        has_room?;
+        let unlocked = self.locks().unlock(file, owner, span, now);
+        self.end_revoked_of(&mut state, now.0, &mut ended);
+        unlocked.map_err(full)?;
+        Ok(self.with_ranges(file, owner, (span, None), |ranges| state.lock_states.changed(at.place, mark, ranges)))
+    }
+
+    /// Hands over an owner's ranges after a step.
+    fn with_ranges<T>(
+        &self,
+        file: u64,
+        owner: LockOwner,
+        step: RangeStep,
+        to: impl FnOnce(&RangesAfter<'_>) -> T,
+    ) -> T {
+        let (count, all) = (|| self.locks().count_of(file, owner), || self.locks().ranges_of(file, owner));
+        to(&RangesAfter { step, count: &count, all: &all })
+    }
+
+    /// Drops all locks of a lock owner of a file.
+    pub(super) fn unlock_all(&self, holder: HolderId, of: &LockState, now_ns: u64) {
+        let owner = lock_owner(holder, of.number);
+        // Without any part left over it needs no room.
+        let _ = self.locks().unlock(of.file, owner, Span::WHOLE, Nanos(now_ns));
+    }
+
+    /// Ends a lock owner without locks.
+    pub(super) fn free(&self, client: u64, (at, sequence): (StatePlace, u32)) -> Result<(), Status> {
+        let mut state = self.state();
+        let known = state.lock_states.find(client, at, sequence)?;
+        let (file, number) = (known.file, known.number);
+        let holder = *state.holders.get(&client).ok_or(Status::BadStateid)?;
+        if self.locks().has(file, lock_owner(holder, number)) {
+            return Err(Status::LocksHeld);
+        }
+        state.lock_states.end(at.place);
+        Ok(())
+    }
+}
+
+/// The error of a lock that finds no room, whatever else it is.
+pub(super) fn full(refusal: LockRefusal) -> Status {
+    if refusal == LockRefusal::Full { TableFull::OfParty.status() } else { TableFull::OfAll.status() }
+}
