@@ -2,10 +2,12 @@
 //!
 //! Owns: quoting for a shell.
 //! Does not own: the meaning of the words (`args`).
-//! Invariants: a POSIX shell reads the text as the same words; the program is named without its directory.
+//! Invariants: a shell reads the text as the same words; the program is named without its directory.
 
 #[cfg(test)]
 mod tests;
+
+use crate::output::shown;
 
 /// The command line of this process, as a shell takes it; `program` stands for the path it was called by.
 #[must_use]
@@ -18,11 +20,15 @@ fn joined(program: &str, words: &[String]) -> String {
     std::iter::once(program.to_owned()).chain(words.iter().map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
 }
 
-/// Quotes a word only if a shell would change it.
-fn quoted(word: &str) -> String {
+/// Quotes a word only if a shell would change it. Letters that would control a terminal are escaped, and a shell (bash,
+/// zsh, and others that know `$'...'`) restores them.
+pub fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+.,/:@%^".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
+    }
+    if shown(word) != word {
+        return format!("$'{}'", shown(word.replace('\\', r"\\").replace('\'', r"\'")));
     }
     format!("'{}'", word.replace('\'', r"'\''"))
 }

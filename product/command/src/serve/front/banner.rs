@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::serve::front::admission;
 use crate::serve::front::tls::Tls;
 use crate::serve::start::exports::ServedExport;
+use afflux_report::command_line::quoted;
 use afflux_report::{output, units};
 
 pub(crate) struct Served<'a> {
@@ -96,17 +97,17 @@ impl Served<'_> {
             text.push_str(&format!("  mounted on {}\n", output::shown(point.display())));
         }
         for export in self.exports {
-            let source = word(&format!("{host}:{}", export.path));
+            let source = quoted(&format!("{host}:{}", export.path));
             text.push_str(&format!("  mount   sudo mount -t nfs {options}{source} /mnt/x\n"));
         }
         let export = self.exports.first().map_or("/", |export| &export.path);
         let url = format!("nfs://{address}{export}?nfsport={port}&mountport={port}");
-        text.push_str(&format!("  or      nfs-ls {}\n", word(&url)));
+        text.push_str(&format!("  or      nfs-ls {}\n", quoted(&url)));
         let control = match self.control_is_named {
-            true => format!(" --control {}", word(&self.control.to_string_lossy())),
+            true => format!(" --control {}", quoted(&self.control.to_string_lossy())),
             false => String::new(),
         };
-        let program = self.program.as_ref().map_or_else(|| "afflux".to_owned(), |path| word(&path.to_string_lossy()));
+        let program = self.program.as_ref().map_or_else(|| "afflux".to_owned(), |path| quoted(&path.to_string_lossy()));
         text.push_str(&format!("  watch   {program} stat --watch{control}\n"));
         text.push_str("  stop    Ctrl-C (writes everything first)\n");
         if let Some(address) = self.figures {
@@ -168,19 +169,6 @@ pub(crate) fn called() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = env::split_paths(&path).any(|directory| directory.join("afflux").is_file());
     (!is_found).then(|| env::current_exe().ok()).flatten()
-}
-
-/// Quotes a text as one word of a command line. Letters that would control a terminal are escaped, and a shell (bash,
-/// zsh, and others that know `$'...'`) restores them.
-fn word(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
-    if text.bytes().all(plain) {
-        return text.to_owned();
-    }
-    if output::shown(text) != text {
-        return format!("$'{}'", output::shown(text.replace('\\', r"\\").replace('\'', r"\'")));
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// An address that a client on this machine can use.
