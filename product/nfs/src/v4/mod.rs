@@ -3,7 +3,7 @@
 //! Owns: the state that all connections share; the way of a compound from a record to its reply.
 //! Does not own: the transport (`wire`), the volume's operations (`operations` above), version 3.
 //! Invariants: this folder and `v3` never import each other. The lock of the state is held for look-ups alone, and
-//! never over an await; a session's slots have a lock of their own below it.
+//! never over an await; a session's slots and its way back to the client have locks of their own below it.
 
 mod attributes;
 mod back_channel;
