@@ -1,7 +1,8 @@
 //! The protocol machine with a volume behind it, which takes any bytes in any pieces.
 //!
 //! Owns: one simulated server, the initial streams for fuzzing, the properties that hold for any input.
-//! Does not own: the source of inputs, which is a seeded mutator in an ordinary test, or libFuzzer.
+//! Does not own: the codec (`afflux_nfs_client`); the source of inputs, which is a seeded mutator in an ordinary test,
+//! or libFuzzer.
 //! Invariants: no input causes a panic or a hang. A partial record is kept only up to a record's largest size. The
 //! answers to a stream do not depend on its cuts.
 
@@ -13,13 +14,14 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{ProtocolMachine as _, Segment};
 use afflux_nfs::{AdmittedPeers, ClientMemory, RECORD_BYTES_MAX, Server};
+use afflux_nfs_client::sessions::{CURRENT, Compound, NFS_4, Outcome};
+use afflux_nfs_client::{Envelope, Fields, MOUNT, NFS, read_reply, take_record};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
 use bytes::BytesMut;
 
 const CACHE_BYTES: u64 = 4 << 20;
-const LAST_FRAGMENT: u32 = 1 << 31;
 
 /// The result of one feeding.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,75 +113,49 @@ impl FuzzedServer {
     /// Streams of compounds of version 4, in a session that this server knows: each operation alone, and whole
     /// sessions.
     pub fn seeds_of_sessions(&self) -> Vec<Vec<u8>> {
-        let call = |operations: &[Vec<u8>]| self.feed(&compound(1, operations), |_| usize::MAX).1[28..].to_vec();
+        let none = Compound::default;
+        let results = |operations: &Compound| {
+            let record = &self.feed(&compound(1, 1, operations), |_| usize::MAX).1[4..];
+            Outcome::read(&read_reply(record).unwrap().results).unwrap()
+        };
+        let introduce = none().exchange_id(b"fuzzer", [0, 0, 0, 1, 0, 0, 0, 2], 0);
+        let known = results(&introduce);
+        let mut known = known.reader();
+        known.next_result().unwrap();
+        let create = none().create_session(known.u64().unwrap(), 1, 16, 8);
+        let session: [u8; 16] = results(&create).results[8..24].try_into().unwrap();
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
-        let introduce = || [words(&[42, 1, 2]), opaque(b"fuzzer"), words(&[0, 0, 0])].concat();
-        // Status, no tag, a count, the operation's number and status.
-        let client = call(&[introduce()])[20..28].to_vec();
-        let channel = [0, 1 << 20, 1 << 20, 2048, 16, 8, 0];
-        let create = || {
-            [words(&[43]), client.clone(), words(&[1, 0]), words(&channel), words(&channel), words(&[0, 1, 0])].concat()
+        let raw = |operations: Compound, number, arguments: &[u32]| operations.raw(number, &words(arguments));
+        let current = |operations, number, rest: &[u32]| raw(operations, number, &[&[1, 0, 0, 0], rest].concat());
+        let opened = || none().put_root().open((3, 0), b"owner", b"a", true);
+        let extended = |operations: Compound, number, before: &[u32], parts: &[&[u8]]| {
+            let parts = parts.iter().fold(Fields(words(before)), |fields, part| fields.opaque(part));
+            operations.raw(number, &parts.0)
         };
-        let session = call(&[create()])[20..36].to_vec();
-        let sequence =
-            |number: u32, slot: u32| [words(&[53]), session.clone(), words(&[number, slot, slot, 1])].concat();
-        let root = || words(&[24]);
-        let open = |name: &[u8]| {
-            [words(&[18, 0, 3, 0, 0, 0]), opaque(b"owner"), words(&[1, 0, 2, 0, 2, 4, 0o644, 0]), opaque(name)].concat()
-        };
-        let current = |number: u32, rest: &[u32]| words(&[&[number, 1, 0, 0, 0], rest].concat());
-        let groups: Vec<Vec<Vec<u8>>> = vec![
-            vec![words(&[58, 0])],
-            vec![root(), words(&[10]), words(&[9, 2, u32::MAX, u32::MAX])],
-            vec![
-                root(),
-                open(b"a"),
-                [current(38, &[0, 0, 0]), opaque(&[7; 300])].concat(),
-                current(25, &[0, 0, 200]),
-                words(&[5, 0, 0, 0]),
-                words(&[4, 0, 1, 0, 0, 0]),
-            ],
-            vec![root(), words(&[32]), [words(&[29]), opaque(b"a"), opaque(b"b")].concat(), words(&[31])],
-            vec![
-                root(),
-                [words(&[6, 2]), opaque(b"d"), words(&[0, 0])].concat(),
-                words(&[16]),
-                [words(&[28]), opaque(b"d")].concat(),
-            ],
-            vec![root(), words(&[26, 0, 0, 0, 0, 4096, 4096, 2, 0x0010_0012, 2])],
-            vec![root(), words(&[3, 0x3f]), [words(&[15]), opaque(b"b")].concat(), words(&[27])],
-            vec![words(&[55, 1, 1, 0, 0, 0]), words(&[45, 1, 1, 1, 1])],
-            vec![root(), words(&[52, 0]), words(&[10])],
-            vec![[words(&[44]), session.clone()].concat()],
+        let copy = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 5000, 0, 10, 1, 1, 0];
+        let allocated = current(current(current(opened(), 59, &[0, 0, 0, 9000]), 68, &[0, 0, 200]), 69, &[0, 0, 1]);
+        let named = extended(extended(none().put_root(), 73, &[0], &[b"x", b"value"]), 72, &[], &[b"x"]);
+        let groups = [
+            (1, none().reclaim_complete()),
+            (1, none().put_root().get_handle().attributes(&[u32::MAX, u32::MAX])),
+            (1, opened().write(CURRENT, 0, 0, &[7; 300]).read(CURRENT, 0, 200).commit().close(CURRENT)),
+            (1, none().put_root().save().rename(b"a", b"b").restore()),
+            (1, none().put_root().make_directory(b"d").lookup_parent().remove(b"d")),
+            (1, none().put_root().list(0, 4096, &[0x0010_0012, 2])),
+            (1, none().put_root().access(0x3f).lookup(b"b").read_link()),
+            (1, none().test_stateid((1, [0; 12])).free((1, [1; 12]))),
+            (1, raw(none().put_root(), 52, &[0]).get_handle()),
+            (1, none().raw(44, &session)),
+            (2, raw(current(allocated, 62, &[0, 0, 0, 9]).save(), 60, &copy)),
+            (2, extended(raw(named, 74, &[0, 0, 4096]), 75, &[], &[b"x"])),
         ];
-        let of_2: Vec<Vec<Vec<u8>>> = vec![
-            vec![
-                root(),
-                open(b"a"),
-                current(59, &[0, 0, 0, 9000]),
-                current(68, &[0, 0, 200]),
-                current(69, &[0, 0, 1]),
-                current(62, &[0, 0, 0, 9]),
-                words(&[32]),
-                words(&[60, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 5000, 0, 10, 1, 1, 0]),
-            ],
-            vec![
-                root(),
-                [words(&[73, 0]), opaque(b"x"), opaque(b"value")].concat(),
-                [words(&[72]), opaque(b"x")].concat(),
-                words(&[74, 0, 0, 4096]),
-                [words(&[75]), opaque(b"x")].concat(),
-            ],
-        ];
-        let numbered = groups.iter().map(|group| (1, group)).chain(of_2.iter().map(|group| (2, group))).enumerate();
-        let mut seeds: Vec<Vec<u8>> = numbered
-            .map(|(at, (minor, group))| {
-                let sequence = sequence(1 + at as u32 / 8, at as u32 % 8);
-                compound_of(minor, 100 + at as u32, &[&[sequence], group.as_slice()].concat())
-            })
-            .collect();
-        seeds.extend([compound(90, &[introduce()]), compound(91, &[create()])]);
-        seeds.push([compound(90, &[introduce()]), compound(91, &[create()]), seeds.concat()].concat());
+        let numbered = groups.iter().zip(0..).map(|((minor, group), at)| {
+            let sequence = none().sequence(session, 1 + at / 8, at % 8, true);
+            compound(100 + at, *minor, &sequence.followed_by(group))
+        });
+        let mut seeds: Vec<Vec<u8>> = numbered.collect();
+        seeds.extend([compound(90, 1, &introduce), compound(91, 1, &create)]);
+        seeds.push([compound(90, 1, &introduce), compound(91, 1, &create), seeds.concat()].concat());
         seeds
     }
 
@@ -188,66 +164,62 @@ impl FuzzedServer {
         self.seeds().iter().flat_map(|stream| self.feed(stream, |_| stream.len()).1).collect()
     }
 
-    /// The results of one call.
-    fn call(&self, procedure: (u32, u32), arguments: &[u8]) -> Vec<u8> {
-        let (_, output) = self.feed(&record(1, procedure, arguments), |_| usize::MAX);
-        // Mark, number, direction, reply status, verifier, accept status.
-        output[28..].to_vec()
+    /// The handle behind the first words of the results of one call.
+    fn handle(&self, program: (u32, u32), procedure: u32, arguments: Fields, words: usize) -> Vec<u8> {
+        let (_, output) = self.feed(&record(1, program, procedure, &arguments.0), |_| usize::MAX);
+        let results = &read_reply(&output[4..]).unwrap().results[4 * words..];
+        let len = u32::from_be_bytes(*results.first_chunk().unwrap()) as usize;
+        results[4..4 + len].to_vec()
     }
 
     /// Streams of calls of each procedure, with handles that this server knows.
     pub fn seeds(&self) -> Vec<Vec<u8>> {
-        let mounted = self.call((MOUNT, 1), &opaque(b"/"));
-        let root = handle_at(&mounted[4..]);
+        let none = Fields::default;
         let nothing = [0; 24];
-        let in_root = |name: &[u8]| [opaque(&root), opaque(name)].concat();
-        let made = |procedure, arguments: Vec<u8>| handle_at(&self.call((NFS, procedure), &arguments)[8..]);
-        let file = made(8, [in_root(b"file"), vec![0; 4], nothing.to_vec()].concat());
-        let directory = made(9, [in_root(b"directory"), nothing.to_vec()].concat());
-        let link = made(10, [in_root(b"link"), nothing.to_vec(), opaque(b"file")].concat());
-        let (file, directory, link) = (opaque(&file), opaque(&directory), opaque(&link));
-        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
-        let data = opaque(&[0x5a; 700]);
-        let calls: Vec<(u32, Vec<u8>)> = vec![
-            (0, vec![]),
-            (1, file.clone()),
-            (2, [&file[..], &words(&[1, 0o600, 0, 0, 1, 0, 99, 2, 1, 1, 1, 0])].concat()),
+        let root = self.handle(MOUNT, 1, none().opaque(b"/"), 1);
+        let in_root = |name: &[u8]| none().opaque(&root).opaque(name);
+        let made = |procedure, arguments| self.handle(NFS, procedure, arguments, 2);
+        let file = made(8, in_root(b"file").u32(0).fixed(&nothing));
+        let directory = made(9, in_root(b"directory").fixed(&nothing));
+        let link = made(10, in_root(b"link").fixed(&nothing).opaque(b"file"));
+        let on = |object: &[u8]| none().opaque(object);
+        let change = [1, 0o600, 0, 0, 1, 0, 99, 2, 1, 1, 1, 0];
+        let data = [0x5a; 700];
+        let calls = [
+            (0, none()),
+            (1, on(&file)),
+            (2, change.into_iter().fold(on(&file), Fields::u32)),
             (3, in_root(b"file")),
-            (4, [&file[..], &words(&[0x3f])].concat()),
-            (5, link),
-            (6, [&file[..], &words(&[0, 0, 1000])].concat()),
-            (7, [&file[..], &words(&[0, 0, 700, 0]), &data].concat()),
-            (7, [&file[..], &words(&[0, 4096, 700, 2]), &data].concat()),
-            (8, [in_root(b"new"), words(&[2, 1, 2])].concat()),
-            (8, [in_root(b"new"), words(&[1]), nothing.to_vec()].concat()),
-            (9, [in_root(b"sub"), nothing.to_vec()].concat()),
-            (10, [in_root(b"l"), nothing.to_vec(), opaque(b"target")].concat()),
-            (11, [in_root(b"pipe"), words(&[7]), nothing.to_vec()].concat()),
-            (14, [in_root(b"new"), in_root(b"renamed")].concat()),
-            (15, [&file[..], &in_root(b"hard")].concat()),
+            (4, on(&file).u32(0x3f)),
+            (5, on(&link)),
+            (6, on(&file).u64(0).u32(1000)),
+            (7, on(&file).u64(0).u32(700).u32(0).opaque(&data)),
+            (7, on(&file).u64(4096).u32(700).u32(2).opaque(&data)),
+            (8, in_root(b"new").u32(2).u32(1).u32(2)),
+            (8, in_root(b"new").u32(1).fixed(&nothing)),
+            (9, in_root(b"sub").fixed(&nothing)),
+            (10, in_root(b"l").fixed(&nothing).opaque(b"target")),
+            (11, in_root(b"pipe").u32(7).fixed(&nothing)),
+            (14, in_root(b"new").fixed(&in_root(b"renamed").0)),
+            (15, on(&file).fixed(&in_root(b"hard").0)),
             (12, in_root(b"renamed")),
             (13, in_root(b"sub")),
-            (16, [opaque(&root), vec![0; 16], words(&[4096])].concat()),
-            (17, [opaque(&root), vec![0; 16], words(&[4096, 8192])].concat()),
-            (18, directory.clone()),
-            (19, directory.clone()),
-            (20, directory),
-            (21, [&file[..], &[0; 12]].concat()),
+            (16, on(&root).fixed(&[0; 16]).u32(4096)),
+            (17, on(&root).fixed(&[0; 16]).u32(4096).u32(8192)),
+            (18, on(&directory)),
+            (19, on(&directory)),
+            (20, on(&directory)),
+            (21, on(&file).fixed(&[0; 12])),
         ];
-        let mut seeds: Vec<Vec<u8>> = calls
-            .iter()
-            .enumerate()
-            .map(|(at, (procedure, arguments))| record(100 + at as u32, (NFS, *procedure), arguments))
-            .collect();
-        seeds.extend([0, 2, 5].map(|procedure| record(50 + procedure, (MOUNT, procedure), &[])));
-        seeds.extend([1, 3].map(|procedure| record(50 + procedure, (MOUNT, procedure), &opaque(b"/"))));
+        let calls = calls.iter().zip(100..);
+        let mut seeds: Vec<Vec<u8>> =
+            calls.map(|((procedure, arguments), xid)| record(xid, NFS, *procedure, &arguments.0)).collect();
+        seeds.extend([0, 2, 5].map(|procedure| record(50 + procedure, MOUNT, procedure, &[])));
+        seeds.extend([1, 3].map(|procedure| record(50 + procedure, MOUNT, procedure, &none().opaque(b"/").0)));
         seeds.push(seeds.concat());
         seeds
     }
 }
-
-const NFS: u32 = 100_003;
-const MOUNT: u32 = 100_005;
 
 fn take_output(
     connection: &mut afflux_nfs::Connection<SimPlatform>,
@@ -267,56 +239,22 @@ fn take_output(
 }
 
 /// The numbers in complete replies.
-fn answered(mut output: &[u8]) -> Vec<u32> {
-    let mut numbers = Vec::new();
-    while let Some((mark, rest)) = output.split_first_chunk() {
-        let mark = u32::from_be_bytes(*mark);
-        let len = (mark & !LAST_FRAGMENT) as usize;
-        assert!(
-            mark & LAST_FRAGMENT != 0 && len >= 12 && len <= rest.len(),
-            "a reply of {len} bytes in {}",
-            rest.len()
-        );
-        numbers.push(u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]));
-        output = &rest[len..];
+fn answered(output: &[u8]) -> Vec<u32> {
+    let (mut output, mut numbers) = (output.to_vec(), Vec::new());
+    while let Some(record) = take_record(&mut output) {
+        assert!(record.len() >= 12, "a reply of {} bytes", record.len());
+        numbers.push(u32::from_be_bytes(*record.first_chunk().unwrap()));
     }
     assert!(output.is_empty(), "part of a reply");
     numbers
 }
 
-fn opaque(bytes: &[u8]) -> Vec<u8> {
-    let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
-    field.extend(bytes);
-    field.resize(field.len().next_multiple_of(4), 0);
-    field
-}
-
-fn handle_at(results: &[u8]) -> Vec<u8> {
-    let len = u32::from_be_bytes([results[0], results[1], results[2], results[3]]) as usize;
-    results[4..4 + len].to_vec()
-}
-
-/// A compound of version 4.1.
-fn compound(xid: u32, operations: &[Vec<u8>]) -> Vec<u8> {
-    compound_of(1, xid, operations)
-}
-
-/// A compound of a minor version.
-fn compound_of(minor: u32, xid: u32, operations: &[Vec<u8>]) -> Vec<u8> {
-    let head = [0, minor, operations.len() as u32].map(u32::to_be_bytes).concat();
-    let arguments = [head, operations.concat()].concat();
-    versioned(xid, 4, (NFS, 1), &arguments)
+/// A compound of a minor version, as a record.
+fn compound(xid: u32, minor: u32, operations: &Compound) -> Vec<u8> {
+    record(xid, NFS_4, 1, &operations.arguments(minor))
 }
 
 /// A call from user 0, as a record in one fragment.
-fn record(xid: u32, procedure: (u32, u32), arguments: &[u8]) -> Vec<u8> {
-    versioned(xid, 3, procedure, arguments)
-}
-
-fn versioned(xid: u32, version: u32, (program, procedure): (u32, u32), arguments: &[u8]) -> Vec<u8> {
-    let header = [xid, 0, 2, program, version, procedure, 1, 20, 0, 0, 0, 0, 0, 0, 0];
-    let mut record = ((header.len() * 4 + arguments.len()) as u32 | LAST_FRAGMENT).to_be_bytes().to_vec();
-    record.extend(header.iter().flat_map(|word| word.to_be_bytes()));
-    record.extend(arguments);
-    record
+fn record(xid: u32, program: (u32, u32), procedure: u32, arguments: &[u8]) -> Vec<u8> {
+    Envelope::new(xid).record(program, procedure, arguments).1
 }

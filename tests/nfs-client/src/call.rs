@@ -11,63 +11,22 @@ use crate::results::{
 };
 use crate::wire::{Fields, Results};
 
-/// One call.
+/// One call. A Create is GUARDED, with mode 0644.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as in RFC 1813")]
 pub enum Call {
-    GetAttributes {
-        object: Handle,
-    },
-    SetMode {
-        object: Handle,
-        mode: u32,
-    },
-    SetSize {
-        object: Handle,
-        size: u64,
-    },
-    Lookup {
-        directory: Handle,
-        name: Vec<u8>,
-    },
-    Read {
-        file: Handle,
-        offset: u64,
-        count: u32,
-    },
-    Write {
-        file: Handle,
-        offset: u64,
-        data: Vec<u8>,
-        stability: Stability,
-    },
-    /// GUARDED, with mode 0644.
-    Create {
-        directory: Handle,
-        name: Vec<u8>,
-    },
-    Remove {
-        directory: Handle,
-        name: Vec<u8>,
-    },
-    Rename {
-        from: (Handle, Vec<u8>),
-        to: (Handle, Vec<u8>),
-    },
-    Link {
-        file: Handle,
-        directory: Handle,
-        name: Vec<u8>,
-    },
-    List {
-        directory: Handle,
-        cookie: u64,
-        verifier: [u8; 8],
-        bytes: u32,
-    },
-    Commit {
-        file: Handle,
-    },
+    GetAttributes { object: Handle },
+    SetMode { object: Handle, mode: u32 },
+    SetSize { object: Handle, size: u64 },
+    Lookup { directory: Handle, name: Vec<u8> },
+    Read { file: Handle, offset: u64, count: u32 },
+    Write { file: Handle, offset: u64, data: Vec<u8>, stability: Stability },
+    Create { directory: Handle, name: Vec<u8> },
+    Remove { directory: Handle, name: Vec<u8> },
+    Rename { from: (Handle, Vec<u8>), to: (Handle, Vec<u8>) },
+    Link { file: Handle, directory: Handle, name: Vec<u8> },
+    List { directory: Handle, cookie: u64, verifier: [u8; 8], bytes: u32 },
+    Commit { file: Handle },
 }
 
 /// The answer to a successful call.
@@ -131,9 +90,6 @@ impl Call {
     }
 
     /// Reads the results of this call.
-    ///
-    /// # Errors
-    /// With the status if the call failed, or when the results violate the protocol.
     pub fn answer(&self, results: &[u8]) -> Result<Answer, Error> {
         let (number, name) = self.procedure();
         let mut results = Results(results);

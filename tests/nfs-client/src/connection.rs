@@ -302,9 +302,6 @@ pub fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// Reads a reply's record, without its mark.
-///
-/// # Errors
-/// When it is not a reply, or refuses its call.
 pub fn read_reply(record: &[u8]) -> Result<Reply, Error> {
     let (xid, results) = split_reply(record)?;
     Ok(Reply { xid, results: results.to_vec() })

@@ -15,6 +15,7 @@ mod procedures;
 mod results;
 pub mod sessions;
 pub mod slots;
+pub mod status;
 mod transfer;
 mod wire;
 
@@ -26,7 +27,7 @@ pub use results::{
     Access, Attributes, Committed, Consistency, CreatedObject, DirectoryEntry, FileSystem, Handle, Limits, Listing,
     ReadData, Space, Stability, Time, Written,
 };
-pub use wire::Malformed;
+pub use wire::{Fields, Malformed};
 
 #[cfg(test)]
 mod tests;

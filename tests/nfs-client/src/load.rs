@@ -65,6 +65,21 @@ pub struct Load {
     pub seed: u64,
 }
 
+impl Load {
+    /// One call in flight, at random places of a file, without an end.
+    pub const fn of(kind: Kind, file_bytes: u64) -> Self {
+        Self {
+            kind,
+            window: 1,
+            sending: Sending::Plain,
+            file_bytes,
+            sequential: false,
+            duration: Duration::MAX,
+            seed: 7,
+        }
+    }
+}
+
 /// The figures of a load. Latencies are those of single calls, from before the send to after the receive that brought
 /// the reply. Percentiles are at most 7 % too high.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -78,9 +78,6 @@ impl SlotLoad {
 
     /// Has each slot repeat its compounds for `duration`, beginning at once with all slots. Random places are multiples
     /// of `block`, below `file_bytes`.
-    ///
-    /// # Errors
-    /// As [`Client::call`](crate::Client::call), and the status of the first failure.
     pub fn run(
         &mut self,
         session: &mut Session,

@@ -14,25 +14,30 @@ pub struct Malformed {
 
 /// Arguments under construction.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fields(pub(crate) Vec<u8>);
+pub struct Fields(pub Vec<u8>);
 
+#[allow(missing_docs, reason = "each adds a field of the type of its name")]
 impl Fields {
-    pub(crate) fn u32(mut self, value: u32) -> Self {
+    #[must_use]
+    pub fn u32(mut self, value: u32) -> Self {
         self.0.extend(value.to_be_bytes());
         self
     }
 
-    pub(crate) fn u64(mut self, value: u64) -> Self {
+    #[must_use]
+    pub fn u64(mut self, value: u64) -> Self {
         self.0.extend(value.to_be_bytes());
         self
     }
 
-    pub(crate) fn fixed(mut self, bytes: &[u8]) -> Self {
+    #[must_use]
+    pub fn fixed(mut self, bytes: &[u8]) -> Self {
         self.0.extend(bytes);
         self
     }
 
-    pub(crate) fn opaque(mut self, bytes: &[u8]) -> Self {
+    #[must_use]
+    pub fn opaque(mut self, bytes: &[u8]) -> Self {
         self.0.extend((bytes.len() as u32).to_be_bytes());
         self.0.extend(bytes);
         self.0.resize(self.0.len().next_multiple_of(4), 0);

@@ -7,18 +7,23 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, demand, status_of};
 use super::work_directory::{PIECE_BYTES, WorkDirectory};
 use crate::procedures::{Change, TimeChange};
 use crate::results::{Consistency, Stability, Time};
 
-pub(super) const USED_COVERS_THE_DATA: Check = Check {
-    name: "used-covers-the-data",
-    rule: "a file's blocks are never fewer than its data needs, before and after a COMMIT: tar -S and others take \
-           what has no blocks for a hole",
-    run: used_covers_the_data,
-};
+checks! {
+    used_covers_the_data: "a file's blocks are never fewer than its data needs, before and after a COMMIT: tar -S and others take \
+           what has no blocks for a hole";
+    used_after_a_truncation: "a file that was cut does not keep its blocks";
+    consistency_of_a_write: "before and after in a WRITE's reply span this WRITE alone: a client whose cached size and times match \
+           'before' keeps its pages";
+    consistency_of_a_setattr: "before and after in a SETATTR's reply span this SETATTR alone";
+    times_stay_over_a_commit: "a COMMIT does not take back the mtime and ctime that a WRITE told";
+    special_bits_are_cleared: "a write takes setuid and setgid from a file, for all who look from then on";
+    nanoseconds_out_of_range: "a time with a billion nanoseconds or more is never told back, and the connection stays";
+}
 
 fn used_covers_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     const BYTES: usize = 1 << 20;
@@ -34,12 +39,6 @@ fn used_covers_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-pub(super) const USED_AFTER_A_TRUNCATION: Check = Check {
-    name: "used-after-a-truncation",
-    rule: "a file that was cut does not keep its blocks",
-    run: used_after_a_truncation,
-};
 
 fn used_after_a_truncation(place: &mut WorkDirectory) -> Result<(), Failure> {
     const LEFT: u64 = 1000;
@@ -57,23 +56,16 @@ fn used_after_a_truncation(place: &mut WorkDirectory) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) const CONSISTENCY_OF_A_WRITE: Check = Check {
-    name: "consistency-of-a-write",
-    rule: "before and after in a WRITE's reply span this WRITE alone: a client whose cached size and times match \
-           'before' keeps its pages",
-    run: |place| {
-        spans_no_other(
-            place,
-            &[Own::Write(Stability::FileSync), Own::Write(Stability::DataSync), Own::Write(Stability::Unstable)],
-        )
-    },
-};
+fn consistency_of_a_write(place: &mut WorkDirectory) -> Result<(), Failure> {
+    spans_no_other(
+        place,
+        &[Own::Write(Stability::FileSync), Own::Write(Stability::DataSync), Own::Write(Stability::Unstable)],
+    )
+}
 
-pub(super) const CONSISTENCY_OF_A_SETATTR: Check = Check {
-    name: "consistency-of-a-setattr",
-    rule: "before and after in a SETATTR's reply span this SETATTR alone",
-    run: |place| spans_no_other(place, &[Own::Mode]),
-};
+fn consistency_of_a_setattr(place: &mut WorkDirectory) -> Result<(), Failure> {
+    spans_no_other(place, &[Own::Mode])
+}
 
 /// The calls of one client, none of which changes a size.
 #[derive(Clone, Copy, Debug)]
@@ -129,12 +121,6 @@ impl WorkDirectory {
     }
 }
 
-pub(super) const TIMES_STAY_OVER_A_COMMIT: Check = Check {
-    name: "times-stay-over-a-commit",
-    rule: "a COMMIT does not take back the mtime and ctime that a WRITE told",
-    run: times_stay_over_a_commit,
-};
-
 fn times_stay_over_a_commit(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("times")?;
     for round in 0..20 {
@@ -153,12 +139,6 @@ fn times_stay_over_a_commit(place: &mut WorkDirectory) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) const SPECIAL_BITS_ARE_CLEARED: Check = Check {
-    name: "special-bits-are-cleared",
-    rule: "a write takes setuid and setgid from a file, for all who look from then on",
-    run: special_bits_are_cleared,
-};
-
 fn special_bits_are_cleared(place: &mut WorkDirectory) -> Result<(), Failure> {
     for (at, stability) in [Stability::Unstable, Stability::FileSync].into_iter().enumerate() {
         let file = place.file(&format!("program-{at}"))?;
@@ -175,12 +155,6 @@ fn special_bits_are_cleared(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-pub(super) const NANOSECONDS_OUT_OF_RANGE: Check = Check {
-    name: "nanoseconds-out-of-range",
-    rule: "a time with a billion nanoseconds or more is never told back, and the connection stays",
-    run: nanoseconds_out_of_range,
-};
 
 fn nanoseconds_out_of_range(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("time")?;

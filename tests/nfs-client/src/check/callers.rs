@@ -4,15 +4,14 @@
 //! Does not own: trust in callers' identities and squashing, which are settings of the server.
 //! Invariants: those of its parent. The connection's caller is root again after each check.
 
-use super::definition::Check;
-use super::errors::{ACCES, INVAL};
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults};
 use super::work_directory::WorkDirectory;
 use crate::connection::{USER_ROOT, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
 use crate::results::{Stability, Time};
+use crate::status::{ACCES, INVAL, PERM};
 
-const PERM: u32 = 1;
 const OWNER: User = User { uid: 65_531, gid: 65_531 };
 const OTHER: User = User { uid: 65_533, gid: 65_533 };
 
@@ -27,9 +26,6 @@ fn as_user(
     place.client.set_user(Some(USER_ROOT));
     result
 }
-
-pub(super) const DENIED: Check =
-    Check { name: "denied", rule: "a call that mode bits forbid is ACCES, for each procedure", run: denied };
 
 fn denied(place: &mut WorkDirectory) -> Result<(), Failure> {
     let closed = place.subdirectory("closed")?;
@@ -72,11 +68,11 @@ fn denied(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const NOT_THE_OWNER: Check = Check {
-    name: "not-the-owner",
-    rule: "only its owner changes a file's mode or times to any, and only root gives it away",
-    run: not_the_owner,
-};
+checks! {
+    denied: "a call that mode bits forbid is ACCES, for each procedure";
+    not_the_owner: "only its owner changes a file's mode or times to any, and only root gives it away";
+    owner_writes_anyway: "an owner who made a file read-only writes on to it: a client that opened it for writing may have changed the mode since";
+}
 
 fn not_the_owner(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("owned")?;
@@ -105,27 +101,23 @@ fn not_the_owner(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const OWNER_WRITES_ANYWAY: Check = Check {
-    name: "owner-writes-anyway",
-    rule: "an owner who made a file read-only writes on to it: a client that opened it for writing may have changed the mode since",
-    run: |place| {
-        let file = place.file("mine")?;
-        place.client.setattr(
-            &file,
-            Change { uid: Some(OWNER.uid), gid: Some(OWNER.gid), mode: Some(0o444), ..Change::default() },
-            None,
-        )?;
-        let mut faults = Faults::default();
-        as_user(place, OWNER, |place| {
-            let client = &mut place.client;
-            faults.expect("WRITE", client.write(&file, 0, b"still", Stability::Unstable), &[0])?;
-            faults.expect("COMMIT", client.commit(&file, 0, 0), &[0])?;
-            faults.expect("mode", client.setattr(&file, Change { mode: Some(0), ..Change::default() }, None), &[0])?;
-            faults.expect("READ at mode 0", client.read(&file, 0, 5), &[0])
-        })?;
-        as_user(place, OTHER, |place| {
-            faults.expect("another's WRITE", place.client.write(&file, 0, b"x", Stability::Unstable), &[ACCES])
-        })?;
-        faults.end()
-    },
-};
+fn owner_writes_anyway(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let file = place.file("mine")?;
+    place.client.setattr(
+        &file,
+        Change { uid: Some(OWNER.uid), gid: Some(OWNER.gid), mode: Some(0o444), ..Change::default() },
+        None,
+    )?;
+    let mut faults = Faults::default();
+    as_user(place, OWNER, |place| {
+        let client = &mut place.client;
+        faults.expect("WRITE", client.write(&file, 0, b"still", Stability::Unstable), &[0])?;
+        faults.expect("COMMIT", client.commit(&file, 0, 0), &[0])?;
+        faults.expect("mode", client.setattr(&file, Change { mode: Some(0), ..Change::default() }, None), &[0])?;
+        faults.expect("READ at mode 0", client.read(&file, 0, 5), &[0])
+    })?;
+    as_user(place, OTHER, |place| {
+        faults.expect("another's WRITE", place.client.write(&file, 0, b"x", Stability::Unstable), &[ACCES])
+    })?;
+    faults.end()
+}

@@ -16,11 +16,16 @@ pub struct Check {
     pub(super) run: fn(&mut WorkDirectory) -> Result<(), Failure>,
 }
 
+/// The checks of a file: each a function, and its rule.
+macro_rules! checks {
+    ($($run:ident: $rule:literal;)+) => {
+        pub(super) const CHECKS: &[Check] = &[$(Check { name: stringify!($run), rule: $rule, run: $run }),+];
+    };
+}
+pub(super) use checks;
+
 impl Check {
     /// Checks the server, in a directory named after the check, which is removed afterwards.
-    ///
-    /// # Errors
-    /// When the rule does not hold, or the server cannot be used.
     pub fn run(&self, target: &Target) -> Result<(), Failure> {
         let mut place = WorkDirectory::new(target, self.name)?;
         let result = (self.run)(&mut place);

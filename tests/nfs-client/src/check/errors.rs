@@ -5,28 +5,16 @@
 //! Invariants: those of its parent. Where the RFC leaves a choice and servers differ in practice, every answer that a
 //! client can handle is allowed.
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::connection::{Client, Error};
 use crate::procedures::{Change, Creation, Node};
 use crate::results::{Stability, Time};
-
-pub(super) const NOENT: u32 = 2;
-pub(super) const ACCES: u32 = 13;
-pub(super) const EXIST: u32 = 17;
-pub(super) const NOTDIR: u32 = 20;
-pub(super) const ISDIR: u32 = 21;
-pub(super) const INVAL: u32 = 22;
-pub(super) const FBIG: u32 = 27;
-pub(super) const NAMETOOLONG: u32 = 63;
-pub(super) const NOTEMPTY: u32 = 66;
-pub(super) const STALE: u32 = 70;
-pub(super) const BADHANDLE: u32 = 10_001;
-const PERM: u32 = 1;
-const NOT_SYNC: u32 = 10_002;
-const BADTYPE: u32 = 10_007;
+use crate::status::{
+    ACCES, BADHANDLE, BADTYPE, EXIST, FBIG, INVAL, ISDIR, NAMETOOLONG, NOENT, NOT_SYNC, NOTDIR, NOTEMPTY, PERM, STALE,
+};
 
 /// One procedure, with a handle under test, and a valid file and directory.
 type Call = fn(&mut Client, &[u8], &Good) -> Result<(), Error>;
@@ -75,11 +63,22 @@ fn good(place: &mut WorkDirectory) -> Result<Good, Failure> {
     Ok(Good { file: place.file("file")?, directory: place.directory.clone() })
 }
 
-pub(super) const BAD_HANDLE: Check = Check {
-    name: "bad-handle",
-    rule: "bytes that are no handle are refused by each procedure, as bad or stale, and never taken for an object",
-    run: bad_handle,
-};
+checks! {
+    no_such_name: "a call for an absent name fails with NOENT";
+    bad_handle: "bytes that are no handle are refused by each procedure, as bad or stale, and never taken for an object";
+    gone_directory: "the handle of a directory that was removed is stale for each procedure";
+    not_a_directory: "a file, a symbolic link or a pipe where a directory is wanted is NOTDIR";
+    not_a_file: "READ, WRITE, a size and READLINK are refused where the object has none of that";
+    name_too_long: "a name of 255 bytes is one, a longer one is NAMETOOLONG for each procedure and nothing is made";
+    names_that_are_none: "no name is empty, has a slash or a zero byte: each procedure refuses it and nothing is made anywhere";
+    name_taken: "a call that makes a taken name fails with EXIST and changes nothing";
+    renames_that_cannot_be: "a RENAME over what has entries, over another kind, or of a directory into itself fails and changes nothing";
+    removes_that_cannot_be: "REMOVE takes no directory, RMDIR nothing else and none that has entries";
+    dots: "\".\" is the directory and \"..\" its parent, and neither is made, removed or renamed";
+    guard: "a SETATTR whose guard is not the change time is NOT_SYNC and changes nothing; with the right one it is done";
+    bad_type: "MKNOD of a kind that has a procedure of its own is BADTYPE, of none that exists is refused";
+    too_large_a_size: "a size that no file can have is refused, and the file stays as it is";
+}
 
 fn bad_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
@@ -110,12 +109,6 @@ fn bad_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const GONE_DIRECTORY: Check = Check {
-    name: "gone-directory",
-    rule: "the handle of a directory that was removed is stale for each procedure",
-    run: gone_directory,
-};
-
 fn gone_directory(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let gone = place.subdirectory("gone")?;
@@ -127,12 +120,6 @@ fn gone_directory(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     faults.end()
 }
-
-pub(super) const NOT_A_DIRECTORY: Check = Check {
-    name: "not-a-directory",
-    rule: "a file, a symbolic link or a pipe where a directory is wanted is NOTDIR",
-    run: not_a_directory,
-};
 
 fn not_a_directory(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
@@ -147,12 +134,6 @@ fn not_a_directory(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     faults.end()
 }
-
-pub(super) const NOT_A_FILE: Check = Check {
-    name: "not-a-file",
-    rule: "READ, WRITE, a size and READLINK are refused where the object has none of that",
-    run: not_a_file,
-};
 
 fn not_a_file(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
@@ -207,12 +188,6 @@ const LOOKING: &[(&str, Named)] = &[
     ("RENAME from", |client, good, name| client.rename((&good.directory, name), (&good.directory, b"new")).map(drop)),
 ];
 
-pub(super) const NAME_TOO_LONG: Check = Check {
-    name: "name-too-long",
-    rule: "a name of 255 bytes is one, a longer one is NAMETOOLONG for each procedure and nothing is made",
-    run: name_too_long,
-};
-
 fn name_too_long(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.file("spare")?;
@@ -238,12 +213,6 @@ fn name_too_long(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const NAMES_THAT_ARE_NONE: Check = Check {
-    name: "names-that-are-none",
-    rule: "no name is empty, has a slash or a zero byte: each procedure refuses it and nothing is made anywhere",
-    run: names_that_are_none,
-};
-
 fn names_that_are_none(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.file("spare")?;
@@ -267,12 +236,6 @@ fn names_that_are_none(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.demand(before == after, || format!("the directory has {after:?}"));
     faults.end()
 }
-
-pub(super) const NAME_TAKEN: Check = Check {
-    name: "name-taken",
-    rule: "a call that makes a taken name fails with EXIST and changes nothing",
-    run: name_taken,
-};
 
 fn name_taken(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
@@ -300,9 +263,6 @@ fn name_taken(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const NO_SUCH_NAME: Check =
-    Check { name: "no-such-name", rule: "a call for an absent name fails with NOENT", run: no_such_name };
-
 fn no_such_name(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let mut faults = Faults::default();
@@ -311,12 +271,6 @@ fn no_such_name(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     faults.end()
 }
-
-pub(super) const RENAMES_THAT_CANNOT_BE: Check = Check {
-    name: "renames-that-cannot-be",
-    rule: "a RENAME over what has entries, over another kind, or of a directory into itself fails and changes nothing",
-    run: renames_that_cannot_be,
-};
 
 fn renames_that_cannot_be(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
@@ -342,12 +296,6 @@ fn renames_that_cannot_be(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const REMOVES_THAT_CANNOT_BE: Check = Check {
-    name: "removes-that-cannot-be",
-    rule: "REMOVE takes no directory, RMDIR nothing else and none that has entries",
-    run: removes_that_cannot_be,
-};
-
 fn removes_that_cannot_be(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let directory = good.directory.clone();
@@ -364,12 +312,6 @@ fn removes_that_cannot_be(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.expect("RMDIR of an empty one", place.client.rmdir(&directory, b"full"), &[0])?;
     faults.end()
 }
-
-pub(super) const DOTS: Check = Check {
-    name: "dots",
-    rule: "\".\" is the directory and \"..\" its parent, and neither is made, removed or renamed",
-    run: dots,
-};
 
 fn dots(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
@@ -398,12 +340,6 @@ fn dots(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const GUARD: Check = Check {
-    name: "guard",
-    rule: "a SETATTR whose guard is not the change time is NOT_SYNC and changes nothing; with the right one it is done",
-    run: guard,
-};
-
 fn guard(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("guarded")?;
     place.fill(&file, 100)?;
@@ -424,12 +360,6 @@ fn guard(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.demand(done.size == 0 && done.mode & 0o777 == 0o600, || format!("it was not applied: {done:?}"));
     faults.end()
 }
-
-pub(super) const BAD_TYPE: Check = Check {
-    name: "bad-type",
-    rule: "MKNOD of a kind that has a procedure of its own is BADTYPE, of none that exists is refused",
-    run: bad_type,
-};
 
 fn bad_type(place: &mut WorkDirectory) -> Result<(), Failure> {
     let directory = place.directory.clone();
@@ -452,12 +382,6 @@ fn bad_type(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     faults.end()
 }
-
-pub(super) const TOO_LARGE_A_SIZE: Check = Check {
-    name: "too-large-a-size",
-    rule: "a size that no file can have is refused, and the file stays as it is",
-    run: too_large_a_size,
-};
 
 fn too_large_a_size(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("sized")?;

@@ -4,15 +4,15 @@
 //! Does not own: invalid handles (`errors`); handles across a restart, which need the server's host.
 //! Invariants: those of its parent.
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand};
 use super::work_directory::WorkDirectory;
 
-pub(super) const ROOT_HAS_NO_PARENT: Check = Check {
-    name: "root-has-no-parent",
-    rule: "\"..\" of an export's root leads nowhere but to the root",
-    run: root_has_no_parent,
-};
+checks! {
+    root_has_no_parent: "\"..\" of an export's root leads nowhere but to the root";
+    handle_after_a_rename: "a handle stays good while the object has a name, whichever: clients rename what they have open and removed";
+    file_numbers: "a file's number is not 0, its own, and the same in GETATTR, LOOKUP, READDIR and READDIRPLUS, by each of its names";
+}
 
 fn root_has_no_parent(place: &mut WorkDirectory) -> Result<(), Failure> {
     let root = place.root.clone();
@@ -26,12 +26,6 @@ fn root_has_no_parent(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-pub(super) const HANDLE_AFTER_A_RENAME: Check = Check {
-    name: "handle-after-a-rename",
-    rule: "a handle stays good while the object has a name, whichever: clients rename what they have open and removed",
-    run: handle_after_a_rename,
-};
 
 fn handle_after_a_rename(place: &mut WorkDirectory) -> Result<(), Failure> {
     const BYTES: usize = 100_000;
@@ -54,12 +48,6 @@ fn handle_after_a_rename(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.client.remove(&two, b"file")?;
     readable(place, "the removal of one of two names")
 }
-
-pub(super) const FILE_NUMBERS: Check = Check {
-    name: "file-numbers",
-    rule: "a file's number is not 0, its own, and the same in GETATTR, LOOKUP, READDIR and READDIRPLUS, by each of its names",
-    run: file_numbers,
-};
 
 fn file_numbers(place: &mut WorkDirectory) -> Result<(), Failure> {
     let directory = place.directory.clone();

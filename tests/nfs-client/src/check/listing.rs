@@ -6,18 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
 use super::work_directory::WorkDirectory;
 use crate::Listing;
 use crate::connection::Error;
 use crate::results::Handle;
+use crate::status::{BAD_COOKIE, TOOSMALL};
 
 const NAMES: usize = 120;
 /// More pieces than any listing here has.
 const PIECES_MAX: usize = 10_000;
-const BAD_COOKIE: u32 = 10_003;
-const TOOSMALL: u32 = 10_005;
 
 #[derive(Clone, Copy, Debug)]
 enum How {
@@ -84,128 +83,110 @@ fn filled(place: &mut WorkDirectory, name: &str) -> Result<Handle, Failure> {
     Ok(directory)
 }
 
-pub(super) const ONE_NAME_ONCE: Check = Check {
-    name: "one-name-once",
-    rule: "a listing in pieces has every name once, in pieces of whatever size",
-    run: |place| {
-        let directory = filled(place, "many")?;
+checks! {
+    one_name_once: "a listing in pieces has every name once, in pieces of whatever size";
+    names_of_one_file: "all names of one file are listed: a cookie is a place in the directory, not the file's number";
+    listing_goes_on_after_a_change: "a listing goes on while others make and remove names: a name that is there all the time is listed once";
+    removed_while_listed: "a listing whose names are removed as they come, as rm -r does, has all of them and ends";
+    listing_never_longer_than_asked: "the results of a listing are within the client's count, and TOOSMALL where not one entry is";
+    unknown_cookie: "a cookie that was never given does not start the listing again, or clients list for ever";
+    cookies_are_small: "cookies are below 2^63, and in a small directory below 2^31, for those who keep them in a long";
+}
+
+fn one_name_once(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = filled(place, "many")?;
+    let expected = place.names(&directory)?.len();
+    HOWS.into_iter().try_for_each(|how| once(how, &list(place, &directory, how, |_, _| Ok(()))?, expected))
+}
+
+fn names_of_one_file(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = place.subdirectory("links")?;
+    let file = place.client.create_empty(&directory, b"first")?;
+    for at in 0..100 {
+        place.client.link(&file, &directory, format!("link-{at}").as_bytes())?;
+    }
+    [How::Plain(512), How::Plus(300, 1024)]
+        .into_iter()
+        .try_for_each(|how| once(how, &list(place, &directory, how, |_, _| Ok(()))?, 101))
+}
+
+fn listing_goes_on_after_a_change(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = filled(place, "changing")?;
+    let expected = place.names(&directory)?;
+    for how in HOWS {
+        let mut round = 0;
+        let found = list(place, &directory, how, |place, _| {
+            round += 1;
+            place.client.create_empty(&directory, format!("new-{round}").as_bytes())?;
+            place.client.remove(&directory, format!("new-{round}").as_bytes())?;
+            Ok(())
+        })?;
+        let missed = expected.iter().filter(|name| found.get(*name) != Some(&1)).count();
+        demand(missed == 0, || format!("{how:?}: {missed} of {} names not once", expected.len()))?;
+    }
+    Ok(())
+}
+
+fn removed_while_listed(place: &mut WorkDirectory) -> Result<(), Failure> {
+    for how in [How::Plain(512), How::Plus(512, 4096)] {
+        let directory = filled(place, &format!("{how:?}"))?;
         let expected = place.names(&directory)?.len();
-        HOWS.into_iter().try_for_each(|how| once(how, &list(place, &directory, how, |_, _| Ok(()))?, expected))
-    },
-};
+        let found = list(place, &directory, how, |place, listing| {
+            for entry in listing.entries.iter().filter(|entry| entry.name != b"." && entry.name != b"..") {
+                place.client.remove(&directory, &entry.name)?;
+            }
+            Ok(())
+        })?;
+        once(how, &found, expected)?;
+        let left = place.names(&directory)?.len();
+        demand(left == 0, || format!("{how:?}: {left} names are left"))?;
+    }
+    Ok(())
+}
 
-pub(super) const NAMES_OF_ONE_FILE: Check = Check {
-    name: "names-of-one-file",
-    rule: "all names of one file are listed: a cookie is a place in the directory, not the file's number",
-    run: |place| {
-        let directory = place.subdirectory("links")?;
-        let file = place.client.create_empty(&directory, b"first")?;
-        for at in 0..100 {
-            place.client.link(&file, &directory, format!("link-{at}").as_bytes())?;
-        }
-        [How::Plain(512), How::Plus(300, 1024)]
-            .into_iter()
-            .try_for_each(|how| once(how, &list(place, &directory, how, |_, _| Ok(()))?, 101))
-    },
-};
-
-pub(super) const GOES_ON_AFTER_A_CHANGE: Check = Check {
-    name: "listing-goes-on-after-a-change",
-    rule: "a listing goes on while others make and remove names: a name that is there all the time is listed once",
-    run: |place| {
-        let directory = filled(place, "changing")?;
-        let expected = place.names(&directory)?;
-        for how in HOWS {
-            let mut round = 0;
-            let found = list(place, &directory, how, |place, _| {
-                round += 1;
-                place.client.create_empty(&directory, format!("new-{round}").as_bytes())?;
-                place.client.remove(&directory, format!("new-{round}").as_bytes())?;
-                Ok(())
-            })?;
-            let missed = expected.iter().filter(|name| found.get(*name) != Some(&1)).count();
-            demand(missed == 0, || format!("{how:?}: {missed} of {} names not once", expected.len()))?;
-        }
-        Ok(())
-    },
-};
-
-pub(super) const REMOVED_WHILE_LISTED: Check = Check {
-    name: "removed-while-listed",
-    rule: "a listing whose names are removed as they come, as rm -r does, has all of them and ends",
-    run: |place| {
-        for how in [How::Plain(512), How::Plus(512, 4096)] {
-            let directory = filled(place, &format!("{how:?}"))?;
-            let expected = place.names(&directory)?.len();
-            let found = list(place, &directory, how, |place, listing| {
-                for entry in listing.entries.iter().filter(|entry| entry.name != b"." && entry.name != b"..") {
-                    place.client.remove(&directory, &entry.name)?;
+fn listing_never_longer_than_asked(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = filled(place, "sized")?;
+    let mut faults = Faults::default();
+    for count in [0, 1, 64, 100, 128, 200, 256, 300, 512, 1000, 1024, 4096, 8192, 65_536, 1 << 20, u32::MAX] {
+        for how in [How::Plain(count), How::Plus(count, count), How::Plus(1 << 16, count)] {
+            match piece(place, &directory, how, 0, [0; 8]) {
+                Ok(listing) => {
+                    let bytes = listing.result_bytes;
+                    faults.demand(bytes <= count as usize, || format!("{how:?}: {bytes} bytes"));
+                    faults.demand(!listing.entries.is_empty(), || format!("{how:?}: no entries"));
                 }
-                Ok(())
-            })?;
-            once(how, &found, expected)?;
-            let left = place.names(&directory)?.len();
-            demand(left == 0, || format!("{how:?}: {left} names are left"))?;
-        }
-        Ok(())
-    },
-};
-
-pub(super) const NEVER_LONGER_THAN_ASKED: Check = Check {
-    name: "listing-never-longer-than-asked",
-    rule: "the results of a listing are within the client's count, and TOOSMALL where not one entry is",
-    run: |place| {
-        let directory = filled(place, "sized")?;
-        let mut faults = Faults::default();
-        for count in [0, 1, 64, 100, 128, 200, 256, 300, 512, 1000, 1024, 4096, 8192, 65_536, 1 << 20, u32::MAX] {
-            for how in [How::Plain(count), How::Plus(count, count), How::Plus(1 << 16, count)] {
-                match piece(place, &directory, how, 0, [0; 8]) {
-                    Ok(listing) => {
-                        let bytes = listing.result_bytes;
-                        faults.demand(bytes <= count as usize, || format!("{how:?}: {bytes} bytes"));
-                        faults.demand(!listing.entries.is_empty(), || format!("{how:?}: no entries"));
-                    }
-                    Err(Error::Status { status: TOOSMALL, .. }) if count < 512 => {}
-                    Err(error) => faults.0.push(format!("{how:?}: {error}")),
-                }
+                Err(Error::Status { status: TOOSMALL, .. }) if count < 512 => {}
+                Err(error) => faults.0.push(format!("{how:?}: {error}")),
             }
         }
-        faults.end()
-    },
-};
+    }
+    faults.end()
+}
 
-pub(super) const UNKNOWN_COOKIE: Check = Check {
-    name: "unknown-cookie",
-    rule: "a cookie that was never given does not start the listing again, or clients list for ever",
-    run: |place| {
-        let directory = filled(place, "unknown")?;
-        let first = piece(place, &directory, How::Plain(512), 0, [0; 8])?;
-        let first_name = first.entries.iter().map(|entry| &entry.name).find(|name| !name.starts_with(b".")).cloned();
-        for how in [How::Plain(512), How::Plus(512, 4096)] {
-            for cookie in [u64::MAX, u64::MAX >> 1, 1 << 40, 0x1234_5678] {
-                let answer = piece(place, &directory, how, cookie, first.verifier);
-                let again = answer
-                    .as_ref()
-                    .is_ok_and(|listing| listing.entries.iter().any(|entry| Some(&entry.name) == first_name.as_ref()));
-                let status = status_of(answer)?;
-                // Cookies that order a directory by hash may be anywhere in it, but never at its start.
-                demand(status == 0 || status == BAD_COOKIE || status == 22, || {
-                    format!("{how:?}, {cookie:#x}: status {status}")
-                })?;
-                demand(!again, || format!("{how:?}: cookie {cookie:#x} starts again"))?;
-            }
+fn unknown_cookie(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = filled(place, "unknown")?;
+    let first = piece(place, &directory, How::Plain(512), 0, [0; 8])?;
+    let first_name = first.entries.iter().map(|entry| &entry.name).find(|name| !name.starts_with(b".")).cloned();
+    for how in [How::Plain(512), How::Plus(512, 4096)] {
+        for cookie in [u64::MAX, u64::MAX >> 1, 1 << 40, 0x1234_5678] {
+            let answer = piece(place, &directory, how, cookie, first.verifier);
+            let again = answer
+                .as_ref()
+                .is_ok_and(|listing| listing.entries.iter().any(|entry| Some(&entry.name) == first_name.as_ref()));
+            let status = status_of(answer)?;
+            // Cookies that order a directory by hash may be anywhere in it, but never at its start.
+            demand(status == 0 || status == BAD_COOKIE || status == 22, || {
+                format!("{how:?}, {cookie:#x}: status {status}")
+            })?;
+            demand(!again, || format!("{how:?}: cookie {cookie:#x} starts again"))?;
         }
-        Ok(())
-    },
-};
+    }
+    Ok(())
+}
 
-pub(super) const COOKIES_ARE_SMALL: Check = Check {
-    name: "cookies-are-small",
-    rule: "cookies are below 2^63, and in a small directory below 2^31, for those who keep them in a long",
-    run: |place| {
-        let directory = filled(place, "cookies")?;
-        let listing = piece(place, &directory, How::Plain(32_768), 0, [0; 8])?;
-        let largest = listing.entries.iter().map(|entry| entry.cookie).max().unwrap_or(0);
-        demand(largest < 1 << 31, || format!("a cookie is {largest:#x}"))
-    },
-};
+fn cookies_are_small(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = filled(place, "cookies")?;
+    let listing = piece(place, &directory, How::Plain(32_768), 0, [0; 8])?;
+    let largest = listing.entries.iter().map(|entry| entry.cookie).max().unwrap_or(0);
+    demand(largest < 1 << 31, || format!("a cookie is {largest:#x}"))
+}

@@ -6,23 +6,31 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::connection::{NFS, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
 use crate::results::{Stability, Time};
+use crate::status::{EXIST, STALE};
 use crate::wire::{Fields, Results};
 
-/// NFS3ERR_STALE.
-const STALE: u32 = 70;
-
-pub(super) const MOUNT_THROUGH_A_SYMLINK: Check = Check {
-    name: "mount-through-a-symlink",
-    rule: "a path below the export may go through a symbolic link that stays inside",
-    run: mount_through_a_symlink,
-};
+checks! {
+    mount_through_a_symlink: "a path below the export may go through a symbolic link that stays inside";
+    device_nodes: "a user who is not root makes no nodes of disks; pipes it may";
+    remove_repeated: "a REMOVE that is sent again over a new connection gets the first answer";
+    exclusive_repeated: "an EXCLUSIVE CREATE with the same verifier finds its file, with another it fails";
+    stale_handle: "the handle of a removed file is stale, for each procedure, and not absent";
+    same_number_other_call: "another call with a number that was used before is another call: two clients of a host may number alike";
+    repeated_while_running: "a call that is sent again before it was answered is run once, and both are answered alike";
+    exclusive_whole_verifier: "all 64 bits of an EXCLUSIVE CREATE's verifier count, and looking at the file takes none of them away";
+    create_with_times: "a CREATE may bring times of the client's, as Windows' does, and the file has them";
+    create_of_what_is_there: "an UNCHECKED CREATE takes the file that is there, empties it only if asked to, and keeps its mode";
+    links_are_counted: "LINK, REMOVE and RENAME over a name count a file's names, and its change time moves";
+    symlink_says_what_it_was_told: "READLINK gives the bytes that SYMLINK took, of any kind, up to 1,023 of them";
+    links_beside_other_changes: "a client is told its own last changes of a file, names by one and modes by another at the same time";
+}
 
 fn mount_through_a_symlink(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.client.mkdir(&place.directory, b"real", Change { mode: Some(0o755), ..Change::default() })?;
@@ -34,12 +42,6 @@ fn mount_through_a_symlink(place: &mut WorkDirectory) -> Result<(), Failure> {
     let real = place.attributes(&real)?;
     demand(link.fileid == real.fileid, || format!("{path} is {}, the directory {}", link.fileid, real.fileid))
 }
-
-pub(super) const DEVICE_NODES: Check = Check {
-    name: "device-nodes",
-    rule: "a user who is not root makes no nodes of disks; pipes it may",
-    run: device_nodes,
-};
 
 fn device_nodes(place: &mut WorkDirectory) -> Result<(), Failure> {
     let change = Change { mode: Some(0o600), ..Change::default() };
@@ -55,12 +57,6 @@ fn device_nodes(place: &mut WorkDirectory) -> Result<(), Failure> {
     demand(status == 0, || format!("status {status} for a pipe"))
 }
 
-pub(super) const REMOVE_REPEATED: Check = Check {
-    name: "remove-repeated",
-    rule: "a REMOVE that is sent again over a new connection gets the first answer",
-    run: remove_repeated,
-};
-
 fn remove_repeated(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.file("once")?;
     let xid = place.client.next_xid();
@@ -71,14 +67,7 @@ fn remove_repeated(place: &mut WorkDirectory) -> Result<(), Failure> {
     demand(status == 0, || format!("status {status} for the second"))
 }
 
-pub(super) const EXCLUSIVE_REPEATED: Check = Check {
-    name: "exclusive-repeated",
-    rule: "an EXCLUSIVE CREATE with the same verifier finds its file, with another it fails",
-    run: exclusive_repeated,
-};
-
 fn exclusive_repeated(place: &mut WorkDirectory) -> Result<(), Failure> {
-    const EXIST: u32 = 17;
     let directory = place.directory.clone();
     place.client.create(&directory, b"mine", Creation::Exclusive(*b"verifier"))?;
     let same = status_of(place.another()?.create(&directory, b"mine", Creation::Exclusive(*b"verifier")))?;
@@ -86,12 +75,6 @@ fn exclusive_repeated(place: &mut WorkDirectory) -> Result<(), Failure> {
     let other = status_of(place.another()?.create(&directory, b"mine", Creation::Exclusive(*b"another!")))?;
     demand(other == EXIST, || format!("status {other} for another verifier"))
 }
-
-pub(super) const STALE_HANDLE: Check = Check {
-    name: "stale-handle",
-    rule: "the handle of a removed file is stale, for each procedure, and not absent",
-    run: stale_handle,
-};
 
 fn stale_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("gone")?;
@@ -109,12 +92,6 @@ fn stale_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
     demand(wrong.is_empty(), || format!("not {STALE}: {wrong:?}"))
 }
 
-pub(super) const SAME_NUMBER_OTHER_CALL: Check = Check {
-    name: "same-number-other-call",
-    rule: "another call with a number that was used before is another call: two clients of a host may number alike",
-    run: same_number_other_call,
-};
-
 fn same_number_other_call(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.file("one")?;
     place.file("two")?;
@@ -127,12 +104,6 @@ fn same_number_other_call(place: &mut WorkDirectory) -> Result<(), Failure> {
     let left = place.names(&directory)?;
     demand(status == 0 && left.is_empty(), || format!("status {status}, and left is {left:?}"))
 }
-
-pub(super) const REPEATED_WHILE_RUNNING: Check = Check {
-    name: "repeated-while-running",
-    rule: "a call that is sent again before it was answered is run once, and both are answered alike",
-    run: repeated_while_running,
-};
 
 fn repeated_while_running(place: &mut WorkDirectory) -> Result<(), Failure> {
     const MKDIR: u32 = 9;
@@ -150,14 +121,7 @@ fn repeated_while_running(place: &mut WorkDirectory) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) const EXCLUSIVE_WHOLE_VERIFIER: Check = Check {
-    name: "exclusive-whole-verifier",
-    rule: "all 64 bits of an EXCLUSIVE CREATE's verifier count, and looking at the file takes none of them away",
-    run: exclusive_whole_verifier,
-};
-
 fn exclusive_whole_verifier(place: &mut WorkDirectory) -> Result<(), Failure> {
-    const EXIST: u32 = 17;
     let verifier = [0xf1, 0xe2, 0xd3, 0xc4, 0xb5, 0xa6, 0x97, 0x88];
     let directory = place.directory.clone();
     let made = place.client.create(&directory, b"mine", Creation::Exclusive(verifier))?;
@@ -177,12 +141,6 @@ fn exclusive_whole_verifier(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const CREATE_WITH_TIMES: Check = Check {
-    name: "create-with-times",
-    rule: "a CREATE may bring times of the client's, as Windows' does, and the file has them",
-    run: create_with_times,
-};
-
 fn create_with_times(place: &mut WorkDirectory) -> Result<(), Failure> {
     let (atime, mtime) = (Time { seconds: 1_000_000, nanos: 5_000 }, Time { seconds: 2_000_000, nanos: 7_000 });
     let change =
@@ -200,12 +158,6 @@ fn create_with_times(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const CREATE_OF_WHAT_IS_THERE: Check = Check {
-    name: "create-of-what-is-there",
-    rule: "an UNCHECKED CREATE takes the file that is there, empties it only if asked to, and keeps its mode",
-    run: create_of_what_is_there,
-};
-
 fn create_of_what_is_there(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("there")?;
     place.fill(&file, 5000)?;
@@ -221,12 +173,6 @@ fn create_of_what_is_there(place: &mut WorkDirectory) -> Result<(), Failure> {
         format!("size {}, file {} instead of {}", emptied.size, emptied.fileid, kept.fileid)
     })
 }
-
-pub(super) const LINKS_ARE_COUNTED: Check = Check {
-    name: "links-are-counted",
-    rule: "LINK, REMOVE and RENAME over a name count a file's names, and its change time moves",
-    run: links_are_counted,
-};
 
 fn links_are_counted(place: &mut WorkDirectory) -> Result<(), Failure> {
     let directory = place.directory.clone();
@@ -251,12 +197,6 @@ fn links_are_counted(place: &mut WorkDirectory) -> Result<(), Failure> {
     links(place, "REMOVE", 1)
 }
 
-pub(super) const SYMLINK_SAYS_WHAT_IT_WAS_TOLD: Check = Check {
-    name: "symlink-says-what-it-was-told",
-    rule: "READLINK gives the bytes that SYMLINK took, of any kind, up to 1,023 of them",
-    run: symlink_says_what_it_was_told,
-};
-
 fn symlink_says_what_it_was_told(place: &mut WorkDirectory) -> Result<(), Failure> {
     let long = vec![b'x'; 1023];
     let targets: [&[u8]; 5] = [b"a", b"../.././/x/", b"/absolute", b"caf\xe9 \xff\x01", &long];
@@ -271,12 +211,6 @@ fn symlink_says_what_it_was_told(place: &mut WorkDirectory) -> Result<(), Failur
     }
     Ok(())
 }
-
-pub(super) const LINKS_BESIDE_OTHER_CHANGES: Check = Check {
-    name: "links-beside-other-changes",
-    rule: "a client is told its own last changes of a file, names by one and modes by another at the same time",
-    run: links_beside_other_changes,
-};
 
 fn links_beside_other_changes(place: &mut WorkDirectory) -> Result<(), Failure> {
     const ROUNDS: u32 = 200;

@@ -4,146 +4,130 @@
 //! Does not own: writing (`writes`).
 //! Invariants: those of its parent.
 
-use super::definition::Check;
-use super::errors::{FBIG, INVAL};
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand};
+use super::work_directory::WorkDirectory;
 use crate::connection::Error;
 use crate::procedures::Change;
 use crate::results::Stability;
+use crate::status::{FBIG, INVAL};
 
-pub(super) const ACROSS_THE_END: Check = Check {
-    name: "read-across-the-end",
-    rule: "a READ across a file's end has the bytes up to it, says so, and past it has none and is no error",
-    run: |place| {
-        let file = place.file("short")?;
-        let bytes: Vec<u8> = (0..10_001_u32).map(|at| (at * 7 % 251) as u8).collect();
-        place.client.write(&file, 0, &bytes, Stability::Unstable)?;
-        let end = bytes.len() as u64;
-        let mut faults = Faults::default();
-        for (offset, count) in [
-            (0, 20_000),
-            (0, 10_001),
-            (0, 10_000),
-            (9_000, 1_001),
-            (9_000, 1_002),
-            (end - 1, 1),
-            (end, 1),
-            (end + 1, 100),
-            (1 << 40, 4096),
-            (u64::MAX - 5000, 4096),
-        ] {
-            let read = match place.client.read(&file, offset, count) {
-                Ok(read) => read,
-                // No file can have bytes there.
-                Err(Error::Status { status: INVAL | FBIG, .. }) if offset > 1 << 62 => continue,
-                Err(error) => {
-                    faults.0.push(format!("{count} at {offset}: {error}"));
-                    continue;
-                }
-            };
-            let from = (offset.min(end)) as usize;
-            let expected = &bytes[from..bytes.len().min(from.saturating_add(count as usize))];
-            faults
-                .demand(read.data == expected, || format!("{count} at {offset}: {} bytes, or others", read.data.len()));
-            let at_end = offset.saturating_add(u64::from(count)) >= end;
-            faults.demand(read.end_of_file == at_end, || format!("{count} at {offset}: eof is {}", read.end_of_file));
-        }
-        faults.end()
-    },
-};
+checks! {
+    read_across_the_end: "a READ across a file's end has the bytes up to it, says so, and past it has none and is no error";
+    read_more_than_told: "a READ of more than rtmax gives less and is no error: the client asks again for the rest";
+    holes_and_cuts: "bytes that were never written, or were cut off and come again, are zero";
+    limits_make_sense: "what FSINFO, FSSTAT and PATHCONF tell can be used as it is";
+    access_grants_what_is_asked: "ACCESS grants no bit that was not asked for, and those that there are";
+}
 
-pub(super) const MORE_THAN_TOLD: Check = Check {
-    name: "read-more-than-told",
-    rule: "a READ of more than rtmax gives less and is no error: the client asks again for the rest",
-    run: |place| {
-        let told = place.client.fsinfo(&place.directory)?.read_max;
-        let file = place.file("long")?;
-        place.client.setattr(&file, Change { size: Some(u64::from(told) * 4), ..Change::default() }, None)?;
-        for count in [told, told + 1, told.saturating_mul(2), u32::MAX] {
-            let read =
-                place.client.read(&file, 0, count).map_err(|error| Failure::Broken(format!("{count}: {error}")))?;
-            let bytes = read.data.len();
-            demand((1..=told as usize).contains(&bytes), || format!("{bytes} bytes for {count}, rtmax is {told}"))?;
-            demand(!read.end_of_file, || format!("{count}: eof"))?;
-        }
-        Ok(())
-    },
-};
-
-pub(super) const HOLES_AND_CUTS: Check = Check {
-    name: "holes-and-cuts",
-    rule: "bytes that were never written, or were cut off and come again, are zero",
-    run: |place| {
-        let file = place.file("holes")?;
-        for (stability, size) in
-            [(Stability::Unstable, 50_000), (Stability::FileSync, 50_000), (Stability::Unstable, 4096)]
-        {
-            place.client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
-            place.client.write(&file, size, &[0xff; 5000], stability)?;
-            let cut = size + 1234;
-            place.client.setattr(&file, Change { size: Some(cut), ..Change::default() }, None)?;
-            place.client.setattr(&file, Change { size: Some(size + 9000), ..Change::default() }, None)?;
-            place.client.write(&file, size + 8000, &[0xee; 10], stability)?;
-            let read = place.client.read_all(&file, 0, 100_000, 16_384, 4)?;
-            let expected: Vec<u8> = (0..size + 9000)
-                .map(|at| match at {
-                    at if at < size => 0,
-                    at if at < cut => 0xff,
-                    at if (size + 8000..size + 8010).contains(&at) => 0xee,
-                    _ => 0,
-                })
-                .collect();
-            let wrong = expected.iter().zip(&read).position(|(one, other)| one != other);
-            demand(read.len() == expected.len() && wrong.is_none(), || {
-                format!("{} bytes of {}, the first wrong one {wrong:?}", read.len(), expected.len())
-            })?;
-        }
-        Ok(())
-    },
-};
-
-pub(super) const LIMITS_MAKE_SENSE: Check = Check {
-    name: "limits-make-sense",
-    rule: "what FSINFO, FSSTAT and PATHCONF tell can be used as it is",
-    run: |place| {
-        let directory = place.directory.clone();
-        let file = place.file("file")?;
-        let mut faults = Faults::default();
-        for object in [&directory, &file] {
-            let info = place.client.fsinfo(object)?;
-            faults.demand((1..=info.read_max).contains(&info.read_preferred), || format!("reads: {info:?}"));
-            faults.demand((1..=info.write_max).contains(&info.write_preferred), || format!("writes: {info:?}"));
-            faults.demand(info.read_multiple > 0 && info.write_multiple > 0, || format!("multiples: {info:?}"));
-            faults.demand(info.directory_preferred >= 512 && info.file_size_max >= 1 << 31, || format!("{info:?}"));
-            // Hard links, symbolic links, and times that can be set.
-            faults.demand(info.properties & 0x13 == 0x13, || format!("properties {:#x}", info.properties));
-            let space = place.client.fsstat(object)?;
-            let ordered = space.available_bytes <= space.total_bytes && space.free_bytes <= space.total_bytes;
-            faults.demand(space.total_bytes > 0 && ordered, || format!("{space:?}"));
-            let limits = place.client.pathconf(object)?;
-            faults.demand(limits.name_max == 255 && limits.links_max > 1, || format!("{limits:?}"));
-            faults.demand(limits.no_trunc && !limits.case_insensitive && limits.case_preserving, || {
-                format!("{limits:?}")
-            });
-        }
-        faults.end()
-    },
-};
-
-pub(super) const ACCESS_GRANTS_WHAT_IS_ASKED: Check = Check {
-    name: "access-grants-what-is-asked",
-    rule: "ACCESS grants no bit that was not asked for, and those that there are",
-    run: |place| {
-        let directory = place.directory.clone();
-        let file = place.file("file")?;
-        let mut faults = Faults::default();
-        for (what, object, all) in [("a directory", &directory, 0x1f), ("a file of mode 666", &file, 0x0d)] {
-            for asked in [0, 1, 2, 4, 8, 0x10, 0x20, 0x3f, u32::MAX] {
-                let granted = place.client.access(object, asked)?.granted;
-                faults.demand(granted & !asked == 0, || format!("{what}: {granted:#x} of {asked:#x}"));
-                faults.demand(granted & all == asked & all, || format!("{what}: only {granted:#x} of {asked:#x}"));
+fn read_across_the_end(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let file = place.file("short")?;
+    let bytes: Vec<u8> = (0..10_001_u32).map(|at| (at * 7 % 251) as u8).collect();
+    place.client.write(&file, 0, &bytes, Stability::Unstable)?;
+    let end = bytes.len() as u64;
+    let mut faults = Faults::default();
+    for (offset, count) in [
+        (0, 20_000_u32),
+        (0, 10_001),
+        (0, 10_000),
+        (9_000, 1_001),
+        (9_000, 1_002),
+        (end - 1, 1),
+        (end, 1),
+        (end + 1, 100),
+        (1 << 40, 4096),
+        (u64::MAX - 5000, 4096),
+    ] {
+        let read = match place.client.read(&file, offset, count) {
+            Ok(read) => read,
+            // No file can have bytes there.
+            Err(Error::Status { status: INVAL | FBIG, .. }) if offset > 1 << 62 => continue,
+            Err(error) => {
+                faults.0.push(format!("{count} at {offset}: {error}"));
+                continue;
             }
+        };
+        let from = (offset.min(end)) as usize;
+        let expected = &bytes[from..bytes.len().min(from.saturating_add(count as usize))];
+        faults.demand(read.data == expected, || format!("{count} at {offset}: {} bytes, or others", read.data.len()));
+        let at_end = offset.saturating_add(u64::from(count)) >= end;
+        faults.demand(read.end_of_file == at_end, || format!("{count} at {offset}: eof is {}", read.end_of_file));
+    }
+    faults.end()
+}
+
+fn read_more_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let told = place.client.fsinfo(&place.directory)?.read_max;
+    let file = place.file("long")?;
+    place.client.setattr(&file, Change { size: Some(u64::from(told) * 4), ..Change::default() }, None)?;
+    for count in [told, told + 1, told.saturating_mul(2), u32::MAX] {
+        let read = place.client.read(&file, 0, count).map_err(|error| Failure::Broken(format!("{count}: {error}")))?;
+        let bytes = read.data.len();
+        demand((1..=told as usize).contains(&bytes), || format!("{bytes} bytes for {count}, rtmax is {told}"))?;
+        demand(!read.end_of_file, || format!("{count}: eof"))?;
+    }
+    Ok(())
+}
+
+fn holes_and_cuts(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let file = place.file("holes")?;
+    for (stability, size) in [(Stability::Unstable, 50_000), (Stability::FileSync, 50_000), (Stability::Unstable, 4096)]
+    {
+        place.client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
+        place.client.write(&file, size, &[0xff; 5000], stability)?;
+        let cut = size + 1234;
+        place.client.setattr(&file, Change { size: Some(cut), ..Change::default() }, None)?;
+        place.client.setattr(&file, Change { size: Some(size + 9000), ..Change::default() }, None)?;
+        place.client.write(&file, size + 8000, &[0xee; 10], stability)?;
+        let read = place.client.read_all(&file, 0, 100_000, 16_384, 4)?;
+        let expected: Vec<u8> = (0..size + 9000)
+            .map(|at| match at {
+                at if at < size => 0,
+                at if at < cut => 0xff,
+                at if (size + 8000..size + 8010).contains(&at) => 0xee,
+                _ => 0,
+            })
+            .collect();
+        let wrong = expected.iter().zip(&read).position(|(one, other)| one != other);
+        demand(read.len() == expected.len() && wrong.is_none(), || {
+            format!("{} bytes of {}, the first wrong one {wrong:?}", read.len(), expected.len())
+        })?;
+    }
+    Ok(())
+}
+
+fn limits_make_sense(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = place.directory.clone();
+    let file = place.file("file")?;
+    let mut faults = Faults::default();
+    for object in [&directory, &file] {
+        let info = place.client.fsinfo(object)?;
+        faults.demand((1..=info.read_max).contains(&info.read_preferred), || format!("reads: {info:?}"));
+        faults.demand((1..=info.write_max).contains(&info.write_preferred), || format!("writes: {info:?}"));
+        faults.demand(info.read_multiple > 0 && info.write_multiple > 0, || format!("multiples: {info:?}"));
+        faults.demand(info.directory_preferred >= 512 && info.file_size_max >= 1 << 31, || format!("{info:?}"));
+        // Hard links, symbolic links, and times that can be set.
+        faults.demand(info.properties & 0x13 == 0x13, || format!("properties {:#x}", info.properties));
+        let space = place.client.fsstat(object)?;
+        let ordered = space.available_bytes <= space.total_bytes && space.free_bytes <= space.total_bytes;
+        faults.demand(space.total_bytes > 0 && ordered, || format!("{space:?}"));
+        let limits = place.client.pathconf(object)?;
+        faults.demand(limits.name_max == 255 && limits.links_max > 1, || format!("{limits:?}"));
+        faults.demand(limits.no_trunc && !limits.case_insensitive && limits.case_preserving, || format!("{limits:?}"));
+    }
+    faults.end()
+}
+
+fn access_grants_what_is_asked(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let directory = place.directory.clone();
+    let file = place.file("file")?;
+    let mut faults = Faults::default();
+    for (what, object, all) in [("a directory", &directory, 0x1f), ("a file of mode 666", &file, 0x0d)] {
+        for asked in [0, 1, 2, 4, 8, 0x10, 0x20, 0x3f, u32::MAX] {
+            let granted = place.client.access(object, asked)?.granted;
+            faults.demand(granted & !asked == 0, || format!("{what}: {granted:#x} of {asked:#x}"));
+            faults.demand(granted & all == asked & all, || format!("{what}: only {granted:#x} of {asked:#x}"));
         }
-        faults.end()
-    },
-};
+    }
+    faults.end()
+}

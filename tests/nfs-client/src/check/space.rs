@@ -6,25 +6,18 @@
 
 use std::path::Path;
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand, status_of};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::procedures::{Change, Creation, Node};
 use crate::results::{Handle, Stability};
-
-const NOSPC: u32 = 28;
-const ROFS: u32 = 30;
-const MLINK: u32 = 31;
-const XDEV: u32 = 18;
+use crate::status::{MLINK, NOSPC, ROFS, XDEV};
 
 /// The file with as many names as ext4 allows.
 const LINKED: &str = "linked";
 
 /// Creates the files of the export `small` in a directory on the host.
-///
-/// # Errors
-/// Those of the host, except for the limit that is to be reached.
 pub fn make_links(directory: &Path) -> std::io::Result<()> {
     const LINKS_MAX: u32 = 70_000;
     let (names, file) = (directory.join("names"), directory.join(LINKED));
@@ -48,11 +41,12 @@ fn small(place: &WorkDirectory) -> Result<Handle, Failure> {
     mounted(place, place.target.more.small.as_ref(), "a small export")
 }
 
-pub(super) const READ_ONLY: Check = Check {
-    name: "read-only",
-    rule: "a change of a read-only file system fails with ROFS; other calls work",
-    run: read_only,
-};
+checks! {
+    read_only: "a change of a read-only file system fails with ROFS; other calls work";
+    no_space: "where there is no room WRITE, COMMIT or CREATE say so; committed bytes are there, and with room all goes on";
+    too_many_links: "a file that has as many names as it can have gets no other: MLINK";
+    other_file_system: "RENAME and LINK to another file system are XDEV and change nothing";
+}
 
 fn read_only(place: &mut WorkDirectory) -> Result<(), Failure> {
     let root = mounted(place, place.target.more.read_only.as_ref(), "a read-only export")?;
@@ -84,12 +78,6 @@ fn read_only(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.demand(granted & 0x0c == 0 && granted & 1 == 1, || format!("ACCESS grants {granted:#x}"));
     faults.end()
 }
-
-pub(super) const NO_SPACE: Check = Check {
-    name: "no-space",
-    rule: "where there is no room WRITE, COMMIT or CREATE say so; committed bytes are there, and with room all goes on",
-    run: no_space,
-};
 
 fn no_space(place: &mut WorkDirectory) -> Result<(), Failure> {
     const PIECE: u64 = 256 << 10;
@@ -138,30 +126,22 @@ fn no_space(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const TOO_MANY_LINKS: Check = Check {
-    name: "too-many-links",
-    rule: "a file that has as many names as it can have gets no other: MLINK",
-    run: |place| {
-        let root = small(place)?;
-        let (file, _) = place.client.lookup(&root, LINKED.as_bytes())?;
-        let mut faults = Faults::default();
-        faults.expect("LINK", place.client.link(&file, &root, b"one-more"), &[MLINK])?;
-        faults.end()
-    },
-};
+fn too_many_links(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let root = small(place)?;
+    let (file, _) = place.client.lookup(&root, LINKED.as_bytes())?;
+    let mut faults = Faults::default();
+    faults.expect("LINK", place.client.link(&file, &root, b"one-more"), &[MLINK])?;
+    faults.end()
+}
 
-pub(super) const OTHER_FILE_SYSTEM: Check = Check {
-    name: "other-file-system",
-    rule: "RENAME and LINK to another file system are XDEV and change nothing",
-    run: |place| {
-        let root = small(place)?;
-        let directory = place.directory.clone();
-        let file = place.file("here")?;
-        let mut faults = Faults::default();
-        faults.expect("RENAME", place.client.rename((&directory, b"here"), (&root, b"there")), &[XDEV])?;
-        faults.expect("LINK", place.client.link(&file, &root, b"there"), &[XDEV])?;
-        let (one, other) = (place.attributes(&file)?.fsid, place.attributes(&root)?.fsid);
-        demand(one != other, || format!("two file systems have one fsid, {one:#x}"))?;
-        faults.end()
-    },
-};
+fn other_file_system(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let root = small(place)?;
+    let directory = place.directory.clone();
+    let file = place.file("here")?;
+    let mut faults = Faults::default();
+    faults.expect("RENAME", place.client.rename((&directory, b"here"), (&root, b"there")), &[XDEV])?;
+    faults.expect("LINK", place.client.link(&file, &root, b"there"), &[XDEV])?;
+    let (one, other) = (place.attributes(&file)?.fsid, place.attributes(&root)?.fsid);
+    demand(one != other, || format!("two file systems have one fsid, {one:#x}"))?;
+    faults.end()
+}

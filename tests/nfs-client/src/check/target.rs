@@ -37,9 +37,6 @@ pub struct More {
 
 impl Target {
     /// Mounts the export.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, or does not export the path.
     pub fn reach(&self) -> Result<(), Failure> {
         let root = connect(self.mount)?.mount(&self.export)?;
         connect(self.nfs)?.getattr(&root)?;

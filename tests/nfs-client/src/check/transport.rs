@@ -4,65 +4,66 @@
 //! Does not own: files.
 //! Invariants: those of its parent. After each refusal the connection is used again.
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, Faults, demand};
 use super::target::connect;
 use super::work_directory::WorkDirectory;
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::procedures::write_arguments;
 use crate::results::Stability;
+use crate::status::{ACCES, INVAL, NAMETOOLONG, NOENT, NOTDIR};
 use crate::wire::Fields;
 
-pub(super) const FRAGMENTS: Check = Check {
-    name: "record-in-fragments",
-    rule: "a call may come in several fragments, some of them empty",
-    run: |place| {
-        let file = place.file("pieces")?;
-        let data: Vec<u8> = (0..9000_u32).map(|at| (at % 253) as u8).collect();
-        for sizes in [&[9000_usize][..], &[1], &[4, 0, 100], &[3, 4001], &[40, 0, 0, 8192]] {
-            let arguments = write_arguments(&file, 0, &data, Stability::Unstable).0;
-            let (xid, record) = place.client.record(NFS, 7, &arguments);
-            let mut rest = &record[4..];
-            let mut stream = Vec::new();
-            let mut sizes = sizes.iter().cycle();
-            // Few enough fragments for servers that limit their number.
-            while !rest.is_empty() {
-                let size = if stream.len() > 2000 { rest.len() } else { sizes.next().map_or(rest.len(), |size| *size) };
-                let size = size.min(rest.len());
-                let (piece, after) = rest.split_at(size);
-                let last = if after.is_empty() { 1 << 31 } else { 0 };
-                stream.extend((size as u32 | last).to_be_bytes());
-                stream.extend(piece);
-                rest = after;
-            }
-            place.client.send_raw(&stream)?;
-            let reply = place.client.receive().map_err(|error| Failure::Broken(format!("no answer: {error}")))?;
-            demand(reply.xid == xid && reply.results.starts_with(&[0; 4]), || format!("{:?}", &reply.results[..4]))?;
-        }
-        let read = place.client.read(&file, 0, 9000)?;
-        demand(read.data == data, || "other bytes were written".to_owned())
-    },
-};
+checks! {
+    record_in_fragments: "a call may come in several fragments, some of them empty";
+    many_calls_at_once: "calls that are sent before others are answered are all answered, each with its number";
+    refusals: "calls of programs, versions and procedures that there are not, and arguments that are none, are refused as RPC says";
+    mount_errors: "MNT of a path that is absent, not exported or no directory fails, each with a code that says so";
+    mount_flavours: "MNT offers AUTH_SYS, also of a directory below the export, and gives the handle that LOOKUP gives";
+    mount_lists: "NULL, DUMP, UMNT, UMNTALL and EXPORT of MOUNT are answered, and EXPORT has what was mounted";
+}
 
-pub(super) const MANY_IN_ONE_PIECE: Check = Check {
-    name: "many-calls-at-once",
-    rule: "calls that are sent before others are answered are all answered, each with its number",
-    run: |place| {
-        let mut expected: Vec<u32> = Vec::new();
+fn record_in_fragments(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let file = place.file("pieces")?;
+    let data: Vec<u8> = (0..9000_u32).map(|at| (at % 253) as u8).collect();
+    for sizes in [&[9000_usize][..], &[1], &[4, 0, 100], &[3, 4001], &[40, 0, 0, 8192]] {
+        let arguments = write_arguments(&file, 0, &data, Stability::Unstable).0;
+        let (xid, record) = place.client.record(NFS, 7, &arguments);
+        let mut rest = &record[4..];
         let mut stream = Vec::new();
-        for _ in 0..200 {
-            let (xid, record) = place.client.record(NFS, 1, &Fields::default().opaque(&place.directory).0);
-            expected.push(xid);
-            stream.extend(record);
+        let mut sizes = sizes.iter().cycle();
+        // Few enough fragments for servers that limit their number.
+        while !rest.is_empty() {
+            let size = if stream.len() > 2000 { rest.len() } else { sizes.next().map_or(rest.len(), |size| *size) };
+            let size = size.min(rest.len());
+            let (piece, after) = rest.split_at(size);
+            let last = if after.is_empty() { 1 << 31 } else { 0 };
+            stream.extend((size as u32 | last).to_be_bytes());
+            stream.extend(piece);
+            rest = after;
         }
         place.client.send_raw(&stream)?;
-        let mut found =
-            (0..expected.len()).map(|_| Ok(place.client.receive()?.xid)).collect::<Result<Vec<_>, Error>>()?;
-        found.sort_unstable();
-        expected.sort_unstable();
-        demand(found == expected, || "other numbers came back".to_owned())
-    },
-};
+        let reply = place.client.receive().map_err(|error| Failure::Broken(format!("no answer: {error}")))?;
+        demand(reply.xid == xid && reply.results.starts_with(&[0; 4]), || format!("{:?}", &reply.results[..4]))?;
+    }
+    let read = place.client.read(&file, 0, 9000)?;
+    demand(read.data == data, || "other bytes were written".to_owned())
+}
+
+fn many_calls_at_once(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let mut expected: Vec<u32> = Vec::new();
+    let mut stream = Vec::new();
+    for _ in 0..200 {
+        let (xid, record) = place.client.record(NFS, 1, &Fields::default().opaque(&place.directory).0);
+        expected.push(xid);
+        stream.extend(record);
+    }
+    place.client.send_raw(&stream)?;
+    let mut found = (0..expected.len()).map(|_| Ok(place.client.receive()?.xid)).collect::<Result<Vec<_>, Error>>()?;
+    found.sort_unstable();
+    expected.sort_unstable();
+    demand(found == expected, || "other numbers came back".to_owned())
+}
 
 /// The words after the number and the direction in the reply to raw bytes.
 fn answer(client: &mut Client, words: &[u32]) -> Result<Vec<u32>, Failure> {
@@ -74,12 +75,6 @@ fn answer(client: &mut Client, words: &[u32]) -> Result<Vec<u32>, Failure> {
         reply.chunks_exact(4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]])).collect();
     Ok(words.get(2..).unwrap_or_default().to_vec())
 }
-
-pub(super) const REFUSALS: Check = Check {
-    name: "refusals",
-    rule: "calls of programs, versions and procedures that there are not, and arguments that are none, are refused as RPC says",
-    run: refusals,
-};
 
 fn refusals(place: &mut WorkDirectory) -> Result<(), Failure> {
     const SYS: [u32; 2] = [0, 0];
@@ -118,67 +113,49 @@ fn refusals(place: &mut WorkDirectory) -> Result<(), Failure> {
     faults.end()
 }
 
-pub(super) const MOUNT_ERRORS: Check = Check {
-    name: "mount-errors",
-    rule: "MNT of a path that is absent, not exported or no directory fails, each with a code that says so",
-    run: |place| {
-        const NOENT: u32 = 2;
-        const ACCES: u32 = 13;
-        const NOTDIR: u32 = 20;
-        const NAMETOOLONG: u32 = 63;
-        const INVAL: u32 = 22;
-        place.file("file")?;
-        let base = format!("{}/{}", place.target.export.trim_end_matches('/'), place.name);
-        let mut faults = Faults::default();
-        let long = format!("{base}/{}", "x".repeat(2000));
-        let tries = [
-            (format!("{base}/absent"), &[NOENT][..]),
-            (format!("{base}/file"), &[NOTDIR]),
-            ("/no/such/export".to_owned(), &[NOENT, ACCES]),
-            (format!("{base}/../../../../etc"), &[NOENT, ACCES, INVAL]),
-            (long, &[NAMETOOLONG, NOENT, ACCES, INVAL]),
-        ];
-        for (path, allowed) in tries {
-            let mut client = connect(place.target.mount)?;
-            match client.mount(&path) {
-                Err(Error::Refused { .. }) if path.len() > 1024 => {}
-                result => faults.expect(&path[..path.len().min(80)], result, allowed)?,
-            }
-        }
-        faults.end()
-    },
-};
-
-pub(super) const MOUNT_FLAVOURS: Check = Check {
-    name: "mount-flavours",
-    rule: "MNT offers AUTH_SYS, also of a directory below the export, and gives the handle that LOOKUP gives",
-    run: |place| {
-        const AUTH_SYS: u32 = 1;
-        let path = format!("{}/{}", place.target.export.trim_end_matches('/'), place.name);
-        for path in [&place.target.export, &path] {
-            let (_, flavours) = connect(place.target.mount)?.mount_with_flavours(path)?;
-            demand(flavours.contains(&AUTH_SYS), || format!("{path}: only {flavours:?}"))?;
-        }
-        let (below, _) = connect(place.target.mount)?.mount_with_flavours(&path)?;
-        let (mounted, looked) = (place.attributes(&below)?.fileid, place.attributes(&place.directory.clone())?.fileid);
-        demand(mounted == looked, || format!("MNT gives file {mounted}, LOOKUP {looked}"))
-    },
-};
-
-pub(super) const MOUNT_LISTS: Check = Check {
-    name: "mount-lists",
-    rule: "NULL, DUMP, UMNT, UMNTALL and EXPORT of MOUNT are answered, and EXPORT has what was mounted",
-    run: |place| {
+fn mount_errors(place: &mut WorkDirectory) -> Result<(), Failure> {
+    place.file("file")?;
+    let base = format!("{}/{}", place.target.export.trim_end_matches('/'), place.name);
+    let mut faults = Faults::default();
+    let long = format!("{base}/{}", "x".repeat(2000));
+    let tries = [
+        (format!("{base}/absent"), &[NOENT][..]),
+        (format!("{base}/file"), &[NOTDIR]),
+        ("/no/such/export".to_owned(), &[NOENT, ACCES]),
+        (format!("{base}/../../../../etc"), &[NOENT, ACCES, INVAL]),
+        (long, &[NAMETOOLONG, NOENT, ACCES, INVAL]),
+    ];
+    for (path, allowed) in tries {
         let mut client = connect(place.target.mount)?;
-        client.call(MOUNT, 0, &[])?;
-        client.mount(&place.target.export)?;
-        client.mounts()?;
-        let exports = client.exports()?;
-        let there =
-            exports.iter().any(|export| export.trim_end_matches('/') == place.target.export.trim_end_matches('/'));
-        demand(there, || format!("{} is not among {exports:?}", place.target.export))?;
-        client.unmount(&place.target.export)?;
-        client.call(MOUNT, 4, &[])?;
-        Ok(())
-    },
-};
+        match client.mount(&path) {
+            Err(Error::Refused { .. }) if path.len() > 1024 => {}
+            result => faults.expect(&path[..path.len().min(80)], result, allowed)?,
+        }
+    }
+    faults.end()
+}
+
+fn mount_flavours(place: &mut WorkDirectory) -> Result<(), Failure> {
+    const AUTH_SYS: u32 = 1;
+    let path = format!("{}/{}", place.target.export.trim_end_matches('/'), place.name);
+    for path in [&place.target.export, &path] {
+        let (_, flavours) = connect(place.target.mount)?.mount_with_flavours(path)?;
+        demand(flavours.contains(&AUTH_SYS), || format!("{path}: only {flavours:?}"))?;
+    }
+    let (below, _) = connect(place.target.mount)?.mount_with_flavours(&path)?;
+    let (mounted, looked) = (place.attributes(&below)?.fileid, place.attributes(&place.directory.clone())?.fileid);
+    demand(mounted == looked, || format!("MNT gives file {mounted}, LOOKUP {looked}"))
+}
+
+fn mount_lists(place: &mut WorkDirectory) -> Result<(), Failure> {
+    let mut client = connect(place.target.mount)?;
+    client.call(MOUNT, 0, &[])?;
+    client.mount(&place.target.export)?;
+    client.mounts()?;
+    let exports = client.exports()?;
+    let there = exports.iter().any(|export| export.trim_end_matches('/') == place.target.export.trim_end_matches('/'));
+    demand(there, || format!("{} is not among {exports:?}", place.target.export))?;
+    client.unmount(&place.target.export)?;
+    client.call(MOUNT, 4, &[])?;
+    Ok(())
+}

@@ -7,7 +7,7 @@ use super::failure::{Failure, demand};
 use super::target::{Target, connect};
 use crate::connection::Client;
 use crate::procedures::Change;
-use crate::results::{Attributes, Handle, Stability};
+use crate::results::{Attributes, CreatedObject, Handle, Stability};
 
 /// Bytes that a check writes at a time.
 pub(super) const PIECE_BYTES: usize = 64 << 10;
@@ -27,10 +27,7 @@ impl WorkDirectory {
         let mut client = connect(target.nfs)?;
         let change = Change { mode: Some(0o777), ..Change::default() };
         let made = client.mkdir(&root, name.as_bytes(), change)?;
-        let directory = match made.handle {
-            Some(handle) => handle,
-            None => client.lookup(&root, name.as_bytes())?.0,
-        };
+        let directory = handle(&mut client, made, &root, name)?;
         Ok(Self { target: target.clone(), client, root, name, directory })
     }
 
@@ -41,10 +38,7 @@ impl WorkDirectory {
     pub(super) fn file(&mut self, name: &str) -> Result<Handle, Failure> {
         let change = Change { mode: Some(0o666), size: Some(0), ..Change::default() };
         let made = self.client.create(&self.directory, name.as_bytes(), crate::Creation::Unchecked(change))?;
-        match made.handle {
-            Some(handle) => Ok(handle),
-            None => Ok(self.client.lookup(&self.directory, name.as_bytes())?.0),
-        }
+        handle(&mut self.client, made, &self.directory, name)
     }
 
     /// Writes `len` bytes from the start, UNSTABLE.
@@ -94,14 +88,19 @@ impl WorkDirectory {
     pub(super) fn subdirectory(&mut self, name: &str) -> Result<Handle, Failure> {
         let change = Change { mode: Some(0o777), ..Change::default() };
         let made = self.client.mkdir(&self.directory, name.as_bytes(), change)?;
-        match made.handle {
-            Some(handle) => Ok(handle),
-            None => Ok(self.client.lookup(&self.directory, name.as_bytes())?.0),
-        }
+        handle(&mut self.client, made, &self.directory, name)
     }
 
     /// The names in a directory, by READDIRPLUS.
     pub(super) fn names(&mut self, directory: &Handle) -> Result<Vec<Vec<u8>>, Failure> {
         Ok(self.client.entries(directory)?.into_iter().map(|entry| entry.name).collect())
+    }
+}
+
+/// The handle of an object that was made with this name: a server need not tell it.
+fn handle(client: &mut Client, made: CreatedObject, directory: &Handle, name: &str) -> Result<Handle, Failure> {
+    match made.handle {
+        Some(handle) => Ok(handle),
+        None => Ok(client.lookup(directory, name.as_bytes())?.0),
     }
 }

@@ -4,24 +4,23 @@
 //! Does not own: attributes (`attributes`).
 //! Invariants: after each refusal the server is used again, to see that it still works.
 
-use super::definition::Check;
+use super::definition::{Check, checks};
 use super::failure::{Failure, demand, status_of};
 use super::work_directory::WorkDirectory;
 use crate::connection::{Error, NFS};
 use crate::procedures::{check_status, write_arguments, write_results};
 use crate::results::Stability;
+use crate::status::{FBIG, INVAL};
 use crate::wire::{Fields, Results};
 
-/// NFS3ERR_INVAL.
-const INVAL: u32 = 22;
-/// NFS3ERR_FBIG.
-const FBIG: u32 = 27;
-
-pub(super) const PAST_THE_LARGEST_FILE: Check = Check {
-    name: "past-the-largest-file",
-    rule: "a WRITE that no file can hold is refused at once, and keeps nobody else from writing",
-    run: past_the_largest_file,
-};
+checks! {
+    past_the_largest_file: "a WRITE that no file can hold is refused at once, and keeps nobody else from writing";
+    larger_than_told: "a WRITE above wtmax is answered, with less than was sent or with an error, on a connection that stays";
+    count_below_the_data: "a WRITE whose count is less than its data writes no more than the count, or fails";
+    verifier_stays: "WRITE and COMMIT carry one verifier while nothing was lost";
+    count_above_the_data: "a WRITE whose count is more than its data writes nothing that was not sent";
+    write_of_nothing: "a WRITE of no bytes succeeds and changes neither size nor modification time";
+}
 
 fn past_the_largest_file(place: &mut WorkDirectory) -> Result<(), Failure> {
     const FAR: u64 = 1 << 62;
@@ -43,12 +42,6 @@ fn past_the_largest_file(place: &mut WorkDirectory) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) const LARGER_THAN_TOLD: Check = Check {
-    name: "larger-than-told",
-    rule: "a WRITE above wtmax is answered, with less than was sent or with an error, on a connection that stays",
-    run: larger_than_told,
-};
-
 fn larger_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
     let told = place.client.fsinfo(&place.directory)?.write_max;
     let file = place.file("large")?;
@@ -66,12 +59,6 @@ fn larger_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.client.null()?;
     Ok(())
 }
-
-pub(super) const COUNT_BELOW_THE_DATA: Check = Check {
-    name: "count-below-the-data",
-    rule: "a WRITE whose count is less than its data writes no more than the count, or fails",
-    run: count_below_the_data,
-};
 
 fn count_below_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("count")?;
@@ -95,12 +82,6 @@ fn count_below_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     demand(written <= 16 && size == written, || format!("count 16 of 64 bytes: {written} told, the size is {size}"))
 }
 
-pub(super) const VERIFIER_STAYS: Check = Check {
-    name: "verifier-stays",
-    rule: "WRITE and COMMIT carry one verifier while nothing was lost",
-    run: verifier_stays,
-};
-
 fn verifier_stays(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("verifier")?;
     let first = place.client.write(&file, 0, &[1; 4096], Stability::Unstable)?.verifier;
@@ -111,12 +92,6 @@ fn verifier_stays(place: &mut WorkDirectory) -> Result<(), Failure> {
     }
     Ok(())
 }
-
-pub(super) const COUNT_ABOVE_THE_DATA: Check = Check {
-    name: "count-above-the-data",
-    rule: "a WRITE whose count is more than its data writes nothing that was not sent",
-    run: count_above_the_data,
-};
 
 fn count_above_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("count")?;
@@ -130,12 +105,6 @@ fn count_above_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let size = place.attributes(&file)?.size;
     demand(size <= 64, || format!("count 4096 of 64 bytes: the size is {size}"))
 }
-
-pub(super) const WRITE_OF_NOTHING: Check = Check {
-    name: "write-of-nothing",
-    rule: "a WRITE of no bytes succeeds and changes neither size nor modification time",
-    run: write_of_nothing,
-};
 
 fn write_of_nothing(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("nothing")?;
