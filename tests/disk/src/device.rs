@@ -29,9 +29,6 @@ pub struct Disk {
 
 impl Disk {
     /// Makes a disk of zeros. Its files are in a directory of their own inside `directory`.
-    ///
-    /// # Errors
-    /// Without root, `/dev/fuse` or loop devices; the text says which.
     pub fn new(directory: &Path, options: DiskOptions) -> io::Result<Self> {
         let scratch = Scratch::new(directory, "disk")?;
         let mut disk = Self { file: DiskFile::new(scratch.path(), options)?, device: None, _scratch: scratch };
@@ -46,9 +43,6 @@ impl Disk {
 
     /// Turns the power on again. The block device is a new one: the kernel remembers nothing of the old one's bytes.
     /// File systems on it must be unmounted.
-    ///
-    /// # Errors
-    /// The loop device's.
     pub fn restart(&mut self) -> io::Result<()> {
         self.detach();
         self.file.power_on();
@@ -92,18 +86,12 @@ pub struct Ext4 {
 
 impl Ext4 {
     /// Makes a new ext4, without work that is left for later, and mounts it at an existing directory.
-    ///
-    /// # Errors
-    /// Those of `mkfs.ext4` and `mount`.
     pub fn format(disk: &Disk, point: &Path) -> io::Result<Self> {
         run("mkfs.ext4", &["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", disk.device()])?;
         Self::mount(disk, point)
     }
 
     /// Mounts the ext4 that is there. The kernel replays its journal.
-    ///
-    /// # Errors
-    /// Those of `mount`.
     pub fn mount(disk: &Disk, point: &Path) -> io::Result<Self> {
         run("mount", &["-t", "ext4", disk.device(), &point.to_string_lossy()])?;
         Ok(Self { point: point.to_owned() })

@@ -34,9 +34,6 @@ pub struct DiskFile {
 
 impl DiskFile {
     /// Makes a disk of zeros. Its parts are files in `directory`, which the caller removes later.
-    ///
-    /// # Errors
-    /// Without root or `/dev/fuse`; the host's.
     pub fn new(directory: &Path, options: DiskOptions) -> io::Result<Self> {
         if !options.bytes.is_multiple_of(4096) || options.bytes == 0 {
             return Err(io::Error::other(format!("a disk of {} bytes: no multiple of 4096", options.bytes)));
@@ -81,9 +78,6 @@ impl DiskFile {
 
     /// Turns the power off. About half of the sectors that no flush covered are lost; `seed` chooses them. Every
     /// request fails until [`DiskFile::power_on`].
-    ///
-    /// # Errors
-    /// The host's, for the file that holds the bytes.
     pub fn cut_power(&self, seed: u64) -> io::Result<()> {
         self.parts.medium().cut(seed)
     }

@@ -80,9 +80,6 @@ impl Medium {
     }
 
     /// Turns the power off. Of the cache, about half of the sectors are lost.
-    ///
-    /// # Errors
-    /// The host's, for the medium's file.
     pub(crate) fn cut(&mut self, seed: u64) -> io::Result<()> {
         self.powered = false;
         let cache = std::mem::take(&mut self.cache);

@@ -57,9 +57,6 @@ impl Azurite {
     }
 
     /// Starts one.
-    ///
-    /// # Errors
-    /// If the program does not listen.
     pub fn start() -> io::Result<Self> {
         let directory = Scratch::guarded(&std::env::temp_dir(), "azurite")?;
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
@@ -68,9 +65,6 @@ impl Azurite {
     }
 
     /// Ends it, and starts it again.
-    ///
-    /// # Errors
-    /// If the program does not listen again.
     pub fn restart(&mut self) -> io::Result<()> {
         let id = Pid::from_raw(self.child.id().cast_signed()).ok_or_else(|| io::Error::other("no process"))?;
         kill_process(id, Signal::TERM)?;
@@ -90,9 +84,6 @@ impl Azurite {
     }
 
     /// Makes a container.
-    ///
-    /// # Errors
-    /// If it refuses.
     pub fn make_container(&self, name: &str) -> io::Result<()> {
         let mut command = Command::new("node");
         command.args(["-e", MAKE_CONTAINER, "--", &self.endpoint(), AZURITE_ACCOUNT, AZURITE_KEY, name]);

@@ -79,9 +79,6 @@ impl Gateway {
 
     /// Starts a cluster that keeps up to this many bytes in memory. An OSD sometimes ends at its start without a word,
     /// so there is a second try.
-    ///
-    /// # Errors
-    /// If a program fails, with its words.
     pub fn start(bytes: u64) -> io::Result<Self> {
         Self::try_start(bytes).or_else(|_| Self::try_start(bytes))
     }
@@ -142,9 +139,6 @@ impl Gateway {
     }
 
     /// Starts the gateway, which answers once this returns.
-    ///
-    /// # Errors
-    /// If it does not listen.
     pub fn start_gateway(&mut self) -> io::Result<()> {
         self.background("radosgw", &["-f", "-n", "client.rgw.a"])?;
         let listens = within(PATIENCE, || TcpStream::connect(self.address).is_ok());
@@ -170,9 +164,6 @@ impl Gateway {
     }
 
     /// Makes a bucket. Others may read and write it without keys if it is `open`.
-    ///
-    /// # Errors
-    /// If the gateway refuses.
     pub fn make_bucket(&self, name: &str, open: bool) -> io::Result<()> {
         let (keys, url) = (format!("{KEY}:{SECRET}"), format!("{}/{name}", self.endpoint()));
         let acl = if open { "x-amz-acl: public-read-write" } else { "x-amz-acl: private" };
@@ -181,9 +172,6 @@ impl Gateway {
     }
 
     /// Removes a bucket and its memory.
-    ///
-    /// # Errors
-    /// If the cluster refuses.
     pub fn remove_bucket(&self, name: &str) -> io::Result<()> {
         let bucket = ["-n", "client.rgw.a", "bucket", "rm", "--bucket", name, "--purge-objects", "--bypass-gc"];
         self.run("radosgw-admin", &bucket)

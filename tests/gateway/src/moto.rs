@@ -31,9 +31,6 @@ impl Moto {
     }
 
     /// Starts one.
-    ///
-    /// # Errors
-    /// If the program does not listen.
     pub fn start() -> io::Result<Self> {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new(PROGRAM);
@@ -50,9 +47,6 @@ impl Moto {
     }
 
     /// Makes a bucket.
-    ///
-    /// # Errors
-    /// If it refuses.
     pub fn make_bucket(&self, name: &str) -> io::Result<()> {
         let mut stream = TcpStream::connect(self.address)?;
         let host = self.address;

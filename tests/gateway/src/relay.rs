@@ -125,25 +125,16 @@ pub struct Relay {
 
 impl Relay {
     /// Starts a relay to `target` whose answers are `delay` late.
-    ///
-    /// # Errors
-    /// If there is no free port.
     pub fn start(target: SocketAddr, delay: Duration) -> io::Result<Self> {
         Self::treating(target, Treatment { delay, ..Treatment::default() })
     }
 
     /// Starts a relay to `target`.
-    ///
-    /// # Errors
-    /// If there is no free port.
     pub fn treating(target: SocketAddr, treatment: Treatment) -> io::Result<Self> {
         Self::begin(target, treatment, None)
     }
 
     /// Starts a relay to `target` that answers some requests itself.
-    ///
-    /// # Errors
-    /// If there is no free port.
     pub fn answering(target: SocketAddr, rule: Rule) -> io::Result<Self> {
         Self::begin(target, Treatment::default(), Some(rule))
     }

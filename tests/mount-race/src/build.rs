@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::contenders::Running;
-use crate::figure::{Figure, Measurement};
+use crate::figure::Figure;
 
 /// The crate, and the smaller one of a quick run.
 const CRATE: &str = "afflux-engine";
@@ -27,9 +27,10 @@ pub(crate) fn run(running: &Running, round: usize, quick: bool) -> Result<Figure
     fs::create_dir(&place)?;
     let copied = Command::new("sh").args(["-ec", COPY, "sh", ROOT]).arg(&place).status().context("sh")?;
     ensure!(copied.success(), "the sources cannot be copied");
-    let begun = Measurement::begin(running);
+    let begun = running.measured();
     build(&place, if quick { QUICK_CRATE } else { CRATE })?;
-    let (elapsed, used) = begun.end(1);
+    let (elapsed, used) = begun.end();
+    let used = Figure::used(used, 1);
     fs::remove_dir_all(&place)?;
     // cargo's own time and switches are not told: its processes are gone.
     Ok(Figure { value: elapsed.as_secs_f64(), servers_us: used.servers_us, ..Figure::default() })

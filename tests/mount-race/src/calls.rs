@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 
 use crate::bare::{self, FILE_BYTES};
 use crate::contenders::Running;
-use crate::figure::{Figure, Measurement};
+use crate::figure::Figure;
 
 const LARGE: usize = 1 << 20;
 const LEAD: Duration = Duration::from_millis(30);
@@ -33,8 +33,8 @@ impl Draw {
     }
 }
 
-/// The file, made if it is not there.
-fn opened(place: &Path) -> Result<File> {
+/// The file, made if it is not there, and read once.
+fn opened(place: &Path, write: bool) -> Result<File> {
     let path = place.join(bare::NAME);
     if !std::fs::metadata(&path).is_ok_and(|found| found.len() == FILE_BYTES) {
         let file = File::create(&path).with_context(|| path.display().to_string())?;
@@ -44,7 +44,8 @@ fn opened(place: &Path) -> Result<File> {
         // Nothing that is written behind disturbs the calls.
         file.sync_all()?;
     }
-    let file = OpenOptions::new().read(true).write(true).open(&path).with_context(|| path.display().to_string())?;
+    // Some file systems keep the pages only if the program does not write.
+    let file = OpenOptions::new().read(true).write(write).open(&path).with_context(|| path.display().to_string())?;
     let mut buffer = vec![0; LARGE];
     for at in 0..FILE_BYTES / LARGE as u64 {
         file.read_exact_at(&mut buffer, at * LARGE as u64)?;
@@ -53,7 +54,7 @@ fn opened(place: &Path) -> Result<File> {
 }
 
 pub(crate) fn run(running: &Running, write: bool, block: usize, quick: bool) -> Result<Figure> {
-    let file = if write { opened(&running.place)? } else { for_reading(&running.place)? };
+    let file = opened(&running.place, write)?;
     let (mut draw, mut buffer) = (Draw(0x9e37_79b9_7f4a_7c15), vec![5; block]);
     let mut call = || {
         let offset = draw.below(FILE_BYTES / block as u64) * block as u64;
@@ -67,7 +68,7 @@ pub(crate) fn run(running: &Running, write: bool, block: usize, quick: bool) -> 
         call()?;
     }
     let mut times: Vec<u32> = Vec::with_capacity(1 << 21);
-    let begun = Measurement::begin(running);
+    let begun = running.measured();
     let (begin, limit) = (Instant::now(), if quick { QUICK_RUN } else { RUN });
     let mut last = begin;
     while last.duration_since(begin) < limit {
@@ -76,18 +77,8 @@ pub(crate) fn run(running: &Running, write: bool, block: usize, quick: bool) -> 
         times.push(now.duration_since(last).as_nanos() as u32);
         last = now;
     }
-    let (_, used) = begun.end(times.len());
+    let (_, used) = begun.end();
+    let used = Figure::used(used, times.len());
     let median_ns = median(times.into_iter().map(f64::from)).unwrap_or(f64::NAN);
     Ok(Figure { value: median_ns / 1e3, ..used })
-}
-
-/// The file, opened by a program that only reads: some file systems keep its pages only then.
-fn for_reading(place: &Path) -> Result<File> {
-    drop(opened(place)?);
-    let file = File::open(place.join(bare::NAME))?;
-    let mut buffer = vec![0; LARGE];
-    for at in 0..FILE_BYTES / LARGE as u64 {
-        file.read_exact_at(&mut buffer, at * LARGE as u64)?;
-    }
-    Ok(file)
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use afflux_rig::{Mounted, Ready, Usage};
+use afflux_rig::{Measurement, Mounted, Ready, choice};
 use anyhow::{Context, Result, bail};
 
 use crate::bare;
@@ -18,41 +18,24 @@ use crate::options::Options;
 
 const CACHE: &str = "1GiB";
 
-/// A contender.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Who {
-    /// The directory itself.
-    Host,
-    /// A server of one file in memory.
-    Bare,
-    Afflux,
-    /// Ours, with the kernel's cache for reads.
-    AffluxKernelCache,
-    PassthroughLlDirect,
-    PassthroughLl,
-    PassthroughHpDirect,
-    PassthroughHp,
-    MergerfsDirect,
-    Mergerfs,
-    /// Our NFS server behind a bridge, as kernels without a client have it.
-    Nfs,
-}
-
-impl Who {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Bare => "bare server",
-            Self::Afflux => "afflux",
-            Self::AffluxKernelCache => "afflux --kernel-cache",
-            Self::PassthroughLlDirect => "passthrough_ll cache=never",
-            Self::PassthroughLl => "passthrough_ll cache=always",
-            Self::PassthroughHpDirect => "passthrough_hp --nocache",
-            Self::PassthroughHp => "passthrough_hp",
-            Self::MergerfsDirect => "mergerfs cache.files=off",
-            Self::Mergerfs => "mergerfs cache.files=full",
-            Self::Nfs => "afflux, NFS by a bridge",
-        }
+choice! {
+    /// A contender.
+    pub(crate) Who {
+        /// The directory itself.
+        Host = "host",
+        /// A server of one file in memory.
+        Bare = "bare server",
+        Afflux = "afflux",
+        /// Ours, with the kernel's cache for reads.
+        AffluxKernelCache = "afflux --kernel-cache",
+        PassthroughLlDirect = "passthrough_ll cache=never",
+        PassthroughLl = "passthrough_ll cache=always",
+        PassthroughHpDirect = "passthrough_hp --nocache",
+        PassthroughHp = "passthrough_hp",
+        MergerfsDirect = "mergerfs cache.files=off",
+        Mergerfs = "mergerfs cache.files=full",
+        /// Our NFS server behind a bridge, as kernels without a client have it.
+        Nfs = "afflux, NFS by a bridge",
     }
 }
 
@@ -66,10 +49,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// The use of the machine by its servers.
-    pub(crate) fn usage(&self) -> Usage {
+    /// Begins a measurement beside its servers.
+    pub(crate) fn measured(&self) -> Measurement {
         let processes = [self.mounted.as_ref().map(Mounted::process), self.server.as_ref().map(Ready::process)];
-        processes.into_iter().flatten().fold(Usage::default(), |sum, process| sum.plus(Usage::of(process)))
+        Measurement::begin(processes.into_iter().flatten())
     }
 }
 
@@ -89,7 +72,7 @@ impl<'a> Contenders<'a> {
     pub(crate) fn running(&mut self, who: Who) -> Result<&Running> {
         if !self.running.contains_key(&who) {
             // mergerfs has a meaning of its own for '='.
-            let home = self.options.directory.join(who.name().replace(|it: char| !it.is_alphanumeric(), "-"));
+            let home = self.options.directory.join(who.word().replace(|it: char| !it.is_alphanumeric(), "-"));
             let started = self.start(who, &home, &home.join("data")).map_err(|error| format!("{error:#}"));
             self.running.insert(who, started);
         }

@@ -4,11 +4,7 @@
 //! Does not own: the work (`calls`, `names`, `slow`), the tables (`report`).
 //! Invariants: a figure that a case does not measure is 0.
 
-use std::time::{Duration, Instant};
-
 use afflux_rig::Usage;
-
-use crate::contenders::Running;
 
 /// One run of one contender.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,30 +19,15 @@ pub(crate) struct Figure {
     pub(crate) stolen_ms: u64,
 }
 
-/// A measurement that has begun.
-pub(crate) struct Measurement<'a> {
-    servers: &'a Running,
-    before: [Usage; 2],
-    begin: Instant,
-}
-
-impl<'a> Measurement<'a> {
-    pub(crate) fn begin(servers: &'a Running) -> Self {
-        Self { servers, before: [Usage::of(std::process::id()), servers.usage()], begin: Instant::now() }
-    }
-
-    /// Ends it after so many calls. Returns its time, and the use of processors.
-    pub(crate) fn end(self, calls: usize) -> (Duration, Figure) {
-        let elapsed = self.begin.elapsed();
-        let caller = Usage::of(std::process::id()).since(self.before[0]);
-        let servers = self.servers.usage().since(self.before[1]);
+impl Figure {
+    /// The use of processors for each of so many calls, by the caller and by the servers.
+    pub(crate) fn used([caller, servers]: [Usage; 2], calls: usize) -> Self {
         let a_call = |sum: u64| sum as f64 / calls.max(1) as f64;
-        let figure = Figure {
+        Self {
             caller_us: a_call(caller.cpu_ns) / 1e3,
             servers_us: a_call(servers.cpu_ns) / 1e3,
             switches: a_call(caller.plus(servers).switches),
-            ..Figure::default()
-        };
-        (elapsed, figure)
+            ..Self::default()
+        }
     }
 }

@@ -22,8 +22,8 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn of_program() -> Self {
-        let ([directory, afflux, bridge, passthrough_ll, passthrough_hp], words) = Races::of_program();
+    pub(crate) fn new(places: [PathBuf; 5], words: Races) -> Self {
+        let [directory, afflux, bridge, passthrough_ll, passthrough_hp] = places;
         Self { directory, afflux, bridge, passthrough_ll, passthrough_hp, words }
     }
 

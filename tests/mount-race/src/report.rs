@@ -50,7 +50,7 @@ pub(crate) fn text(all: &[Raced], machine: &Machine<'_>) -> String {
         goals(all),
         figures(all)
     );
-    for remark in remarks(all.iter().map(|raced| (raced.case.name, &raced.figures)), Who::name) {
+    for remark in remarks(all.iter().map(|raced| (raced.case.name, &raced.figures)), Who::word) {
         text += &format!("\n- {remark}");
     }
     text + "\n"
@@ -60,8 +60,8 @@ fn goals(all: &[Raced]) -> Table {
     let mut table = Table::new(["case", "compared", "goal", "median (least–most of the rounds)", ""]);
     for (raced, goal) in all.iter().flat_map(|raced| raced.case.goals.iter().map(move |goal| (raced, goal))) {
         let (compared, unit) = match goal.against {
-            Against::Contender(who) => (format!("{} to {}", goal.of.name(), who.name()), Unit::Times),
-            Against::Nothing => (goal.of.name().to_owned(), raced.case.unit),
+            Against::Contender(who) => (format!("{} to {}", goal.of.word(), who.word()), Unit::Times),
+            Against::Nothing => (goal.of.word().to_owned(), raced.case.unit),
         };
         let bound = match goal.bound {
             Bound::AtMost(most) => format!("at most {}", value(unit, most)),
@@ -121,7 +121,7 @@ fn figures(all: &[Raced]) -> Table {
             let stolen: u64 = raced.figures.of(who).iter().map(|it| it.stolen_ms).sum();
             table.row([
                 raced.case.name.to_owned(),
-                who.name().to_owned(),
+                who.word().to_owned(),
                 range(raced.case.unit, found).join(" "),
                 format!("{:.1} + {:.1}", median(|it| it.caller_us), median(|it| it.servers_us)),
                 format!("{:.2}", median(|it| it.switches)),

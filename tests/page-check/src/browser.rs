@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
 use afflux_scratch::Scratch;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-
-use crate::base64;
 
 /// A guard against hangs, far above the time of any call here.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -150,7 +150,7 @@ impl Browser {
     /// Calls a method that answers with bytes.
     pub(crate) fn bytes(&mut self, method: &str, parameters: &Value) -> Result<Vec<u8>, BrowserError> {
         let answer = self.call(method, parameters)?;
-        let bytes = answer["data"].as_str().and_then(base64::decode);
+        let bytes = answer["data"].as_str().and_then(|data| STANDARD.decode(data).ok());
         bytes.ok_or_else(|| BrowserError::Refused(method.to_owned(), Value::from("no data")))
     }
 

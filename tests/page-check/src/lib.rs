@@ -8,7 +8,6 @@
 
 #![forbid(unsafe_code)]
 
-mod base64;
 mod browser;
 
 use std::path::{Path, PathBuf};
@@ -44,18 +43,12 @@ pub struct Checker {
 
 impl Checker {
     /// Starts a browser.
-    ///
-    /// # Errors
-    /// When there is none, or it does not start.
     pub fn start() -> Result<Self, CheckError> {
         Ok(Self { browser: Browser::start()? })
     }
 
     /// Checks a page and returns its faults, one per line. With `pictures`, puts screenshots and the printed page into
     /// that directory, which is created.
-    ///
-    /// # Errors
-    /// When the browser or the file system fails.
     pub fn check(&mut self, page: &Path, pictures: Option<&Path>) -> Result<Vec<String>, CheckError> {
         let page = page.canonicalize().map_err(|error| CheckError::File(page.to_owned(), error))?;
         let address = format!("file://{}", page.display());

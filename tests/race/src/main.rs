@@ -9,7 +9,6 @@
 
 // `unsafe` is allowed only in `in_process/mapped.rs`: a mapping, and copies from and to it.
 #![deny(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 mod artifacts;
 mod bound;
@@ -25,35 +24,20 @@ mod sizes;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use afflux_rig::words::Half;
+use afflux_rig::words::{Half, printed, program};
 use options::Options;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(figures) = redb::turn_of(&words) {
-        return match figures {
-            Ok(figures) => {
-                println!("{figures}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    match race(&Options::of_program()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    match redb::turn_of(&words) {
+        Some(figures) => printed(figures),
+        None => program(|places, words, told| race(&Options::new(places, words), told)),
     }
 }
 
-fn race(options: &Options) -> Result<(), String> {
+fn race(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, String> {
     let begin = Instant::now();
-    let mut told = |what: &str| eprintln!("[{:>3} s] {what}", begin.elapsed().as_secs());
+    let mut told = |what: &str| told(format!("[{:>3} s] {what}", begin.elapsed().as_secs()));
     told(&options.time());
     let mut groups = Vec::new();
     let wants = |half| options.half.is_none_or(|only| only == half);
@@ -67,7 +51,6 @@ fn race(options: &Options) -> Result<(), String> {
         groups.extend(fio::run(options, &mut told));
     }
     artifacts::write(&options.artifacts, &groups)?;
-    print!("{}", markdown::text(&groups));
     told("done");
-    Ok(())
+    Ok(markdown::text(&groups))
 }

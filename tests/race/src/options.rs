@@ -30,8 +30,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn of_program() -> Self {
-        let ([directory, artifacts, engine], words) = Races::of_program();
+    pub(crate) fn new([directory, artifacts, engine]: [PathBuf; 3], words: Races) -> Self {
         let half = match &words.subcommand {
             RacesCmd::Race(race) => race.half,
             _ => None,

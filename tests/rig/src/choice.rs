@@ -7,13 +7,18 @@
 /// Makes a type of a few words: `choice! { pub Half { Fio = "fio", Redb = "redb" } }`.
 #[macro_export]
 macro_rules! choice {
-    ($(#[$doc:meta])* $visible:vis $name:ident { $($variant:ident = $word:literal),+ }) => {
+    ($(#[$doc:meta])* $visible:vis $name:ident {
+        $($(#[$of:meta])* $variant:ident = $word:literal),+ $(,)?
+    }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        $visible enum $name { $($variant),+ }
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        $visible enum $name { $($(#[$of])* $variant),+ }
 
+        #[allow(dead_code, reason = "not each of these types is shown or listed")]
         impl $name {
-            #[allow(dead_code, reason = "not each of these types is shown")]
+            /// All values.
+            $visible const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
             /// The word for this value.
             $visible fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -24,10 +29,8 @@ macro_rules! choice {
             type Err = String;
 
             fn from_str(word: &str) -> Result<Self, String> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(format!("'{word}' is none of {}", [$($word),+].join(", "))),
-                }
+                Self::ALL.into_iter().find(|one| one.word() == word)
+                    .ok_or_else(|| format!("'{word}' is none of {}", [$($word),+].join(", ")))
             }
         }
     };

@@ -27,4 +27,4 @@ pub use raced::{Raced, remarks, turns};
 pub use ready::Ready;
 pub use table::{Table, ratio, short};
 pub use tree::archive;
-pub use usage::Usage;
+pub use usage::{Measurement, Usage};

@@ -27,9 +27,6 @@ pub struct Mounted {
 
 impl Mounted {
     /// Starts a program that mounts at `point`, which is made, and waits for the mount.
-    ///
-    /// # Errors
-    /// When it does not mount. The error has the last line of its log.
     pub fn start(command: &mut Command, point: &Path, log: &Path) -> io::Result<Self> {
         fs::create_dir_all(point)?;
         let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
@@ -60,17 +57,11 @@ impl Mounted {
     }
 
     /// Its end, if it has ended.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
     /// Unmounts, and waits for the end of the program.
-    ///
-    /// # Errors
-    /// When the mount is in use, or the program does not end.
     pub fn end(mut self) -> io::Result<ExitStatus> {
         if !is_unmounted(&self.point, &[]) {
             return Err(io::Error::other(format!("{} cannot be unmounted", self.point.display())));

@@ -67,9 +67,6 @@ impl<W: Copy + PartialEq, F, E> Raced<W, F, E> {
     }
 
     /// The case if nobody is out.
-    ///
-    /// # Errors
-    /// The reason of the first that is out.
     pub fn whole(self) -> Result<Self, E> {
         let all: Result<Vec<_>, E> = self.0.into_iter().map(|(who, figures)| Ok((who, Ok(figures?)))).collect();
         all.map(Self)

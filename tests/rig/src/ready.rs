@@ -22,9 +22,6 @@ pub struct Ready {
 
 impl Ready {
     /// Starts `afflux serve` with its log and its control socket in `home`, and waits for its first line.
-    ///
-    /// # Errors
-    /// When it ends before that. The error has its log.
     pub fn start(command: &mut Command, home: &Path) -> io::Result<Self> {
         fs::create_dir_all(home)?;
         let path = home.join("log");
@@ -57,17 +54,11 @@ impl Ready {
     }
 
     /// Its end, if it has ended.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
     /// Has it end in its own way.
-    ///
-    /// # Errors
-    /// When it gets no signal.
     pub fn stop(mut self) -> io::Result<ExitStatus> {
         let told = Command::new("kill").arg(self.process().to_string()).status()?;
         if told.success() { self.child.wait() } else { Err(io::Error::other("kill fails")) }

@@ -12,9 +12,6 @@ use std::process::Command;
 const FILES_IN_DIRECTORY: u64 = 50;
 
 /// The archive in this place, made if it is not there. `bytes` tells the length of each file.
-///
-/// # Errors
-/// When it cannot be made.
 pub fn archive(place: &Path, files: u64, bytes: fn(u64) -> u64) -> io::Result<PathBuf> {
     let (tree, archive) = (place.join("tree"), place.join("tree.tar"));
     if archive.exists() {

@@ -1,10 +1,11 @@
 //! The use that processes make of the machine.
 //!
-//! Owns: processor time and context switches of a process.
+//! Owns: processor time and context switches of a process, their measurement.
 //! Does not own: the processes.
 //! Invariants: a thread that ends meanwhile counts as nothing.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// Processor time and context switches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +29,10 @@ impl Usage {
         })
     }
 
+    fn of_all(processes: &[u32]) -> Self {
+        processes.iter().fold(Self::default(), |sum, process| sum.plus(Self::of(*process)))
+    }
+
     /// The use since an earlier look.
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -39,6 +44,29 @@ impl Usage {
     /// Both.
     pub fn plus(self, other: Self) -> Self {
         Self { cpu_ns: self.cpu_ns + other.cpu_ns, switches: self.switches + other.switches }
+    }
+}
+
+/// A measurement that has begun: its time, and the use before of this process and of servers.
+pub struct Measurement {
+    servers: Vec<u32>,
+    before: [Usage; 2],
+    begin: Instant,
+}
+
+impl Measurement {
+    /// Begins, beside servers that have these processes.
+    pub fn begin(servers: impl IntoIterator<Item = u32>) -> Self {
+        let servers: Vec<u32> = servers.into_iter().collect();
+        let before = [Usage::of(std::process::id()), Usage::of_all(&servers)];
+        Self { servers, before, begin: Instant::now() }
+    }
+
+    /// The time since its beginning, and the use of the machine by this process and by the servers.
+    pub fn end(self) -> (Duration, [Usage; 2]) {
+        let elapsed = self.begin.elapsed();
+        let now = [Usage::of(std::process::id()), Usage::of_all(&self.servers)];
+        (elapsed, [0, 1].map(|at| now[at].since(self.before[at])))
     }
 }
 

@@ -1,13 +1,15 @@
 //! The words of the commands that race. `cargo xtask` reads them, and hands them to the race's program, which reads
 //! them again.
 //!
-//! Owns: their declaration, its numbers, the places that xtask hands over before the words.
+//! Owns: their declaration, its numbers, the places that xtask hands over before the words; what the programs print.
 //! Does not own: the other commands of xtask.
 //! Invariants: a word is declared once. A partial race is never whole.
 #![allow(missing_docs, unreachable_pub, reason = "a macro makes types of the declaration, which has their texts")]
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::str::FromStr;
 
 use crate::choice;
@@ -93,7 +95,7 @@ impl Races {
     }
 
     /// The words of a race's program, after the places that xtask made for it. Ends the program if they are wrong.
-    pub fn of_program<const N: usize>() -> ([PathBuf; N], Self) {
+    fn of_program<const N: usize>() -> ([PathBuf; N], Self) {
         let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
         let rest = words.split_off(N.min(words.len()));
         let parsed =
@@ -101,6 +103,31 @@ impl Races {
         match parsed.and_then(|places| Ok((places.map(PathBuf::from), Self::from_vec(rest)?))) {
             Ok(parsed) => parsed,
             Err(error) => error.exit(),
+        }
+    }
+}
+
+/// Runs a race's program, given the places that xtask made for it and the words: standard output has the tables alone,
+/// standard error the progress.
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is the purpose of these programs")]
+pub fn program<const N: usize, E: Display>(
+    race: impl FnOnce([PathBuf; N], Races, &mut dyn FnMut(String)) -> Result<String, E>,
+) -> ExitCode {
+    let (places, words) = Races::of_program();
+    printed(race(places, words, &mut |line| eprintln!("{line}")))
+}
+
+/// Prints the outcome of a program.
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is the purpose of these programs")]
+pub fn printed<E: Display>(outcome: Result<String, E>) -> ExitCode {
+    match outcome {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -41,9 +41,6 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes one in `directory`. Its name begins with `afflux-` and `name`.
-    ///
-    /// # Errors
-    /// The host's, with the path.
     pub fn new(directory: &Path, name: &str) -> io::Result<Self> {
         let directory = std::path::absolute(directory)?;
         let mut result = Err(io::Error::from(io::ErrorKind::AlreadyExists));
@@ -60,9 +57,6 @@ impl Scratch {
     }
 
     /// Makes one that a shell removes if this process dies first.
-    ///
-    /// # Errors
-    /// As [`Scratch::new`], or when there is no shell.
     pub fn guarded(directory: &Path, name: &str) -> io::Result<Self> {
         let mut scratch = Self::new(directory, name)?;
         scratch.guard = Some(Guard::new("", REMOVE, &[&scratch.path])?);

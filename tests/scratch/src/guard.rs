@@ -34,9 +34,6 @@ pub struct Guard(Child);
 
 impl Guard {
     /// Has a shell do `urgent` first and then `rest`, both with `arguments`, once this process is gone.
-    ///
-    /// # Errors
-    /// When there is no shell.
     pub fn new<T: AsRef<OsStr>>(urgent: &str, rest: &str, arguments: &[T]) -> io::Result<Self> {
         let mut command = Command::new("sh");
         command.args(["-c", &script(urgent, rest), "sh"]).args(arguments);

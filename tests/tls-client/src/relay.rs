@@ -64,9 +64,6 @@ impl Trust {
 }
 
 /// Asks for TLS. The server waits for a handshake then.
-///
-/// # Errors
-/// The server does not agree.
 pub fn tell_to_begin(server: &mut TcpStream) -> io::Result<()> {
     server.write_all(&PROBE)?;
     let mut reply = [0; BEGIN.len()];
@@ -75,9 +72,6 @@ pub fn tell_to_begin(server: &mut TcpStream) -> io::Result<()> {
 }
 
 /// Makes a connection that goes through TLS to the server. The relay encrypts the bytes that a test writes to it.
-///
-/// # Errors
-/// The server does not agree, or the handshake fails.
 pub fn secured(mut server: TcpStream, trust: &Trust) -> io::Result<TcpStream> {
     tell_to_begin(&mut server)?;
     let mut session = trust.session();

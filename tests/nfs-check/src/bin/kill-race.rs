@@ -1,19 +1,19 @@
 //! Kills servers under one load in a separate network, which `cargo xtask race-kills` sets up. With `asking` as its
 //! first word the caller kills the server.
 //!
-//! Owns: the words of a run whose caller kills, the output.
-//! Does not own: the comparison (`afflux_nfs_check::kills`), its words (`afflux_rig::words`).
+//! Owns: the words of a run whose caller kills.
+//! Does not own: the comparison (`afflux_nfs_check::kills`), its words and the output (`afflux_rig::words`).
 //! Invariants: standard output has only the figures, and `kill` where the caller kills.
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
+#![allow(clippy::print_stdout, reason = "the caller hears when to kill")]
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use afflux_nfs_check::Failure;
 use afflux_nfs_check::kills::{Options, Server, run, run_with};
-use afflux_rig::words::{Races, RacesCmd};
+use afflux_rig::words::{RacesCmd, printed, program};
 
 use words::Asking;
 
@@ -42,25 +42,14 @@ mod words {
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let outcome = match words.split_first() {
+    match words.split_first() {
         Some((word, rest)) if word == "asking" => {
-            Asking::from_vec(rest.to_vec()).map_or_else(|error| error.exit(), asking)
+            printed(Asking::from_vec(rest.to_vec()).map_or_else(|error| error.exit(), asking))
         }
-        _ => {
-            let ([directory, afflux], words) = Races::of_program();
+        _ => program(|[directory, afflux], words, told| {
             let json = matches!(&words.subcommand, RacesCmd::RaceKills(kills) if kills.json);
-            run(&Options { directory, afflux, json, words }, &mut |line| eprintln!("{line}"))
-        }
-    };
-    match outcome {
-        Ok(text) => {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }
-        Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::FAILURE
-        }
+            run(&Options { directory, afflux, json, words }, told)
+        }),
     }
 }
 

@@ -32,7 +32,7 @@ mod words {
             optional --operations n: u64
             /// Clients, each with a connection
             optional --clients n: usize
-            /// A client loses its connection once in so many calls, and sends again what was not answered: the server
+            /// A client loses its connection once in so many calls, and sends its unanswered calls again: the server
             /// must know such calls
             optional --lose-one-in n: u64
             /// HOST:PORT of MOUNT, if it is another

@@ -36,18 +36,15 @@ pub struct Options {
 }
 
 /// Kills each server by turns, tells each kill, and returns the figures.
-///
-/// # Errors
-/// When a server does not start or a call fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     let memory = Scratch::new("/dev/shm".as_ref(), "kills").map_err(host("/dev/shm"))?;
     let _port_mapper = ganesha::port_mapper(&options.directory).map_err(host("rpcbind"))?;
-    let servers: Vec<Which> = Which::ALL.into_iter().filter(|which| options.words.is_wanted(which.name())).collect();
+    let servers: Vec<Which> = Which::ALL.into_iter().filter(|which| options.words.is_wanted(which.word())).collect();
     let kills = Raced::new(&servers, options.words.rounds_or(ROUNDS), |which, number| {
         let mut process = Process::start(which, &options.afflux, &options.directory, memory.path())?;
         let server = process.server();
         let figures = round(&server, number as u64, &mut || process.kill(&names()))?;
-        told(format!("{number}: {}", report::json(which.name(), &figures)));
+        told(format!("{number}: {}", report::json(which.word(), &figures)));
         Ok(figures)
     });
     let kills: Raced<Which, Figures, Failure> = kills.whole()?;
@@ -56,9 +53,6 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
 
 /// Runs the same load on a server of the caller. The caller kills it when this program prints `kill`, and then answers
 /// with a line. Returns the figures as JSON, in one line.
-///
-/// # Errors
-/// When the server does not come back or a call fails.
 pub fn run_with(server: &Server, name: &str, rounds: u64, ask: &mut dyn FnMut(&str)) -> Result<String, Failure> {
     let mut kill = || {
         ask("kill");

@@ -1,7 +1,7 @@
 //! The killed servers as processes of this machine.
 //!
 //! Owns: their start, their kill, the look at their disk.
-//! Does not own: the network namespace; what races of ganesha share (`ganesha`).
+//! Does not own: the network namespace; the configuration of ganesha (`ganesha`).
 //! Invariants: a successor is started as soon as its predecessor is gone. A server ends with its value, and its cache
 //! in memory goes with it.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use afflux_rig::{Ending, ganesha};
+use afflux_rig::{Ending, choice, ganesha};
 
 use super::killed::{Killed, Server};
 use crate::failure::{Failure, host};
@@ -19,28 +19,19 @@ use crate::failure::{Failure, host};
 const AFFLUX: u16 = 3049;
 const CACHE: &str = "256MiB";
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Which {
-    /// Its cache outlives it.
-    AffluxArena,
-    Afflux,
-    Ganesha,
-    /// Without a grace period: `Graceless`.
-    GaneshaNoGrace,
+choice! {
+    /// The killed servers, in the order of their first turns.
+    pub(super) Which {
+        /// Its cache outlives it.
+        AffluxArena = "afflux --arena",
+        Ganesha = "ganesha",
+        Afflux = "afflux",
+        /// Without a grace period.
+        GaneshaNoGrace = "ganesha, Graceless",
+    }
 }
 
 impl Which {
-    pub(super) const ALL: [Self; 4] = [Self::AffluxArena, Self::Ganesha, Self::Afflux, Self::GaneshaNoGrace];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::AffluxArena => "afflux --arena",
-            Self::Afflux => "afflux",
-            Self::Ganesha => "ganesha",
-            Self::GaneshaNoGrace => "ganesha, Graceless",
-        }
-    }
-
     fn is_ganesha(self) -> bool {
         matches!(self, Self::Ganesha | Self::GaneshaNoGrace)
     }
@@ -62,7 +53,7 @@ impl Drop for Process {
 
 impl Process {
     pub(super) fn start(which: Which, program: &Path, directory: &Path, memory: &Path) -> Result<Self, Failure> {
-        let home = directory.join(which.name().replace([' ', ','], ""));
+        let home = directory.join(which.word().replace([' ', ','], ""));
         let (export, arena) = (home.join("exp"), memory.join("arena"));
         fs::create_dir_all(&export).map_err(host(export.display().to_string()))?;
         let mut command = Command::new(if which.is_ganesha() { Path::new(ganesha::PROGRAM) } else { program });
@@ -77,7 +68,7 @@ impl Process {
         }
         let log = fs::OpenOptions::new().create(true).append(true).open(home.join("log")).map_err(host("a log"))?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-        let running = Ending(command.spawn().map_err(host(which.name()))?);
+        let running = Ending(command.spawn().map_err(host(which.word()))?);
         Ok(Self { which, command, running, export, arena })
     }
 
@@ -97,7 +88,7 @@ impl Process {
         let on_disk: std::io::Result<Vec<_>> = names.iter().map(|name| fs::read(self.export.join(name))).collect();
         let on_disk = Some(on_disk.map_err(host("a look at the disk"))?);
         let aside = ended.elapsed();
-        self.running = Ending(self.command.spawn().map_err(host(self.which.name()))?);
+        self.running = Ending(self.command.spawn().map_err(host(self.which.word()))?);
         Ok(Killed { at, aside, on_disk })
     }
 }

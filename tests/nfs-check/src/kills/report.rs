@@ -47,7 +47,7 @@ fn ms(all: &[Figures], of: fn(&Figures) -> Duration) -> String {
 
 /// A column for each server.
 pub(super) fn table<E>(kills: &Raced<Which, Figures, E>) -> String {
-    let mut table = Table::new([""].into_iter().chain(kills.contenders().map(Which::name)));
+    let mut table = Table::new([""].into_iter().chain(kills.contenders().map(Which::word)));
     for (name, value) in ROWS {
         table.row([name.to_owned()].into_iter().chain(kills.contenders().map(|which| value(kills.of(which)))));
     }
@@ -72,6 +72,6 @@ pub(super) fn json(server: &str, figures: &Figures) -> String {
 
 /// All kills, a line for each.
 pub(super) fn lines<E>(kills: &Raced<Which, Figures, E>) -> String {
-    let of = |which: Which| kills.of(which).iter().map(move |figures| json(which.name(), figures) + "\n");
+    let of = |which: Which| kills.of(which).iter().map(move |figures| json(which.word(), figures) + "\n");
     kills.contenders().flat_map(of).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_nfs_client::{Client, Handle, Kind, Load, Sending, Stability};
+use afflux_nfs_client::{Client, Handle, Kind, Load, Stability};
 
 use super::data_files::own_file;
 use super::figure::Figure;
@@ -63,15 +63,8 @@ fn mib_a_second(written: &[Written], begin: Instant, end: Instant) -> f64 {
 
 /// Writes the file over and over with some calls in flight. Commits as often as a client with little memory would.
 fn write_until(mut client: Client, file: &Handle, ends: &AtomicBool) -> Called<Vec<Written>> {
-    let load = Load {
-        kind: Kind::Write(BLOCK, Stability::Unstable),
-        window: 8,
-        sending: Sending::Plain,
-        file_bytes: FILE_BYTES,
-        sequential: true,
-        duration: STEP,
-        seed: 3,
-    };
+    let kind = Kind::Write(BLOCK, Stability::Unstable);
+    let load = Load { window: 8, sequential: true, duration: STEP, ..Load::of(kind, FILE_BYTES) };
     let mut written = Vec::new();
     while !ends.load(Ordering::Relaxed) {
         let begin = Instant::now();

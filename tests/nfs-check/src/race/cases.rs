@@ -5,12 +5,11 @@
 //! Invariants: data that a case reads or overwrites is in the server's cache before the measurement, except in the case
 //! of cold reads.
 
-use std::time::Duration;
-
 use afflux_nfs_client::{Answer, Call, Change, Client, Kind, Load, NFS, Sending, Stability, read_reply};
+use afflux_rig::Measurement;
 
 use super::data_files::{data_file, own_file};
-use super::figure::{Figure, MeasurementStart, rate};
+use super::figure::{Figure, rate};
 use super::names::Step;
 use super::other_program::OtherProgram;
 use super::scale::{BLOCK, Scale, WINDOW};
@@ -151,7 +150,7 @@ impl Case {
         if which == Running::Host {
             return self.run_on_host(servers, scale, round);
         }
-        let failed = || format!("{} on {}", self.name, which.name());
+        let failed = || format!("{} on {}", self.name, which.word());
         let run = match self.what {
             CaseKind::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
             CaseKind::WriteAll(block) => sequential(servers, which, block, true, scale),
@@ -192,27 +191,16 @@ fn steady(
 ) -> Called<Figure> {
     let (mut client, file) = data_file(servers, which, scale)?;
     let block = 64 << 10;
-    let load = |kind, window, sequential, duration| Load {
-        kind,
-        window,
-        sending,
-        file_bytes: scale.file_bytes,
-        sequential,
-        duration,
-        seed: 7,
-    };
     // Read it once through the cache, then once as in the measurement.
     if matches!(kind, Kind::Read(_)) {
-        client.load_at_most(
-            &file,
-            &load(Kind::Read(block), 8, true, Duration::MAX),
-            scale.file_bytes / u64::from(block),
-        )?;
+        let whole = Load { window: 8, sending, sequential: true, ..Load::of(Kind::Read(block), scale.file_bytes) };
+        client.load_at_most(&file, &whole, scale.file_bytes / u64::from(block))?;
     }
-    client.load(&file, &load(kind, window, false, scale.steady / 8))?;
-    let begun = MeasurementStart::of(servers.process(which));
-    let report = client.load(&file, &load(kind, window, false, scale.steady))?;
-    let figure = begun.end(report.calls, report.calls);
+    let load = Load { window, sending, duration: scale.steady, ..Load::of(kind, scale.file_bytes) };
+    client.load(&file, &Load { duration: scale.steady / 8, ..load })?;
+    let begun = Measurement::begin([servers.process(which)]);
+    let report = client.load(&file, &load)?;
+    let figure = Figure::of(begun, report.calls, report.calls);
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
@@ -230,18 +218,10 @@ fn beside_program(servers: &mut Servers, which: Running, kind: Kind, scale: &Sca
 fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
     let most = steady(servers, which, kind, (WINDOW, Sending::Plain), scale)?.rate;
     let (mut client, file) = own_file(servers, which, "data")?;
-    let load = Load {
-        kind,
-        window: 1,
-        sending: Sending::Plain,
-        file_bytes: scale.file_bytes,
-        sequential: false,
-        duration: 2 * scale.steady,
-        seed: 9,
-    };
-    let begun = MeasurementStart::of(servers.process(which));
+    let load = Load { duration: 2 * scale.steady, seed: 9, ..Load::of(kind, scale.file_bytes) };
+    let begun = Measurement::begin([servers.process(which)]);
     let report = client.load_at_rate(&file, &load, most / 2.0)?;
-    let figure = begun.end(report.calls, report.calls);
+    let figure = Figure::of(begun, report.calls, report.calls);
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
@@ -252,25 +232,17 @@ fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, sc
     let (mut client, file) = own_file(servers, which, "sequential")?;
     let calls = scale.sequential_bytes / u64::from(block);
     let kind = if write { Kind::Write(block, Stability::Unstable) } else { Kind::Read(block) };
-    let load = Load {
-        kind,
-        window: 8,
-        sending: Sending::Plain,
-        file_bytes: scale.sequential_bytes,
-        sequential: true,
-        duration: Duration::MAX,
-        seed: 7,
-    };
+    let load = Load { window: 8, sequential: true, ..Load::of(kind, scale.sequential_bytes) };
     if write {
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
         client.commit(&file, 0, 0)?;
     }
-    let begun = MeasurementStart::of(servers.process(which));
+    let begun = Measurement::begin([servers.process(which)]);
     client.load_at_most(&file, &load, calls)?;
     if write {
         client.commit(&file, 0, 0)?;
     }
-    Ok(begun.end(scale.sequential_bytes >> 20, calls))
+    Ok(Figure::of(begun, scale.sequential_bytes >> 20, calls))
 }
 
 /// Keeps calls in flight on one connection until `count` are answered.
@@ -300,7 +272,7 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
     let mut handles = vec![Vec::new(); scale.many_files as usize];
-    let begun = MeasurementStart::of(servers.process(which));
+    let begun = Measurement::begin([servers.process(which)]);
     let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
     pipeline(&mut client, scale.many_files, look, |at, answer| {
         if let Answer::Found(handle) = answer {
@@ -309,13 +281,13 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     })?;
     let get = |at: u64| Call::GetAttributes { object: handles[at as usize].clone() };
     pipeline(&mut client, scale.many_files, get, |_, _| {})?;
-    Ok(begun.end(2 * scale.many_files, 2 * scale.many_files))
+    Ok(Figure::of(begun, 2 * scale.many_files, 2 * scale.many_files))
 }
 
 fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
-    let begun = MeasurementStart::of(servers.process(which));
+    let begun = Measurement::begin([servers.process(which)]);
     let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
     loop {
         let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;
@@ -327,7 +299,7 @@ fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Fig
             _ => break,
         }
     }
-    let figure = begun.end(entries, calls);
+    let figure = Figure::of(begun, entries, calls);
     if entries < scale.many_files {
         let error = std::io::Error::other(format!("{entries} entries of {}", scale.many_files));
         return Err(error.into());

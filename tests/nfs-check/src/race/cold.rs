@@ -9,13 +9,12 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
-use afflux_nfs_client::{Client, Kind, Load, Sending};
-use afflux_rig::Ending;
+use afflux_nfs_client::{Client, Kind, Load};
+use afflux_rig::{Ending, Measurement};
 use rustix::fs::{Advice, fadvise};
 
-use super::figure::{Figure, MeasurementStart};
+use super::figure::Figure;
 use super::scale::{BLOCK, Scale, WINDOW};
 use super::servers::{Called, Running, Servers, on_first_cpu};
 
@@ -34,25 +33,17 @@ fn made(export: &Path, name: &str, bytes: u64) -> io::Result<PathBuf> {
 }
 
 fn load(scale: &Scale) -> Load {
-    Load {
-        kind: Kind::Read(BLOCK),
-        window: WINDOW,
-        sending: Sending::Plain,
-        file_bytes: scale.cold_bytes,
-        sequential: false,
-        duration: Duration::MAX,
-        seed: 5,
-    }
+    Load { window: WINDOW, ..Load::of(Kind::Read(BLOCK), scale.cold_bytes) }
 }
 
 pub(super) fn run(servers: &mut Servers, which: Running, scale: &Scale, round: usize) -> Called<Figure> {
-    let name = format!("cold-{}-{round}", which.name());
+    let name = format!("cold-{}-{round}", which.word());
     let path = made(servers.export(), &name, scale.cold_bytes)?;
     let (mut client, root) = servers.connect(which)?;
     let (file, _) = client.lookup(&root, name.as_bytes())?;
-    let begun = MeasurementStart::of(servers.process(which));
+    let begun = Measurement::begin([servers.process(which)]);
     let report = client.load_each_once(&file, &load(scale), scale.cold_calls)?;
-    let figure = begun.end(report.calls, report.calls);
+    let figure = Figure::of(begun, report.calls, report.calls);
     fs::remove_file(path)?;
     Ok(figure.timed(&report))
 }
@@ -62,9 +53,9 @@ pub(super) fn run_bare(servers: &Servers, scale: &Scale, round: usize) -> Called
     let path = made(servers.export(), &format!("cold-bare-{round}"), scale.cold_bytes)?;
     let mut loops = BareLoop::start(servers, &path)?;
     let mut client = Client::connect(("127.0.0.1", loops.port))?;
-    let begun = MeasurementStart::of(loops.child.0.id());
+    let begun = Measurement::begin([loops.child.0.id()]);
     let report = client.load_each_once(&[0; 32], &load(scale), scale.cold_calls)?;
-    let figure = begun.end(report.calls, report.calls);
+    let figure = Figure::of(begun, report.calls, report.calls);
     drop(client);
     loops.child.0.wait()?;
     fs::remove_file(path)?;

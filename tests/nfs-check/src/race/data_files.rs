@@ -3,9 +3,7 @@
 //! Owns: their names, their creation through a server.
 //! Does not own: the files that are there before any server starts (`host`).
 
-use std::time::Duration;
-
-use afflux_nfs_client::{Change, Client, Handle, Kind, Load, Sending, Stability};
+use afflux_nfs_client::{Change, Client, Handle, Kind, Load, Stability};
 
 use super::scale::Scale;
 use super::servers::{Called, Running, Servers};
@@ -21,7 +19,7 @@ pub(super) fn own_file(servers: &mut Servers, which: Running, name: &str) -> Cal
 }
 
 pub(super) fn data_name(name: &str, which: Running) -> String {
-    format!("{name}-{}", which.name())
+    format!("{name}-{}", which.word())
 }
 
 /// The file of random calls, filled.
@@ -29,15 +27,8 @@ pub(super) fn data_file(servers: &mut Servers, which: Running, scale: &Scale) ->
     let block = 64 << 10;
     let (mut client, file) = own_file(servers, which, "data")?;
     if client.getattr(&file)?.size < scale.file_bytes {
-        let fill = Load {
-            kind: Kind::Write(block, Stability::Unstable),
-            window: 8,
-            sending: Sending::Plain,
-            file_bytes: scale.file_bytes,
-            sequential: true,
-            duration: Duration::MAX,
-            seed: 7,
-        };
+        let kind = Kind::Write(block, Stability::Unstable);
+        let fill = Load { window: 8, sequential: true, ..Load::of(kind, scale.file_bytes) };
         client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
         client.commit(&file, 0, 0)?;
     }

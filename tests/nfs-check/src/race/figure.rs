@@ -1,12 +1,12 @@
-//! The figure of one run, and its measurement.
+//! The figure of one run.
 //!
 //! Owns: rates, CPU times and times of calls of a run.
-//! Does not own: the cases, their comparison (`report`).
+//! Does not own: the cases, their comparison (`report`); the measurement (`afflux_rig`).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use afflux_nfs_client::Report;
-use afflux_rig::Usage;
+use afflux_rig::Measurement;
 
 /// One run of one case on one server.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,13 @@ impl Figure {
         Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0, stream_mib: 0.0 }
     }
 
+    /// The figure of a measurement for `count` of the case's unit, done by `calls` calls.
+    pub(super) fn of(measured: Measurement, count: u64, calls: u64) -> Self {
+        let (elapsed, used) = measured.end();
+        let [client_us, cpu_us] = used.map(|used| used.cpu_ns as f64 / 1e3 / calls.max(1) as f64);
+        Self { cpu_us, client_us, ..Self::of_rate(rate(count, elapsed)) }
+    }
+
     /// The figure with the times of single calls.
     pub(super) fn timed(self, report: &Report) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
@@ -41,26 +48,4 @@ impl Figure {
 
 pub(super) fn rate(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(1e-9)
-}
-
-/// The start of a measurement: its time, and the CPU time used by a server's process and by this process.
-pub(super) struct MeasurementStart {
-    at: Instant,
-    process: u32,
-    before: [Usage; 2],
-}
-
-impl MeasurementStart {
-    pub(super) fn of(process: u32) -> Self {
-        Self { process, before: [process, std::process::id()].map(Usage::of), at: Instant::now() }
-    }
-
-    /// The figure for `count` of the case's unit, done by `calls` calls.
-    pub(super) fn end(self, count: u64, calls: u64) -> Figure {
-        let elapsed = self.at.elapsed();
-        let now = [self.process, std::process::id()].map(Usage::of);
-        let [cpu_us, client_us] =
-            [0, 1].map(|at| now[at].since(self.before[at]).cpu_ns as f64 / 1e3 / calls.max(1) as f64);
-        Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) }
-    }
 }

@@ -34,9 +34,6 @@ use crate::failure::{Failure, host};
 pub use options::Options;
 
 /// Runs the race, reports each run to `told`, and returns the table as Markdown.
-///
-/// # Errors
-/// When a server does not start or a call fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     let words = &options.words;
     let scale = Scale::new(words.quick);
@@ -58,7 +55,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
         let figures = rig::Raced::new(&case.participants(), rounds, |which, round| {
             let figure = case.run(&mut servers, which, &scale, round)?;
             let (percent, seconds, rate) = (at * 100 / steps, begin.elapsed().as_secs(), short(figure.rate));
-            told(format!("[{percent:>2} %, {seconds} s] {}, {}: {rate} {}/s", case.name, which.name(), case.unit));
+            told(format!("[{percent:>2} %, {seconds} s] {}, {}: {rate} {}/s", case.name, which.word(), case.unit));
             Ok(figure)
         });
         raced.push(Raced { case, figures: figures.whole()? });

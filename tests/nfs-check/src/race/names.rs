@@ -12,9 +12,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use afflux_nfs_client::{Call, Change, Client, Handle, NFS, read_reply};
+use afflux_rig::Measurement;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::figure::{Figure, MeasurementStart};
+use super::figure::Figure;
 use super::servers::{Called, Running, Servers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +70,9 @@ pub(super) fn run(
     let each = names / clients as u64 * if clients > 1 { 4 } else { 1 };
     let mut workers = Vec::new();
     for at in 0..clients {
-        workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.name()), (step, each))?);
+        workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.word()), (step, each))?);
     }
-    let begun = MeasurementStart::of(servers.process(which));
+    let begun = Measurement::begin([servers.process(which)]);
     for worker in &mut workers {
         worker.send(step)?;
     }
@@ -92,7 +93,7 @@ pub(super) fn run(
             }
         }
     }
-    Ok(begun.end(total, total))
+    Ok(Figure::of(begun, total, total))
 }
 
 fn worker(

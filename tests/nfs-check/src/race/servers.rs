@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use afflux_nfs_client::sessions::{Compound, Session};
 use afflux_nfs_client::{Client, Error, Handle};
-use afflux_rig::{Ending, Ready, ganesha};
+use afflux_rig::{Ending, Ready, choice, ganesha};
 use afflux_scratch::within;
 
 use super::options::Options;
@@ -28,25 +28,15 @@ const SHARED: &str = "--shared";
 /// The result of calls to a server.
 pub(super) type Called<T> = Result<T, Error>;
 
-/// The participants.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Running {
-    Ganesha,
-    Afflux,
-    /// Ours, with names that are not durable at the answer, like ganesha's.
-    AffluxUnsynced,
-    /// A program on the host.
-    Host,
-}
-
-impl Running {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ganesha => "ganesha",
-            Self::Afflux => "afflux",
-            Self::AffluxUnsynced => "afflux-async",
-            Self::Host => "host",
-        }
+choice! {
+    /// The participants.
+    pub(super) Running {
+        Ganesha = "ganesha",
+        Afflux = "afflux",
+        /// Ours, with names that are not durable at the answer, like ganesha's.
+        AffluxUnsynced = "afflux-async",
+        /// A program on the host.
+        Host = "host",
     }
 }
 

@@ -7,9 +7,10 @@
 
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
 use afflux_nfs_client::slots::{ANYWHERE, LAST, SlotCall, SlotLoad};
+use afflux_rig::Measurement;
 
 use super::data_files::{data_file, data_name};
-use super::figure::{Figure, MeasurementStart};
+use super::figure::Figure;
 use super::scale::{BLOCK, Scale, WINDOW};
 use super::servers::{Called, Running, Servers};
 
@@ -49,9 +50,9 @@ pub(super) fn run(servers: &mut Servers, which: Running, step: Step, scale: &Sca
     let calls_a_round = slots[0].1.len() as u64;
     let mut load = SlotLoad::new(&mut session, slots);
     load.run(&mut session, (BLOCK, scale.file_bytes), scale.steady / 8)?;
-    let begun = MeasurementStart::of(servers.process(which));
+    let begun = Measurement::begin([servers.process(which)]);
     let report = load.run(&mut session, (BLOCK, scale.file_bytes), scale.steady)?;
-    let figure = begun.end(report.calls / calls_a_round, report.calls).timed(&report);
+    let figure = Figure::of(begun, report.calls / calls_a_round, report.calls).timed(&report);
     session.must(Compound::default().put(&file).commit().close(stateid))?;
     Ok(figure)
 }

@@ -23,9 +23,6 @@ pub struct Outcome {
 
 /// Runs a plan in the directory `root` of the server at `address`. On average once in `lose_one_in` answers (0: never)
 /// a client closes its connection and sends its unanswered calls over a new one.
-///
-/// # Errors
-/// When an answer is wrong, or none comes.
 pub fn drive(address: SocketAddr, root: &[u8], plan: Plan, lose_one_in: u64) -> Result<Outcome, Fault> {
     let mut exercise = Exercise::new(plan, root);
     let mut connections = Connections::open(address, &plan)?;
@@ -46,9 +43,6 @@ pub fn drive(address: SocketAddr, root: &[u8], plan: Plan, lose_one_in: u64) -> 
 
 /// Runs an exercise until `answers` more calls are answered, and leaves others in flight: the returned value keeps
 /// their connections open.
-///
-/// # Errors
-/// Those of [`drive`].
 pub fn load(exercise: &mut Exercise, address: SocketAddr, answers: u64) -> Result<Connections, Fault> {
     let plan = exercise.plan;
     let mut connections = Connections::open(address, &plan)?;

@@ -105,9 +105,6 @@ impl Exercise {
     }
 
     /// Takes a reply to one of a client's calls.
-    ///
-    /// # Errors
-    /// When the server may not give this answer.
     pub fn reply(&mut self, client: usize, record: &[u8]) -> Result<(), Fault> {
         let Reply { xid, results } = match afflux_nfs_client::read_reply(record) {
             Ok(reply) => reply,
@@ -165,9 +162,6 @@ impl Exercise {
 
     /// The server was killed, and its memory is gone. Checks the disk's contents by name, and starts with new files.
     /// Names in use by changes may be old or new.
-    ///
-    /// # Errors
-    /// When the disk lacks data that a COMMIT or a stable WRITE has promised, or has data that was never written.
     pub fn killed(&mut self, mut on_disk: impl FnMut(&str) -> Option<Vec<u8>>) -> Result<(), Fault> {
         for client in 0..self.plan.clients {
             self.ended(client);

@@ -6,17 +6,12 @@
 
 use std::collections::VecDeque;
 
+use afflux_nfs_client::status::{EXIST, NOENT, STALE};
 use afflux_nfs_client::{Answer, Call, Consistency, Stability};
 use afflux_reference::{ChangeId, Ending, FileModel, Stamp};
 
 /// A fault is reported with this many of its file's latest events.
 const TOLD_MAX: usize = 200;
-/// NFS3ERR_NOENT.
-const NOENT: u32 = 2;
-/// NFS3ERR_EXIST.
-const EXIST: u32 = 17;
-/// NFS3ERR_STALE.
-const STALE: u32 = 70;
 
 pub(super) struct File {
     /// Distinguishes its names from those of other files.

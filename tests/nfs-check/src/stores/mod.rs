@@ -34,9 +34,6 @@ use table::{Figures, Load};
 const STORE_BYTES: u64 = 10 << 30;
 
 /// Runs the comparison, reports each figure to `told`, and returns the table as Markdown.
-///
-/// # Errors
-/// When a program does not start or a request fails.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     if let Some(obstacle) = Gateway::obstacle() {
         return Err(Failure::Server(obstacle));
@@ -45,20 +42,20 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     told("starting a Ceph".to_owned());
     let ceph = Gateway::start(STORE_BYTES).map_err(host("a Ceph"))?;
     let mut figures = Figures::default();
-    let all: Vec<Who> = Who::all().into_iter().filter(|who| who.is_there(&options.only)).collect();
+    let all: Vec<Who> = Who::ALL.into_iter().filter(|who| who.is_there(&options.only)).collect();
     // This server's depth is that of the plain requests.
     let mut depths = Depths::default();
     for round in 0..options.rounds {
         let round_begin = Instant::now();
         for who in turns(&all, round) {
-            let bucket = format!("{}-{round}", who.name());
+            let bucket = format!("{}-{round}", who.word());
             ceph.make_bucket(&bucket, who == Who::Raw).map_err(host(bucket.as_str()))?;
             let mut note = |load: Load, value: f64| {
                 told(format!(
                     "[{} s] {}, {}: {value:.2} {}",
                     begin.elapsed().as_secs(),
                     load.name(),
-                    who.name(),
+                    who.word(),
                     load.unit()
                 ));
                 figures.note(load, who, value);
@@ -73,7 +70,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
             };
             match done {
                 // A peer that fails has no figures from there on.
-                Err(failure) if who.is_peer() => told(format!("{} ended: {failure}", who.name())),
+                Err(failure) if who.is_peer() => told(format!("{} ended: {failure}", who.word())),
                 done => done?,
             }
             drop(participant);

@@ -36,9 +36,6 @@ pub struct Options {
 
 impl Options {
     /// Those that the words ask for.
-    ///
-    /// # Errors
-    /// When the words are for another race.
     pub fn of([directory, afflux, bridge]: [PathBuf; 3], words: &Races) -> Result<Self, Failure> {
         let RacesCmd::RaceStores(own) = &words.subcommand else {
             return Err(Failure::Server("the words are for another race".to_owned()));

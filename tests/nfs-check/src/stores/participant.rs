@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use afflux_gateway::{Asked, Gateway, KEY, Relay, SECRET, Treatment};
 use afflux_nfs_client::Client;
-use afflux_rig::{Ending, Mounted, Ready};
+use afflux_rig::{Ending, Mounted, Ready, choice};
 use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -25,31 +25,12 @@ use crate::failure::{Failure, call, host};
 const CACHE: &str = "1GiB";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Who {
-    Afflux,
-    Raw,
-    Zerofs,
-    S3fs,
-    Rclone,
+choice! {
+    /// The participants, in the order of their first turns.
+    pub(super) Who { Afflux = "afflux", Raw = "raw", Zerofs = "zerofs", S3fs = "s3fs", Rclone = "rclone" }
 }
 
 impl Who {
-    /// In the order of their first turns.
-    pub(super) fn all() -> [Self; 5] {
-        [Self::Afflux, Self::Raw, Self::Zerofs, Self::S3fs, Self::Rclone]
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Afflux => "afflux",
-            Self::Raw => "raw",
-            Self::Zerofs => "zerofs",
-            Self::S3fs => "s3fs",
-            Self::Rclone => "rclone",
-        }
-    }
-
     pub(super) fn is_peer(self) -> bool {
         !matches!(self, Self::Afflux | Self::Raw)
     }
@@ -58,9 +39,9 @@ impl Who {
     pub(super) fn is_there(self, only: &[String]) -> bool {
         let is_installed = match self {
             Self::Afflux | Self::Raw => true,
-            Self::Zerofs | Self::S3fs | Self::Rclone => program(self.name()).is_some(),
+            Self::Zerofs | Self::S3fs | Self::Rclone => program(self.word()).is_some(),
         };
-        is_installed && (only.is_empty() || only.iter().any(|name| name == self.name()))
+        is_installed && (only.is_empty() || only.iter().any(|name| name == self.word()))
     }
 }
 
@@ -135,7 +116,7 @@ impl<'a> Participant<'a> {
         match self.running()? {
             Running::Mount(mounted) => Ok(Session::Mounted { point: mounted.point().to_owned() }),
             server => server.place().map_or_else(
-                || Err(Failure::Server(format!("{} has no address", self.who.name()))),
+                || Err(Failure::Server(format!("{} has no address", self.who.word()))),
                 |(address, path)| connect(address, path).map_err(call("a connection to the server")),
             ),
         }
@@ -155,13 +136,13 @@ impl<'a> Participant<'a> {
             (Some(mounted), _) | (None, Running::Mount(mounted)) => {
                 inside(mounted.point()).map_err(host("a program on a mount"))
             }
-            _ => Err(Failure::Server(format!("{} has no mount", self.who.name()))),
+            _ => Err(Failure::Server(format!("{} has no mount", self.who.word()))),
         }
     }
 
     fn running(&self) -> Result<&Running, Failure> {
         let running = self.running.as_ref().map(|(running, _)| running);
-        running.ok_or_else(|| Failure::Server(format!("{} does not run", self.who.name())))
+        running.ok_or_else(|| Failure::Server(format!("{} does not run", self.who.word())))
     }
 
     /// Kills the server, as a power failure of its process would.
@@ -226,7 +207,7 @@ impl<'a> Participant<'a> {
     }
 
     fn mount(&self, relay: &Relay) -> Result<Running, Failure> {
-        let (name, point) = (self.who.name(), self.options.directory.join(self.who.name()));
+        let (name, point) = (self.who.word(), self.options.directory.join(self.who.word()));
         let mut command = Self::with_keys(name);
         if self.who == Who::S3fs {
             let url = format!("url={}", relay.endpoint());

@@ -10,28 +10,6 @@ use afflux_rig::{Table, median_and_range, short};
 
 use super::participant::Who;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Load {
-    StreamWrite,
-    StreamRead,
-    StreamPuts,
-    Commit,
-    CommitPuts,
-    CommitOfMany,
-    CommitOfManySlow,
-    CommitBesideStream,
-    SmallPuts,
-    ColdGets,
-    IdlePuts,
-    IdleGets,
-    Untar,
-    UntarPuts,
-    UntarAsync,
-    UntarAsyncPuts,
-    BackAfterKill,
-    TakeOver,
-}
-
 /// The goal of this server.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Goal {
@@ -45,52 +23,44 @@ enum Goal {
     AtMost(f64),
 }
 
-const ALL: [Load; 18] = [
-    Load::StreamWrite,
-    Load::StreamRead,
-    Load::StreamPuts,
-    Load::Commit,
-    Load::CommitPuts,
-    Load::CommitOfMany,
-    Load::CommitOfManySlow,
-    Load::CommitBesideStream,
-    Load::SmallPuts,
-    Load::ColdGets,
-    Load::IdlePuts,
-    Load::IdleGets,
-    Load::Untar,
-    Load::UntarPuts,
-    Load::UntarAsync,
-    Load::UntarAsyncPuts,
-    Load::BackAfterKill,
-    Load::TakeOver,
-];
+/// The loads: name, unit and goal of each.
+macro_rules! loads {
+    ($($load:ident: $name:literal, $unit:literal, $goal:expr;)+) => {
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub(super) enum Load { $($load),+ }
+
+        const ALL: &[Load] = &[$(Load::$load),+];
+
+        impl Load {
+            fn row(self) -> (&'static str, &'static str, Goal) {
+                match self { $(Self::$load => ($name, $unit, $goal)),+ }
+            }
+        }
+    };
+}
+
+loads! {
+    StreamWrite: "sequential write", "MB/s", Goal::OfRaw(0.9);
+    StreamRead: "sequential read", "MB/s", Goal::OfRaw(0.85);
+    StreamPuts: "write of 1 GiB", "PUTs", Goal::AtMost(135.0);
+    Commit: "COMMIT of 4 KiB, p50", "ms", Goal::MoreThanRoundTrip(3.0);
+    CommitPuts: "COMMIT of 4 KiB", "PUTs", Goal::AtMost(1.1);
+    CommitOfMany: "COMMIT of 4 KiB, 32 clients, p50", "ms", Goal::RoundTrips(1.6);
+    CommitOfManySlow: "COMMIT of 4 KiB, 32 clients, p99", "ms", Goal::RoundTrips(2.5);
+    CommitBesideStream: "COMMIT of 4 KiB beside a stream, p50", "ms", Goal::RoundTrips(3.0);
+    SmallPuts: "1,000 files of 8 KiB from 32 clients", "PUTs", Goal::AtMost(150.0);
+    ColdGets: "1,000 cold files of 8 KiB in order", "GETs and LISTs", Goal::AtMost(30.0);
+    IdlePuts: "idle, PUTs", "a second", Goal::AtMost(0.1);
+    IdleGets: "idle, GETs and LISTs", "a second", Goal::AtMost(1.0);
+    Untar: "untar of files of 4 KiB", "ms a file", Goal::RoundTrips(4.0);
+    UntarPuts: "untar of files of 4 KiB", "PUTs a file", Goal::AtMost(4.0);
+    UntarAsync: "untar with --async-metadata", "ms a file", Goal::RoundTrips(1.2);
+    UntarAsyncPuts: "untar with --async-metadata", "PUTs a file", Goal::AtMost(1.2);
+    BackAfterKill: "back after a kill, same host", "s", Goal::AtMost(1.2);
+    TakeOver: "back after a kill, another host", "s", Goal::AtMost(4.0);
+}
 
 impl Load {
-    /// Its name, unit and goal.
-    fn row(self) -> (&'static str, &'static str, Goal) {
-        match self {
-            Self::StreamWrite => ("sequential write", "MB/s", Goal::OfRaw(0.9)),
-            Self::StreamRead => ("sequential read", "MB/s", Goal::OfRaw(0.85)),
-            Self::StreamPuts => ("write of 1 GiB", "PUTs", Goal::AtMost(135.0)),
-            Self::Commit => ("COMMIT of 4 KiB, p50", "ms", Goal::MoreThanRoundTrip(3.0)),
-            Self::CommitPuts => ("COMMIT of 4 KiB", "PUTs", Goal::AtMost(1.1)),
-            Self::CommitOfMany => ("COMMIT of 4 KiB, 32 clients, p50", "ms", Goal::RoundTrips(1.6)),
-            Self::CommitOfManySlow => ("COMMIT of 4 KiB, 32 clients, p99", "ms", Goal::RoundTrips(2.5)),
-            Self::CommitBesideStream => ("COMMIT of 4 KiB beside a stream, p50", "ms", Goal::RoundTrips(3.0)),
-            Self::SmallPuts => ("1,000 files of 8 KiB from 32 clients", "PUTs", Goal::AtMost(150.0)),
-            Self::ColdGets => ("1,000 cold files of 8 KiB in order", "GETs and LISTs", Goal::AtMost(30.0)),
-            Self::IdlePuts => ("idle, PUTs", "a second", Goal::AtMost(0.1)),
-            Self::IdleGets => ("idle, GETs and LISTs", "a second", Goal::AtMost(1.0)),
-            Self::Untar => ("untar of files of 4 KiB", "ms a file", Goal::RoundTrips(4.0)),
-            Self::UntarPuts => ("untar of files of 4 KiB", "PUTs a file", Goal::AtMost(4.0)),
-            Self::UntarAsync => ("untar with --async-metadata", "ms a file", Goal::RoundTrips(1.2)),
-            Self::UntarAsyncPuts => ("untar with --async-metadata", "PUTs a file", Goal::AtMost(1.2)),
-            Self::BackAfterKill => ("back after a kill, same host", "s", Goal::AtMost(1.2)),
-            Self::TakeOver => ("back after a kill, another host", "s", Goal::AtMost(4.0)),
-        }
-    }
-
     pub(super) fn name(self) -> &'static str {
         self.row().0
     }
@@ -163,14 +133,14 @@ pub(super) fn markdown(figures: &Figures) -> String {
          round trip of a PUT of 4 KiB: {round_trip} ms. Peers have no COMMIT: theirs is a file of 4 KiB that is written, \
          synced and closed. Their counts of small files are computed from a part."
     );
-    let head = ["load", "unit"].into_iter().chain(Who::all().map(Who::name));
+    let head = ["load", "unit"].into_iter().chain(Who::ALL.map(Who::word));
     let mut table = Table::new(head.chain(["as its goal sees afflux", "goal"]));
-    for load in ALL {
+    for &load in ALL {
         let (name, unit, goal) = load.row();
         let compared = figures.compared(load, goal);
         let is_reached = median_and_range(compared.iter().copied()).is_some_and(|[middle, ..]| goal.is_reached(middle));
         let goal = format!("{}{}", goal.words(), if is_reached { "" } else { ", missed" });
-        let all = Who::all().map(|who| shown(figures.of(load, who)));
+        let all = Who::ALL.map(|who| shown(figures.of(load, who)));
         table.row([name.to_owned(), unit.to_owned()].into_iter().chain(all).chain([shown(&compared), goal]));
     }
     format!("{words}\n\n{table}")

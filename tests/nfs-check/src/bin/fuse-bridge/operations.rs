@@ -136,6 +136,17 @@ impl Bridge {
         result.map_err(errno)
     }
 
+    /// Makes a call about an object.
+    fn on<T>(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        run: impl FnOnce(&mut Client, &Handle) -> Result<T, Error>,
+    ) -> Done<T> {
+        let handle = self.handle(number)?;
+        self.call(request, |client| run(client, &handle))
+    }
+
     /// The kernel's entry for an object that was looked up or created.
     fn entry(&self, request: &Request, handle: &Handle, found: Option<Attributes>) -> Done<FileAttr> {
         let found = match found {
@@ -263,12 +274,8 @@ impl Bridge {
     }
 
     fn changed(&self, request: &Request, number: INodeNo, change: Change) -> Done<FileAttr> {
-        let handle = self.handle(number)?;
-        let after = self.call(request, |client| client.setattr(&handle, change, None))?.after;
-        let found = match after {
-            Some(found) => found,
-            None => self.call(request, |client| client.getattr(&handle))?,
-        };
+        let after = self.on(request, number, |client, object| client.setattr(object, change, None))?.after;
+        let found = after.map_or_else(|| self.on(request, number, |client, object| client.getattr(object)), Ok)?;
         Ok(shown(number.0, &found))
     }
 
@@ -289,25 +296,26 @@ impl Bridge {
     }
 }
 
+/// Answers a request with its value, or with the error.
+macro_rules! answer {
+    ($result:expr, $reply:ident, $value:pat => $answer:expr) => {
+        match $result {
+            Ok($value) => $answer,
+            Err(error) => $reply.error(error),
+        }
+    };
+}
+
 fn answer_entry(result: Done<FileAttr>, reply: ReplyEntry) {
-    match result {
-        Ok(found) => reply.entry(&TTL, &found, Generation(0)),
-        Err(error) => reply.error(error),
-    }
+    answer!(result, reply, found => reply.entry(&TTL, &found, Generation(0)));
 }
 
 fn answer_attr(result: Done<FileAttr>, reply: ReplyAttr) {
-    match result {
-        Ok(found) => reply.attr(&TTL, &found),
-        Err(error) => reply.error(error),
-    }
+    answer!(result, reply, found => reply.attr(&TTL, &found));
 }
 
 fn answer(result: Done<()>, reply: ReplyEmpty) {
-    match result {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(error),
-    }
+    answer!(result, reply, () => reply.ok());
 }
 
 impl Filesystem for Bridge {
@@ -321,7 +329,7 @@ impl Filesystem for Bridge {
     }
 
     fn getattr(&self, request: &Request, number: INodeNo, _open: Option<FileHandle>, reply: ReplyAttr) {
-        let found = self.handle(number).and_then(|handle| self.call(request, |client| client.getattr(&handle)));
+        let found = self.on(request, number, |client, handle| client.getattr(handle));
         answer_attr(found.map(|found| shown(number.0, &found)), reply);
     }
 
@@ -349,10 +357,8 @@ impl Filesystem for Bridge {
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
-        match self.handle(number).and_then(|handle| self.call(request, |client| client.readlink(&handle))) {
-            Ok(target) => reply.data(&target),
-            Err(error) => reply.error(error),
-        }
+        let target = self.on(request, number, |client, handle| client.readlink(handle));
+        answer!(target, reply, target => reply.data(&target));
     }
 
     fn mknod(
@@ -382,8 +388,7 @@ impl Filesystem for Bridge {
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let removed =
-            self.handle(parent).and_then(|parent| self.call(request, |client| client.rmdir(&parent, name.as_bytes())));
+        let removed = self.on(request, parent, |client, parent| client.rmdir(parent, name.as_bytes()));
         answer(removed.map(drop), reply);
     }
 
@@ -445,13 +450,8 @@ impl Filesystem for Bridge {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let data = self.handle(number).and_then(|handle| {
-            self.call(request, |client| client.read_all(&handle, offset, size as usize, CALL_BYTES, 4))
-        });
-        match data {
-            Ok(data) => reply.data(&data),
-            Err(error) => reply.error(error),
-        }
+        let read = |client: &mut Client, file: &Handle| client.read_all(file, offset, size as usize, CALL_BYTES, 4);
+        answer!(self.on(request, number, read), reply, data => reply.data(&data));
     }
 
     fn write(
@@ -466,10 +466,7 @@ impl Filesystem for Bridge {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.written(request, number, offset, data) {
-            Ok(count) => reply.written(count),
-            Err(error) => reply.error(error),
-        }
+        answer!(self.written(request, number, offset, data), reply, count => reply.written(count));
     }
 
     fn flush(&self, request: &Request, number: INodeNo, _open: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
@@ -494,10 +491,7 @@ impl Filesystem for Bridge {
     }
 
     fn readdir(&self, request: &Request, number: INodeNo, _open: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        match self.listed(request, number, offset, &mut reply) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(error),
-        }
+        answer!(self.listed(request, number, offset, &mut reply), reply, () => reply.ok());
     }
 
     fn fsyncdir(&self, _request: &Request, _number: INodeNo, _open: FileHandle, _data: bool, reply: ReplyEmpty) {
@@ -507,34 +501,25 @@ impl Filesystem for Bridge {
 
     fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
         const BLOCK: u32 = 4096;
-        match self.handle(number).and_then(|handle| self.call(request, |client| client.fsstat(&handle))) {
-            Ok(space) => {
-                let blocks = |bytes: u64| bytes / u64::from(BLOCK);
-                let (all, free, room) =
-                    (blocks(space.total_bytes), blocks(space.free_bytes), blocks(space.available_bytes));
-                reply.statfs(all, free, room, space.total_files, space.free_files, BLOCK, 255, BLOCK);
-            }
-            Err(error) => reply.error(error),
-        }
+        let space = self.on(request, number, |client, handle| client.fsstat(handle));
+        answer!(space, reply, space => {
+            let blocks = |bytes: u64| bytes / u64::from(BLOCK);
+            let (all, free, room) = (blocks(space.total_bytes), blocks(space.free_bytes), blocks(space.available_bytes));
+            reply.statfs(all, free, room, space.total_files, space.free_files, BLOCK, 255, BLOCK);
+        });
     }
 
     fn access(&self, request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
         let wanted = mask.bits() as u32;
-        let allowed = self.handle(number).and_then(|handle| {
-            self.call(request, |client| {
-                let access = client.access(&handle, 0x3f)?;
-                let directory = access.attributes.is_some_and(|found| found.kind == 2);
-                // The bits for reading, for changes, and for lookup or execution.
-                let (read, write, execute) = (1, 0x04, if directory { 0x02 } else { 0x20 });
-                let denied = |asked: u32, bit: u32| wanted & asked != 0 && access.granted & bit == 0;
-                Ok(denied(4, read) || denied(2, write) || denied(1, execute))
-            })
+        let access = self.on(request, number, |client, handle| client.access(handle, 0x3f));
+        let allowed = access.and_then(|access| {
+            let directory = access.attributes.is_some_and(|found| found.kind == 2);
+            // The bits for reading, for changes, and for lookup or execution.
+            let (read, write, execute) = (1, 0x04, if directory { 0x02 } else { 0x20 });
+            let denied = |asked: u32, bit: u32| wanted & asked != 0 && access.granted & bit == 0;
+            if denied(4, read) || denied(2, write) || denied(1, execute) { Err(Errno::EACCES) } else { Ok(()) }
         });
-        match allowed {
-            Ok(false) => reply.ok(),
-            Ok(true) => reply.error(Errno::EACCES),
-            Err(error) => reply.error(error),
-        }
+        answer(allowed, reply);
     }
 
     fn create(
@@ -548,12 +533,9 @@ impl Filesystem for Bridge {
         reply: ReplyCreate,
     ) {
         const O_EXCL: i32 = 0o200;
-        match self.create_file(request, parent, name, mode, flags & O_EXCL != 0) {
-            Ok(found) => {
-                self.opened(found.ino.0);
-                reply.created(&TTL, &found, Generation(0), FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
-            }
-            Err(error) => reply.error(error),
-        }
+        answer!(self.create_file(request, parent, name, mode, flags & O_EXCL != 0), reply, found => {
+            self.opened(found.ino.0);
+            reply.created(&TTL, &found, Generation(0), FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+        });
     }
 }
