@@ -1,6 +1,6 @@
 //! Commands that a machine runs before a change is accepted, and that newcomers run first.
 //!
-//! Owns: the order of the steps, the Debian packages that the tests use.
+//! Owns: the order of the steps, the installation of the programs that the tests use (`xtask/tools.txt`).
 //! Does not own: the tests.
 //! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first
 //! failing step ends the run, but a package that cannot be installed ends no step that works without it. Packages are
@@ -18,6 +18,7 @@ use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::fio_engine;
+use crate::list;
 use crate::repository::{self, output, succeeds};
 use crate::skips::{self, is_root};
 
@@ -39,79 +40,15 @@ struct Tool {
     without: &'static str,
 }
 
-const fn tool(program: &'static str, package: &'static str, without: &'static str) -> Tool {
-    Tool { program, package, without }
+/// The tools of a group of `xtask/tools.txt`.
+fn tools(group: &str) -> impl Iterator<Item = Tool> {
+    let rows = list::rows::<4>(include_str!("../tools.txt")).filter(move |[of, ..]| *of == group);
+    rows.map(|[_, program, package, without]| Tool { program, package, without })
 }
 
-const NFS_CLIENT: Tool = tool("nfs-cp", "libnfs-utils", "the tests that use the server with libnfs's tools");
-const NETWORK: Tool = tool("ip", "iproute2", "the tests over a slow network");
-const EXT4: Tool = tool("mkfs.ext4", "e2fsprogs", "the tests on file systems of their own");
-/// Brings more than a hundred other packages, so it is installed only on request.
-const BROWSER: Tool = tool("chromium", "chromium", "the tests that look at pages in a browser");
-/// Other names of that browser, as `tests/page-check` knows them.
+/// The package of a browser, and other names of its program, as `tests/page-check` knows them.
+const BROWSER: &str = "chromium";
 const BROWSERS: [&str; 2] = ["chromium-browser", "google-chrome"];
-/// Brings a service that would run from then on: never installed here.
-const PROMTOOL: Tool = tool("promtool", "prometheus", "the test that has Prometheus read the dashboard's queries");
-
-/// Programs that the tests use.
-const TOOLS: &[Tool] = &[
-    NFS_CLIENT,
-    NETWORK,
-    EXT4,
-    tool("valgrind", "valgrind", "the tests that count instructions"),
-    tool("pkg-config", "pkgconf", "the tests of the C interface as it is installed"),
-    tool("fio", "fio", "the tests beside the real fio"),
-    // A package of files: one of them stands for all.
-    tool("/usr/share/doc/fio/examples/ssd-test.fio", "fio-examples", "the test that runs fio's own examples"),
-    tool("mkfs.xfs", "xfsprogs", "the tests on XFS"),
-    tool("mkfs.btrfs", "btrfs-progs", "the tests on Btrfs"),
-    tool("mkntfs", "ntfs-3g", "the tests on NTFS"),
-    tool("setquota", "quota", "the tests of quotas"),
-    tool("rsync", "rsync", "a test of copies of a mount"),
-    tool("mksquashfs", "squashfs-tools", "a test on squashfs"),
-    tool("script", "bsdutils", "the tests of a full screen"),
-    tool("perl", "perl", "the test of another user's socket"),
-    tool("c++", "g++", "the test of the C header under C++"),
-    tool("setfacl", "acl", "the test of access control lists on a mount"),
-    tool("setfattr", "attr", "the test of extended attributes on a mount"),
-    tool("python3", "python3", "the test of a mapping on a mount"),
-    tool("sqlite3", "sqlite3", "a database on a mount"),
-    tool("strace", "strace", "the test that counts system calls"),
-];
-const BESIDE_CEPH: &str = "the test on a Ceph";
-/// An object store. They are many megabytes, so only a gate installs them.
-const STORE: &[Tool] = &[
-    tool("ceph-mon", "ceph-mon", BESIDE_CEPH),
-    tool("ceph-osd", "ceph-osd", BESIDE_CEPH),
-    tool("radosgw", "radosgw", BESIDE_CEPH),
-    tool("curl", "curl", BESIDE_CEPH),
-];
-const BESIDE_GANESHA: &str = "the comparison with another NFS server";
-/// A server to compare with. Its packages start services that go on running, so only a gate installs them.
-const SERVERS: &[Tool] = &[
-    tool("ganesha.nfsd", "nfs-ganesha-vfs", BESIDE_GANESHA),
-    tool("rpcbind", "rpcbind", BESIDE_GANESHA),
-    tool("showmount", "nfs-common", "the test of a server in the list of an rpcbind"),
-];
-const BESIDE_SMALL_STORES: &str = "the tests on a moto and an Azurite";
-/// What installs programs of other registries.
-const INSTALLERS: &[Tool] =
-    &[tool("virtualenv", "virtualenv", BESIDE_SMALL_STORES), tool("npm", "npm", BESIDE_SMALL_STORES)];
-const BESIDE_OTHERS: &str = "a column of the comparison of ways to an object store";
-/// The comparison's other participants. The comparison runs without a missing one.
-const MOUNTS_OF_STORES: &[Tool] = &[
-    tool("s3fs", "s3fs", BESIDE_OTHERS),
-    tool("rclone", "rclone", BESIDE_OTHERS),
-    tool("fusermount3", "fuse3", BESIDE_OTHERS),
-];
-const IN_A_GUEST: &str = "the cases in a guest";
-/// The cases in a guest run these programs. An emulated machine is many megabytes, so only a gate installs it.
-const GUEST: &[Tool] = &[
-    tool("qemu-system-x86_64", "qemu-system-x86", IN_A_GUEST),
-    tool("debootstrap", "debootstrap", IN_A_GUEST),
-    tool("dpkg-shlibdeps", "dpkg-dev", IN_A_GUEST),
-    EXT4,
-];
 
 /// Programs on a mount for each change. pjdfstest is left out: it waits for seconds in each of many tests.
 const MOUNTED: &[&str] = &["fio", "git", "sqlite", "sqlite-wal", "fsx"];
@@ -204,9 +141,9 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
 /// Installs what the tests use. Without the programs of other registries, a gate fails for the tests that are skipped.
 fn install(scope: Scope) -> Result<()> {
     if !scope.is_gate {
-        return install_missing(TOOLS);
+        return install_missing(tools("tests"));
     }
-    install_missing(&[TOOLS, SERVERS, STORE, GUEST, INSTALLERS].concat())?;
+    install_missing(["tests", "servers", "store", "guest", "installers"].into_iter().flat_map(tools))?;
     if let Err(error) = registries::install() {
         eprintln!("warning: going on without programs of other registries ({error:#})");
     }
@@ -226,9 +163,9 @@ fn prepare(scope: Scope) -> Result<()> {
 
 /// Runs the tests. A gate also runs what is beside them, with the Debian that this thread makes.
 fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
-    let store = if scope.is_for_change { STORE } else { &[] };
-    let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
-    let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
+    let store = scope.is_for_change.then_some("store");
+    let used = ["tests", "servers"].into_iter().chain(store).chain(["browser", "never"]).flat_map(tools);
+    let left_out = used.filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let path = registries::path()?.into_string().map_err(|_| anyhow!("the path is no text"))?;
     let skipped_name = skipped.to_str().context("a path of text")?;
@@ -268,7 +205,7 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
 
 /// Makes the Debian of the cases in a guest, if this machine can and has none.
 fn debian() -> Result<()> {
-    if !is_root() || !GUEST.iter().all(is_there) {
+    if !is_root() || !tools("guest").all(|tool| is_there(&tool)) {
         return Ok(());
     }
     own::succeeds(&["guest", "--debian"])
@@ -293,7 +230,7 @@ fn mounted_programs(skipped: &Path) -> Result<Option<String>> {
 }
 
 fn guest_cases(skipped: &Path, debian: Result<()>) -> Result<Option<String>> {
-    let absent = GUEST.iter().find(|tool| !is_there(tool));
+    let absent = tools("guest").find(|tool| !is_there(tool));
     let obstacle = match (is_root(), absent) {
         (false, _) => Some("only root can make a Debian for a guest".to_owned()),
         (true, Some(tool)) => Some(format!("{} is not installed (Debian package {})", tool.program, tool.package)),
@@ -318,7 +255,7 @@ pub(crate) fn own_tools() -> PathBuf {
 /// A line for each missing tool.
 fn said_at_the_end(left_out: &[Tool]) -> String {
     let line = |tool: &Tool| {
-        let ask = if tool.package == BROWSER.package { "; `cargo xtask test --with-browser` installs it" } else { "" };
+        let ask = if tool.package == BROWSER { "; `cargo xtask test --with-browser` installs it" } else { "" };
         format!(
             "Left out: {} ({} is not installed, Debian package {}{ask}).\n",
             tool.without, tool.program, tool.package
@@ -349,37 +286,33 @@ fn fresh_seed() -> u64 {
 
 /// Installs a browser if there is none.
 fn browser() -> Result<()> {
-    install_missing(&[BROWSER])?;
-    if !is_there(&BROWSER) {
-        bail!("there is no browser to look at pages in");
-    }
-    Ok(())
+    install_all(|| tools("browser"))
 }
 
 /// Installs a server to race with, if there is none.
 pub(crate) fn install_ganesha() -> Result<()> {
-    install_all(SERVERS)
+    install_all(|| tools("servers"))
 }
 
 /// Installs a store to compare ways to it, and those of others, which may be absent.
 pub(crate) fn install_store() -> Result<()> {
-    install_missing(MOUNTS_OF_STORES)?;
-    install_all(&[STORE, &[NETWORK]].concat())
+    install_missing(tools("mounts"))?;
+    install_all(|| tools("store").chain(tools("tests").filter(|tool| tool.program == "ip")))
 }
 
 /// Installs the store that tests kill.
 pub(crate) fn install_ceph() -> Result<()> {
-    install_all(STORE)
+    install_all(|| tools("store"))
 }
 
 /// Installs an emulated machine and the programs that make a Debian for it.
 pub(crate) fn install_guest() -> Result<()> {
-    install_all(GUEST)
+    install_all(|| tools("guest"))
 }
 
-fn install_all(tools: &[Tool]) -> Result<()> {
-    install_missing(tools)?;
-    match tools.iter().find(|tool| !is_there(tool)) {
+fn install_all<I: Iterator<Item = Tool>>(tools: impl Fn() -> I) -> Result<()> {
+    install_missing(tools())?;
+    match tools().find(|tool| !is_there(tool)) {
         Some(tool) => bail!("{} is not there: {} goes without it", tool.program, tool.without),
         None => Ok(()),
     }
@@ -394,7 +327,7 @@ pub(crate) fn serve(arguments: &[OsString]) -> Result<()> {
         "Building afflux to be tried out: this takes some minutes the first time. (For use, build it with all \
          optimization: cargo install --path product/command.)"
     );
-    install_missing(&[NFS_CLIENT])?;
+    install_missing(tools("tests").filter(|tool| tool.program == "nfs-cp"))?;
     for directory in arguments.iter().take_while(|argument| !argument.as_encoded_bytes().starts_with(b"-")) {
         std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     }
@@ -425,8 +358,8 @@ pub(crate) fn soak(arguments: &[OsString]) -> Result<()> {
 
 /// Installs the packages of the missing tools. If the installation is not allowed or fails, the function names the
 /// packages and continues: no step needs all of them.
-fn install_missing(tools: &[Tool]) -> Result<()> {
-    let missing: Vec<&str> = tools.iter().filter(|tool| !is_there(tool)).map(|tool| tool.package).collect();
+fn install_missing(tools: impl Iterator<Item = Tool>) -> Result<()> {
+    let missing: Vec<&str> = tools.filter(|tool| !is_there(tool)).map(|tool| tool.package).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -447,7 +380,7 @@ fn install_missing(tools: &[Tool]) -> Result<()> {
 
 /// Whether the tool is installed; a browser by any of its names.
 fn is_there(tool: &Tool) -> bool {
-    on_path(tool.program) || tool.package == BROWSER.package && BROWSERS.iter().any(|name| on_path(name))
+    on_path(tool.program) || tool.package == BROWSER && BROWSERS.iter().any(|name| on_path(name))
 }
 
 /// Whether the path has a program of this name.

@@ -1,8 +1,9 @@
 //! The Debian packages: `afflux` and `afflux-lab`.
 //!
-//! Owns: the files of each package with their places, its dependencies, its control data.
-//! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself; the links of
-//! documents (`links`), the notices of others' crates (`notices`).
+//! Owns: the packages, their dependencies, their form.
+//! Does not own: the files of `packaging/`, among them the list of each package's files and its control fields; manuals
+//! and completions, which each command writes itself; the links of documents (`links`), the notices of others' crates
+//! (`notices`).
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
 
@@ -14,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::repository::{self, succeeds};
-use crate::{ci, notices};
+use crate::{ci, list, notices};
 
 mod links;
 
@@ -45,10 +46,8 @@ struct Package {
     krate: &'static str,
     /// Its features in a package.
     features: &'static str,
-    /// Files that are copied unchanged: path in the repository, directory of the system, name in that directory.
-    files: &'static [(&'static str, &'static str, &'static str)],
-    /// Documents, which stand to each other as in the repository.
-    documents: &'static [&'static str],
+    /// The list of its files.
+    installed: &'static str,
     /// Further names of manual pages: file below the manuals, and the page, both before compression.
     manuals: &'static [(&'static str, &'static str)],
     /// Files that a user changes, and an upgrade leaves alone.
@@ -63,61 +62,24 @@ const PACKAGES: [Package; 2] = [
         name: "afflux",
         krate: "afflux-command",
         features: "object",
-        files: &[
-            ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
-            ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
-            ("packaging/afflux-mount@.service", "usr/lib/systemd/system", "afflux-mount@.service"),
-            ("packaging/mount.fuse.afflux", "usr/sbin", "mount.fuse.afflux"),
-            ("packaging/umount.fuse.afflux", "usr/sbin", "umount.fuse.afflux"),
-            ("packaging/config.toml", "etc/afflux", "config.toml"),
-            ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
-            ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
-            ("packaging/debian/overrides", "usr/share/lintian/overrides", "afflux"),
-        ],
-        documents: &[
-            "README.md",
-            "docs/choose.md",
-            "docs/library.md",
-            "docs/results.md",
-            "docs/use/coherence.md",
-            "docs/use/eject.md",
-            "docs/use/govern.md",
-            "docs/use/install.md",
-            "docs/use/live.md",
-            "docs/use/mount.md",
-            "docs/use/nfs.md",
-            "docs/use/stores.md",
-            "docs/reference/commands.md",
-            "docs/reference/counters.md",
-            "docs/reference/knobs.md",
-            "docs/reference/stores-costs.md",
-            "docs/reference/dashboard.json",
-        ],
+        installed: include_str!("../../packaging/debian/afflux.install"),
         manuals: &[
             ("man8/mount.fuse.afflux.8", "man1/afflux-mount.1"),
             ("man8/umount.fuse.afflux.8", "man1/afflux-umount.1"),
         ],
         conffiles: "/etc/afflux/config.toml\n/etc/default/afflux-govern\n",
         scripts: &["postinst", "prerm", "postrm"],
-        fields: "Section: net\nSuggests: nfs-common, libnfs-utils, afflux-lab\n\
-             Description: NFS server with a page cache and writeback of its own\n \
-             Serves directories over NFS: writes are taken at the speed of the\n network while the disk writes behind, \
-             no disk owes more than it writes in\n about a second, and a slow disk does not hold up a fast one.\n .\n \
-             Also keeps the disks of the kernel itself to such a budget (afflux\n govern).\n",
+        fields: include_str!("../../packaging/debian/afflux.control"),
     },
     Package {
         name: "afflux-lab",
         krate: "afflux-lab",
         features: "",
-        files: &[("packaging/debian/copyright", "usr/share/doc/afflux-lab", "copyright")],
-        documents: &["docs/use/simulate.md", "docs/threads.md", "docs/develop/simulator.md"],
+        installed: include_str!("../../packaging/debian/afflux-lab.install"),
         manuals: &[],
         conffiles: "",
         scripts: &[],
-        fields: "Section: devel\nSuggests: afflux\n\
-             Description: simulated disks, jobs and experiments for Afflux\n \
-             Runs jobs of fio and recorded traces on simulated disks, under Afflux's\n writeback and that of several \
-             kernels, and repeats experiments.\n",
+        fields: include_str!("../../packaging/debian/afflux-lab.control"),
     },
 ];
 
@@ -174,13 +136,13 @@ impl Package {
         change(&tree.join("usr/bin").join(name))?;
         let top = tree.to_str().context("the build's folder has an odd name")?;
         self.describe(&tree)?;
-        for (source, directory, name) in self.files {
+        for [source, directory, name] in self.files() {
             let from = repository::root().join(source);
             let is_program = fs::metadata(&from).is_ok_and(|found| found.permissions().mode() & 0o100 != 0);
             put(&from, &tree.join(directory), name, if is_program { 0o755 } else { 0o644 })?;
         }
         let documents = tree.join("usr/share/doc").join(name);
-        for source in self.documents {
+        for source in self.documents() {
             self.put_document(source, &documents.join(source))?;
         }
         fs::write(documents.join("changelog"), self.changelog()?)?;
@@ -213,11 +175,25 @@ impl Package {
         Ok(package)
     }
 
+    /// Files that are copied unchanged: path in the repository, directory of the system, name in that directory.
+    fn files(&self) -> impl Iterator<Item = [&'static str; 3]> {
+        list::rows(self.installed).filter(|[_, directory, _]| !directory.is_empty())
+    }
+
+    /// Documents, which stand to each other as in the repository.
+    fn documents(&self) -> impl Iterator<Item = &'static str> {
+        list::rows(self.installed).filter(|[_, directory, _]| directory.is_empty()).map(|[source, ..]| source)
+    }
+
     /// Copies a document. Of its links, those to other installed documents stay.
     fn put_document(&self, source: &str, to: &Path) -> Result<()> {
         let text = fs::read_to_string(repository::root().join(source)).context(source.to_owned())?;
         let is_page = source.ends_with(".md");
-        let text = if is_page { links::kept(&text, source, |path| self.documents.contains(&path)) } else { text };
+        let text = if is_page {
+            links::kept(&text, source, |path| self.documents().any(|document| document == path))
+        } else {
+            text
+        };
         fs::create_dir_all(to.parent().context("a document is in a directory")?)?;
         Ok(fs::write(to, text)?)
     }
@@ -306,7 +282,7 @@ fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
 
 /// Sets permissions that do not depend on the builder's umask: all users can read every file, only the owner can write.
 fn readable(tree: &Path) -> Result<()> {
-    for path in below(tree)? {
+    for path in repository::below(tree, &[])? {
         let mode = fs::metadata(&path)?.permissions().mode();
         let mode = if path.is_dir() || mode & 0o100 != 0 { 0o755 } else { 0o644 };
         fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
@@ -320,8 +296,11 @@ fn sums(tree: &Path) -> Result<String> {
     let is_kept = |path: &&PathBuf| {
         path.is_file() && !path.is_symlink() && !path.starts_with(&control) && !path.starts_with(tree.join("etc"))
     };
-    let mut files: Vec<PathBuf> =
-        below(tree)?.iter().filter(is_kept).filter_map(|path| Some(path.strip_prefix(tree).ok()?.to_owned())).collect();
+    let mut files: Vec<PathBuf> = repository::below(tree, &[])?
+        .iter()
+        .filter(is_kept)
+        .filter_map(|path| Some(path.strip_prefix(tree).ok()?.to_owned()))
+        .collect();
     files.sort();
     let sums = Command::new("md5sum").args(files).current_dir(tree).output().context("md5sum")?;
     if !sums.status.success() {
@@ -333,25 +312,10 @@ fn sums(tree: &Path) -> Result<String> {
 /// The installed size of a tree, in KiB.
 fn kib(tree: &Path) -> Result<u64> {
     let mut total = 0;
-    for path in below(tree)? {
+    for path in repository::below(tree, &[])? {
         total += if path.is_file() { fs::metadata(&path)?.len().div_ceil(1024) } else { 1 };
     }
     Ok(total)
-}
-
-/// A directory and everything below it.
-fn below(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = vec![directory.to_path_buf()];
-    let mut at = 0;
-    while let Some(path) = found.get(at).cloned() {
-        if path.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                found.push(entry?.path());
-            }
-        }
-        at += 1;
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

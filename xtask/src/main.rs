@@ -9,14 +9,13 @@
 
 mod advisories;
 mod c_library;
-mod choices;
 mod ci;
 mod deb;
 mod docs;
 mod fio_engine;
 mod guest;
 mod limited;
-mod measured;
+mod list;
 mod mounted;
 mod nightly;
 mod notices;

@@ -1,9 +1,8 @@
 //! The races: built, run in namespaces of their own, their tables written.
 //!
-//! Owns: the programs of each race, its namespaces.
+//! Owns: the programs of each race, its namespaces, the files of its tables.
 //! Does not own: the words (`afflux_rig::words`), the races themselves (`tests/race`, `tests/nfs-check`,
-//! `tests/mount-race`), the tables' files (`measured`). The kernel's NFS server ends only with its kernel: case
-//! `resets` of `guest`.
+//! `tests/mount-race`). The kernel's NFS server ends only with its kernel: case `resets` of `guest`.
 //! Invariants: the files of a race are in a new directory inside the named one, and nothing else is removed. A part of
 //! a race writes no table. Servers, mounts and port mappers end with the namespaces. A race that failed leaves its
 //! files, with logs.
@@ -17,7 +16,7 @@ use afflux_rig::words::{Half, Races, RacesCmd};
 use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
 
-use crate::{ci, fio_engine, measured, repository};
+use crate::{ci, fio_engine, repository};
 
 /// The server and the programs of `tests/nfs-check`, as arguments of `cargo build`.
 pub(crate) const WITH_BRIDGE: &[&str] =
@@ -78,7 +77,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let tables = tables(&built, &parent, words)?;
     println!("{tables}");
     if asked.is_whole() {
-        let path = measured::write(words[0], &format!("On {}.\n\n{}", measured::machine(), tables.trim_end()))?;
+        let path = write(words[0], &format!("On {}.\n\n{}", machine(), tables.trim_end()))?;
         println!("written to {}", path.display());
     }
     Ok(())
@@ -170,6 +169,23 @@ fn example(source: &Path) -> Result<PathBuf> {
     let script = format!("{compiler} -O2 -o \"$0\" \"$1\" $(pkg-config --cflags --libs fuse3)");
     repository::succeeds(Command::new("sh").args(["-c", &script]).arg(&program).arg(source))?;
     Ok(program)
+}
+
+/// Writes a race's tables to `target/NAME.md`; gives the path.
+fn write(name: &str, tables: &str) -> Result<PathBuf> {
+    let path = repository::target().join(name).with_extension("md");
+    fs::write(&path, tables).with_context(|| path.display().to_string())?;
+    Ok(path)
+}
+
+/// The machine of the measurement.
+fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpus = read("/proc/cpuinfo");
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("", |it| it.1);
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("{count} × {model}, Linux {}", kernel.trim())
 }
 
 #[cfg(test)]

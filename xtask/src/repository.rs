@@ -11,9 +11,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Deepest directory in the search.
-const DEPTH_MAX: usize = 16;
-
 /// The workspace's top directory.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -89,10 +86,35 @@ pub(crate) struct TextFile {
 
 /// The paths of all files below the top, sorted.
 pub(crate) fn paths() -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    collect(&root(), "", 0, &mut found)?;
+    let top = root();
+    let files = below(&top, &[".git", "target"])?.into_iter().filter(|path| !is_directory(path));
+    let mut found: Vec<String> =
+        files.filter_map(|path| Some(path.strip_prefix(&top).ok()?.to_string_lossy().into_owned())).collect();
     found.sort();
     Ok(found)
+}
+
+/// A directory and everything below it, without entries of the skipped names.
+pub(crate) fn below(directory: &Path, skipped: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = vec![directory.to_path_buf()];
+    let mut at = 0;
+    while let Some(path) = found.get(at).cloned() {
+        if is_directory(&path) {
+            for entry in fs::read_dir(&path).with_context(|| path.display().to_string())? {
+                let entry = entry?;
+                if !skipped.iter().any(|name| entry.file_name() == *name) {
+                    found.push(entry.path());
+                }
+            }
+        }
+        at += 1;
+    }
+    Ok(found)
+}
+
+/// Whether the path is a directory itself, and no link to one.
+fn is_directory(path: &Path) -> bool {
+    path.is_dir() && !path.is_symlink()
 }
 
 /// The files whose name ends in `.extension`, with their text.
@@ -106,22 +128,4 @@ pub(crate) fn files(paths: &[String], extension: &str) -> Result<Vec<TextFile>> 
             Ok(TextFile { path: path.clone(), text })
         })
         .collect()
-}
-
-fn collect(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
-    anyhow::ensure!(depth <= DEPTH_MAX, "{prefix} is more than {DEPTH_MAX} directories deep");
-    for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name == ".git" || name == "target" {
-            continue;
-        }
-        let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-        if entry.file_type()?.is_dir() {
-            collect(&entry.path(), &path, depth + 1, found)?;
-        } else {
-            found.push(path);
-        }
-    }
-    Ok(())
 }

@@ -10,8 +10,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::choices::Sanitizer;
 use crate::repository::{self, succeeds};
+use crate::words::Sanitizer;
 
 /// Crates that use raw memory.
 const ADDRESS: &str = "-p afflux-engine -p afflux-device -p afflux-pages -p afflux-frames -p afflux-volume -p afflux-fuse -p afflux-linux-device -p afflux-linux-server -p afflux -p afflux-c";

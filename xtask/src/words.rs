@@ -8,9 +8,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use afflux_rig::choice;
 use afflux_rig::words::{Count, Number, Races};
-
-use crate::choices::{Load, Sanitizer, Server, Store};
 
 xflags::xflags! {
     /// Development tasks. `cargo xtask NAME --help` shows the words of one.
@@ -183,6 +182,26 @@ xflags::xflags! {
         /// their small form, the licences and known faults of others' crates.
         cmd nightly {}
     }
+}
+
+choice! {
+    /// A kind of store: a directory, or a Ceph.
+    pub(crate) Store { File = "file", Radosgw = "radosgw" }
+}
+
+choice! {
+    /// A sanitizer of the compiler.
+    pub(crate) Sanitizer { Address = "address", Thread = "thread" }
+}
+
+choice! {
+    /// A load that `tests/guest/law/load.py` knows, or the copy of `copy.py`.
+    pub(crate) Load { Stream = "stream", AtRate = "at-rate", SmallSync = "small-sync", Burst = "burst", Copy = "copy" }
+}
+
+choice! {
+    /// A server of NFS: Linux's own, or ours.
+    pub(crate) Server { Knfsd = "knfsd", Afflux = "afflux" }
 }
 
 /// Commands whose words after the name, or its first word, are another program's.

@@ -1,13 +1,13 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use super::{BROWSER, CASES, NETWORK, demo_cache, linted, other_compiler, said_at_the_end};
+use super::{CASES, demo_cache, linted, other_compiler, said_at_the_end, tools};
 use crate::repository;
 
 #[test]
 fn what_was_left_out_is_said_with_the_reason_and_nothing_if_nothing_was() {
     assert_eq!(said_at_the_end(&[]), "");
-    let said = said_at_the_end(&[NETWORK, BROWSER]);
+    let said = said_at_the_end(&[tools("tests").nth(1).unwrap(), tools("browser").next().unwrap()]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "Left out: the tests over a slow network (ip is not installed, Debian package iproute2).");
     assert!(lines[1].contains("in a browser") && lines[1].contains("cargo xtask test --with-browser"), "{said}");

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn each_installed_helper_has_a_manual_page() {
     for package in &PACKAGES {
-        for (_, directory, name) in package.files.iter().filter(|(_, directory, _)| directory.ends_with("bin")) {
+        for [_, directory, name] in package.files().filter(|[_, directory, _]| directory.ends_with("bin")) {
             let page = format!("man8/{name}.8");
             assert!(package.manuals.iter().any(|(link, _)| *link == page), "{directory}/{name} has no {page}");
         }

@@ -21,8 +21,7 @@ use super::archive;
 use super::cases::folder;
 use super::root;
 use super::tied::tied;
-use crate::choices::{Load, Server};
-use crate::words::GuestLaw;
+use crate::words::{GuestLaw, Load, Server};
 use crate::{ci, repository};
 
 /// Seconds that the guest may take here: it takes two minutes of a processor.

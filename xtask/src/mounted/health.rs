@@ -9,32 +9,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Parts of harmless messages. The kernel says that a file system or a device comes or goes, or that it says so no
-/// more. Tests beside the run break their loop devices on purpose, and the kernel complains of these. It also tells
-/// programs that they may not look at a device or swap to a sparse file, which stress-ng and xfstests try.
-const USUAL: [&str; 21] = [
-    "mounted filesystem",
-    "unmounting filesystem",
-    ": Mounting V",
-    "Ending clean mount",
-    "Unmounting Filesystem",
-    "detected capacity change",
-    "set_capacity_and_notify: ",
-    "dev loop",
-    "device loop",
-    "/dev/loop",
-    "(loop",
-    "superblock for loop",
-    "buffer_io_error: ",
-    "blk_print_req_error",
-    "drop_caches:",
-    "Attempt to set a LOCK_MAND lock",
-    "run fstests",
-    "swapon: swapfile has holes",
-    "Lockdown: ",
-    "lockdown_is_locked_down: ",
-    "is using deprecated sysctl",
-];
+use crate::list;
+
+/// Parts of harmless messages, each in a line.
+const USUAL: &str = include_str!("../../mounted/usual-messages.txt");
 /// The most that a server takes beside its cache: a fortieth of the cache, and buffers.
 const CACHE_PART: u64 = 40;
 const BUFFERS_BYTES: u64 = 288 << 20;
@@ -58,7 +36,7 @@ impl Messages {
 /// The lines that came after the last of `before`. The oldest may have left the kernel's buffer.
 fn complaints(before: &[String], now: Vec<String>) -> Vec<String> {
     let known = before.last().and_then(|last| now.iter().rposition(|line| line == last)).map_or(0, |at| at + 1);
-    let is_usual = |line: &String| USUAL.iter().any(|part| line.contains(part));
+    let is_usual = |line: &String| list::rows(USUAL).any(|[part]| line.contains(part));
     now.into_iter().skip(known).filter(|line| !is_usual(line)).collect()
 }
 

@@ -6,31 +6,18 @@
 
 use std::time::Duration;
 
+use afflux_rig::choice;
 use afflux_rig::words::Count;
 use anyhow::Result;
 
-use crate::choices::Store;
-use crate::words::Mounted;
+use crate::words::{Mounted, Store};
 
 /// Seconds of a load whose length is free.
 const SECONDS: u64 = 20;
 
-/// The mount that programs use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Our NFS server behind a FUSE bridge.
-    Bridge,
-    /// `afflux mount`.
-    Fuse,
-}
-
-impl Way {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Bridge => "bridge",
-            Self::Fuse => "fuse",
-        }
-    }
+choice! {
+    /// The mount that programs use: our NFS server behind a FUSE bridge, or `afflux mount`.
+    pub(super) Way { Bridge = "bridge", Fuse = "fuse" }
 }
 
 /// The place of the files.

@@ -17,17 +17,10 @@ const USERS: &[&str] = &["afflux.toml"];
 /// Violations for every path in backticks that does not exist. `paths` are the repository's files.
 pub(crate) fn missing_paths(document: &TextFile, paths: &[String]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    let mut fenced = false;
-    for (at, line) in document.text.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        }
-        if fenced {
-            continue;
-        }
+    for (number, line) in unfenced(&document.text) {
         for quoted in line.split('`').skip(1).step_by(2) {
             if is_path(quoted, paths) && !exists(quoted, &document.path, paths) {
-                let place = format!("{}:{}", document.path, at + 1);
+                let place = format!("{}:{number}", document.path);
                 violations.push(Violation::new(place, "docs-fresh", format!("there is no {quoted}")));
             }
         }
@@ -70,7 +63,7 @@ fn exists(quoted: &str, document: &str, paths: &[String]) -> bool {
 /// repository's files.
 pub(crate) fn dead_links(document: &TextFile, documents: &[TextFile], paths: &[String]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for target in unfenced(&document.text).flat_map(targets) {
+    for target in unfenced(&document.text).flat_map(|(_, line)| targets(line)) {
         let (file, heading) = target.split_once('#').unwrap_or((target, ""));
         if file.contains("://") || file.starts_with("mailto:") {
             continue;
@@ -80,7 +73,7 @@ pub(crate) fn dead_links(document: &TextFile, documents: &[TextFile], paths: &[S
             known.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
         let has_heading =
-            |other: &TextFile| unfenced(&other.text).any(|line| line.starts_with('#') && slug(line) == heading);
+            |other: &TextFile| unfenced(&other.text).any(|(_, line)| line.starts_with('#') && slug(line) == heading);
         let is_whole = heading.is_empty() || documents.iter().filter(|other| other.path == path).any(has_heading);
         if !is_there || !is_whole {
             violations.push(Violation::new(
@@ -93,10 +86,10 @@ pub(crate) fn dead_links(document: &TextFile, documents: &[TextFile], paths: &[S
     violations
 }
 
-/// The lines outside of fences.
-fn unfenced(text: &str) -> impl Iterator<Item = &str> {
+/// The lines outside of fences, with their numbers.
+fn unfenced(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
-    text.lines().filter(move |line| {
+    (1..).zip(text.lines()).filter(move |(_, line)| {
         let is_fence = line.trim_start().starts_with("```");
         fenced ^= is_fence;
         !fenced && !is_fence

@@ -1,39 +1,25 @@
 //! Waits of tests that end by the clock.
 //!
-//! Owns: the names of such waits, the files that may have them, and why.
-//! Does not own: waits for conditions (`afflux_scratch`), the reading of Rust (`lexer`).
-//! Invariants: a file of the table has exactly as many as the table says, so that the table can only grow by a visible
+//! Owns: the names of such waits.
+//! Does not own: the files that may have them (`xtask/waits.txt`), waits for conditions (`afflux_scratch`), the reading
+//! of Rust (`lexer`).
+//! Invariants: a file of the table has exactly as many as the list says, so that the list can only grow by a visible
 //! change, and shrinks with the code. Benchmarks measure real time and are left alone.
 
 use super::lexer::{self, CodePath, Token};
 use super::sources::is_test;
 use super::violation::Violation;
+use crate::list;
 use crate::repository::TextFile;
 
 const RULE: &str = "timed-wait";
+/// The files that may have such waits, and why.
+const LIST: &str = include_str!("../../waits.txt");
 
 /// Functions and methods that wait for a time or compare with one, whatever they are called on.
-const NAMES: &[&str] = &[
-    "clock_nanosleep",
-    "elapsed",
-    "epoll_wait",
-    "nanosleep",
-    "park_timeout",
-    "park_timeout_ms",
-    "ppoll",
-    "pselect",
-    "recv_deadline",
-    "recv_timeout",
-    "set_read_timeout",
-    "set_timeout",
-    "set_write_timeout",
-    "sleep_ms",
-    "timerfd_create",
-    "usleep",
-    "wait_timeout",
-    "wait_timeout_ms",
-    "wait_timeout_while",
-];
+const NAMES: &str = "clock_nanosleep elapsed epoll_wait nanosleep park_timeout park_timeout_ms ppoll pselect \
+    recv_deadline recv_timeout set_read_timeout set_timeout set_write_timeout sleep_ms timerfd_create \
+    usleep wait_timeout wait_timeout_ms wait_timeout_while";
 
 /// The ends of paths of such functions.
 const PATHS: &[&[&str]] = &[
@@ -49,77 +35,23 @@ const PATHS: &[&[&str]] = &[
 /// Words of a world with a real clock. In a test with one of them, `sleep_until` is a real wait.
 const REAL_WORLDS: &[&str] = &["LinuxPlatform", "Reactors"];
 
-/// A guard against hangs: the test waits for an event, and fails if none comes.
-const GUARD: &str = "it waits for an event; the end of the time is a failure";
-const MEASURES: &str = "the time that something takes is under test, or only printed";
-const PACE: &str = "the pace of a load; nothing follows from it";
-const VIRTUAL: &str = "the runtime's clock stands still here, and the test moves it";
-
-/// Tests with such waits: the file, how many, and why.
-const LISTED: &[(&str, usize, &str)] = &[
-    ("laboratory/workloads/tests/runs/simulation.rs", 3, "a time in virtual time has this name"),
-    ("product/afflux/examples/copy.rs", 2, "an example prints its progress"),
-    ("product/afflux/src/ending/tests.rs", 4, GUARD),
-    ("product/afflux/tests/kills.rs", 1, "the instant of a kill is random"),
-    (
-        "product/afflux/tests/library/cancelled.rs",
-        4,
-        "a poll may come a little later, and each loop fails after its time",
-    ),
-    (
-        "product/afflux/tests/library/endings.rs",
-        6,
-        "the end of a cache keeps its bound, and a frozen file system thaws",
-    ),
-    ("product/afflux/tests/library/foreign_wakers.rs", 8, GUARD),
-    ("product/afflux/tests/library/hung_mount.rs", 2, GUARD),
-    ("product/afflux/tests/out_of_threads.rs", 2, GUARD),
-    ("product/afflux/tests/redb.rs", 1, "the instant of a kill is random"),
-    ("product/command/tests/end_to_end/client.rs", 1, GUARD),
-    ("product/command/tests/end_to_end/hanging.rs", 1, GUARD),
-    ("product/command/tests/end_to_end/kept_by_systemd.rs", 2, PACE),
-    ("product/command/tests/end_to_end/locks.rs", 1, MEASURES),
-    ("product/command/tests/end_to_end/kept_mounts.rs", 1, MEASURES),
-    ("product/command/tests/end_to_end/kills.rs", 5, MEASURES),
-    ("product/command/tests/end_to_end/random_operations.rs", 2, "a server that stands still for a while is the fault"),
-    ("product/command/tests/end_to_end/service.rs", 1, GUARD),
-    ("product/govern/tests/throttled.rs", 5, "the governor samples the speed of a real disk"),
-    ("product/linux-server/src/filter/tests.rs", 1, MEASURES),
-    ("product/linux-server/src/host/tests/data.rs", 1, MEASURES),
-    ("product/linux-server/src/host/tests/frozen.rs", 3, GUARD),
-    ("product/linux-server/src/host/tests/names.rs", 1, "a directory rests before its listing is kept"),
-    ("product/linux-server/src/net/tests.rs", 1, GUARD),
-    ("product/linux-device/src/platform/tests.rs", 3, "the platform's own sleep is under test"),
-    ("product/linux-device/src/pool/tests.rs", 1, GUARD),
-    ("product/linux-server/src/device_pools/tests.rs", 1, GUARD),
-    ("product/linux-device/tests/real/completions.rs", 1, GUARD),
-    ("product/linux-device/tests/real/engine_threads.rs", 1, GUARD),
-    ("product/linux-device/tests/real/races.rs", 1, GUARD),
-    ("product/metrics/src/listener/tests.rs", 2, GUARD),
-    ("product/nfs/tests/protocol/peer.rs", 1, GUARD),
-    ("product/object-store/src/records/log/tests.rs", 3, VIRTUAL),
-    ("product/object-store/src/tests/process.rs", 4, VIRTUAL),
-    ("product/object-store/src/tests/store.rs", 1, VIRTUAL),
-    ("product/object-store/src/tests/writer.rs", 1, VIRTUAL),
-    ("product/object-store/tests/stores/child.rs", 1, GUARD),
-    ("product/object-store/tests/stores/growth.rs", 1, MEASURES),
-    ("tests/gateway/src/relay/tests.rs", 3, "a relay delays at least so long, also on a busy machine"),
-    ("tests/scratch/src/waiting/tests.rs", 1, "the wait itself is under test"),
-    ("xtask/src/limited/tests.rs", 1, "the time limit of a test program is under test"),
-];
+/// Tests with such waits: the file, how many. Why is for the reader of the list.
+fn listed() -> impl Iterator<Item = (&'static str, usize)> {
+    list::rows(LIST).map(|[path, count, _why]| (path, count.parse().unwrap_or(0)))
+}
 
 /// Violations of one Rust file.
 pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
-    let listed = LISTED.iter().find(|(path, ..)| *path == file.path);
+    let listed = listed().find(|(path, _)| *path == file.path);
     if !is_test(&file.path) || file.path.contains("/benches/") {
         return Vec::new();
     }
     let tokens = lexer::tokens(&file.text);
     let lines = waits(&tokens, &lexer::paths(&tokens));
-    let allowed = listed.map_or(0, |(_, count, _)| *count);
+    let allowed = listed.map_or(0, |(_, count)| count);
     let at = |line: usize, text: &str| Violation::new(format!("{}:{line}", file.path), RULE, text);
     if lines.len() < allowed {
-        return vec![at(1, &format!("has {} timed waits, and the table says {allowed}: lower it", lines.len()))];
+        return vec![at(1, &format!("has {} timed waits, and xtask/waits.txt says {allowed}: lower it", lines.len()))];
     }
     let text =
         "a test waits for a condition (afflux_scratch::eventually), an event or virtual time, and not for the clock";
@@ -128,8 +60,8 @@ pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
 
 /// Files of the table that are not there.
 pub(crate) fn absent(paths: &[String]) -> Vec<Violation> {
-    let absent = LISTED.iter().filter(|(path, ..)| !paths.iter().any(|there| there == path));
-    absent.map(|(path, ..)| Violation::new(*path, RULE, "is in the table of timed waits, and is no file")).collect()
+    let absent = listed().filter(|(path, _)| !paths.iter().any(|there| there == path));
+    absent.map(|(path, _)| Violation::new(path, RULE, "is in xtask/waits.txt, and is no file")).collect()
 }
 
 /// The lines of timed waits.
@@ -139,7 +71,7 @@ fn waits(tokens: &[Token<'_>], paths: &[CodePath<'_>]) -> Vec<usize> {
     let named = tokens
         .windows(2)
         .filter(|two| is_called(two))
-        .filter(|two| NAMES.contains(&two[0].text) || (is_real && two[0].text == "sleep_until"));
+        .filter(|two| NAMES.split(' ').any(|name| name == two[0].text) || (is_real && two[0].text == "sleep_until"));
     let by_name = named.map(|two| two[0].line);
     let by_path = paths.iter().filter(|path| PATHS.iter().any(|end| path.parts.ends_with(end))).map(|path| path.line);
     let mut lines: Vec<usize> = by_name.chain(by_path).collect();

@@ -14,37 +14,11 @@ const PRONOUNS_MIN: usize = 4;
 const HEADLESS: &[&str] = &["who", "what", "whoever", "whatever", "whom", "whose"];
 
 /// Words after which a noun is due.
-const BEFORE: &[&str] = &[
-    "and", "or", "but", "of", "for", "by", "to", "with", "from", "in", "on", "than", "as", "that", "is", "are", "says",
-    "say", "said", "know", "knows", "see", "sees", "if", "when", "while", "because", "after", "before",
-];
+const BEFORE: &str = "and or but of for by to with from in on than as that is are says say said know knows see sees if \
+    when while because after before";
 
-const PRONOUNS: &[&str] = &[
-    "it",
-    "its",
-    "they",
-    "them",
-    "their",
-    "this",
-    "these",
-    "those",
-    "that",
-    "one",
-    "ones",
-    "such",
-    "other",
-    "others",
-    "another",
-    "here",
-    "there",
-    "thereof",
-    "somebody",
-    "nobody",
-    "everybody",
-    "anybody",
-    "something",
-    "nothing",
-];
+const PRONOUNS: &str = "it its they them their this these those that one ones such other others another here there thereof \
+    somebody nobody everybody anybody something nothing";
 
 /// Pronouns of two words.
 const PAIRS: &[[&str; 2]] = &[["so", "much"], ["so", "many"], ["the", "same"], ["the", "former"], ["the", "latter"]];
@@ -75,6 +49,10 @@ pub(super) fn word_count(sentence: &str) -> usize {
     let inside = |letter: char| letter.is_ascii_alphabetic() || "'’-".contains(letter);
     let runs = sentence.split(|letter: char| !inside(letter));
     runs.filter(|run| run.contains(|letter: char| letter.is_ascii_alphabetic())).count()
+}
+
+fn is_among(words: &str, word: &str) -> bool {
+    words.split(' ').any(|one| one == word)
 }
 
 /// A word, with the text between the previous word and this word.
@@ -110,7 +88,7 @@ fn is_headless(words: &[Word<'_>], at: usize) -> bool {
     }
     let is_due = match at.checked_sub(1) {
         None if word.between.is_empty() => true,
-        Some(before) if is_blank(word.between) => BEFORE.contains(&words[before].text),
+        Some(before) if is_blank(word.between) => is_among(BEFORE, words[before].text),
         _ => word.between.trim_end().ends_with([',', ';', ':', '(']),
     };
     let verb = word.after.trim_start();
@@ -123,6 +101,6 @@ fn is_headless(words: &[Word<'_>], at: usize) -> bool {
 
 fn pronouns(words: &[Word<'_>]) -> usize {
     let pair = |two: &[Word<'_>]| PAIRS.contains(&[two[0].text, two[1].text]) && two[1].between == " ";
-    let single = words.iter().filter(|word| PRONOUNS.contains(&word.text)).count();
+    let single = words.iter().filter(|word| is_among(PRONOUNS, word.text)).count();
     single + words.windows(2).filter(|two| pair(two)).count()
 }
