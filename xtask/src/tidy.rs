@@ -66,19 +66,15 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
         .concat()
         .iter()
         .for_each(|file| violations.extend(mounts::incomplete(file)));
-    violations.extend(english::check(&[files, documents].concat(), &written(english::LIST)?)?);
+    violations.extend(english::check(&[files, documents].concat()));
     Ok(violations)
 }
 
-/// Writes the lower figures of names and of the trees' English, then checks the repository.
+/// Writes the lower figures of names, then checks the repository.
 pub(crate) fn renew() -> Result<()> {
-    let paths = repository::paths()?;
-    let sources = repository::files(&paths, "rs")?;
+    let sources = repository::files(&repository::paths()?, "rs")?;
     let names = names::renewed(&sources, &written(names::LIST)?)?;
     std::fs::write(repository::root().join(names::LIST), names).context(names::LIST)?;
-    let files = [sources, repository::files(&paths, "md")?].concat();
-    let list = english::renewed(&files, &written(english::LIST)?)?;
-    std::fs::write(repository::root().join(english::LIST), list).context(english::LIST)?;
     run()
 }
 

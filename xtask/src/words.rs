@@ -28,7 +28,7 @@ xflags::xflags! {
 
         /// Check the rules that no compiler checks. `cargo test` does so, too.
         cmd tidy {
-            /// First lower the figures of xtask/names.txt and xtask/english.txt to those of today
+            /// First lower the figures of xtask/names.txt to those of today
             optional --renew
         }
 

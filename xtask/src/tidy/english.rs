@@ -1,9 +1,9 @@
-//! Measures the English of comments and documents in each tree; a tree may not get worse. The texts that users read,
-//! string literals and cells of tables, are a tree of their own.
+//! Measures the English of comments and documents in each tree. The texts that users read, string literals and cells of
+//! tables, are a tree of their own.
 //!
-//! Owns: the trees, the three figures of each, the goals, the list of trees that are still above their goals.
+//! Owns: the trees, the three figures of each, the goals.
 //! Does not own: the division into sentences (`sentences`), the test for hard sentences (`hard`).
-//! Invariants: a figure above its goal is at most the one in the list. Renewing the list raises none of its figures.
+//! Invariants: a figure above its goal is a violation.
 
 mod hard;
 mod sentences;
@@ -12,16 +12,10 @@ mod sentences;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
-use anyhow::{Context, Result, ensure};
 
 use self::hard::Kinds;
 use super::violation::Violation;
 use crate::repository::TextFile;
-
-/// The list of trees above their goals.
-pub(super) const LIST: &str = "xtask/english.txt";
 
 const RULE: &str = "english";
 
@@ -46,9 +40,6 @@ const FEW_HARD: u64 = 2;
 
 /// Hard sentences of each kind among 1,000, in tenths.
 type Figures = [u64; 3];
-
-/// The trees of the list with their figures.
-type Listed = BTreeMap<String, Figures>;
 
 /// The number of a tree's sentences, and of its hard sentences of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,64 +72,22 @@ impl Count {
     }
 }
 
-/// The violations in these files, given the text of the list.
-pub(super) fn check(files: &[TextFile], list: &str) -> Result<Vec<Violation>> {
-    let (counts, listed) = (counts(files), read(list)?);
+/// The violations in these files.
+pub(super) fn check(files: &[TextFile]) -> Vec<Violation> {
     let mut violations: Vec<Violation> = Vec::new();
-    for (tree, count) in &counts {
-        let figures = count.figures();
-        let kept = listed.get(tree.as_str()).copied().unwrap_or_default();
-        let goals = goals(tree);
+    for (tree, count) in &counts(files) {
+        let (figures, goals) = (count.figures(), goals(tree));
         let above = count.is_above(goals);
-        for at in [0, 1, 2].into_iter().filter(|at| above[*at] && figures[*at] > kept[*at]) {
-            let (now, kept, goal) = (tenths(figures[at]), tenths(kept[at]), tenths(goals[at]));
-            let mut text = format!("{} among 1,000 are {now}; the list has {kept}, the goal is {goal}", KINDS[at]);
+        for at in [0, 1, 2].into_iter().filter(|at| above[*at]) {
+            let (now, goal) = (tenths(figures[at]), tenths(goals[at]));
+            let mut text = format!("{} among 1,000 are {now}; the goal is {goal}", KINDS[at]);
             if tree == TEXTS {
                 headless_texts(files).take(NAMED_MAX).for_each(|(path, found)| text += &format!("\n  {path}: {found}"));
             }
             violations.push(Violation::new(tree.as_str(), RULE, text));
         }
     }
-    let gone = listed.keys().filter(|tree| !counts.contains_key(tree.as_str()));
-    violations.extend(gone.map(|tree| Violation::new(LIST, RULE, format!("there is no tree {tree}"))));
-    Ok(violations)
-}
-
-/// The list with the lower figures of today. A figure that grew stays as it was, and [`check`] finds it.
-pub(super) fn renewed(files: &[TextFile], list: &str) -> Result<String> {
-    let counts = counts(files);
-    let mut text = HEADER.to_owned();
-    for (tree, kept) in read(list)? {
-        let Some(count) = counts.get(&tree).filter(|count| count.is_above(goals(&tree)).contains(&true)) else {
-            continue;
-        };
-        let figures = count.figures();
-        let [long, headless, stacks] = [0, 1, 2].map(|at| tenths(figures[at].min(kept[at])));
-        let _ = writeln!(text, "{tree} {long} {headless} {stacks}");
-    }
-    Ok(text)
-}
-
-/// How the list begins.
-const HEADER: &str = "\
-# Trees whose English is not yet at the goals of 60, 15 and 6 among 1,000 sentences. Each line has the tree, the
-# sentences longer than 30 words, those with a headless clause, and the stacks of pronouns. `cargo xtask tidy` fails when
-# a figure grows. `cargo xtask tidy --renew` writes lower ones; to write a higher one takes an editor and a reason.
-";
-
-fn read(list: &str) -> Result<Listed> {
-    let lines = list.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-    lines.map(|line| row(line).with_context(|| format!("{LIST}: {line}"))).collect()
-}
-
-fn row(line: &str) -> Result<(String, Figures)> {
-    let words: Vec<&str> = line.split(' ').collect();
-    ensure!(words.len() == 4, "a tree and three figures are needed");
-    let figure = |word: &str| -> Result<u64> {
-        let (whole, tenth) = word.split_once('.').context("a figure has one digit after its point")?;
-        Ok(whole.parse::<u64>()? * 10 + tenth.parse::<u64>()?)
-    };
-    Ok((words[0].to_owned(), [figure(words[1])?, figure(words[2])?, figure(words[3])?]))
+    violations
 }
 
 fn tenths(figure: u64) -> String {
