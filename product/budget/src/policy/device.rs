@@ -189,7 +189,7 @@ impl DeviceMemory {
     }
 }
 
-/// What writes that have ended are judged by.
+/// The terms by which writes that have ended are judged.
 struct WriteTerms {
     /// Prices of writes by themselves.
     alone: DirectionPrices,

@@ -180,7 +180,7 @@ impl<P: Platform> Service<P> {
     }
 }
 
-/// The error of a lock that finds no room, whatever else it is.
+/// The error of a lock that finds no room.
 pub(super) fn full(refusal: LockRefusal) -> Status {
     if refusal == LockRefusal::Full { TableFull::OfParty.status() } else { TableFull::OfAll.status() }
 }

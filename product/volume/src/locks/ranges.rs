@@ -135,7 +135,7 @@ fn around(span: Span) -> (u64, u64) {
     (span.first.saturating_sub(1), span.last.saturating_add(1))
 }
 
-/// A change of an owner's ranges. Their number is bound by nothing; that of the new ones is.
+/// A change of an owner's ranges. Any number of ranges may go; three at most are new.
 struct Plan {
     /// Number of ranges that go.
     removed: usize,
