@@ -10,7 +10,8 @@
 //! follows writes may have carried out writes left in volatile memory: only with its time added can a window prove the
 //! device fast. While a request is in flight that all others overtook, prices do not fall. One stalled window moves a
 //! price little; two that agree are a change of speed. A window in which a run began is compared with other such
-//! windows only: where few runs begin, the cost of a run would look like a stall.
+//! windows only: where few runs begin, the cost of a run would look like a stall. The first windows are short. The
+//! first windows of runs are short as well, if many runs prove far cheaper than their price.
 //!
 //! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of work
 //! has such a cache. The estimator then forgets the prices learned in that stretch. From then on no such beginning
@@ -55,7 +56,7 @@ use window::{EstimatorWindow, OTHER_PART};
 
 /// Windows up to which an estimator is young.
 const YOUNG_WINDOWS: u32 = 8;
-/// Completions that one bunch of them does not make.
+/// More completions than come in one bunch.
 const MANY_COMPLETIONS: u64 = 64;
 /// Windows before prices count as known.
 const COLD_WINDOWS: u32 = 4;
@@ -336,8 +337,9 @@ impl DirectionState {
         self.window.is_full(young, self.is_cached && self.stretch.may_be_cached())
     }
 
-    /// Whether enough runs were so fast that their price is not yet known at all. A device that has streamed for hours
-    /// may still have the prior price of a run (`runs_after_a_long_stream_are_learned_in_short_windows`).
+    /// Whether many runs took less than a quarter of their price, and runs are not known yet. A device that has
+    /// streamed for hours still has the prior price of a run
+    /// (`runs_after_a_long_stream_are_learned_in_short_windows`).
     fn has_cheap_runs(&self) -> bool {
         let is_much = self.window.completions() >= MANY_COMPLETIONS && self.is_about_runs();
         self.run_windows < YOUNG_WINDOWS && is_much && self.modelled_ns() / 4 > self.window.own_ns

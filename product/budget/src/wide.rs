@@ -1,6 +1,6 @@
 //! Products that may not fit in a word.
 //!
-//! Owns: quotients of products. Does not own: its factors.
+//! Owns: quotients of products. Does not own: their factors.
 //! Invariants: exact, however large the product; a quotient that does not fit is the largest number.
 
 /// `of * by / over`. Nearly every product fits in a word, and then the division is one instruction instead of a call:

@@ -193,8 +193,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Takes a file that another process has left, and removes it durably. None if there is none to take: of processes that
-/// try at the same moment, one succeeds.
+/// Takes a file that another process has left, and removes it durably. None if there is no such file. If several
+/// processes try at the same moment, one of them gets the file.
 ///
 /// # Errors
 /// When the file cannot be read, or not be removed durably.

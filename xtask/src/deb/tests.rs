@@ -55,8 +55,8 @@ fn a_mount_point_with_any_name_is_one_word_of_the_units_shell() {
 
 #[test]
 fn no_unit_is_more_exposed_than_the_documents_say() {
-    // A mount has to be in the view of all programs, so its unit has no sandbox of mounts. The eleven lines that
-    // systemd makes by one (ProtectSystem=, ProtectKernelLogs= and others) are 1.8 of its 4.0. The server uses each
+    // A mount has to be in the view of all programs, so its unit has no sandbox of mounts. systemd uses one for
+    // eleven lines (ProtectSystem=, ProtectKernelLogs= and others), which cost 1.8 of its 4.0. The server uses each
     // right behind the other 2.2. To reach 3.5, it would lose callers' rights, set-group-id directories
     // (RestrictSUIDSGID=), or the guard against a wait for its own users (SYS_RESOURCE).
     for (unit, most) in [("afflux.service", 34), ("afflux-govern.service", 24), ("afflux-mount@.service", 40)] {

@@ -1,4 +1,4 @@
-//! Servers on this host: ours for cases that restart their guest, and nfs-ganesha beside it for cases that compare.
+//! Servers on this host. Cases that restart their guest need ours; cases that compare need nfs-ganesha, too.
 //!
 //! Owns: their processes, the words `start`, `ganesha`, `port` and `stop`.
 //! Does not own: our program (`kit`), nfs-ganesha's configuration (`afflux_rig`).

@@ -61,7 +61,7 @@ macro_rules! set_of_1 {
     ($([$($number:literal)*])*; [$($added:literal)*]) => { set(&[$($($number),*),*]) };
 }
 
-/// All attributes that a server of 4.1 knows: those that can be shown, and times that can only be set.
+/// All attributes that a server of 4.1 knows. The server shows them all but for two times, which clients only set.
 const KNOWN: Bitmap =
     Bitmap { words: shown_numbers!(set_of_1), has_more: false }.with(Bitmap { words: ONLY_SET, has_more: false });
 /// Attributes that a client may set, alone.

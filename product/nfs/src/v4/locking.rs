@@ -103,7 +103,7 @@ impl<P: Platform> Service<P> {
             Some(waker) => self.locks().lock_or_wait(file, wanted, &waker, now),
             None => self.locks().lock(file, wanted, now),
         };
-        // The other client loses the record of its locks before this one gets them.
+        // A revoked client loses the record of its locks first. Then this client gets them.
         self.end_revoked_of(&mut state, now.0, &mut ended);
         Ok(result.map(|()| {
             self.with_ranges(file, owner, (span, Some(mode)), |ranges| match place {

@@ -51,7 +51,7 @@ impl Names {
         parties.filter_map(|(party, own)| own.unconfirmed.first().map(|(heard_ns, id)| (*party, *heard_ns, *id)))
     }
 
-    /// Adds one: a confirmed client, or an unconfirmed one that was heard at this time.
+    /// Adds a client. An unconfirmed client has the time at which the server heard it.
     pub(super) fn add(&mut self, party: Party, name: &Arc<[u8]>, id: u64, unconfirmed_ns: Option<u64>) {
         let own = self.0.entry(party).or_default();
         own.count += 1;
