@@ -6,6 +6,8 @@
 //! writes.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
+mod stepped;
+
 use std::sync::{Arc, Mutex};
 
 use afflux_budget::Budget;
@@ -14,6 +16,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, Limits, Platform, Policies, Request};
 use afflux_frames::Frames;
 use afflux_linux_device::{IoChoice, Reactors};
+use stepped::Stepped;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -49,8 +52,12 @@ fn main() {
     let platform = reactors.platform();
     let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
     let frames = Frames::new(64 << 20).unwrap();
-    let engine =
-        Engine::with_policies(Arc::new(platform.clone()), Settings::with([&afflux_budget::KNOBS]), frames, policies);
+    let engine = Engine::with_policies(
+        Arc::new(Stepped::new(platform.clone())),
+        Settings::with([&afflux_budget::KNOBS]),
+        frames,
+        policies,
+    );
     let limits =
         Limits { block_bytes: 4096, request_bytes_max: 4096, depth: 4, volatile_cache: false, ..Limits::default() };
     let kept = (!completes).then(Mutex::default);

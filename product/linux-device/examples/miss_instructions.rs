@@ -6,12 +6,15 @@
 //! bytes, with an eviction and the copy, and no system call.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
+mod stepped;
+
 use std::sync::Arc;
 
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, DeviceError, Engine, Limits, Request, TransferHere};
 use afflux_frames::Frames;
 use afflux_linux_device::{IoChoice, Reactors};
+use stepped::Stepped;
 
 const PAGES: u64 = 65_536;
 
@@ -42,7 +45,7 @@ fn main() {
     // System calls instead of a ring: valgrind knows them all.
     let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();
     let platform = reactors.platform();
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(2 << 20).unwrap());
+    let engine = Engine::new(Arc::new(Stepped::new(platform.clone())), Settings::new(), Frames::new(2 << 20).unwrap());
     let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, ..Limits::default() };
     let id = engine.add_device("instant", Arc::new(Instant(limits)));
     let file = engine.open(id, Backing::new(Arc::new(())), PAGES * 4096);

@@ -5,6 +5,8 @@
 //! engine's way of a write and its sync, and no system call.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
+mod stepped;
+
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, DeviceError, Engine, Limits, Policies, Request, TransferHere};
 use afflux_frames::Frames;
 use afflux_linux_device::{IoChoice, Reactors};
+use stepped::Stepped;
 
 const PAGES: u64 = 1024;
 
@@ -49,7 +52,7 @@ fn main() {
     let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
     let settings = Settings::with([&afflux_budget::KNOBS]);
     let frames = Frames::new(64 << 20).unwrap();
-    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
+    let engine = Engine::with_policies(Arc::new(Stepped::new(platform.clone())), settings, frames, policies);
     let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, ..Limits::default() };
     let id = engine.add_device("instant", Arc::new(Instant(limits)));
     let file = engine.open(id, Backing::new(Arc::new(())), PAGES * 4096);

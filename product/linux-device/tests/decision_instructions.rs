@@ -7,16 +7,14 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// A decision about a payer. Every third decision pauses it.
-const DECISION: f64 = 1295.0;
+const DECISION: f64 = 1286.0;
 /// The ends of 6,000 writes, for each: the policy learns from it, and gives anew the room and the bound on writes in
-/// flight. While the device is new, each page is asked about, so each end is told of alone. Later 16 are told of
-/// together.
-// 1,317 before ends that are told together were judged by one set of terms, and quotients were divided in a word where
-// they fit.
-const COMPLETION: f64 = 975.0;
+/// flight. While the device is new, each page is asked about, so each end is told of alone: 2,000 of these. Later 16
+/// are told of together.
+const COMPLETION: f64 = 1216.0;
 
-/// The law changes more often than the path of a hit.
-const SLACK: f64 = 0.1;
+/// The clock is stepped, so two counts differ by nothing that was seen.
+const SLACK: f64 = 0.02;
 
 #[test]
 fn a_decision_takes_the_instructions_it_took() {

@@ -5,13 +5,11 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// Instructions of a page's write and of its sync by a blocked caller, up to the device.
-// 11,640 before a sync at once carried several runs, and told others beside it of its failures: four threads on one
-// file gain a fifth.
-const WRITE_AND_SYNC: f64 = 12_200.0;
+const WRITE_AND_SYNC: f64 = 11_483.0;
 /// Of 64 pages apart from each other in one sync, for each page.
-const OF_64: f64 = 8_100.0;
-/// Covers the clock.
-const SLACK: f64 = 0.05;
+const OF_64: f64 = 8_007.0;
+/// Covers what other threads do meanwhile, and the way in which a machine copies bytes.
+const SLACK: f64 = 0.02;
 
 /// Syncs of a short and of a long run.
 const ONE: (u64, u64) = (5_000, 15_000);
