@@ -106,18 +106,26 @@ thread_local! {
 }
 
 /// Until it is dropped, this thread polls work that may wait in a system call.
-struct PollsHere;
+struct PollsHere<'a> {
+    platform: &'a LinuxPlatform,
+    /// The thread enters its reactor after this. Otherwise the end waits for what the work has started, also after a
+    /// panic in it: others may wait for the same pages.
+    goes_on: bool,
+}
 
-impl PollsHere {
-    fn begin() -> Self {
+impl<'a> PollsHere<'a> {
+    fn begin(platform: &'a LinuxPlatform) -> Self {
         POLLS_HERE.set(true);
-        Self
+        Self { platform, goes_on: false }
     }
 }
 
-impl Drop for PollsHere {
+impl Drop for PollsHere<'_> {
     fn drop(&mut self) {
         POLLS_HERE.set(false);
+        if !self.goes_on {
+            self.platform.known_waiting_reactor().as_ref().inspect(|reactor| visit::leave(reactor));
+        }
     }
 }
 
@@ -306,14 +314,17 @@ impl LinuxPlatform {
     }
 
     /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else
-    /// has ended then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`]. A
-    /// reactor's thread, and one that polls already, gets `Pending` without a poll: its other work would wait, too.
+    /// has ended then, and no reactor was entered. Otherwise the caller goes on with [`LinuxPlatform::try_block_on`],
+    /// which also drives the operations that the poll has started. A reactor's thread, and one that polls already, gets
+    /// `Pending` without a poll: its other work would wait, too.
     pub fn poll_here<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
         if self.is_driving_this_thread() || POLLS_HERE.get() {
             return Poll::Pending;
         }
-        let _polls = PollsHere::begin();
-        work.poll(&mut Context::from_waker(Waker::noop()))
+        let mut polls = PollsHere::begin(self);
+        let polled = work.poll(&mut Context::from_waker(Waker::noop()));
+        polls.goes_on = polled.is_pending();
+        polled
     }
 
     /// Does work that a task of another program awaits. The work never sees the task's waker: the waker is called where
@@ -339,6 +350,22 @@ impl LinuxPlatform {
         self.current_reactor().is_some()
     }
 
+    /// The reactor that drives what this thread starts now: the one that it is in, or the one that it enters after
+    /// [`LinuxPlatform::poll_here`].
+    pub(crate) fn driving_reactor(&self) -> Option<Rc<Reactor>> {
+        self.current_reactor().or_else(|| POLLS_HERE.get().then(|| self.waiting_reactor()))
+    }
+
+    /// The reactor that this thread uses while it waits, if it has waited before.
+    fn known_waiting_reactor(&self) -> Option<Rc<Reactor>> {
+        let known = |waiting: &RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>>| {
+            let waiting = waiting.borrow();
+            let mine = waiting.iter().find(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared));
+            mine.map(|(_, reactor)| Rc::clone(reactor))
+        };
+        WAITING.try_with(known).ok().flatten()
+    }
+
     /// The reactor that this thread uses while it waits.
     fn waiting_reactor(&self) -> Rc<Reactor> {
         let made = || {
@@ -347,16 +374,14 @@ impl LinuxPlatform {
             let made = Reactor::new(*number, Remote::new(), *ability, visits);
             made.unwrap_or_else(|_| unreachable!("only a thread that stays needs a descriptor"))
         };
-        let kept = WAITING.try_with(|waiting| {
-            let mut waiting = waiting.borrow_mut();
-            let known = waiting.iter().find(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared));
-            if let Some((_, reactor)) = known {
-                return Rc::clone(reactor);
-            }
-            waiting.retain(|(shared, _)| shared.strong_count() > 0);
-            let reactor = made();
-            waiting.push((Arc::downgrade(&self.shared), Rc::clone(&reactor)));
-            reactor
+        let kept = self.known_waiting_reactor().map(Ok).unwrap_or_else(|| {
+            WAITING.try_with(|waiting| {
+                let mut waiting = waiting.borrow_mut();
+                waiting.retain(|(shared, _)| shared.strong_count() > 0);
+                let reactor = made();
+                waiting.push((Arc::downgrade(&self.shared), Rc::clone(&reactor)));
+                reactor
+            })
         });
         // At the very end of a thread nothing is kept any more.
         kept.unwrap_or_else(|_| made())

@@ -32,7 +32,7 @@ pub(super) fn launch(mut flight: Box<RequestFlight>) {
     if !core.platform.is_on_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
         return block(flight);
     }
-    match core.platform.current_reactor() {
+    match core.platform.driving_reactor() {
         Some(reactor) => go_on(&reactor, flight),
         None => {
             // An answer needs no reactor.

@@ -178,6 +178,32 @@ fn a_part_submits_what_it_leaves_in_flight() {
     assert!(outcome.try_recv().unwrap() >= 0, "the drop waits for it");
 }
 
+// rule: what a poll on a caller's thread has started has ended when the call ends
+// kept in: `product/linux-device/src/platform.rs`
+#[test]
+fn a_poll_that_needs_no_more_waits_for_what_it_has_started() {
+    let Ok(reactors) = Reactors::start(1, IoChoice::Uring) else {
+        return afflux_scratch::skipped!("this host has no io_uring");
+    };
+    let platform = reactors.platform();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    std::io::Write::write_all(&mut &theirs, b"1").unwrap();
+    for panics in [false, true] {
+        let (told, outcome) = channel();
+        let mut work = std::pin::pin!(async {
+            let reactor = platform.driving_reactor().unwrap();
+            let io = crate::reactor::io::RingOperation::WaitReadable { fd: std::os::fd::AsRawFd::as_raw_fd(&ours) };
+            // SAFETY: the socket lives until the outcome is there.
+            assert!(unsafe { reactor.start(io, Box::new(Told(told))) }.is_ok());
+            assert!(!panics, "as asked for");
+        });
+        let polled = catch_unwind(AssertUnwindSafe(|| platform.poll_here(work.as_mut())));
+        assert_eq!(polled.is_err(), panics);
+        assert!(outcome.try_recv().unwrap() >= 0);
+    }
+    assert!(platform.driving_reactor().is_none(), "the thread polls no more");
+}
+
 // rule: a device whose thread the host holds keeps only its own tasks waiting
 // kept in: `product/linux-device/src/platform/device_threads.rs`
 #[test]

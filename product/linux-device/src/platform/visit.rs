@@ -34,10 +34,15 @@ impl Drop for Visit {
         // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
         // thread could be kept for ever.
         drop(self.entered.take());
-        if self.reactor.is_kept() {
-            self.reactor.submit();
-        } else {
-            self.reactor.drain();
-        }
+        leave(&self.reactor);
+    }
+}
+
+/// What a thread does with the operations in flight as it leaves.
+pub(super) fn leave(reactor: &Rc<Reactor>) {
+    if reactor.is_kept() {
+        reactor.submit();
+    } else {
+        reactor.drain();
     }
 }

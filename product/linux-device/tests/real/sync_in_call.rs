@@ -11,10 +11,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread, ThreadId};
+use std::time::Duration;
 
 use afflux_budget::Budget;
 use afflux_engine::settings::Settings;
-use afflux_engine::{Backing, Device, Engine, Error, File, Limits, Operation, Policies, Request};
+use afflux_engine::{Backing, Device, Engine, Error, File, Limits, Operation, Platform, Policies, Request};
 use afflux_frames::Frames;
 use afflux_linux_device::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
 use afflux_scratch::Scratch;
@@ -138,6 +139,27 @@ fn a_blocked_caller_writes_and_flushes_by_itself() {
         assert_eq!(requests.last(), Some(&(Operation::Sync, true)));
         assert!(requests.iter().all(|(_, by_caller)| *by_caller), "{requests:?}");
     }
+}
+
+#[test]
+fn the_requests_of_a_poll_are_driven_by_the_ring_that_its_thread_enters() {
+    let setup = Setup::new(Policies::default(), UNDISTURBED, 40);
+    (0..20).for_each(|page| setup.write(2 * page));
+    let ((release, held), (ended, end)) = (channel::<()>(), channel());
+    // The only reactor that could take the requests is held.
+    setup.platform.spawn("held", async move { drop(held.recv()) });
+    let watch = thread::spawn(move || {
+        let ends_alone = end.recv_timeout(Duration::from_secs(30)).is_ok();
+        drop(release);
+        ends_alone
+    });
+    let mut sync = pin!(setup.sync());
+    if setup.platform.poll_here(sync.as_mut()).is_pending() {
+        setup.platform.block_on(sync).unwrap();
+    }
+    let _ = ended.send(());
+    assert!(watch.join().unwrap(), "another thread had to help");
+    assert!(setup.file.is_clean());
 }
 
 #[test]
