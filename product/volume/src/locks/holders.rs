@@ -4,7 +4,7 @@
 //! Does not own: the ranges and the waiters themselves (`ranges`, `queue`), the end of a holder (`table`).
 //! Invariants: there are at most [`LOCKS_MAX`] ranges and [`FILE_LOCKS_MAX`] of one file; one group of holders has at
 //! most half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of
-//! one.
+//! one. A group without holders takes no memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,12 +58,18 @@ struct Holder {
     ranges: usize,
 }
 
+/// A group that has holders.
+#[derive(Default)]
+struct Group {
+    holders: usize,
+    ranges: usize,
+}
+
 /// All holders.
 #[derive(Default)]
 pub(super) struct LockHolders {
     known: BTreeMap<HolderId, Holder>,
-    /// Ranges of each group that has any.
-    of_groups: BTreeMap<u64, usize>,
+    of_groups: BTreeMap<u64, Group>,
     ranges: usize,
     /// Owners of each group that wait.
     waiting: BTreeMap<u64, usize>,
@@ -77,6 +83,7 @@ impl LockHolders {
         self.last += 1;
         let holder = HolderId(self.last);
         self.known.insert(holder, Holder { it, group, ranges: 0 });
+        self.of_groups.entry(group).or_default().holders += 1;
         holder
     }
 
@@ -85,7 +92,12 @@ impl LockHolders {
     }
 
     pub(super) fn remove(&mut self, holder: HolderId) {
-        self.known.remove(&holder);
+        let Some(removed) = self.known.remove(&holder) else { return };
+        let Some(of_group) = self.of_groups.get_mut(&removed.group) else { return };
+        of_group.holders -= 1;
+        if of_group.holders == 0 {
+            self.of_groups.remove(&removed.group);
+        }
     }
 
     /// All of them, each with its number of ranges.
@@ -104,7 +116,7 @@ impl LockHolders {
     /// How many more ranges of this file and holder there may be, and the refusal if these are too few.
     pub(super) fn room(&self, of_file: &LockedRanges, holder: HolderId) -> (usize, LockRefusal) {
         let group = self.group(holder);
-        let of_group = group.and_then(|group| self.of_groups.get(&group)).copied().unwrap_or_default();
+        let of_group = group.and_then(|group| self.of_groups.get(&group)).map_or(0, |of_group| of_group.ranges);
         let is_own = |other: HolderId| other == holder || self.group(other) == group;
         let own_of_file: usize =
             of_file.owners().filter(|(owner, _)| is_own(owner.holder)).map(|(_, count)| count).sum();
@@ -157,10 +169,8 @@ impl LockHolders {
         self.ranges = self.ranges + after - before;
         let Some(it) = self.known.get_mut(&holder) else { return };
         it.ranges = it.ranges + after - before;
-        let of_group = self.of_groups.entry(it.group).or_default();
-        *of_group = *of_group + after - before;
-        if *of_group == 0 {
-            self.of_groups.remove(&it.group);
+        if let Some(of_group) = self.of_groups.get_mut(&it.group) {
+            of_group.ranges = of_group.ranges + after - before;
         }
     }
 }

@@ -154,9 +154,11 @@ impl Plan {
                 Some(new) if new.mode == held.mode => new.span = new.span.with(held.span),
                 _ => {
                     // At most one range begins before the bytes, and one ends behind them.
-                    let rest = [held.span.before(span), held.span.behind(span)];
-                    for (place, span) in plan.added[1..].iter_mut().zip(rest) {
-                        *place = span.map(|span| Lock { span, ..held }).or(*place);
+                    if let Some(span) = held.span.before(span) {
+                        plan.added[1] = Some(Lock { span, ..held });
+                    }
+                    if let Some(span) = held.span.behind(span) {
+                        plan.added[2] = Some(Lock { span, ..held });
                     }
                 }
             }
@@ -251,8 +253,11 @@ impl LockedRanges {
             self.owners.len() - 1
         });
         let own = &mut self.owners[at];
-        if plan.removed > 0 {
-            own.remove(span, wanted);
+        match plan.removed {
+            0 => {}
+            // No search for each.
+            all if all == own.ranges.len() => own.ranges.clear(),
+            _ => own.remove(span, wanted),
         }
         for Lock { span, mode, process, .. } in plan.added.into_iter().flatten() {
             own.ranges.insert(span.first, Held { last: span.last, mode, process });
