@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    CallJournal, CallKeys, ConnectionRoom, Left, Output, Peer, ProtocolError, ProtocolMachine, RecordedCall,
+    CallJournal, CallKeys, ConnectionRoom, Left, Output, Party, Peer, ProtocolError, ProtocolMachine, RecordedCall,
     RoomBounds, trace::TracedOperation,
 };
 use afflux_volume::{Before, Platform, Volume};
@@ -25,7 +25,9 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::calls::{Event, Tally};
-use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
+use crate::limits::{
+    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, READ_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
+};
 use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
 use crate::status::Status;
@@ -34,7 +36,7 @@ use crate::v3::mount_arguments::{self, MountArguments};
 use crate::v3::procedures::{self, WaitingCall};
 use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
 use crate::v3::{lock_refusal, mount};
-use crate::v4::compound::{self, Compound, OfConnection};
+use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
 use crate::wire::batch::Batch;
 use crate::wire::callers::Callers;
@@ -103,6 +105,7 @@ pub struct Connection<P: Platform> {
     origin: Peer,
     /// The other end's address in canonical form.
     peer: IpAddr,
+    party: Party,
     /// The callers of its calls.
     callers: Callers,
     /// The count of the server's admission changes that these callers are based on.
@@ -118,8 +121,8 @@ pub struct Connection<P: Platform> {
     /// Whether a call waits for room.
     lacks_room: bool,
     batch: Batch,
-    /// Its part of version 4, from its first compound on.
-    of_version_4: Option<OfConnection>,
+    /// The place of its compounds, from the first one on.
+    compound: Option<Compound<P>>,
     /// The time of the compounds of this poll, from the first one on.
     now_ns: Option<u64>,
     tally: Tally,
@@ -142,11 +145,11 @@ impl<P: Platform> Server<P> {
 
 impl<P: Platform> Connection<P> {
     fn new(server: Arc<Server<P>>, origin: Peer) -> Self {
-        let peer = origin.address.to_canonical();
+        let (peer, party) = (origin.address.to_canonical(), origin.party());
         // This comes before reading the rules: a change in between is then seen twice instead of missed.
         let admitted_as_of = server.admission_changes();
         Self {
-            room: ConnectionRoom::new(server.parties.share(origin.party())),
+            room: ConnectionRoom::new(server.parties.share(party)),
             callers: server.callers(&origin, false),
             admitted_as_of,
             protection: Protection::None,
@@ -154,11 +157,12 @@ impl<P: Platform> Connection<P> {
             server,
             origin,
             peer,
+            party,
             records: record::Records::default(),
             changing: FuturesUnordered::new(),
             lacks_room: false,
             batch: Batch::default(),
-            of_version_4: None,
+            compound: None,
             now_ns: None,
             tally: Tally::new(),
             records_calls: false,
@@ -248,7 +252,7 @@ impl<P: Platform> Connection<P> {
             Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
             Incoming::Reply(number) => {
-                let is_awaited = self.of_version_4.as_ref().is_some_and(|own| own.outbox.try_answer(number));
+                let is_awaited = self.compound.as_ref().is_some_and(|own| own.outbox.try_answer(number));
                 if !is_awaited {
                     self.tally.count(Event::StrayReply);
                 }
@@ -369,23 +373,28 @@ impl<P: Platform> Connection<P> {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
-        let wanted = head.data_bytes_max;
-        let Some(data_bytes_max) = self.reply_room(wanted, arrived) else { return false };
+        // Where there is room for the longest reply, nobody asks how long this one may be.
+        let room = match self.reply_room(READ_BYTES_MAX, arrived) {
+            Some(READ_BYTES_MAX) => Some(READ_BYTES_MAX),
+            _ => self.reply_room(head.data_bytes_max(bytes), arrived),
+        };
+        let Some(data_left) = room else { return false };
         let (volume, known) = (&self.server.volume, self.callers.get(arrived.caller));
         let now_ns = *self.now_ns.get_or_insert_with(|| volume.engine().platform().now().0);
-        let own = self.of_version_4.get_or_insert_with(|| OfConnection::new(self.origin.party()));
+        let compound = self.compound.get_or_insert_with(|| Compound::of_connection(service, self.party));
         let mut draft = self.batch.draft(call.xid);
-        let (user, data_left) = (known.uid(), data_bytes_max.min(wanted));
-        let mut compound = Compound::new((service, own), user, now_ns, (bytes, head), data_left, &mut draft);
-        if compound.try_answer(own, volume, &known.caller, bytes, &mut draft) {
+        compound.begin((self.party, known.uid()), now_ns, (bytes, &head), data_left, &mut draft);
+        if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
             let status = self.batch.end(draft);
             self.tally.ended(status);
             return true;
         }
+        let compound = compound.split_off();
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         let mut worker = self.running.take();
         let draft = self.batch.moved(draft, std::mem::take(&mut worker.draft));
         let record = arrived.keep(&mut worker.record);
+        let data_bytes_max = data_left.min(head.data_bytes_max(&record));
         let charge = CALL_BYTES + record.len() as u64 + u64::from(data_bytes_max);
         self.run(worker, WorkerTask::Compound(WaitingCompound { by, record, compound, draft }), charge);
         true
@@ -400,7 +409,7 @@ impl<P: Platform> Connection<P> {
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.needs_kept_reply() {
             self.running.give_back(worker);
-            let whose = CallOwner { party: self.origin.party(), user: known.uid() };
+            let whose = CallOwner { party: self.party, user: known.uid() };
             let key = self.server.replies.key(self.peer, whose, xid, &record);
             let draft = Draft::accepted(xid, Vec::new());
             self.run_once(key, WaitingCall { by, record, arguments, draft, before: Before::Nothing }, charge);
@@ -480,8 +489,8 @@ impl<P: Platform> Connection<P> {
 
     /// Hands out this server's calls to the client.
     fn call_client(&mut self, cx: &Context<'_>) {
-        let Some(own) = &self.of_version_4 else { return };
-        for record in own.outbox.take(cx.waker()) {
+        let Some(compound) = &self.compound else { return };
+        for record in compound.outbox.take(cx.waker()) {
             self.batch.begin();
             self.batch.record(record.into());
         }
@@ -516,6 +525,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.records_calls = self.server.recording().is_on();
         self.notice_admission();
         let turn_over = self.start_calls();
+        self.compound.iter_mut().for_each(Compound::rest);
         if !self.recorded.is_empty() {
             let engine = self.server.volume.engine();
             self.server.recording().note(&mut self.recorded, || engine.platform().now().0);

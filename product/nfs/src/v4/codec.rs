@@ -228,7 +228,8 @@ pub(super) enum CompoundOperation {
     CreateSession(SessionArguments),
     DestroySession(SessionId),
     FreeStateid(Stateid),
-    Sequence(SequenceArguments),
+    /// Not the first of a compound.
+    Sequence,
     /// The stateids start at this place of the record.
     TestStateids {
         count: u32,
@@ -280,7 +281,7 @@ pub(super) mod number {
     pub(in super::super) const EXCHANGE_ID: u32 = 42;
     pub(in super::super) const CREATE_SESSION: u32 = 43;
     pub(in super::super) const DESTROY_SESSION: u32 = 44;
-    pub(super) const SEQUENCE: u32 = 53;
+    pub(in super::super) const SEQUENCE: u32 = 53;
     pub(in super::super) const DESTROY_CLIENTID: u32 = 57;
     pub(in super::super) const ILLEGAL: u32 = 10_044;
     /// The first and the last of 4.0 and 4.1, and the last of 4.2 with extended attributes.
@@ -323,6 +324,16 @@ pub(super) fn read_operation(
     let number = fields.reader.u32()?;
     let read = fields.operation(number, minor, operation);
     Ok((number, read.map(|()| fields.reader.position())))
+}
+
+/// Reads a SEQUENCE that starts at `at`, and where the next operation starts. None for another operation, and for a
+/// SEQUENCE that is none.
+#[inline]
+pub(super) fn sequence(record: &[u8], at: usize) -> Option<(SequenceArguments, usize)> {
+    let mut fields = Fields { reader: Reader::starting_at(record, at) };
+    let Ok(number::SEQUENCE) = fields.reader.u32() else { return None };
+    let arguments = fields.sequence().ok()?;
+    Some((arguments, fields.reader.position()))
 }
 
 /// Passes the operations with which most compounds begin, and which have no data in their results: a SEQUENCE, a PUTFH
@@ -368,8 +379,21 @@ pub(super) fn stateid_at(record: &[u8], at: usize) -> Result<(Stateid, usize), X
 }
 
 /// Reads a set of attributes. For the values of attributes, too.
+#[inline]
 pub(super) fn bitmap(reader: &mut Reader<'_>) -> Result<Bitmap, XdrError> {
-    let count = reader.u32()?;
+    match reader.u32()? {
+        // As most are.
+        2 => {
+            let [first, second] = reader.words()?;
+            Ok(Bitmap { words: [first, second, 0], has_more: false })
+        }
+        count => bitmap_of(reader, count),
+    }
+}
+
+/// Reads a set of attributes of so many words.
+#[inline(never)]
+fn bitmap_of(reader: &mut Reader<'_>, count: u32) -> Result<Bitmap, XdrError> {
     let mut bitmap = Bitmap::default();
     for word in bitmap.words.iter_mut().take(count as usize) {
         *word = reader.u32()?;
@@ -394,6 +418,16 @@ impl Fields<'_> {
         match number {
             // The usual ones are written in place: a copy of the whole type costs as much as reading one.
             9 => *operation = CompoundOperation::GetAttributes(bitmap(&mut self.reader)?),
+            12 => {
+                let (kind, reclaims) = (self.lock_kind()?, self.reader.bool("reclaim")?);
+                let (lock, locker) = (self.lock(kind)?, self.locker()?);
+                *operation = CompoundOperation::Lock { lock, reclaims, locker };
+            }
+            14 => {
+                let (_kind, _sequence, stateid) = (self.lock_kind()?, self.reader.u32()?, self.stateid()?);
+                let (offset, len) = (self.reader.u64()?, self.reader.u64()?);
+                *operation = CompoundOperation::Unlock { stateid, offset, len };
+            }
             22 => *operation = CompoundOperation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
             25 | 68 => {
                 let (stateid, [high, low, count]) = (self.stateid()?, self.reader.words()?);
@@ -406,13 +440,19 @@ impl Fields<'_> {
                 *operation = CompoundOperation::Write { stateid, offset, stability, data };
             }
             53 => {
-                let (session, [sequence, slot, highest]) = (self.reader.fixed()?, self.reader.words()?);
-                let keeps = self.reader.bool("sa_cachethis")?;
-                *operation = CompoundOperation::Sequence(SequenceArguments { session, sequence, slot, highest, keeps });
+                self.sequence()?;
+                *operation = CompoundOperation::Sequence;
             }
             _ => return self.other(number, operation),
         }
         Ok(())
+    }
+
+    #[inline]
+    fn sequence(&mut self) -> Result<SequenceArguments, XdrError> {
+        let (session, [sequence, slot, highest]) = (self.reader.fixed()?, self.reader.words()?);
+        let keeps = self.reader.bool("sa_cachethis")?;
+        Ok(SequenceArguments { session, sequence, slot, highest, keeps })
     }
 
     // Apart, since it needs many registers, and the usual ones do not.
@@ -430,24 +470,11 @@ impl Fields<'_> {
             }
             10 => CompoundOperation::GetHandle,
             11 => CompoundOperation::Link(self.counted()?),
-            12 => {
-                let (kind, reclaims) = (self.lock_kind()?, self.reader.bool("reclaim")?);
-                let lock = self.lock(kind)?;
-                CompoundOperation::Lock { lock, reclaims, locker: self.locker()? }
-            }
             13 => {
                 let kind = self.lock_kind()?;
                 let lock = self.lock(kind)?;
                 let _client = self.reader.u64()?;
                 CompoundOperation::TestLock { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
-            }
-            14 => {
-                let (_kind, _sequence) = (self.lock_kind()?, self.reader.u32()?);
-                CompoundOperation::Unlock {
-                    stateid: self.stateid()?,
-                    offset: self.reader.u64()?,
-                    len: self.reader.u64()?,
-                }
             }
             15 => CompoundOperation::Lookup(self.counted()?),
             16 => CompoundOperation::LookupParent,

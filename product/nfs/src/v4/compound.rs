@@ -1,9 +1,11 @@
 //! A compound in progress: the state that an operation passes on to the next.
 //!
 //! Owns: the current and the saved object and stateid, the slot that the compound has taken, the bounds that its
-//! session sets, the count of results.
+//! session sets, the count of results; what the compounds of a connection have in common.
 //! Does not own: the operations (`operations`), reading them (`codec`), their order (`course`).
-//! Invariants: a taken slot is given back with every end of the compound.
+//! Invariants: a taken slot is given back with every end of the compound. A connection has one of these for all
+//! compounds that need not wait, since the session and the file are as a rule those of the compound before. No file is
+//! held for that beyond a poll (`a_connection_holds_no_file_between_its_calls`).
 
 use std::sync::Arc;
 
@@ -40,85 +42,32 @@ impl<P: Platform> Clone for Object<P> {
     }
 }
 
-/// A slot that the compound has taken.
+/// A slot of its session that the compound has taken.
 pub(super) struct TakenSlot {
-    pub(super) session: Arc<Session>,
-    pub(super) slot: u32,
+    slot: u32,
     /// The reply is kept for a repetition.
-    pub(super) keeps: bool,
+    keeps: bool,
     /// Its keys in the journal, if a later server is to find it there.
     keys: Option<CallKeys>,
     /// Its entry, once it has begun to change something.
     call: Option<JournalCall>,
-    has_ended: bool,
 }
 
 impl TakenSlot {
-    /// The bound on the reply, and the status if it is too long.
-    pub(super) fn reply_bound(&self) -> (usize, Status) {
-        let channel = &self.session.channel;
-        let whole = (channel.reply_bytes_max as usize, Status::ReplyTooBig);
-        let kept = (channel.kept_bytes_max as usize, Status::ReplyTooBigToCache);
-        if self.keeps && kept.0 < whole.0 { kept } else { whole }
-    }
-
-    pub(super) fn new(session: Arc<Session>, slot: u32, keeps: bool, keys: Option<CallKeys>) -> Self {
-        Self { session, slot, keeps, keys, call: None, has_ended: false }
-    }
-
-    fn end(&mut self, draft: &Draft) {
-        self.has_ended = true;
-        let call = &self.call;
-        let keep = self.keeps.then_some(|into: &mut Vec<u8>| {
-            draft.copy_results(into);
-            call.iter().for_each(|call| call.answered(0, into));
-        });
-        self.session.slots().end(self.slot, keep);
+    pub(super) fn new(slot: u32, keeps: bool, keys: Option<CallKeys>) -> Self {
+        Self { slot, keeps, keys, call: None }
     }
 }
 
-impl Drop for TakenSlot {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            self.session.slots().end(self.slot, None::<fn(&mut Vec<u8>)>);
-        }
-    }
-}
-
-/// The part of version 4 that belongs to a connection.
-pub(crate) struct OfConnection {
-    /// The calls of this server over it.
-    pub(crate) outbox: Arc<Outbox>,
-    party: Party,
-    /// The session of its last compound, as a rule that of the next one.
-    session: Option<Arc<Session>>,
-}
-
-impl OfConnection {
-    /// Without compounds yet.
-    pub(crate) fn new(party: Party) -> Self {
-        Self { outbox: Arc::default(), party, session: None }
-    }
-
-    /// The session with this number.
-    pub(super) fn session<P: Platform>(
-        &mut self,
-        service: &Service<P>,
-        id: &SessionId,
-    ) -> Result<Arc<Session>, Status> {
-        match &self.session {
-            Some(known) if known.id == *id => Ok(Arc::clone(known)),
-            _ => {
-                let found = service.state().sessions.find(id, self.party)?;
-                Ok(Arc::clone(self.session.insert(found)))
-            }
-        }
-    }
-}
-
-/// A compound in progress.
+/// A compound in progress, or the place of a connection's next one.
 pub(crate) struct Compound<P: Platform> {
     pub(super) service: Shared<P>,
+    /// The calls of this server over the same connection.
+    pub(crate) outbox: Arc<Outbox>,
+    /// The session of the slot; without a slot, that of the compound before.
+    pub(super) session: Option<Arc<Session>>,
+    /// The object of an earlier compound of the same poll.
+    earlier: Option<Arc<Inode<P>>>,
     pub(super) speaker: Speaker,
     pub(super) minor: u32,
     pub(super) now_ns: u64,
@@ -143,27 +92,27 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) denied: Option<Box<Denied>>,
     /// An earlier server's progress with it.
     pub(super) before: Before,
-    /// The calls of this server over the same connection.
-    pub(super) outbox: Arc<Outbox>,
     /// Where the number of results is in the reply.
     count_at: Mark,
 }
 
 /// A compound that has been read as far as its head.
-pub(crate) struct Arrived {
-    head: Head,
-    /// Bytes of data that its reply will have at most.
-    pub(crate) data_bytes_max: u32,
-}
+pub(crate) struct Arrived(Head);
 
-/// Reads the head of a compound whose arguments start at `at`, and how much data it asks for. None if it has no head.
+/// Reads the head of a compound whose arguments start at `at`. None if it has no head.
 #[inline]
 pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
-    let head = codec::head(record, at).ok()?;
-    let (passed, at) = codec::behind_usual(record, head.at);
-    let of_last = if passed + 1 == head.count { codec::data_asked(record, at) } else { None };
-    let wanted = of_last.unwrap_or_else(|| data_of_all(record, at, passed, &head));
-    Some(Arrived { head, data_bytes_max: wanted.min(READ_BYTES_MAX) })
+    codec::head(record, at).ok().map(Arrived)
+}
+
+impl Arrived {
+    /// Bytes of data that the reply will have at most, as far as the operations tell.
+    pub(crate) fn data_bytes_max(&self, record: &[u8]) -> u32 {
+        let Self(head) = self;
+        let (passed, at) = codec::behind_usual(record, head.at);
+        let of_last = if passed + 1 == head.count { codec::data_asked(record, at) } else { None };
+        of_last.unwrap_or_else(|| data_of_all(record, at, passed, head)).min(READ_BYTES_MAX)
+    }
 }
 
 /// How much data the operations ask for that start at `at`, behind some that ask for none.
@@ -191,40 +140,103 @@ fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
 }
 
 impl<P: Platform> Compound<P> {
-    /// Begins a compound, and its reply.
-    pub(crate) fn new(
-        (service, connection): (&Arc<Service<P>>, &OfConnection),
-        user: Option<u32>,
-        now_ns: u64,
-        (record, arrived): (&[u8], Arrived),
-        data_left: u32,
-        draft: &mut Draft,
-    ) -> Self {
-        let head = arrived.head;
-        let count_at = draft.begin_compound(&record[head.tag.range()]);
+    /// The place of a connection's compounds.
+    pub(crate) fn of_connection(service: &Arc<Service<P>>, party: Party) -> Self {
+        Self::with(Arc::clone(service), Arc::default(), (party, None), None)
+    }
+
+    fn with(service: Shared<P>, outbox: Arc<Outbox>, speaker: Speaker, session: Option<Arc<Session>>) -> Self {
         Self {
-            service: Arc::clone(service),
-            speaker: (connection.party, user),
-            minor: head.minor,
-            now_ns,
+            service,
+            outbox,
+            session,
+            earlier: None,
+            speaker,
+            minor: 0,
+            now_ns: 0,
             taken: None,
             current: None,
             is_by_path: false,
             saved: None,
             stateid: Stateid::ANONYMOUS,
             saved_stateid: Stateid::ANONYMOUS,
-            data_left,
-            count: head.count,
+            data_left: 0,
+            count: 0,
             done: 0,
-            at: head.at,
-            arguments_at: head.tag.range().start - 4,
-            record_bytes: record.len(),
+            at: 0,
+            arguments_at: 0,
+            record_bytes: 0,
             status: Status::Ok,
             denied: None,
             before: Before::Nothing,
-            outbox: Arc::clone(&connection.outbox),
-            count_at,
+            count_at: Mark::default(),
         }
+    }
+
+    /// Begins a compound of a party and a user, and its reply.
+    pub(crate) fn begin(
+        &mut self,
+        speaker: Speaker,
+        now_ns: u64,
+        (record, Arrived(head)): (&[u8], &Arrived),
+        data_left: u32,
+        draft: &mut Draft,
+    ) {
+        self.count_at = draft.begin_compound(&record[head.tag.range()]);
+        if let Some(Object::Inode(inode)) = self.current.take() {
+            self.earlier = Some(inode);
+        }
+        (self.speaker, self.minor, self.now_ns) = (speaker, head.minor, now_ns);
+        (self.is_by_path, self.saved) = (false, None);
+        (self.stateid, self.saved_stateid) = (Stateid::ANONYMOUS, Stateid::ANONYMOUS);
+        (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
+        (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
+        (self.status, self.denied, self.before) = (Status::Ok, None, Before::Nothing);
+    }
+
+    /// The compound in progress, to be continued apart from the connection's next ones.
+    pub(crate) fn split_off(&mut self) -> Self {
+        let (service, outbox) = (Arc::clone(&self.service), Arc::clone(&self.outbox));
+        let next = Self::with(service, outbox, self.speaker, self.session.clone());
+        self.earlier = None;
+        std::mem::replace(self, next)
+    }
+
+    /// Lets go of the files of the compounds that have ended.
+    pub(crate) fn rest(&mut self) {
+        (self.earlier, self.current, self.saved) = (None, None, None);
+    }
+
+    /// Makes a session of its party its own. It gets a slot there next.
+    pub(super) fn join(&mut self, id: &SessionId) -> Result<(), Status> {
+        if self.session.as_ref().is_none_or(|known| known.id != *id) {
+            self.session = Some(self.service.state().sessions.find(id, self.speaker.0)?);
+        }
+        Ok(())
+    }
+
+    /// The session in which it has a slot.
+    pub(super) fn session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref().filter(|_| self.taken.is_some())
+    }
+
+    /// The bound on the reply, and the status if it is too long.
+    pub(super) fn reply_bound(&self) -> (usize, Status) {
+        let (Some(session), Some(taken)) = (&self.session, &self.taken) else {
+            return (usize::MAX, Status::ReplyTooBig);
+        };
+        let whole = (session.channel.reply_bytes_max as usize, Status::ReplyTooBig);
+        let kept = (session.channel.kept_bytes_max as usize, Status::ReplyTooBigToCache);
+        if taken.keeps && kept.0 < whole.0 { kept } else { whole }
+    }
+
+    /// Enters the object of a handle if it is that of an earlier compound of the poll.
+    pub(super) fn try_enter_again(&mut self, handle: &[u8]) -> bool {
+        let Some(inode) = self.earlier.take_if(|inode| self.service.volume.is_still_at(inode, handle)) else {
+            return false;
+        };
+        self.enter(Object::Inode(inode));
+        true
     }
 
     pub(super) fn ended_one(&mut self, number: u32) {
@@ -256,9 +268,13 @@ impl<P: Platform> Compound<P> {
         if self.status != Status::Ok {
             draft.restate(self.status);
         }
-        if let Some(taken) = &mut self.taken {
-            taken.end(draft);
-        }
+        let (Some(session), Some(taken)) = (&self.session, &self.taken) else { return };
+        let keep = taken.keeps.then_some(|into: &mut Vec<u8>| {
+            draft.copy_results(into);
+            taken.call.iter().for_each(|call| call.answered(0, into));
+        });
+        session.slots().end(taken.slot, keep);
+        self.taken = None;
     }
 
     /// Whether a later server finds the call once it has begun to change something.
@@ -313,7 +329,7 @@ impl<P: Platform> Compound<P> {
 
     /// The client that the session is of.
     pub(super) fn client(&self) -> Result<u64, Status> {
-        self.taken.as_ref().map(|taken| taken.session.client).ok_or(Status::OperationNotInSession)
+        self.session().map(|session| session.client).ok_or(Status::OperationNotInSession)
     }
 
     /// The number of bytes of the call's record.
@@ -360,7 +376,7 @@ impl<P: Platform> Compound<P> {
 
     /// The session of a client that may be on its way from the root to the directory of a mount.
     pub(super) fn walker(&self) -> Option<&Session> {
-        self.taken.as_ref().map(|taken| &*taken.session).filter(|session| session.is_walking())
+        self.session().map(|session| &**session).filter(|session| session.is_walking())
     }
 
     /// Whether a directory is the root of the single export, which is the root of all.
@@ -375,6 +391,14 @@ impl<P: Platform> Compound<P> {
             && self.is_root(directory)
         {
             walker.end_walk();
+        }
+    }
+}
+
+impl<P: Platform> Drop for Compound<P> {
+    fn drop(&mut self) {
+        if let (Some(session), Some(taken)) = (&self.session, &self.taken) {
+            session.slots().end(taken.slot, None::<fn(&mut Vec<u8>)>);
         }
     }
 }

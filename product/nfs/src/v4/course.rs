@@ -13,8 +13,8 @@ use afflux_volume::{Before, Caller, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
-use super::codec::{self, CompoundOperation};
-use super::compound::{Compound, OfConnection, TakenSlot};
+use super::codec::{self, CompoundOperation, number};
+use super::compound::Compound;
 use super::operations::{self, sessions};
 use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
 use crate::status::Status;
@@ -35,15 +35,8 @@ pub(crate) struct WaitingCompound<P: Platform> {
 impl<P: Platform> Compound<P> {
     /// Answers a compound if that takes no waiting. Otherwise the draft has the results of the operations before the
     /// one that would wait.
-    pub(crate) fn try_answer(
-        &mut self,
-        connection: &mut OfConnection,
-        volume: &Volume<P>,
-        caller: &Caller,
-        record: &[u8],
-        draft: &mut Draft,
-    ) -> bool {
-        if !self.try_begin(connection, volume, record, draft) {
+    pub(crate) fn try_answer(&mut self, volume: &Volume<P>, caller: &Caller, record: &[u8], draft: &mut Draft) -> bool {
+        if !self.try_begin(volume, record, draft) {
             return true;
         }
         let on = AtOnce { volume, caller, record };
@@ -57,13 +50,7 @@ impl<P: Platform> Compound<P> {
     }
 
     /// Takes what must come first: SEQUENCE, or the single operation that needs no session. False if that was all.
-    fn try_begin(
-        &mut self,
-        connection: &mut OfConnection,
-        volume: &Volume<P>,
-        record: &[u8],
-        draft: &mut Draft,
-    ) -> bool {
+    fn try_begin(&mut self, volume: &Volume<P>, record: &[u8], draft: &mut Draft) -> bool {
         if !(1..=2).contains(&self.minor) {
             self.status = Status::MinorVersionMismatch;
             self.end(draft);
@@ -73,32 +60,21 @@ impl<P: Platform> Compound<P> {
             self.end(draft);
             return false;
         }
-        let mut operation = CompoundOperation::Unsupported;
-        let Ok((number, read)) = codec::read_operation(record, self.at, self.minor, &mut operation) else {
-            self.status = Status::BadXdr;
-            self.end(draft);
-            return false;
-        };
-        let operation = match read {
-            Ok(next) => {
-                self.at = next;
-                Ok(&operation)
-            }
-            Err(_) => Err(Status::BadXdr),
-        };
         let start = draft.mark();
-        begin_result(&mut draft.writer, number);
-        let begun = match operation {
-            Ok(CompoundOperation::Sequence(arguments)) => {
-                sessions::sequence(self, connection, record, draft, arguments)
+        let (number, begun) = match codec::sequence(record, self.at) {
+            Some((arguments, next)) => {
+                self.at = next;
+                begin_result(&mut draft.writer, number::SEQUENCE);
+                (number::SEQUENCE, sessions::sequence(self, record, draft, &arguments))
             }
-            Ok(operation) if sessions::may_stand_alone(number) => match self.count {
-                1 => sessions::alone(self, volume, record, draft, operation).map(|()| sessions::Sequenced::New),
-                _ => Err(Status::NotOnlyOperation),
+            None => match self.begin_without_session(volume, record, draft) {
+                Some((number, begun)) => (number, begun.map(|()| sessions::Sequenced::New)),
+                None => {
+                    self.status = Status::BadXdr;
+                    self.end(draft);
+                    return false;
+                }
             },
-            Ok(CompoundOperation::Illegal) => Err(Status::OperationIllegal),
-            Err(status) => Err(status),
-            Ok(_) => Err(Status::OperationNotInSession),
         };
         match begun {
             Ok(sessions::Sequenced::Again(reply)) => {
@@ -114,6 +90,30 @@ impl<P: Platform> Compound<P> {
             self.end(draft);
         }
         self.taken.is_some()
+    }
+
+    /// Carries out a first operation that is no SEQUENCE: its number and its end. None if it has no number.
+    #[cold]
+    fn begin_without_session(
+        &mut self,
+        volume: &Volume<P>,
+        record: &[u8],
+        draft: &mut Draft,
+    ) -> Option<(u32, Result<(), Status>)> {
+        let mut operation = CompoundOperation::Unsupported;
+        let (number, read) = codec::read_operation(record, self.at, self.minor, &mut operation).ok()?;
+        begin_result(&mut draft.writer, number);
+        let Ok(next) = read else { return Some((number, Err(Status::BadXdr))) };
+        self.at = next;
+        let ended = match operation {
+            operation if sessions::may_stand_alone(number) => match self.count {
+                1 => sessions::alone(self, volume, record, draft, &operation),
+                _ => Err(Status::NotOnlyOperation),
+            },
+            CompoundOperation::Illegal => Err(Status::OperationIllegal),
+            _ => Err(Status::OperationNotInSession),
+        };
+        Some((number, ended))
     }
 }
 
@@ -133,8 +133,7 @@ async fn run<P: Platform, O: Operations<P>>(
     draft: &mut Draft,
 ) -> Result<(), WouldWait> {
     let mut operation = CompoundOperation::Unsupported;
-    let bound = compound.taken.as_ref().map(TakenSlot::reply_bound);
-    let (bytes_max, too_long) = bound.unwrap_or((usize::MAX, Status::ReplyTooBig));
+    let (bytes_max, too_long) = compound.reply_bound();
     while compound.done < compound.count && compound.status == Status::Ok {
         let start = draft.mark();
         let read = codec::read_operation(on.record(), compound.at, compound.minor, &mut operation);
@@ -153,7 +152,10 @@ async fn run<P: Platform, O: Operations<P>>(
             if compound.is_found_later() && operations::is_noted(&operation) {
                 compound.begin_change(on.volume());
             }
-            operations::carry_out(on, compound, draft, &operation).await
+            match operations::try_at_once(on, compound, draft, &operation) {
+                Some(ended) => ended.map_err(Stop::Failed),
+                None => operations::carry_out(on, compound, draft, &operation).await,
+            }
         };
         // Only what changes nothing may fail for its length afterwards.
         let done = match done {

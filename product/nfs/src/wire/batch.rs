@@ -157,13 +157,13 @@ impl Batch {
         let start = draft.start();
         let (writer, status, runs) = draft.end();
         self.writer = writer;
-        for (at, data) in runs.into_runs() {
+        runs.hand_over(|at, data| {
             let segment = match data {
                 Data::Copied(bytes) => Segment::Bytes(bytes),
                 Data::Pages(pages) => Segment::Pages(pages),
             };
             self.insert(start + at, segment);
-        }
+        });
         status
     }
 

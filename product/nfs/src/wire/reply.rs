@@ -97,6 +97,14 @@ impl DataRuns {
         self.first.iter().chain(&self.more)
     }
 
+    /// Hands over the runs, in their order. Most replies have none, or one.
+    #[inline]
+    pub(crate) fn hand_over(self, mut to: impl FnMut(usize, Data)) {
+        let Some((at, data)) = self.first else { return };
+        to(at, data);
+        self.more.into_iter().for_each(|(at, data)| to(at, data));
+    }
+
     /// The runs, in their order.
     #[inline]
     pub(crate) fn into_runs(self) -> impl Iterator<Item = (usize, Data)> {
@@ -121,7 +129,7 @@ pub(crate) struct Draft {
 }
 
 /// A place in a reply to which it may be taken back.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Mark {
     /// Bytes of the reply itself before it.
     bytes: usize,

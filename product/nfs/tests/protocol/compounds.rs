@@ -8,7 +8,7 @@ use afflux_nfs::{ClientMemory, Rules, Squash};
 use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, NFS_4, Outcome, Session, Stateid, compound};
 use afflux_nfs_client::{Client, Error, User};
 
-use crate::peer::Peer;
+use crate::peer::{Peer, accepted, call_record, marked};
 use crate::world::{CLIENT, World};
 
 pub(crate) const READ: u32 = 1;
@@ -108,6 +108,77 @@ fn a_file_is_made_written_read_and_closed_in_a_session() {
         assert_eq!(std::fs::read(world.path.join("file")).unwrap(), data);
         assert_eq!(session.call(ops().put(&file).read(stateid, 0, 1)).unwrap().status, status::BAD_STATEID);
     }
+}
+
+/// A machine with a session of some slots.
+struct Machine {
+    peer: Peer,
+    session: [u8; 16],
+    /// The last number of each slot.
+    numbers: [u32; 5],
+}
+
+impl Machine {
+    fn begin(world: &World) -> Self {
+        world.server.offer_version_4(ClientMemory::default());
+        let mut peer = Peer::new(world, CLIENT);
+        let mut call = |it: Compound| Outcome::read(&peer.call(NFS_4, 1, &it.arguments(1))).unwrap().results;
+        let client = call(ops().exchange_id(b"machine", [7; 8], 0))[8..16].try_into().unwrap();
+        let made = call(ops().create_session(u64::from_be_bytes(client), 1, 16, 5));
+        let mut machine = Self { peer, session: made[8..24].try_into().unwrap(), numbers: [0; 5] };
+        machine.together(&[ops().reclaim_complete()]);
+        machine
+    }
+
+    /// The outcomes of calls that reach the server together, each on a slot of its own.
+    fn together(&mut self, calls: &[Compound]) -> Vec<Outcome> {
+        let slots = (0..).zip(&mut self.numbers).zip(calls);
+        let records = slots.map(|((slot, number), operations)| {
+            *number += 1;
+            let compound = ops().sequence(self.session, *number, slot, false).followed_by(operations);
+            marked(&call_record(slot, NFS_4, 1, &compound.arguments(1)))
+        });
+        let records: Vec<Vec<u8>> = records.collect();
+        self.peer.send(&records.concat()).unwrap();
+        let mut replies: Vec<_> = self.peer.replies(calls.len()).iter().map(|reply| accepted(reply)).collect();
+        replies.sort();
+        replies.iter().map(|(_, results)| Outcome::read(results).unwrap()).collect()
+    }
+}
+
+#[test]
+fn calls_that_come_together_have_each_their_own_object() {
+    const FILEID: [u32; 1] = [1 << 20];
+    let (world, [a, b]) = with_files();
+    let mut machine = Machine::begin(&world);
+    let get = |file: &[u8]| ops().put(file).attributes(&FILEID);
+    machine.together(&[get(&a), get(&b)]);
+    let outcomes = machine.together(&[get(&a), get(&a), get(&b), ops().attributes(&FILEID), get(&a)]);
+    let found = outcomes.iter().map(|it| (it.status, it.results.last_chunk().copied().map_or(0, u64::from_be_bytes)));
+    let [of_a, of_b] = ["a", "b"].map(|name| (0, std::fs::metadata(world.path.join(name)).unwrap().ino()));
+    let mut found: Vec<_> = found.collect();
+    assert_eq!(found.remove(3).0, status::NOFILEHANDLE, "the object of another call");
+    assert_eq!(found, [of_a, of_a, of_b, of_a]);
+}
+
+#[test]
+fn a_connection_holds_no_file_between_its_calls() {
+    let (world, [a, _]) = with_files();
+    let mut machine = Machine::begin(&world);
+    let holders = || Arc::strong_count(&world.volume.try_resolve(&a).unwrap());
+    let before = holders();
+    let outcomes = machine.together(&[ops().put(&a).attributes(&[1 << 4]), ops().put(&a).save()]);
+    assert_eq!(outcomes.iter().map(|it| it.status).collect::<Vec<_>>(), [0, 0]);
+    assert_eq!(holders(), before);
+}
+
+/// A world with two files, and their handles.
+fn with_files() -> (World, [Vec<u8>; 2]) {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let files = [&b"a"[..], b"b"].map(|name| world.create(&mut peer, &root, name).data.to_vec());
+    (world, files)
 }
 
 #[test]

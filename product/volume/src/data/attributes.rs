@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use afflux_engine::{FILE_BYTES_MAX, Platform};
+use afflux_engine::{FILE_BYTES_MAX, Nanos, Platform};
 use bytes::Bytes;
 
 use crate::error::VolumeError;
@@ -31,8 +31,14 @@ const JOINED_BYTES_MAX: u64 = 64 << 10;
 impl<P: Platform> Volume<P> {
     /// The attributes, if they are known without asking the host.
     pub fn try_attributes(&self, inode: &Arc<Inode<P>>) -> Option<Attributes> {
+        self.try_attributes_at(inode, self.now())
+    }
+
+    /// As [`Volume::try_attributes`], by one who has looked at the clock.
+    #[inline]
+    pub fn try_attributes_at(&self, inode: &Arc<Inode<P>>, now: Nanos) -> Option<Attributes> {
         inode.used_now();
-        inode.fresh_attributes(self.now(), self.idle_ns())
+        inode.fresh_attributes(now, self.idle_ns())
     }
 
     /// The attributes. Asks the host if the last answer is older than the knob `attributes_idle_centisecs`. It also

@@ -25,6 +25,11 @@ impl<P: Platform> Volume<P> {
         inode.filter(|inode| !self.may_be_outside(inode))
     }
 
+    /// Whether a handle leads to this object, to which an equal one has led a moment ago. Asks the host nothing.
+    pub fn is_still_at(&self, inode: &Inode<P>, handle: &[u8]) -> bool {
+        inode.handle.as_bytes() == handle && !self.may_be_outside(inode)
+    }
+
     /// Whether the tree has to be asked if a file is still inside. For directories the tree checks this itself.
     fn may_be_outside(&self, inode: &Inode<P>) -> bool {
         self.confines_files

@@ -427,6 +427,11 @@ impl<P: Platform> Inode<P> {
         InodeLook { changes, usage, written: self.file().map(File::change_count) }
     }
 
+    /// The bytes of its handle.
+    pub fn handle_bytes(&self) -> &[u8] {
+        self.handle.as_bytes()
+    }
+
     /// The unit of times on its file system, in nanoseconds: every time told to clients is a multiple of it.
     pub fn time_unit_ns(&self) -> u32 {
         self.time_unit.ns()

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Attributes, Inode, Kind, Platform, Share};
+use afflux_volume::{AttributeChange, Attributes, Inode, Kind, Nanos, Platform, Share};
 
 use super::super::attributes;
 use super::super::codec::{AttributeValues, Bitmap};
@@ -22,34 +22,59 @@ use crate::operations::{Ended, Operations, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 
+/// GETATTR of an object whose attributes are in memory. False for others.
+pub(super) fn try_get<P: Platform>(
+    on: &impl Operations<P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    asked: &Bitmap,
+) -> bool {
+    let Some(Object::Inode(inode)) = &compound.current else { return false };
+    if asked.needs_host() || attributes::check_asked(asked).is_err() {
+        return false;
+    }
+    let found = match on.task() {
+        // A call that has waited looks at the clock again.
+        Ok(_) => on.volume().try_attributes(inode),
+        Err(_) => on.volume().try_attributes_at(inode, Nanos(compound.now_ns)),
+    };
+    found.iter().for_each(|found| show(compound, draft, asked, (inode, found), None));
+    found.is_some()
+}
+
 pub(super) async fn get<P: Platform>(
     on: &impl Operations<P>,
     compound: &Compound<P>,
     draft: &mut Draft,
-    asked: Bitmap,
+    asked: &Bitmap,
 ) -> Ended {
-    attributes::check_asked(&asked)?;
-    let known = compound.known();
+    attributes::check_asked(asked)?;
     match compound.object()? {
         Object::Above(node) => {
             let (handle, found) = above(compound, *node);
-            shown::write(&mut draft.writer, &asked, &Shown::above(&handle, &found), &known);
+            shown::write(&mut draft.writer, asked, &Shown::above(&handle, &found), &compound.known());
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
             let of_host = if asked.needs_host() { Some(of_host(on.task()?, inode).await?) } else { None };
-            let handle = on.volume().handle(inode);
-            let shown = Shown {
-                handle: handle.as_bytes(),
-                attributes: &found,
-                mounted_on: found.fileid,
-                time_unit_ns: inode.time_unit_ns(),
-                of_host: of_host.as_ref(),
-            };
-            shown::write(&mut draft.writer, &asked, &shown, &known);
+            show(compound, draft, asked, (inode, &found), of_host.as_ref());
         }
     }
     Ok(())
+}
+
+/// Writes the attributes of an object below an export.
+#[inline]
+fn show<P: Platform>(
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    asked: &Bitmap,
+    (inode, attributes): (&Inode<P>, &Attributes),
+    of_host: Option<&OfHost>,
+) {
+    let (mounted_on, time_unit_ns) = (attributes.fileid, inode.time_unit_ns());
+    let shown = Shown { handle: inode.handle_bytes(), attributes, mounted_on, time_unit_ns, of_host };
+    shown::write(&mut draft.writer, asked, &shown, &compound.known());
 }
 
 /// The handle and the attributes of a directory above the exports.

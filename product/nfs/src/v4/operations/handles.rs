@@ -22,6 +22,18 @@ use crate::wire::reply::Draft;
 use crate::wire::rpc::FLAVOURS;
 use crate::wire::xdr::Field;
 
+/// PUTFH of an object in memory. False for others.
+pub(super) fn try_put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> bool {
+    let bytes = on.bytes(handle);
+    if compound.try_enter_again(bytes) {
+        return true;
+    }
+    let found = on.volume().try_resolve(bytes);
+    let is_found = found.is_some();
+    found.into_iter().for_each(|inode| compound.enter(Object::Inode(inode)));
+    is_found
+}
+
 pub(super) async fn put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> Ended {
     let bytes = on.bytes(handle);
     if bytes == BY_PATH {
@@ -42,11 +54,11 @@ pub(super) async fn put_root<P: Platform>(on: &Task<'_, P>, compound: &mut Compo
     let object = match single(on, compound).await? {
         None => Object::Above(0),
         Some(root) => {
-            if let Some(taken) = &compound.taken {
-                taken.session.begin_walk(compound.now_ns);
-                if taken.session.has_missed_way() {
+            if let Some(session) = compound.session() {
+                session.begin_walk(compound.now_ns);
+                if session.has_missed_way() {
                     // Without a change the client would not ask for the way again.
-                    taken.session.note_missed_way(false);
+                    session.note_missed_way(false);
                     root.tell_of_change();
                 }
             }
@@ -151,11 +163,11 @@ pub(super) async fn found<P: Platform>(
 
 /// A client that is not on its way is told that the way's first name is none.
 fn note_missed_way<P: Platform>(compound: &Compound<P>, directory: &Inode<P>, name: &[u8]) {
-    if let Some(taken) = &compound.taken
+    if let Some(session) = compound.session()
         && compound.service.root.find(0, name).is_some()
         && compound.is_root(directory)
     {
-        taken.session.note_missed_way(true);
+        session.note_missed_way(true);
     }
 }
 

@@ -57,13 +57,13 @@ fn file_of<P: Platform>(compound: &Compound<P>) -> Result<u64, Status> {
 fn locker<'a, P: Platform>(
     on: &'a impl Operations<P>,
     compound: &Compound<P>,
-    locker: Locker,
+    locker: &Locker,
 ) -> Result<LockBy<'a>, Status> {
-    let (named, is_of_locks) = match locker {
+    let (named, is_of_locks) = match *locker {
         Locker::New { open, .. } => (place(compound, open)?, false),
         Locker::Known(stateid) => (place(compound, stateid)?, true),
     };
-    match locker {
+    match *locker {
         _ if named.0.is_of_locks() != is_of_locks => Err(Status::BadStateid),
         Locker::New { owner, .. } => Ok(LockBy::New { open: named, owner: on.bytes(owner) }),
         Locker::Known(_) => Ok(LockBy::Known(named)),
@@ -79,13 +79,27 @@ async fn on_host<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -
     }
 }
 
+/// LOCK of a file whose place on the host is known. None for others.
+pub(super) fn try_lock<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    arguments: &LockArguments,
+    reclaims: bool,
+    by: &Locker,
+) -> Option<Result<(), Status>> {
+    let Some(Object::Inode(inode)) = &compound.current else { return None };
+    let _on_host = on.volume().try_host_locks(inode.fileid())?;
+    Some(locked(on, compound, draft, arguments, reclaims, by))
+}
+
 pub(super) async fn lock<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: LockArguments,
+    arguments: &LockArguments,
     reclaims: bool,
-    by: Locker,
+    by: &Locker,
 ) -> Ended {
     let _on_host = on_host(on, compound).await?;
     Ok(locked(on, compound, draft, arguments, reclaims, by)?)
@@ -95,9 +109,9 @@ fn locked<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: LockArguments,
+    arguments: &LockArguments,
     reclaims: bool,
-    by: Locker,
+    by: &Locker,
 ) -> Result<(), Status> {
     let (file, client) = (file_of(compound)?, compound.client()?);
     let span = span(arguments.offset, arguments.len)?;
@@ -108,7 +122,7 @@ fn locked<P: Platform, O: Operations<P>>(
         return Ok(());
     }
     let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
-    let request = LockRequest { client, party, file, by, span, mode: mode(&arguments), mark };
+    let request = LockRequest { client, party, file, by, span, mode: mode(arguments), mark };
     let waker = |owner: &[u8]| if arguments.waits { waker(on, compound, client, owner) } else { None };
     let stateid = match compound.service.lock(&request, waker, Nanos(compound.now_ns))? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other)),
@@ -128,7 +142,7 @@ fn waker<P: Platform>(
     client: u64,
     owner: &[u8],
 ) -> Option<Arc<dyn LockWaker>> {
-    let back = &compound.taken.as_ref()?.session.back;
+    let back = &compound.session()?.back;
     if !back.is_up() {
         return None;
     }

@@ -50,7 +50,7 @@ pub(super) fn is_change(operation: &CompoundOperation) -> bool {
             | CompoundOperation::Seek { .. }
             | CompoundOperation::GetXattr(_)
             | CompoundOperation::ListXattrs { .. }
-            | CompoundOperation::Sequence(_)
+            | CompoundOperation::Sequence
             | CompoundOperation::Unsupported
             | CompoundOperation::Illegal
     )
@@ -69,6 +69,29 @@ pub(super) fn is_noted(operation: &CompoundOperation) -> bool {
     is_change(operation) && !is_harmless
 }
 
+/// Carries out one of the most usual operations, if that takes no waiting: a state machine would cost as much as the
+/// operation. None for others.
+pub(super) fn try_at_once<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    operation: &CompoundOperation,
+) -> Option<Result<(), Status>> {
+    match *operation {
+        CompoundOperation::PutHandle(handle) => handles::try_put(on, compound, handle).then_some(Ok(())),
+        CompoundOperation::GetAttributes(ref asked) => {
+            attributes::try_get(on, compound, draft, asked).then_some(Ok(()))
+        }
+        CompoundOperation::Lock { ref lock, reclaims, ref locker } => {
+            locks::try_lock(on, compound, draft, lock, reclaims, locker)
+        }
+        CompoundOperation::Unlock { stateid, offset, len } => {
+            Some(locks::unlock(compound, draft, stateid, (offset, len)))
+        }
+        _ => None,
+    }
+}
+
 /// Carries out an operation, and writes what follows its status.
 pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
     on: &O,
@@ -83,7 +106,7 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         CompoundOperation::Restore => Ok(handles::restore(compound)?),
         CompoundOperation::Lookup(name) => handles::lookup(on, compound, name).await,
         CompoundOperation::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
-        CompoundOperation::GetAttributes(asked) => attributes::get(on, compound, draft, asked).await,
+        CompoundOperation::GetAttributes(asked) => attributes::get(on, compound, draft, &asked).await,
         CompoundOperation::Read { stateid, offset, count, in_segments } => {
             data::read(on, compound, draft, stateid, (offset, count), in_segments).await
         }
@@ -97,13 +120,10 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
             Ok(opens::downgrade(compound, draft, stateid, access, deny)?)
         }
         CompoundOperation::Lock { lock, reclaims, locker } => {
-            locks::lock(on, compound, draft, lock, reclaims, locker).await
+            locks::lock(on, compound, draft, &lock, reclaims, &locker).await
         }
         CompoundOperation::TestLock { lock, owner } => locks::test(on, compound, lock, owner).await,
-        CompoundOperation::Unlock { stateid, offset, len } => {
-            Ok(locks::unlock(compound, draft, stateid, (offset, len))?)
-        }
-        CompoundOperation::Sequence(_) => Err(Status::SequencePosition.into()),
+        CompoundOperation::Sequence => Err(Status::SequencePosition.into()),
         CompoundOperation::Unsupported => Err(Status::NotSupported.into()),
         CompoundOperation::Illegal => Err(Status::OperationIllegal.into()),
         CompoundOperation::Introduce(_)

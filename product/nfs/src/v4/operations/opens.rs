@@ -186,7 +186,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
 fn result_flags<P: Platform>(compound: &Compound<P>) -> u32 {
     const POSIX_LOCKS: u32 = 4;
     const MAY_NOTIFY: u32 = 0x20;
-    let is_told = compound.taken.as_ref().is_some_and(|taken| taken.session.back.is_up());
+    let is_told = compound.session().is_some_and(|session| session.back.is_up());
     POSIX_LOCKS | if is_told { MAY_NOTIFY } else { 0 }
 }
 

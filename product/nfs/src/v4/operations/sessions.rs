@@ -14,7 +14,7 @@ use siphasher::sip::SipHasher13;
 use super::super::codec::{
     CompoundOperation, IntroductionArguments, SequenceArguments, SessionArguments, number, stateid_at,
 };
-use super::super::compound::{Compound, OfConnection, TakenSlot};
+use super::super::compound::{Compound, TakenSlot};
 use super::super::kept_calls::owner_word;
 use super::super::service::session_id;
 use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
@@ -29,6 +29,8 @@ use crate::wire::xdr::Writer;
 
 /// Bytes of the reply to a SEQUENCE alone.
 const SEQUENCE_BYTES: u32 = 80;
+/// Bytes of the result of a SEQUENCE behind its status.
+const SEQUENCE_RESULT_BYTES: usize = 36;
 
 /// The kind of compound that a SEQUENCE begins.
 pub(in super::super) enum Sequenced {
@@ -53,12 +55,12 @@ pub(in super::super) fn may_stand_alone(operation: u32) -> bool {
 /// Takes the compound's slot, or finds its reply.
 pub(in super::super) fn sequence<P: Platform>(
     compound: &mut Compound<P>,
-    connection: &mut OfConnection,
     record: &[u8],
     draft: &mut Draft,
     arguments: &SequenceArguments,
 ) -> Result<Sequenced, Status> {
-    let session = connection.session(&compound.service, &arguments.session)?;
+    compound.join(&arguments.session)?;
+    let Some(session) = &compound.session else { return Err(Status::BadSession) };
     // All state of the client counts for the party that made the session.
     compound.speaker.0 = session.party;
     if compound.count() > session.channel.operations_max {
@@ -102,11 +104,14 @@ pub(in super::super) fn sequence<P: Platform>(
     }
     const BACK_CHANNEL_DOWN: u32 = 0x200;
     let flags = if session.back.is_down() { BACK_CHANNEL_DOWN } else { 0 };
-    compound.taken = Some(TakenSlot::new(session, slot, keeps, keys));
-    let writer = &mut draft.writer;
-    writer.raw(&arguments.session);
+    compound.taken = Some(TakenSlot::new(slot, keeps, keys));
+    let mut result = [0; SEQUENCE_RESULT_BYTES];
+    let (id, words) = result.split_at_mut(arguments.session.len());
+    id.copy_from_slice(&arguments.session);
     // The highest slot here, and the one that the client should use at most: all.
-    writer.words([sequence, slot, slots - 1, slots - 1, flags]);
+    let shown = [sequence, slot, slots - 1, slots - 1, flags];
+    words.copy_from_slice(shown.map(u32::to_be_bytes).as_flattened());
+    draft.writer.raw(&result);
     Ok(Sequenced::New)
 }
 
@@ -157,9 +162,9 @@ pub(super) fn within<P: Platform>(
             compound.ended_before(compound.service.complete(client))
         }
         CompoundOperation::BackChannel(calling) => {
-            let taken = compound.taken.as_ref().ok_or(Status::OperationNotInSession)?;
-            taken.session.back.call_by(calling.ok_or(Status::NotSupported)?, compound.minor);
-            compound.service.state().sessions.keep(&taken.session);
+            let session = compound.session().ok_or(Status::OperationNotInSession)?;
+            session.back.call_by(calling.ok_or(Status::NotSupported)?, compound.minor);
+            compound.service.state().sessions.keep(session);
             Ok(())
         }
         // This one stands alone.
@@ -283,7 +288,7 @@ fn write_channel(writer: &mut Writer, channel: &Channel) {
 }
 
 fn destroy<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<(), Status> {
-    let is_own = compound.taken.as_ref().is_some_and(|taken| taken.session.id == *id);
+    let is_own = compound.session().is_some_and(|session| session.id == *id);
     if is_own && !compound.is_last() {
         return Err(Status::NotOnlyOperation);
     }

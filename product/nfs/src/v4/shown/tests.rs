@@ -102,6 +102,23 @@ fn values_stand_in_the_order_of_their_numbers() {
 }
 
 #[test]
+fn the_usual_set_is_written_as_each_of_its_attributes_by_itself() {
+    let longest = Attributes { uid: u32::MAX, gid: u32::MAX, ..FOUND };
+    let values_of = |asked: Bitmap| {
+        let mut writer = Writer::default();
+        let shown = Shown { attributes: &longest, ..shown(b"handle") };
+        write(&mut writer, &asked, &shown, &known(2, false));
+        let bytes = writer.into_bytes();
+        assert_eq!(bitmap(&mut Reader::new(&bytes)).unwrap(), asked);
+        bytes[bytes.len() - sent_bytes(&bytes)..].to_vec()
+    };
+    let usual = Bitmap { words: USUAL, has_more: false };
+    let numbers = (0..32 * BITMAP_WORDS as u32).filter(|number| usual.has(*number));
+    let each: Vec<Vec<u8>> = numbers.map(|number| values_of(Bitmap::of(&[number]))).collect();
+    assert_eq!(values_of(usual), each.concat());
+}
+
+#[test]
 fn users_are_written_as_digits_with_padding() {
     for (number, digits) in
         [(0, "0"), (9, "9"), (10, "10"), (1000, "1000"), (12_345, "12345"), (u32::MAX, "4294967295")]

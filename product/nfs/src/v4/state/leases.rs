@@ -28,7 +28,10 @@ impl Lease {
 
     /// The client was heard. False if its lease was revoked before. Two connections of one client may be at it.
     pub(crate) fn try_renew(&self, now_ns: u64) -> bool {
-        self.0.fetch_max(now_ns, Ordering::Relaxed) != REVOKED
+        // A plain look first: the calls of a poll have one time.
+        let heard_ns = self.heard_ns();
+        let known_ns = if heard_ns < now_ns { self.0.fetch_max(now_ns, Ordering::Relaxed) } else { heard_ns };
+        known_ns != REVOKED
     }
 
     /// Whether it has ended.
