@@ -9,7 +9,6 @@
 
 mod holders;
 mod own_mounts;
-pub(crate) mod point;
 mod servers;
 
 use std::fs::File;
@@ -24,6 +23,7 @@ use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
 use self::holders::{DiskUsers, FileSystem, Process, SoughtDisk};
+use self::own_mounts::KIND;
 use self::servers::WrittenServer;
 use crate::args;
 use crate::control::messages::Progress;
@@ -101,7 +101,7 @@ fn written_out(host: &Host, disk: &Disk, start: Instant, as_json: bool) -> Outco
 /// Unmounts all mounts of `afflux mount` that stand on the disk, and waits until their servers have ended.
 fn unmount_own(sought: &SoughtDisk<'_>, serving: &[WrittenServer]) -> Outcome {
     for point in sought.own_points() {
-        try_umount(&point, &[]).map_err(|why| not_unmounted(&point, &why))?;
+        try_umount(&point, &[])?.map_err(|why| not_unmounted(&point, &why))?;
     }
     serving.iter().try_for_each(|server| servers::ended(&server.process))
 }
@@ -280,7 +280,7 @@ fn flush(host: &Host, disk: &Disk) -> Outcome {
 
 fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
     let start = Instant::now();
-    while let Err(why) = try_umount(place, &[]) {
+    while let Err(why) = try_umount(place, &[])? {
         // Another program may have unmounted it first.
         if !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
             break;
@@ -298,11 +298,35 @@ fn not_unmounted(place: &Path, why: &str) -> Failure {
     Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())))
 }
 
-/// Runs umount(8). Its error is that of the program, or why it did not run.
-fn try_umount(place: &Path, flags: &[&str]) -> Result<(), String> {
+/// `afflux umount`: the end of one mount, with the progress of its writes. The helper of umount(8) calls it. On success
+/// the mount is gone, and its server has written everything unless it could not be asked. A server of the mount alone
+/// has ended by then.
+pub(crate) fn umount(args: &args::Umount) -> Outcome {
+    let place: PathBuf = std::path::absolute(&args.point).map_err(Failure::failed)?.components().collect();
+    let shown = output::shown(place.display());
+    let mounts = Host::new(Path::new("/")).mounts();
+    if !mounts.iter().any(|mount| mount.kind == KIND && mount.place == place) {
+        return Err(Failure::failed(format!("{shown} is no mount of `afflux mount`")));
+    }
+    let server = servers::of_mount(&place);
+    if let Some(server) = &server {
+        servers::drained(&server.process, false)?;
+    }
+    // Without a further helper: this is the helper.
+    let flags = if args.lazy { &["-i", "-l"][..] } else { &["-i"] };
+    try_umount(&place, flags)?.map_err(|why| Failure::failed(output::shown(why)))?;
+    match server.filter(|server| server.ends_with_mount && !args.lazy) {
+        Some(server) => servers::ended(&server.process),
+        None => Ok(()),
+    }
+}
+
+/// Runs umount(8), and returns its refusal. Fails if the program cannot be started: another try would not help.
+fn try_umount(place: &Path, flags: &[&str]) -> Outcome<Result<(), String>> {
     let ran = Command::new("umount").args(flags).arg(place).output();
-    let ended = ran.map_err(|error| format!("umount: {error}"))?;
-    if ended.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&ended.stderr).trim().to_owned()) }
+    let ended = ran.map_err(|error| not_unmounted(place, &format!("umount(8) cannot be started: {error}")))?;
+    let refused = || String::from_utf8_lossy(&ended.stderr).trim().to_owned();
+    Ok(if ended.status.success() { Ok(()) } else { Err(refused()) })
 }
 
 fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], written: (u64, Duration)) {

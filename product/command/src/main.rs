@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Command::Simulate { .. } => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
-        Command::Umount(umount) => eject::point::run(umount),
+        Command::Umount(umount) => eject::umount(umount),
         #[cfg(feature = "object")]
         Command::Volumes(volumes) => volumes.run(),
         #[cfg(feature = "object")]

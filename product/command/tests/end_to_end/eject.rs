@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::client::Client;
 use crate::mounted::{Mounted, can_mount, is_mounted};
 use crate::scratch::{Bytes, LOOP_DEVICES, Mount, Scratch};
-use crate::server::{Server, eventually, run, text};
+use crate::server::{Server, afflux, eventually, run, text};
 
 /// With these settings the server writes nothing on its own.
 const LAZY: &[&str] =
@@ -95,6 +95,19 @@ fn a_disk_is_written_out_and_safe_once_it_is_unmounted() {
     assert!(!disk.is_mounted());
     let output = run(disk.scratch.path(), &["eject", "no-such-disk"]);
     assert!(output.status.code() == Some(1) && text(&output).contains("lsblk"), "{}", text(&output));
+}
+
+#[test]
+fn umount_that_cannot_be_started_is_said() {
+    let Some(disk) = Disk::new() else { return };
+    let programs = disk.scratch.directory("programs");
+    let mut command = afflux(disk.scratch.path());
+    command.args(["eject", disk.mount.device(), "--unmount"]).env("PATH", &programs);
+    let _alone = LOOP_DEVICES.read().unwrap_or_else(PoisonError::into_inner);
+    let output = command.output().unwrap();
+    let said = text(&output);
+    assert!(output.status.code() == Some(1) && said.contains("umount(8) cannot be started: No such file"), "{said}");
+    assert!(disk.is_mounted());
 }
 
 #[test]
