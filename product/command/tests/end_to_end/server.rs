@@ -120,9 +120,10 @@ impl Server {
         self.stat()["counters"][name].as_u64().unwrap()
     }
 
-    /// Most memory the process has had resident, in bytes.
-    pub(crate) fn peak_resident_bytes(&self) -> u64 {
-        self.memory_bytes("VmHWM:")
+    /// Most memory the process has had resident, in bytes, without its program. The program's pages are locked, so they
+    /// are resident until the end.
+    pub(crate) fn peak_bytes_beside_program(&self) -> u64 {
+        self.memory_bytes("VmHWM:") - self.memory_bytes("RssFile:")
     }
 
     /// Memory that the process has resident now, in bytes.
