@@ -31,9 +31,6 @@ use crate::settings::{ArenaPlace, LockMemory};
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
 
-/// A server that has run this long is not in a circle of crashes.
-pub(crate) const QUIET_AFTER: Duration = Duration::from_secs(60);
-
 /// Descriptors of the cache's memory in the service manager's store. The front may have more there.
 pub(crate) const MEMORY_IN_STORE: u64 = 1;
 

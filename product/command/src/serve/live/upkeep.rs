@@ -18,7 +18,7 @@ use afflux_engine::{DeviceId, DeviceStatus};
 use tracing::{info, warn};
 
 use crate::serve::front::rpcbind::Naming;
-use crate::serve::kept::arena::{QUIET_AFTER, forget_recoveries};
+use crate::serve::kept::arena::forget_recoveries;
 use crate::serve::kept::kept_prices::{KeptPrices, Learned};
 use crate::serve::live::running::Running;
 use crate::serve::live::small_files::{ServerCounts, SmallFiles, WITHIN};
@@ -26,6 +26,9 @@ use afflux_report::{output, units};
 
 /// Between two looks at the devices.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A server that has looked so often is in no row of crashes. A machine that stands still lets time pass, but no look.
+const QUIET_AFTER_LOOKS: u32 = 60;
 
 /// Between two saves of prices; a killed server loses at most this much.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
@@ -47,7 +50,7 @@ impl Upkeep {
             naming,
             told: BTreeMap::new(),
             small_files: SmallFiles::default(),
-            is_quiet: false,
+            looks: 0,
         };
         let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
         let looking = move |stopped: Receiver<()>| {
@@ -133,8 +136,7 @@ struct UpkeepState {
     /// The troubles of devices at the last look; the log has them.
     told: BTreeMap<DeviceId, DeviceTroubles>,
     small_files: SmallFiles,
-    /// Whether old recoveries were forgotten.
-    is_quiet: bool,
+    looks: u32,
 }
 
 impl UpkeepState {
@@ -143,9 +145,9 @@ impl UpkeepState {
         self.naming.iter().for_each(|naming| naming.look());
         self.report_troubles();
         self.say_many_small_files();
-        if !self.is_quiet && self.running.since.elapsed() >= QUIET_AFTER {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks == QUIET_AFTER_LOOKS {
             forget_recoveries(&self.running.engine);
-            self.is_quiet = true;
         }
     }
 
