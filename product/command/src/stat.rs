@@ -87,30 +87,23 @@ fn file_lines(dirty: &UnwrittenFiles) -> String {
 /// One line for each device, followed by lines for the policy and the waits; one line for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
-    let names = now.devices.iter().map(|device| output::shown(&device.status.name).chars().count());
-    let width = names.max().unwrap_or(0).max(5);
-    let mut text = String::new();
+    let mut rows = Vec::new();
     for device in &now.devices {
         let earlier = before.device(&device.status.name);
-        let line = device_line(earlier, device, time);
-        text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.status.name)));
-        text.push_str(&format!("{:width$}    {}\n", "", bdi_line(&now.cache, device)));
-        for line in policy_figures::lines(device).into_iter().chain(waits::lines(earlier, device, time)) {
-            text.push_str(&format!("{:width$}    {line}\n", ""));
-        }
+        rows.push((output::shown(&device.status.name), device_line(earlier, device, time)));
+        let figures = policy_figures::lines(device).into_iter().chain(waits::lines(earlier, device, time));
+        let below = [bdi_line(&now.cache, device)].into_iter().chain(figures);
+        rows.extend(below.map(|line| (String::new(), format!("  {line}"))));
     }
-    text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
-    text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
-    if let Some(line) = now.nfs.tls_certificate_ns.and_then(certificate_line) {
-        text.push_str(&format!("{:width$}  {line}\n", "tls"));
-    }
-    for (address, client) in now.nfs.clients.iter().filter(|(_, client)| client.tls_connections > 0) {
-        text.push_str(&format!("{:width$}  {}\n", "tls", tls_line(address, client)));
-    }
-    for locker in &now.nfs.lockers {
-        text.push_str(&format!("{:width$}  {}\n", "locks", locker_line(locker)));
-    }
-    text
+    let mut add = |name: &str, line: String| rows.push((name.to_owned(), line));
+    add("cache", cache_line(before, now, time));
+    add("nfs", nfs_line(before, now, time));
+    now.nfs.tls_certificate_ns.and_then(certificate_line).into_iter().for_each(|line| add("tls", line));
+    let secured = now.nfs.clients.iter().filter(|(_, client)| client.tls_connections > 0);
+    secured.for_each(|(address, client)| add("tls", tls_line(address, client)));
+    now.nfs.lockers.iter().for_each(|locker| add("locks", locker_line(locker)));
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.iter().map(|(name, line)| format!("{name:width$}  {line}\n")).collect()
 }
 
 /// A certificate that expires soon.

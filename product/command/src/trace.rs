@@ -8,7 +8,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::args::{self, TraceWhat};
 use crate::control::client::ControlClient;
@@ -16,13 +16,6 @@ use crate::control::messages::{ControlReply, ControlRequest, Happened, LOST, Tra
 use crate::watch;
 use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
-
-/// The line of JSON for lost events.
-#[derive(Serialize)]
-struct Lost {
-    event: &'static str,
-    events: u64,
-}
 
 pub(crate) fn run(args: &args::TraceArgs) -> Outcome {
     match &args.what {
@@ -51,7 +44,7 @@ pub(crate) fn run(args: &args::TraceArgs) -> Outcome {
 }
 
 fn json(events: &[TraceEvent], lost: u64) -> Outcome<String> {
-    let lost = (lost > 0).then(|| watch::json_line(&Lost { event: LOST, events: lost }));
+    let lost = (lost > 0).then(|| watch::json_line(&json!({"event": LOST, "events": lost})));
     lost.into_iter().chain(events.iter().map(watch::json_line)).collect()
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use afflux_govern::{BdiKind, Host, Journal, JournalEntry, MachineLimits, Values, running};
 use afflux_report::terminal::Terminal;
 use afflux_report::{Align, Table};
+use serde::Serialize;
 use serde_json::json;
 
 use super::words::values_text;
@@ -34,7 +35,7 @@ const COLUMNS: [(&str, Align); 8] = [
 const MODEL_MAX: usize = 24;
 
 /// A device's line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Line {
     pub(super) bdi: String,
     pub(super) device: String,
@@ -172,16 +173,7 @@ fn wrapped(text: &str, width: usize) -> String {
 }
 
 fn object(line: &Line) -> String {
-    json!({
-        "device": line.device,
-        "bdi": line.bdi,
-        "model": line.model,
-        "bytes_per_second": line.bytes_per_second,
-        "budget_ns": line.budget_ns,
-        "limit_bytes": line.limit_bytes,
-        "dirty_bytes": line.dirty_bytes,
-        "drain_ns": line.drain_ns(),
-        "remark": line.remark,
-    })
-    .to_string()
+    let mut object = json!(line);
+    object["drain_ns"] = json!(line.drain_ns());
+    object.to_string()
 }
