@@ -24,7 +24,7 @@ pub enum HostError {
         source: std::io::Error,
     },
     /// It is something else.
-    #[error("{} is not a directory", path.display())]
+    #[error("{} is not a directory; serve its parent directory", path.display())]
     NotADirectory {
         /// The given path.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum HostError {
         kind: String,
     },
     /// It may not be read.
-    #[error("{}: the serving user may not read or search it", path.display())]
+    #[error("{} cannot be read by this user", path.display())]
     NotReadable {
         /// The given path.
         path: PathBuf,

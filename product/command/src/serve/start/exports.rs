@@ -65,12 +65,6 @@ fn worded(error: HostError) -> Failure {
                 _ => format!("{path} cannot be served: {source}"),
             })
         }
-        HostError::NotADirectory { path } => {
-            Failure::failed(format!("{} is not a directory; serve its parent directory", output::shown(path.display())))
-        }
-        HostError::NotReadable { path } => {
-            Failure::failed(format!("{} cannot be read by this user", output::shown(path.display())))
-        }
         HostError::Served { .. } => Failure::failed(format!(
             "{}; stop that one, or have both serve them with --shared and let no two clients write to one file",
             output::shown(&error)
