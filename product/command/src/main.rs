@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod cache_size;
 mod change;
 mod configuration;
 mod control;
