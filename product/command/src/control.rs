@@ -8,6 +8,5 @@
 pub(crate) mod client;
 pub(crate) mod listener;
 pub(crate) mod messages;
-mod neighbours;
 pub(crate) mod socket_paths;
 pub(crate) mod trust;

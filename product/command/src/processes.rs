@@ -1,11 +1,12 @@
 //! The processes of this host.
 //!
-//! Owns: their numbers, programs and descriptors.
+//! Owns: their numbers, programs and descriptors; the servers among them, other users' too.
 //! Does not own: their uses of a disk (`eject::holders`) or of a port (`port_holder`).
-//! Invariants: a process that ends meanwhile is left out, or has no name.
+//! Invariants: a process that ends meanwhile is left out, or has no name. Nothing of another user's server is touched.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// The program of a server, as the kernel names it.
 pub(crate) const SERVER: &str = "afflux";
@@ -44,10 +45,42 @@ fn has_nothing_open(stat: &str) -> bool {
     fields.starts_with(['Z', 'X']) && threads.is_none_or(|threads| threads <= 1)
 }
 
-#[cfg(test)]
-mod tests;
-
 /// Processes that may be servers.
 pub(crate) fn servers() -> Vec<u32> {
     all().filter(|process| program(*process) == SERVER).collect()
 }
+
+/// Most servers of other users that are named.
+const NAMED_MAX: usize = 8;
+
+/// A server of another user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Neighbour {
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+}
+
+/// The servers in `proc` that do not belong to this user, by process number.
+pub(crate) fn neighbours(proc: &Path, own: u32) -> Vec<Neighbour> {
+    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
+    let server = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let uid = entry.metadata().ok()?.uid();
+        let words = fs::read(entry.path().join("cmdline")).ok()?;
+        (uid != own && is_serve(&words)).then_some(Neighbour { pid, uid })
+    };
+    let mut found: Vec<Neighbour> = entries.filter_map(server).collect();
+    found.sort_by_key(|neighbour| neighbour.pid);
+    found.truncate(NAMED_MAX);
+    found
+}
+
+/// Whether a command line is that of `afflux serve`.
+fn is_serve(words: &[u8]) -> bool {
+    let mut words = words.split(|byte| *byte == 0);
+    let program = words.next().and_then(|word| word.rsplit(|byte| *byte == b'/').next());
+    program == Some(b"afflux") && words.next() == Some(b"serve")
+}
+
+#[cfg(test)]
+mod tests;

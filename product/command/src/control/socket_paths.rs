@@ -17,9 +17,9 @@ use std::{env, fs};
 
 use rustix::process::geteuid;
 
-use super::neighbours::{self, Neighbour};
 use super::trust::{self, FileIdentity, FoundKind, TrustedDirectory};
 use crate::private_directory::{self, Missing, Refused, variable};
+use crate::processes::{self, Neighbour};
 use afflux_report::command_line;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
@@ -160,7 +160,7 @@ fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
     let directories = directories();
     let Running { mut servers, distrusted } = running(&directories);
     let others =
-        if servers.is_empty() { neighbours::servers(Path::new("/proc"), geteuid().as_raw()) } else { Vec::new() };
+        if servers.is_empty() { processes::neighbours(Path::new("/proc"), geteuid().as_raw()) } else { Vec::new() };
     if servers.len() > 1 {
         let paths: Vec<PathBuf> = servers.into_iter().map(|(path, _)| path).collect();
         return Err(Failure::wrong_use(format!(
