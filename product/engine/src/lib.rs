@@ -40,6 +40,7 @@ pub use afflux_device::recovery::{FILE_KEY_BYTES_MAX, FileKey, Quarantined, Reco
 pub use afflux_device::request::{Backing, Operation, PastCache, ProbeMemory, Request, TransferHere};
 pub use afflux_device::{FILE_BYTES_MAX, counters, error, gauges, knobs, platform, policy, settings};
 pub use afflux_pages::cache::{Census, PinnedPages};
+pub use afflux_pages::wait::lock;
 pub use afflux_pages::{eviction, rare};
 
 pub use engine::{ENGINE_FIGURES, Engine, EngineStatus, File, NamesPriority, Policies, WithheldRange};

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use afflux_engine::lock;
 use afflux_govern::{GovernorRow, Host};
 use afflux_metrics::{Exposition, Value};
 
@@ -27,16 +28,12 @@ pub(crate) struct Publisher(Arc<Mutex<Published>>);
 
 impl Publisher {
     pub(crate) fn rows(&self, rows: Vec<GovernorRow>) {
-        self.lock().rows = rows;
+        lock(&self.0).rows = rows;
     }
 
     /// Counts an event of this kind.
     pub(crate) fn happened(&self, what: &'static str) {
-        *self.lock().events.entry(what).or_default() += 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Published> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0).events.entry(what).or_default() += 1;
     }
 
     /// Returns the function that makes the text.
@@ -46,7 +43,7 @@ impl Publisher {
             let mut all = Exposition::default();
             process.add_to(&mut all);
             let (rows, events) = {
-                let told = told.lock();
+                let told = lock(&told.0);
                 (told.rows.clone(), told.events.clone())
             };
             for row in rows {

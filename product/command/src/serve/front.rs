@@ -19,11 +19,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use afflux_engine::{Engine, Nanos, Platform};
+use afflux_engine::{Engine, Nanos, Platform, lock};
 use afflux_frames::{Part, REPLY_BYTES};
 use afflux_frontend::{Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
@@ -569,7 +569,7 @@ impl MountFront {
     }
 
     fn unmount(&self) {
-        let mut unmounter = self.unmounter.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unmounter = lock(&self.unmounter);
         let Err(reason) = unmounter.unmount(Unmounting::Unused) else { return };
         output::remark(format_args!(
             "{} is in use ({reason}): programs that use it get errors from now on.",

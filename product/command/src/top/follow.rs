@@ -6,12 +6,13 @@
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use crate::control::client::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest, Report, TraceEvent};
+use afflux_engine::lock;
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 
 /// Between two reports.
@@ -74,10 +75,6 @@ impl Following {
 
 fn gone() -> Failure {
     Failure::failed("the server is not asked any more")
-}
-
-fn lock(kept: &Mutex<PendingEvents>) -> MutexGuard<'_, PendingEvents> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn take(client: &mut ControlClient, kept: &Mutex<PendingEvents>) -> Outcome {

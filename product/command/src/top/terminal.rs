@@ -5,10 +5,11 @@
 //! Invariants: every end but by SIGKILL, a panic included, restores the terminal. A server that does not answer delays
 //! no key.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, process, thread};
 
+use afflux_engine::lock;
 use crossterm::event::{self, Event};
 use ratatui::DefaultTerminal;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,7 +46,7 @@ fn end_on_signals(drawing: &Arc<Mutex<()>>) -> io::Result<()> {
     let body = move || {
         if signals.forever().next().is_some() {
             // With this lock held, nothing is drawn any more.
-            let _last = drawing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _last = lock(&drawing);
             let _ = ratatui::try_restore();
             process::exit(0);
         }
@@ -78,7 +79,7 @@ fn show(terminal: &mut DefaultTerminal, following: &Following, drawing: &Mutex<(
     let mut changed = true;
     while !choices.ends {
         if changed {
-            let _drawing = drawing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _drawing = lock(drawing);
             let mut rows = model.rows();
             rows.keep(&choices.letters);
             rows.sort(choices.order);

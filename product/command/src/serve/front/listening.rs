@@ -8,10 +8,10 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use afflux_engine::{Engine, Nanos};
+use afflux_engine::{Engine, Nanos, lock};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
     Bound, DescriptorStore, ListenError, Listener, RefusedConnection, ServeLimits, connections_max,
@@ -84,7 +84,7 @@ pub(crate) fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeL
 pub(crate) fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
     let last: Mutex<Option<Instant>> = Mutex::new(None);
     move |refused| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&last);
         if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
             *last = Some(Instant::now());
             let advice = match refused.bound {

@@ -10,9 +10,10 @@ mod link;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use afflux_engine::lock;
 use afflux_report::output;
 use link::{Link, NamedService, SocketStamp};
 use tracing::info;
@@ -58,7 +59,7 @@ impl Naming {
 
     /// Has the rpcbind name this server, now and later. A line for the user where an rpcbind is.
     pub(crate) fn begin(&self) -> Option<String> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.is_on = true;
         self.try_now(&mut state, Link::stamp())
     }
@@ -66,7 +67,7 @@ impl Naming {
     /// Looks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a
     /// second.
     pub(crate) fn look(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let there = Link::stamp();
         state.looks += 1;
         let is_due = state.entries.is_none() && state.looks >= LOOKS_OF_A_TRY;
@@ -90,7 +91,7 @@ impl Naming {
     /// Takes the entries out of the list. The next server replaces those that stay.
     pub(crate) fn end(&self) {
         let entries = {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             state.is_on = false;
             state.entries.take()
         };
@@ -99,10 +100,6 @@ impl Naming {
         {
             remove_all(&mut link, &entries);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, NamingState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

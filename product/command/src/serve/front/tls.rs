@@ -10,9 +10,10 @@ use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
+use afflux_engine::lock;
 use afflux_nfs::TlsUse;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{bounded_file, output, units};
@@ -84,7 +85,7 @@ impl Tls {
 
     /// Uses the files again if they have changed, and tells of a certificate that expires.
     pub(crate) fn look(&self) {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = lock(&self.looked);
         self.look_at_files(&mut looked);
         let days = self.server.expires().map(|at| days_until(at, SystemTime::now()));
         let told = days.filter(|days| *days < TOLD_DAYS);
@@ -193,7 +194,7 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
 fn report_failed(clients: Option<PathBuf>) -> impl Fn(IpAddr, &str) + Send + Sync + 'static {
     let last: Mutex<Option<Instant>> = Mutex::new(None);
     move |address, reason| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&last);
         if last.is_some_and(|last| last.elapsed() < FAILURES_SAID_EVERY) {
             return;
         }

@@ -7,8 +7,9 @@
 //! beside its data, so that a server on another host finds it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use afflux_engine::lock;
 use afflux_linux_device::{LinuxPlatform, WorkerPool};
 use afflux_nfs::{ClientList, Server};
 #[cfg(feature = "object")]
@@ -46,13 +47,12 @@ impl Lists {
 impl ClientList for Lists {
     fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()> {
         let (done, told) = oneshot::channel();
-        let mut to_keep = self.to_keep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut to_keep = lock(&self.to_keep);
         to_keep.names = names;
         to_keep.waiting.push(done);
         let (to_keep, keep) = (Arc::clone(&self.to_keep), Arc::clone(&self.keep));
         self.thread.post(move || {
-            let ToKeep { names, waiting } =
-                std::mem::take(&mut *to_keep.lock().unwrap_or_else(PoisonError::into_inner));
+            let ToKeep { names, waiting } = std::mem::take(&mut *lock(&to_keep));
             if waiting.is_empty() {
                 return;
             }

@@ -14,10 +14,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use afflux_budget::RememberedPrices;
+use afflux_engine::lock;
 use afflux_engine::policy::Remembered;
 use serde::{Deserialize, Serialize};
 
@@ -88,12 +89,7 @@ impl KeptPrices {
 
     /// The prices of a disk from earlier runs.
     pub(crate) fn of(&self, identity: &str) -> Remembered {
-        self.disks().get(identity).map(|disk| disk.prices.clone()).unwrap_or_default()
-    }
-
-    /// No thread panics while it holds this lock.
-    fn disks(&self) -> MutexGuard<'_, BTreeMap<String, Disk>> {
-        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.disks).get(identity).map(|disk| disk.prices.clone()).unwrap_or_default()
     }
 
     /// Writes the current prices, beside entries that other servers have written since. One thread at a time calls it,
@@ -125,7 +121,7 @@ impl KeptPrices {
             let document = Document { version: VERSION, disks: disks.clone() };
             private_directory::replace(path, &serde_json::to_string_pretty(&document)?)?;
         }
-        *self.disks() = disks;
+        *lock(&self.disks) = disks;
         Ok(())
     }
 }

@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
-use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
+use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform, lock};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::ArenaFile;
 use afflux_volume::{HeldBy, Volume};
@@ -55,7 +55,7 @@ struct ServedDevice {
 impl ServedDevices {
     /// Adds a device with its description and its identity. Returns its name: the label, or another if that is in use.
     pub(crate) fn add(&self, label: &str, described: String, identity: Option<String>) -> String {
-        let mut devices = self.lock();
+        let mut devices = lock(&self.0);
         let used: Vec<_> = devices.iter().map(|met| met.name.clone()).collect();
         let name = device_label::unused(label, &used);
         devices.push(ServedDevice { name: name.clone(), described, identity });
@@ -64,20 +64,16 @@ impl ServedDevices {
 
     /// Name and description of each.
     pub(crate) fn described(&self) -> Vec<(String, String)> {
-        self.lock().iter().map(|met| (met.name.clone(), met.described.clone())).collect()
+        lock(&self.0).iter().map(|met| (met.name.clone(), met.described.clone())).collect()
     }
 
     /// The identity of the device of that name.
     pub(crate) fn identity(&self, name: &str) -> Option<String> {
-        self.lock().iter().find(|met| met.name == name)?.identity.clone()
+        lock(&self.0).iter().find(|met| met.name == name)?.identity.clone()
     }
 
     fn description(&self, name: &str) -> Option<String> {
-        Some(self.lock().iter().find(|met| met.name == name)?.described.clone())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<ServedDevice>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Some(lock(&self.0).iter().find(|met| met.name == name)?.described.clone())
     }
 }
 
@@ -386,7 +382,12 @@ impl Running {
             written_bytes: self.written_bytes().saturating_sub(written_before),
             elapsed_ns: nanos(began.elapsed()),
             failed: unwritten.chain(names).collect(),
-            open_files: self.front.nfs().and_then(|nfs| nfs.server.held_by_version_4()).map_or(0, |held| held.2 as u64),
+            open_files: self
+                .front
+                .nfs
+                .as_ref()
+                .and_then(|nfs| nfs.server.held_by_version_4())
+                .map_or(0, |held| held.2 as u64),
         }
     }
 
