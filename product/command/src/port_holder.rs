@@ -1,7 +1,7 @@
 //! Finds the program that keeps us from listening on a port.
 //!
-//! Owns: the search in /proc.
-//! Does not own: the reaction.
+//! Owns: the search in /proc, the words about an address on which nobody can listen.
+//! Does not own: listening.
 //! Invariants: nothing is guessed that /proc does not show to this user. The search ends in time: the kernel shows no
 //! descriptors of a process in execve, and that process may wait for a mount that this server is about to serve.
 
@@ -9,11 +9,15 @@
 mod tests;
 
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
+
+use afflux_report::failure::Failure;
+use afflux_report::output;
 
 use crate::processes;
 
@@ -39,6 +43,33 @@ pub(crate) fn of(wanted: SocketAddr) -> Option<PortHolder> {
     // The thread of a search that takes longer stays until the kernel answers, or the process ends.
     thread::Builder::new().name("port holder".to_owned()).spawn(move || found.send(with_any(&sockets))).ok()?;
     search.recv_timeout(SEARCH_MAX).ok()?
+}
+
+/// The error of a program that cannot listen on the address of a flag.
+pub(crate) fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) -> Failure {
+    let ip = address.ip();
+    Failure::failed(match error.kind() {
+        ErrorKind::AddrInUse => {
+            let free = format!("{flag} ({} picks a free port)", SocketAddr::new(ip, 0));
+            match of(address) {
+                Some(PortHolder { process, program }) if program == processes::SERVER => format!(
+                    "{flag}: {address} is in use by Afflux itself: process {process} serves there already. `afflux stat` \
+                     shows what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
+                     another address with {free}"
+                ),
+                holder => {
+                    let named = |it: PortHolder| format!(" ({}, process {})", output::shown(it.program), it.process);
+                    let holder = holder.map(named).unwrap_or_default();
+                    format!("{flag}: {address} is in use by another program{holder}; choose another with {free}")
+                }
+            }
+        }
+        ErrorKind::AddrNotAvailable => format!("{flag}: {ip} is not an address of this machine"),
+        ErrorKind::PermissionDenied => {
+            format!("{flag}: this user may not listen on {address}; ports from 1024 up need no privilege")
+        }
+        _ => format!("{flag}: cannot listen on {address}: {error}"),
+    })
 }
 
 /// The program that has any of these sockets. Waits for processes in execve.

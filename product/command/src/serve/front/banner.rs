@@ -181,7 +181,7 @@ pub(crate) fn reachable(address: IpAddr) -> IpAddr {
 }
 
 /// With brackets around an IPv6 address, as before a colon.
-pub(crate) fn bracketed(address: IpAddr) -> String {
+fn bracketed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),

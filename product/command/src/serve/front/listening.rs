@@ -1,7 +1,6 @@
 //! Listening for NFS clients.
 //!
-//! Owns: the limits of connections, the reports of refused ones, the wording of errors about the address, the socket in
-//! the service manager's store.
+//! Owns: the limits of connections, the reports of refused ones, the socket in the service manager's store.
 //! Does not own: connections (the world), calls (the protocol), the store.
 //! Invariants: limits follow the knobs at once. Refusals are not reported more often than a person can read. A stop
 //! takes the socket out of the store before it refuses connections.
@@ -19,10 +18,8 @@ use afflux_linux_server::{
 use afflux_nfs::NfsKnob;
 use tracing::{info, warn};
 
-use crate::port_holder::{self, PortHolder};
-use crate::serve::front::banner;
+use crate::port_holder;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::output;
 
 /// Shortest time between two reports of refused connections.
 const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
@@ -98,29 +95,9 @@ pub(crate) fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 's
 
 /// The error of a server that cannot listen on this address.
 pub(crate) fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
-    let address = listen.ip();
-    Failure::failed(match error {
-        ListenError::InUse { .. } => {
-            let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
-            match port_holder::of(listen) {
-                Some(PortHolder { process, program }) if program == "afflux" => format!(
-                    "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
-                     what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
-                     another address with {free}"
-                ),
-                Some(PortHolder { process, program }) => format!(
-                    "{listen} is in use by another program ({}, process {process}); choose another with {free}",
-                    output::shown(program)
-                ),
-                None => format!("{listen} is in use by another program; choose another with {free}"),
-            }
-        }
-        ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
-            format!("{address} is not an address of this machine; choose one with --listen")
-        }
-        ListenError::Host { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            format!("this user may not listen on {listen}; ports from 1024 up need no privilege")
-        }
-        other => other.to_string(),
-    })
+    match error {
+        ListenError::InUse { .. } => port_holder::cannot_listen("--listen", listen, &ErrorKind::AddrInUse.into()),
+        ListenError::Host { source, .. } => port_holder::cannot_listen("--listen", listen, source),
+        other => Failure::failed(other),
+    }
 }
