@@ -26,7 +26,8 @@ fn show_knob(client: &mut ControlClient, json: bool) -> Outcome {
         return Err(client.unexpected(&reply));
     };
     if json {
-        return say_json(&reply);
+        watch::say_json(&reply);
+        return Ok(());
     }
     let whom = output::shown(device.as_deref().unwrap_or("all devices"));
     let (knob, unit) = (output::shown(knob), output::shown(unit));
@@ -45,7 +46,8 @@ pub(crate) fn unlock(args: &args::Unlock) -> Outcome {
     let reply = client.reply()?;
     let ControlReply::Unlocked { clients } = &reply else { return Err(client.unexpected(&reply)) };
     if args.json {
-        return say_json(&reply);
+        watch::say_json(&reply);
+        return Ok(());
     }
     for ended in clients {
         let locks = units::plural(ended.ranges, "lock");
@@ -57,7 +59,7 @@ pub(crate) fn unlock(args: &args::Unlock) -> Outcome {
 /// Has the server write everything now.
 pub(crate) fn drain(args: &args::Drain) -> Outcome {
     let mut client = ControlClient::connect(args.target.control.as_deref())?;
-    let drained = follow_drain(&mut client, args.json.then_some(&say_json))?;
+    let drained = follow_drain(&mut client, args.json.then_some(&watch::say_json))?;
     if !drained.failed.is_empty() {
         return Err(Failure::failed(progress::unwritten("could not write everything:", &drained.failed)));
     }
@@ -68,15 +70,12 @@ pub(crate) fn drain(args: &args::Drain) -> Outcome {
 }
 
 /// Has the server write everything. `say` gets each reply; without it people see the progress.
-pub(crate) fn follow_drain(
-    client: &mut ControlClient,
-    say: Option<&dyn Fn(&ControlReply) -> Outcome>,
-) -> Outcome<Drained> {
+pub(crate) fn follow_drain(client: &mut ControlClient, say: Option<&dyn Fn(&ControlReply)>) -> Outcome<Drained> {
     client.ask(&ControlRequest::Drain)?;
     let mut display = DrainDisplay::new(say.is_none(), "");
     loop {
         let reply = client.reply()?;
-        say.map_or(Ok(()), |say| say(&reply))?;
+        say.iter().for_each(|say| say(&reply));
         match reply {
             ControlReply::Progress(progress) => display.show(progress),
             ControlReply::Drained(drained) => {
@@ -86,8 +85,4 @@ pub(crate) fn follow_drain(
             other => return Err(client.unexpected(&other)),
         }
     }
-}
-
-fn say_json(reply: &ControlReply) -> Outcome {
-    watch::json_line(reply).map(|line| output::say(line.trim_end()))
 }

@@ -53,7 +53,7 @@ use crate::control::messages::{ControlReply, Progress};
 use crate::control::socket_paths::{BoundSocket, RemovedAtEnd};
 use crate::progress::{self, DrainDisplay};
 use crate::settings::{NfsVersion, ServeSettings};
-use crate::{log, metrics, service};
+use crate::{log, metrics, service, watch};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     run_with(args, |settings| Ok(Some(settings.nfs)))
@@ -212,7 +212,7 @@ fn watch_signals(running: &Arc<Running>, control: Arc<BoundSocket>, json: bool) 
         let unwritten = served.unwritten();
         control.remove();
         if json {
-            print_json(&ControlReply::Abandoned { unwritten: unwritten.clone() });
+            watch::say_json(&ControlReply::Abandoned { unwritten: unwritten.clone() });
         }
         let first = arena::stopped_at_once(unwritten.is_empty(), served.arena.as_ref());
         output::remark(progress::unwritten(&first, &unwritten));
@@ -260,12 +260,6 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
     }
 }
 
-fn print_json(reply: &ControlReply) {
-    if let Ok(line) = serde_json::to_string(reply) {
-        output::say(line);
-    }
-}
-
 /// Takes no more calls, writes everything, and reports the outcome.
 fn stop_serving(running: &Running, source: &Source, json: bool) -> Outcome {
     output::remark("Stopping: writing all dirty pages (a second signal gives up).");
@@ -289,7 +283,7 @@ fn stop_serving(running: &Running, source: &Source, json: bool) -> Outcome {
         source.close_store()?;
     }
     if json {
-        print_json(&ControlReply::Drained(drained.clone()));
+        watch::say_json(&ControlReply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {
         let counts = running.front.nfs().map(|nfs| nfs.handle.counts());
         let served = counts.map(|counts| units::data(counts.bytes_in.saturating_add(counts.bytes_out)));

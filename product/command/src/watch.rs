@@ -44,6 +44,12 @@ impl Watch {
     }
 }
 
+/// Prints a value as JSON, on one line.
+pub(crate) fn say_json(value: &impl Serialize) {
+    // What is printed so has no value that JSON lacks.
+    let _ = json_line(value).map(|line| output::say(line.trim_end()));
+}
+
 /// A value as JSON, on one line.
 pub(crate) fn json_line(value: &impl Serialize) -> Outcome<String> {
     Ok(serde_json::to_string(value).map_err(Failure::failed)? + "\n")

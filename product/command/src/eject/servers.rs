@@ -64,7 +64,6 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
                 "elapsed_ns": now.elapsed_ns,
             }));
         }
-        Ok(())
     };
     let drained = change::follow_drain(&mut client, as_json.then_some(&said))?;
     if drained.failed.is_empty() {

@@ -16,11 +16,11 @@ use afflux_report::output;
 
 use crate::control::messages::{ControlReply, LeftUnwritten};
 use crate::control::socket_paths::BoundSocket;
-use crate::progress;
 use crate::serve::kept::arena;
 use crate::serve::live::running::{Running, nanos};
 use crate::serve::stores::store_place::StorePlace;
 use crate::serve::stores::store_writer::OpenVolume;
+use crate::{progress, watch};
 
 /// The end waits so long for an answer of the store.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -67,8 +67,8 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
     let unwritten = left.unwritten(running);
     let changes = last.0.saturating_sub(left.volume.records().durable_through().0);
     let is_lost = !unwritten.is_empty() || changes > 0;
-    if json && let Ok(line) = serde_json::to_string(&ControlReply::Abandoned { unwritten: unwritten.clone() }) {
-        output::say(line);
+    if json {
+        watch::say_json(&ControlReply::Abandoned { unwritten: unwritten.clone() });
     }
     let url = output::shown(&left.place.url);
     let why = output::bracketed(left.place.store.trouble().map(|trouble| trouble.why));
