@@ -15,7 +15,6 @@ mod govern;
 mod knobs;
 mod log;
 mod metrics;
-mod mount;
 mod port_holder;
 mod private_directory;
 mod processes;
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
     let arguments = CommandLine::read();
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
-        Command::Mount(mount) => mount::run(mount),
+        Command::Mount(mount) => serve::run_mount(mount),
         Command::UnmountAtEnd { point } => unmounter::run(point),
         Command::Stat(stat) => stat::run(stat),
         Command::Top(top) => top::run(top),

@@ -29,7 +29,7 @@ use rustix::process::umask;
 use tracing::warn;
 
 use self::front::rpcbind::Naming;
-use self::front::{NfsFront, WantedFront, admission, banner, mount_banner, own_clients};
+use self::front::{NfsFront, WantedFront, admission, banner, own_clients};
 use self::kept::arena::{self, CacheMemory, WantedMemory};
 use self::kept::kept_mount::{LeftDescriptors, Taken};
 use self::kept::unnamed_files;
@@ -52,19 +52,30 @@ use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
 use crate::control::socket_paths::{BoundSocket, RemovedAtEnd};
 use crate::progress::{self, DrainDisplay};
-use crate::settings::{NfsVersion, ServeSettings};
+use crate::settings::{NfsVersion, OF_SERVE, ServeSettings};
 use crate::{log, metrics, service, watch};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     run_with(args, |settings| Ok(Some(settings.nfs)))
 }
 
+/// A mount alone. A setting that it does not obey is refused, not ignored.
+pub(crate) fn run_mount(args: &args::Serve) -> Outcome {
+    if let Some((_, given)) = args.settings.given().find(|(name, _)| OF_SERVE.contains(&name.as_str())) {
+        return Err(Failure::wrong_use(format!("{} is a setting of `afflux serve` alone", given.origin)));
+    }
+    run_with(args, |settings| {
+        let paths = &mut settings.directories;
+        let point = paths.pop().filter(|_| paths.len() == 1);
+        let point = point.ok_or_else(|| Failure::wrong_use("two paths are needed: afflux mount DIR MOUNTPOINT"))?;
+        settings.mount.point = Some(point);
+        Ok(None)
+    })
+}
+
 /// Runs a server until its end. `nfs` tells the newest version of NFS that clients get, and completes the settings of a
 /// server without NFS.
-pub(crate) fn run_with(
-    args: &args::Serve,
-    nfs: impl FnOnce(&mut ServeSettings) -> Outcome<Option<NfsVersion>>,
-) -> Outcome {
+fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<Option<NfsVersion>>) -> Outcome {
     require_calls(CallsFor::Serving)?;
     let mut left = LeftDescriptors::take()?;
     let host = HostMemory::measured();
@@ -234,7 +245,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
     let (nfs, mount) = (running.front.nfs(), running.front.mount());
     let Some(nfs) = nfs else {
         return mount.into_iter().for_each(|mount| {
-            mount_banner::print(running, mount, (ways.control, ways.figures), notes, json);
+            banner::print_mount(running, mount, (ways.control, ways.figures), notes, json);
         });
     };
     let served = banner::Served {

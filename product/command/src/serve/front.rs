@@ -7,7 +7,6 @@
 pub(crate) mod admission;
 pub(crate) mod banner;
 pub(crate) mod listening;
-pub(crate) mod mount_banner;
 pub(crate) mod own_clients;
 pub(crate) mod rpcbind;
 pub(crate) mod tls;

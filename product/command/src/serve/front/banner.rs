@@ -1,4 +1,4 @@
-//! The text that `serve` prints once it serves.
+//! The text that `serve` or `mount` prints once it serves.
 //!
 //! Owns: the words, the commands that reach the server.
 //! Does not own: the facts.
@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use afflux_nfs::{Rules, TlsUse};
 use serde_json::json;
 
-use crate::serve::front::admission;
 use crate::serve::front::tls::Tls;
+use crate::serve::front::{MountFront, admission};
+use crate::serve::live::running::Running;
 use crate::serve::start::exports::ServedExport;
 use afflux_report::command_line::quoted;
 use afflux_report::{output, units};
@@ -162,6 +163,38 @@ impl Served<'_> {
         })
         .to_string()
     }
+}
+
+/// Prints what a mount alone tells once it is served, for people or as one JSON object.
+pub(crate) fn print_mount(
+    running: &Running,
+    mount: &MountFront,
+    (control, figures): (&Path, Option<SocketAddr>),
+    notes: &[String],
+    json: bool,
+) {
+    let cache_bytes = running.engine.status().cache_bytes;
+    let source = running.exports.first().map(|export| export.directory.clone()).unwrap_or_default();
+    if json {
+        let ready = json!({
+            "is": "ready",
+            "mounted": mount.point,
+            "directory": source,
+            "control": control,
+            "metrics": figures.map(|address| address.to_string()),
+            "cache_bytes": cache_bytes,
+            "notes": notes,
+        });
+        return output::say(ready);
+    }
+    let (source, point) = (output::shown(source.display()), output::shown(mount.point.display()));
+    let mut text = format!("Mounted {source} on {point} (FUSE)\n  cache   {}\n", units::memory(cache_bytes));
+    for (name, description) in running.devices.described() {
+        text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
+    }
+    text.push_str("  stop    Ctrl-C or umount (both write everything first)\n");
+    notes.iter().for_each(|note| text.push_str(&format!("  note    {}\n", output::shown(note))));
+    output::say(text.trim_end());
 }
 
 /// The path of this program, if a shell does not find it by name.
