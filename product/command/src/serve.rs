@@ -203,7 +203,7 @@ fn run_over(
     unnamed_files::end(&source);
     let ended = stopped.and_then(|()| source.end(&running.volume, &state));
     if ended.is_ok() {
-        running.front.nfs().into_iter().for_each(NfsFront::keep_clients);
+        running.front.nfs.iter().for_each(NfsFront::keep_clients);
         running.arena.iter().for_each(|file| arena::end(file, &running.engine));
     }
     upkeep.end();
@@ -212,7 +212,7 @@ fn run_over(
 
 /// The server's place in the list of the host's rpcbind.
 fn naming(running: &Running) -> Option<Arc<Naming>> {
-    let nfs = running.front.nfs()?;
+    let nfs = running.front.nfs.as_ref()?;
     Some(Arc::new(Naming::new(nfs.listen, nfs.server.held_by_version_4().is_some())))
 }
 
@@ -242,7 +242,7 @@ struct Endpoints<'a> {
 }
 
 fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: HostMemory, notes: &[String], json: bool) {
-    let (nfs, mount) = (running.front.nfs(), running.front.mount());
+    let (nfs, mount) = (running.front.nfs.as_ref(), running.front.mount.as_ref());
     let Some(nfs) = nfs else {
         return mount.into_iter().for_each(|mount| {
             banner::print_mount(running, mount, (ways.control, ways.figures), notes, json);
@@ -296,7 +296,7 @@ fn stop_serving(running: &Running, source: &Source, json: bool) -> Outcome {
     if json {
         watch::say_json(&ControlReply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {
-        let counts = running.front.nfs().map(|nfs| nfs.handle.counts());
+        let counts = running.front.nfs.as_ref().map(|nfs| nfs.handle.counts());
         let served = counts.map(|counts| units::data(counts.bytes_in.saturating_add(counts.bytes_out)));
         let served = served.map(|served| format!(" {served} served.")).unwrap_or_default();
         output::say(format_args!("{}{served}", progress::done(&drained)));

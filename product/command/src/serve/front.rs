@@ -105,8 +105,8 @@ struct PreparedMemory {
 
 /// A front in use: connections, a mount, or both over one engine.
 pub(crate) struct Front {
-    nfs: Option<NfsFront>,
-    mount: Option<MountFront>,
+    pub(crate) nfs: Option<NfsFront>,
+    pub(crate) mount: Option<MountFront>,
 }
 
 /// Connections of NFS clients.
@@ -494,14 +494,6 @@ impl Front {
     pub(crate) fn place(&self) -> String {
         let listen = self.nfs.as_ref().map(|nfs| nfs.listen.to_string());
         listen.or_else(|| self.mount.as_ref().map(|mount| mount.point.display().to_string())).unwrap_or_default()
-    }
-
-    pub(crate) fn nfs(&self) -> Option<&NfsFront> {
-        self.nfs.as_ref()
-    }
-
-    pub(crate) fn mount(&self) -> Option<&MountFront> {
-        self.mount.as_ref()
     }
 
     /// Name and count of each kind of call and error.

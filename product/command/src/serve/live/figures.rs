@@ -48,12 +48,12 @@ fn figures(running: &Running, all: &mut Exposition) {
         let value = if info.unit == "ns" { seconds(value) } else { Value::Count(value) };
         all.add(family, &[], value);
     }
-    if let Some(nfs) = running.front.nfs() {
+    if let Some(nfs) = &running.front.nfs {
         add_status(all, &CONNECTIONS, &running.nfs_gauges(), &[]);
         closed_connections(&nfs.handle.counts(), all);
         calls(nfs, all);
     }
-    if let Some(mount) = running.front.mount() {
+    if let Some(mount) = &running.front.mount {
         add(all, MOUNT, &*mount.mount, &[]);
         calls_of_mount(mount, all);
     }

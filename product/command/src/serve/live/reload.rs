@@ -56,7 +56,7 @@ impl Reload<'_> {
             let at_once = &wanted.settings.at_once;
             let rules = admission::rules(at_once, &mut Vec::new());
             acting.push(format!("answers {}", admission::describe(&rules)));
-            if let Some(nfs) = running.front.nfs() {
+            if let Some(nfs) = &running.front.nfs {
                 nfs.server.admit(rules.into());
                 running.volume.set_names_durable(!at_once.async_metadata);
             }

@@ -111,7 +111,7 @@ impl Running {
             |file: &ArenaFile| file.path().map_or_else(|| "systemd".to_owned(), |path| path.display().to_string());
         Report {
             listen: self.front.place(),
-            mount: self.front.mount().map(|mount| mount.point.display().to_string()),
+            mount: self.front.mount.as_ref().map(|mount| mount.point.display().to_string()),
             serving: self.exports.iter().map(served).collect(),
             uptime_ns: nanos(self.since.elapsed()),
             policy: status.policy.to_owned(),
@@ -132,13 +132,13 @@ impl Running {
 
     /// The parts that knobs act on.
     pub(crate) fn served(&self) -> in_force::Served<'_> {
-        (&self.engine, self.front.nfs())
+        (&self.engine, self.front.nfs.as_ref())
     }
 
     /// The figures of the front; those of connections are zero without NFS.
     pub(crate) fn nfs_gauges(&self) -> NfsGauges {
         let calls = self.front.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
-        let Some(nfs) = self.front.nfs() else { return NfsGauges { calls, ..NfsGauges::default() } };
+        let Some(nfs) = &self.front.nfs else { return NfsGauges { calls, ..NfsGauges::default() } };
         let counts = nfs.handle.counts();
         let (known_clients, sessions, open_files) = nfs.server.held_by_version_4().unwrap_or_default();
         let lockers: Vec<LockerGauges> = self.volume.locks().held().into_iter().map(gauges::locker).collect();
@@ -181,7 +181,7 @@ impl Running {
                 if known.is_empty() { "nobody has".to_owned() } else { format!("these have: {}", known.join("; ")) };
             return Err(format!("no client '{}' has locks; {known}", shown(client)));
         }
-        let nfs = self.front.nfs();
+        let nfs = self.front.nfs.as_ref();
         let is_ended = |it: &&&HeldBy| nfs.is_some_and(|nfs| nfs.server.try_end_holder(it.holder));
         let ended: Vec<LockerGauges> = meant.iter().filter(is_ended).map(|it| gauges::locker((*it).clone())).collect();
         ended.iter().for_each(|it| {

@@ -64,7 +64,7 @@ impl Upkeep {
             }
             prices.keep();
         };
-        let tls = running.front.nfs().and_then(|nfs| nfs.tls.clone());
+        let tls = running.front.nfs.as_ref().and_then(|nfs| nfs.tls.clone());
         let mut upkeep = Self { stops: Vec::new(), threads: Vec::new() };
         upkeep.add("upkeep", looking)?;
         upkeep.add("prices", saving)?;
@@ -141,7 +141,7 @@ struct UpkeepState {
 
 impl UpkeepState {
     fn look(&mut self) {
-        self.running.front.nfs().iter().flat_map(|nfs| &nfs.tls).for_each(|tls| tls.server.refill());
+        self.running.front.nfs.iter().flat_map(|nfs| &nfs.tls).for_each(|tls| tls.server.refill());
         self.naming.iter().for_each(|naming| naming.look());
         self.report_troubles();
         self.say_many_small_files();
