@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
@@ -17,24 +18,26 @@ use crate::Ending;
 pub const PORTS: [u16; 2] = [2049, 20048];
 /// Its program.
 pub const PROGRAM: &str = "ganesha.nfsd";
+/// The program of its port mapper.
+pub const PORT_MAPPER: &str = "rpcbind";
 /// Clients of version 4 may open files at once, and the host knows the names of users.
 pub const VERSION_4: &str = "NFSv4 { Graceless = true; UseGetpwnam = true; Minor_Versions = 1, 2; }\n";
 /// The name of its export in version 4.
 pub const EXPORT: &str = "exp";
 
-/// Starts the port mapper, which ganesha tells the ports of version 3.
+/// Starts the port mapper by a command of its program. Ganesha tells it the ports of version 3.
 ///
 /// # Errors
 /// When there is none.
-pub fn port_mapper(directory: &Path) -> io::Result<Ending> {
+pub fn port_mapper(command: &mut Command, directory: &Path) -> io::Result<Ending> {
     let log = File::create(directory.join("rpcbind.log"))?;
-    let child = Command::new("rpcbind").arg("-f").stderr(log).spawn()?;
+    let child = command.arg("-f").stderr(log).spawn()?;
     sleep(Duration::from_secs(1));
     Ok(Ending(child))
 }
 
-/// Gives a command of its program the arguments to serve a directory over these versions at these ports, with `more`
-/// configuration. Its files are in `home`.
+/// Gives a command of its program the arguments to serve a directory over these versions at this address and these
+/// ports, with `more` configuration. Its files are in `home`.
 ///
 /// # Errors
 /// When its configuration cannot be written.
@@ -42,13 +45,13 @@ pub fn serve(
     command: &mut Command,
     home: &Path,
     export: &Path,
-    [nfs, mount]: [u16; 2],
+    (address, [nfs, mount]): (Ipv4Addr, [u16; 2]),
     (protocols, more): (&str, &str),
 ) -> io::Result<()> {
     let path = home.join("ganesha.conf");
     let configuration = format!(
         "NFS_CORE_PARAM {{ Protocols = {protocols}; NFS_Port = {nfs}; MNT_Port = {mount}; Enable_NLM = false;
-  Enable_RQUOTA = false; Bind_addr = 127.0.0.1; mount_path_pseudo = false; }}
+  Enable_RQUOTA = false; Bind_addr = {address}; mount_path_pseudo = false; }}
 NFS_KRB5 {{ Active_krb5 = false; }}
 EXPORT {{ Export_Id = 77; Path = {}; Pseudo = /{EXPORT}; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
   Protocols = {protocols}; PrivilegedPort = false; FSAL {{ Name = VFS; }} }}

@@ -6,7 +6,7 @@
 //! same port.
 
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -71,7 +71,8 @@ impl<'a> HostServer<'a> {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let mut command = tied(ganesha::PROGRAM);
-        ganesha::serve(&mut command, &home, &home.join("exp"), [port, 0], ("4", ganesha::VERSION_4))?;
+        let at = (Ipv4Addr::LOCALHOST, [port, 0]);
+        ganesha::serve(&mut command, &home, &home.join("exp"), at, ("4", ganesha::VERSION_4))?;
         let log = File::create(home.join("error")).context("a log")?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let running = Ending(child.context(ganesha::PROGRAM)?);

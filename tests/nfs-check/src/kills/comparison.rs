@@ -6,6 +6,7 @@
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use afflux_rig::words::Races;
@@ -38,7 +39,8 @@ pub struct Options {
 /// Kills each server by turns, tells each kill, and returns the figures.
 pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
     let memory = Scratch::new("/dev/shm".as_ref(), "kills").map_err(host("/dev/shm"))?;
-    let _port_mapper = ganesha::port_mapper(&options.directory).map_err(host("rpcbind"))?;
+    let mut port_mapper = Command::new(ganesha::PORT_MAPPER);
+    let _port_mapper = ganesha::port_mapper(&mut port_mapper, &options.directory).map_err(host("rpcbind"))?;
     let servers: Vec<Which> = Which::ALL.into_iter().filter(|which| options.words.is_wanted(which.word())).collect();
     let kills = Raced::new(&servers, options.words.rounds_or(ROUNDS), |which, number| {
         let mut process = Process::start(which, &options.afflux, &options.directory, memory.path())?;

@@ -6,7 +6,7 @@
 //! in memory goes with it.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -59,7 +59,8 @@ impl Process {
         let mut command = Command::new(if which.is_ganesha() { Path::new(ganesha::PROGRAM) } else { program });
         if which.is_ganesha() {
             let more = if which == Which::GaneshaNoGrace { "NFSv4 { Graceless = true; }\n" } else { "" };
-            ganesha::serve(&mut command, &home, &export, ganesha::PORTS, ("3", more)).map_err(host("ganesha.conf"))?;
+            ganesha::serve(&mut command, &home, &export, (Ipv4Addr::LOCALHOST, ganesha::PORTS), ("3", more))
+                .map_err(host("ganesha.conf"))?;
         } else {
             afflux(&mut command, &home, &export);
         }

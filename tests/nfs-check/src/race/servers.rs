@@ -5,7 +5,7 @@
 //! Invariants: the servers end when this value is dropped.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -54,10 +54,17 @@ pub(super) struct Servers {
 
 impl Servers {
     pub(super) fn start(options: &Options, directory: &Path, export: &Path) -> Result<Self, Failure> {
-        let port_mapper = ganesha::port_mapper(directory).map_err(host("rpcbind"))?;
+        let port_mapper =
+            ganesha::port_mapper(&mut Command::new(ganesha::PORT_MAPPER), directory).map_err(host("rpcbind"))?;
         let mut command = on_first_cpu(Path::new(ganesha::PROGRAM));
-        ganesha::serve(&mut command, directory, export, ganesha::PORTS, ("3, 4", ganesha::VERSION_4))
-            .map_err(host("ganesha.conf"))?;
+        ganesha::serve(
+            &mut command,
+            directory,
+            export,
+            (Ipv4Addr::LOCALHOST, ganesha::PORTS),
+            ("3, 4", ganesha::VERSION_4),
+        )
+        .map_err(host("ganesha.conf"))?;
         let log = fs::File::create(directory.join("ganesha.err")).map_err(host("ganesha.err"))?;
         let child = command.stdout(Stdio::null()).stderr(log).spawn().map_err(host("ganesha"))?;
         let afflux = |name: &str, further: &[&str]| {

@@ -7,7 +7,6 @@
 
 mod client;
 mod reports;
-mod servers;
 mod stage;
 
 use std::time::Instant;
@@ -22,7 +21,7 @@ use crate::experiment::{LabError, Watch};
 use crate::machine::{measured_row, rounded};
 use client::{CopyOf, Times, copy};
 use reports::{Counts, Look, during, look};
-use stage::{Stage, Subject};
+use stage::{Server, Stage, Subject};
 
 /// The engine's counters in a row.
 const COUNTERS: [&str; 6] =
@@ -122,9 +121,10 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
         let knob = subject.centisecs().map_or(String::new(), |centisecs| format!(" at {centisecs} cs"));
         let what = format!("measuring {}{knob}, {sample} of {}", subject.name(), plan.samples);
         watch.step(&what, from + (1.0 - from) * at as f64 / turns.len() as f64);
-        match stage.start(subject, plan, scratch.path()) {
+        match stage.start(subject) {
             Ok(server) => {
                 let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
+                server.stop()?;
                 watch.row(&measured.row(plan));
                 copies.push(measured);
             }
@@ -142,15 +142,15 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
 fn one(
     plan: &Plan,
     stage: &Stage,
-    (subject, server): (Subject, &stage::Server),
+    (subject, server): (Subject, &Server),
     sample: u64,
     file_bytes: u64,
 ) -> Result<Measured, LabError> {
     let what = CopyOf { file_bytes, window_bytes: plan.window_bytes, write_bytes: write_bytes(plan) };
-    let (at, control) = (stage.at(server), server.control());
+    let control = server.control.as_deref();
     let counts = || control.and_then(look).map(|(_, counts)| counts);
     let before = counts().unwrap_or_default();
-    let (copied, looks) = stage.as_client(|| during(control, || copy(&at, what)))?;
+    let (copied, looks) = stage.as_client(|| during(control, || copy(&server.at, what)))?;
     let times = copied.map_err(|error| LabError::failed(format!("{}: {error}", subject.name())))?;
     let counted = counts().map_or_else(Vec::new, |after| moved(&before, &after));
     Ok(Measured { subject, sample, file_bytes, times, looks, counted })
