@@ -12,9 +12,9 @@ mod link;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -65,17 +65,11 @@ impl Asked {
     }
 }
 
+/// The requests of a relay, and how many wait for an answer.
 #[derive(Debug, Default)]
 struct Counters {
-    puts: AtomicU64,
-    gets: AtomicU64,
-    lists: AtomicU64,
-    deletes: AtomicU64,
-    refused: AtomicU64,
-    sent_bytes: AtomicU64,
-    received_bytes: AtomicU64,
-    waiting: AtomicU64,
-    waiting_max: AtomicU64,
+    asked: Asked,
+    waiting: u64,
 }
 
 /// The treatment of requests.
@@ -110,7 +104,7 @@ struct Shared {
     to_store: Link,
     from_store: Link,
     seen: AtomicU64,
-    counters: Arc<Counters>,
+    counters: Arc<Mutex<Counters>>,
 }
 
 /// A part of an answer, and the time to hand it on. An empty part is the end.
@@ -120,7 +114,7 @@ type Part = (Instant, Vec<u8>);
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
-    counters: Arc<Counters>,
+    counters: Arc<Mutex<Counters>>,
 }
 
 impl Relay {
@@ -141,7 +135,7 @@ impl Relay {
 
     fn begin(target: SocketAddr, treatment: Treatment, rule: Option<Rule>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        let (address, counters) = (listener.local_addr()?, Arc::<Counters>::default());
+        let (address, counters) = (listener.local_addr()?, Arc::<Mutex<Counters>>::default());
         let of_relay = Arc::clone(&counters);
         let link = || Link::new(treatment.bandwidth_bytes_per_s);
         let shared =
@@ -175,20 +169,12 @@ impl Relay {
 
     /// The requests until now.
     pub fn asked(&self) -> Asked {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Counters { puts, gets, lists, deletes, refused, sent_bytes, received_bytes, waiting: _, waiting_max } =
-            &*self.counters;
-        Asked {
-            puts: read(puts),
-            gets: read(gets),
-            lists: read(lists),
-            deletes: read(deletes),
-            refused: read(refused),
-            sent_bytes: read(sent_bytes),
-            received_bytes: read(received_bytes),
-            side_by_side: read(waiting_max),
-        }
+        counted(&self.counters).asked
     }
+}
+
+fn counted(counters: &Mutex<Counters>) -> MutexGuard<'_, Counters> {
+    counters.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -209,17 +195,16 @@ impl Shared {
     }
 
     fn note(&self, kind: Kind, waits: &AtomicBool) {
-        let counters = &self.counters;
-        let counter = match kind {
-            Kind::Put => &counters.puts,
-            Kind::Get => &counters.gets,
-            Kind::List => &counters.lists,
-            Kind::Delete => &counters.deletes,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
+        let Counters { asked, waiting } = &mut *counted(&self.counters);
+        *match kind {
+            Kind::Put => &mut asked.puts,
+            Kind::Get => &mut asked.gets,
+            Kind::List => &mut asked.lists,
+            Kind::Delete => &mut asked.deletes,
+        } += 1;
         if !waits.swap(true, Ordering::Relaxed) {
-            let waiting = counters.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-            counters.waiting_max.fetch_max(waiting, Ordering::Relaxed);
+            *waiting += 1;
+            asked.side_by_side = asked.side_by_side.max(*waiting);
         }
     }
 }
@@ -282,7 +267,7 @@ fn pass(
                 body_left = parsed.body_bytes;
                 refusal = shared.reply(&head, parsed);
                 if refusal.is_none() {
-                    shared.counters.sent_bytes.fetch_add(head.len() as u64 + body_left, Ordering::Relaxed);
+                    counted(&shared.counters).asked.sent_bytes += head.len() as u64 + body_left;
                     shared.note(parsed.kind, waits);
                     shared.to_store.carry(head.len());
                     server.write_all(&head)?;
@@ -292,7 +277,7 @@ fn pass(
             if body_left == 0
                 && let Some(refusal) = refusal.take()
             {
-                shared.counters.refused.fetch_add(1, Ordering::Relaxed);
+                counted(&shared.counters).asked.refused += 1;
                 let send =
                     |part| answers.send((Instant::now() + shared.treatment.delay, part)).map_err(io::Error::other);
                 match refusal {
@@ -319,7 +304,7 @@ fn receive(mut server: &TcpStream, shared: &Shared, parts: &SyncSender<Part>) ->
     loop {
         let bytes = server.read(&mut buffer)?;
         shared.from_store.carry(bytes);
-        shared.counters.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        counted(&shared.counters).asked.received_bytes += bytes as u64;
         let part = (Instant::now() + shared.treatment.delay, buffer[..bytes].to_vec());
         if bytes == 0 || parts.send(part).is_err() {
             return Ok(());
@@ -329,11 +314,11 @@ fn receive(mut server: &TcpStream, shared: &Shared, parts: &SyncSender<Part>) ->
 
 /// Hands the parts on when each is due, until the end. A client that kept its connection would wait for an answer that
 /// cannot come.
-fn deliver(mut client: &TcpStream, parts: &Receiver<Part>, waits: &AtomicBool, counters: &Counters) {
+fn deliver(mut client: &TcpStream, parts: &Receiver<Part>, waits: &AtomicBool, counters: &Mutex<Counters>) {
     for (due, part) in parts {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if waits.swap(false, Ordering::Relaxed) {
-            counters.waiting.fetch_sub(1, Ordering::Relaxed);
+            counted(counters).waiting -= 1;
         }
         if part.is_empty() || client.write_all(&part).is_err() {
             return;
