@@ -3,7 +3,7 @@
 //! Owns: a module for each experiment, and the shared parts. These are the description (`experiment`), a simulated
 //! machine of 2009 (`machine`), typed options (`options`), the labels of figures (`labels`), the tables and charts of
 //! rows (`views`), prose (`prose`) and the confidence in a mean (`statistics`). Measured runs share slow hardware
-//! (`hardware`), the host's memory and load (`host_memory`, `host_load`) and files written side by side (`contenders`).
+//! (`hardware`), the host's memory and load (`host`) and files written side by side (`contenders`).
 //! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
 //! Invariants: a figure comes from a run, and says whether the run was simulated or measured. A published figure is
 //! shown beside it and never in its place.
@@ -18,8 +18,7 @@ mod eviction;
 mod experiment;
 mod govern;
 pub mod hardware;
-mod host_load;
-mod host_memory;
+mod host;
 mod kernel_machine;
 mod labels;
 mod machine;

@@ -40,6 +40,24 @@ macro_rules! options {
 }
 pub(crate) use options;
 
+/// Declares the values of a run as a struct and its constructor. A field tells how its value is read, by those before.
+macro_rules! values {
+    ($(#[$about:meta])* $visible:vis struct $values:ident = $read:ident($request:ident) {
+        $($(#[$what:meta])* $own:vis $name:ident: $type:ty = $value:expr,)+
+    }) => {
+        $(#[$about])*
+        $visible struct $values { $($(#[$what])* $own $name: $type,)+ }
+
+        impl $values {
+            $visible fn $read($request: &$crate::experiment::Request) -> Result<Self, $crate::experiment::LabError> {
+                $(let $name: $type = $value;)+
+                Ok(Self { $($name,)+ })
+            }
+        }
+    };
+}
+pub(crate) use values;
+
 /// A type whose values have words, in options and in rows.
 pub(crate) trait Named: Copy + PartialEq + 'static {
     /// All values, each with its word.
@@ -131,43 +149,29 @@ pub(crate) const fn parsed<T>(info: OptionInfo, read: fn(&str) -> Result<T, Stri
     TypedOption { info, reader: Reader::Parsed(read) }
 }
 
+/// Each refuses a value that is not in the range by a [`LabError::Value`].
 impl<T: Clone> TypedOption<T> {
     /// The value given, or the default.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] when it is not in the range.
     pub(crate) fn value(&self, request: &Request) -> Result<T, LabError> {
         request.value(&self.info, |text| self.read(text))
     }
 
     /// The given value, or `None` if the text is empty.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] when it is not in the range.
     pub(crate) fn value_if_given(&self, request: &Request) -> Result<Option<T>, LabError> {
         self.has_text(request).then(|| self.value(request)).transpose()
     }
 
     /// The given value. If there is none, the default, or `quick` in a quick run.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] when it is not in the range.
     pub(crate) fn value_or_quick(&self, request: &Request, quick: T) -> Result<T, LabError> {
         if request.quick && !request.gives(&self.info) { Ok(quick) } else { self.value(request) }
     }
 
     /// The given values, or the defaults, each once.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] when one is not in the range.
     pub(crate) fn list(&self, request: &Request) -> Result<Vec<T>, LabError> {
         request.list(&self.info, |text| self.read(text))
     }
 
     /// The given values. If there are none, the defaults, or in a quick run those of the text `quick`.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] when one is not in the range.
     pub(crate) fn list_or_quick(&self, request: &Request, quick: &str) -> Result<Vec<T>, LabError> {
         let is_quick = request.quick && !request.gives(&self.info);
         let read =
@@ -176,9 +180,6 @@ impl<T: Clone> TypedOption<T> {
     }
 
     /// The given values, or `None` if the text is empty.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] when one is not in the range.
     pub(crate) fn list_if_given(&self, request: &Request) -> Result<Option<Vec<T>>, LabError> {
         self.has_text(request).then(|| self.list(request)).transpose()
     }

@@ -27,7 +27,7 @@ fn value<'a>(row: &'a Row, name: &str) -> Option<&'a Value> {
 }
 
 /// Whether the row has all of these values.
-pub(crate) fn fits(row: &Row, pick: Pick) -> bool {
+pub(crate) fn fits(row: &Row, pick: &[(&str, &str)]) -> bool {
     let of = |name: &str| if name == "variant" { Some(row.variant.clone()) } else { value(row, name).map(text) };
     let is = |(name, wanted): &(&str, &str)| {
         of(name).is_some_and(|own| wanted.is_empty() || wanted.split('|').any(|wanted| own == wanted))

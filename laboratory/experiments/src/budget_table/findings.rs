@@ -10,7 +10,7 @@ use super::laws::Law;
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::options::Named;
-use crate::pick::{self, fits};
+use crate::pick::fits;
 use crate::views::{Along, ChartView, Check, Column, Pick, TableView, View, Within, add_checks};
 
 /// Most points in one line of a plot.
@@ -76,22 +76,9 @@ const VIEW: View = View {
         ("missed", |rows| missed(rows).map(|missed| missed.len().to_string())),
         ("goals", |rows| goals(rows).map(|goals| goals.len().to_string())),
         ("missed_which", |rows| missed(rows).filter(|missed| !missed.is_empty()).map(|missed| missed.join(", "))),
-        ("own_backlog", |rows| {
-            figure_of(rows, &[("variant", "budget"), ("load", "stream"), ("device", "25MB/s")], "backlog_s")
-        }),
-        ("linux_backlog", |rows| {
-            figure_of(rows, &[("variant", "linux-6.1"), ("load", "stream"), ("device", "25MB/s")], "backlog_s")
-        }),
-        ("own_p999", |rows| {
-            figure_of(rows, &[("variant", "budget"), ("load", "stream"), ("device", "25MB/s")], "write_p999_ms")
-        }),
     ],
     labels: LABELS,
 };
-
-fn figure_of(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
-    pick::figure(rows, pick, name).map(|figure| format!("{figure:.1}"))
-}
 
 fn goals(rows: &[Row]) -> Option<Vec<&Row>> {
     let goals: Vec<&Row> = rows.iter().filter(|row| fits(row, &[("goal", "")])).collect();

@@ -1,7 +1,7 @@
 //! Carries out the loads: starts the writers of each, and computes its figures.
 //!
 //! Owns: the definition of each load.
-//! Does not own: the list of loads (`case`), the writers (`rig`).
+//! Does not own: the list of loads (`plan`), the writers (`rig`).
 //! Invariants: all writers begin at once, on an empty machine; a device's throughput counts the writes of its disk.
 
 use std::collections::BTreeMap;
@@ -11,9 +11,9 @@ use afflux_engine::Nanos;
 use afflux_engine::counters::Counter;
 use afflux_report::Fields;
 
-use super::case::{Case, Load};
 use super::devices::{Device, device};
 use super::figures::{backlogs_ns, bytes, jain, ms, seconds, sorted, written_between};
+use super::plan::{Case, Load};
 use super::raw::{self, PLACES, RawOrder};
 use super::rig::{Order, Rig, Teller, Writing};
 use crate::experiment::LabError;

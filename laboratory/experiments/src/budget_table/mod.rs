@@ -1,11 +1,10 @@
 //! Experiment budget: the flush budget beside three other laws, on every kind of device, under every kind of load.
 //!
 //! Owns: running the cells, and their rows.
-//! Does not own: the choice of cells (`plan`, `case`), the machine (`rig`), the loads (`loads`), the laws
+//! Does not own: the choice of cells (`plan`), the machine (`rig`), the loads (`loads`), the laws
 //! (`laws`), the devices (`devices`, `raw`), the goals (`goals`), tables and charts (`findings`).
 //! Invariants: each row is one cell, simulated by the engine; whether a goal is met is computed from rows.
 
-mod case;
 mod devices;
 mod figures;
 mod findings;
@@ -18,10 +17,9 @@ mod rig;
 
 use afflux_report::{Fields, Row};
 
-use self::case::Case;
 use self::findings::Cell;
 use self::loads::RawRates;
-use self::plan::Plan;
+use self::plan::{Case, Plan};
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::machine::row;
 use crate::options::Named;

@@ -1,14 +1,62 @@
-//! The options of a run, read and checked.
+//! The cells of the table, each a load on a device under a law, and the options that choose them.
 //!
-//! Owns: the options with their ranges and defaults, the short form of a quick run, the order of the cells.
-//! Does not own: running the cells.
-//! Invariants: a plan that was read can be run.
+//! Owns: the loads with their default devices, the options with their ranges and defaults, the short form of a quick
+//! run, the order of the cells.
+//! Does not own: running the cells (`loads`).
+//! Invariants: a plan that was read can be run. The name of a load is written in one place.
 
-use super::case::{Case, Load};
 use super::devices::{self, Device};
 use super::laws::Law;
 use crate::experiment::{LabError, Request};
-use crate::options::{Named, options};
+use crate::options::{Named, named, options};
+
+named! {
+    /// A load.
+    pub(super) enum Load {
+        Stream = "stream",
+        Four = "4-streams",
+        Hundred = "100-streams",
+        Random = "random",
+        Both = "stream-and-random",
+        SyncBeside = "fsync-beside",
+        Light = "light-beside",
+        Sizes = "three-sizes",
+        BurstFull = "burst-beside-full",
+        BurstHung = "burst-beside-hung",
+        RewriteOften = "rewrite-0.8s",
+        RewriteSeldom = "rewrite-8s",
+    }
+}
+
+/// One cell of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) law: Law,
+    pub(super) device: &'static Device,
+    pub(super) load: Load,
+    pub(super) seconds: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) seed: u64,
+    pub(super) quick: bool,
+}
+
+impl Load {
+    /// The devices for this load unless a run names others.
+    pub(super) fn devices(self) -> &'static [&'static str] {
+        match self {
+            Self::Stream => &["25MB/s", "hdd", "usb", "ssd-stalls", "smr", "hang", "nvme", "object"],
+            Self::Four => &["25MB/s", "hdd", "usb", "object"],
+            Self::Hundred => &["25MB/s", "hdd", "usb", "nvme", "object"],
+            Self::Random => &["hdd", "usb", "ssd-stalls", "smr", "nvme", "object"],
+            Self::Both => &["hdd", "usb", "ssd-stalls", "object"],
+            Self::SyncBeside => &["25MB/s", "hdd", "usb", "ssd-stalls", "nvme", "object"],
+            Self::Light => &["25MB/s", "hang"],
+            Self::Sizes => &["25MB/s"],
+            Self::BurstFull | Self::BurstHung => &["ssd"],
+            Self::RewriteOften | Self::RewriteSeldom => &["ssd", "nvme"],
+        }
+    }
+}
 
 options! {
     pub(super) OPTIONS {

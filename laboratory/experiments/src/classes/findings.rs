@@ -9,7 +9,7 @@ use afflux_report::{Quantity, Row};
 use super::plan::Plan;
 use super::published::{self, Form};
 use crate::experiment::Findings;
-use crate::host_load::busy;
+use crate::host::busy;
 use crate::labels::{Cells, Label};
 use crate::machine::rounded;
 use crate::views::{Along, ChartView, Pick, TableView, View, Within};

@@ -11,13 +11,14 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use afflux_report::Fields;
 use serde_json::Value;
 
 use super::plan::{Class, Load, Plan, Way};
 use crate::contenders::latencies::Latencies;
 use crate::contenders::writer::{Control, Stream, Written, ended};
 use crate::contenders::{Contender, KernelWay, Ours, Sink, Stage};
-use crate::host_memory::warm_memory;
+use crate::host::warm_memory;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -64,23 +65,23 @@ impl Ran {
         all
     }
 
-    pub(super) fn metrics(&self) -> Vec<(String, f64)> {
+    pub(super) fn metrics(&self) -> Fields {
         let all = self.latencies();
-        let mut metrics = vec![
-            ("mb_per_s".to_owned(), self.mb_per_s()),
-            ("accepted_mb_per_s".to_owned(), self.accepted_mb_per_s()),
-            ("write_p50_ms".to_owned(), all.per_mille_ms(500)),
-            ("write_p99_ms".to_owned(), all.per_mille_ms(990)),
-            ("write_p999_ms".to_owned(), all.per_mille_ms(999)),
-            ("write_max_ms".to_owned(), all.max_ms()),
-            ("dirty_mb_max".to_owned(), self.dirty_bytes_max as f64 / 1e6),
-        ];
+        let mut metrics = Fields::new()
+            .with("mb_per_s", self.mb_per_s())
+            .with("accepted_mb_per_s", self.accepted_mb_per_s())
+            .with("write_p50_ms", all.per_mille_ms(500))
+            .with("write_p99_ms", all.per_mille_ms(990))
+            .with("write_p999_ms", all.per_mille_ms(999))
+            .with("write_max_ms", all.max_ms())
+            .with("dirty_mb_max", self.dirty_bytes_max as f64 / 1e6);
         if let [first, second] = &self.classes[..] {
             for (name, class) in [("first", first), ("second", second)] {
-                metrics.push((format!("{name}_accepted_mb_per_s"), class.mb_per_s()));
-                metrics.push((format!("{name}_write_p999_ms"), class.latencies.per_mille_ms(999)));
+                metrics.push(format!("{name}_accepted_mb_per_s"), class.mb_per_s());
+                metrics.push(format!("{name}_write_p999_ms"), class.latencies.per_mille_ms(999));
             }
         }
+        self.delays.iter().for_each(|delays| metrics.push("delays", delays.clone()));
         metrics
     }
 }

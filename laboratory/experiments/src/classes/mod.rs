@@ -22,7 +22,7 @@ use afflux_report::{Fields, Row};
 use crate::contenders::{KernelWay, Stage, announce, turns};
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::hardware::MemoryDisk;
-use crate::host_load;
+use crate::host;
 use crate::machine::measured_row;
 use crate::options::Named;
 use load::Ran;
@@ -51,7 +51,7 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
         ways.push((*place, has));
     }
     announce(watch, &left_out, plan.expected_s(), plan.repeats);
-    let host_load = host_load::load();
+    let host_load = host::load();
     let races: Vec<_> = ways.iter().flat_map(|ways| plan.loads.iter().map(move |load| (ways, *load))).collect();
     let turns = turns(plan.repeats, &races, |((_, ways), load), _| load.classes(ways));
     for (at, (repeat, ((place, _), load), classes)) in turns.iter().enumerate() {
@@ -122,13 +122,6 @@ fn named(plan: &Plan, classes: &[Class]) -> String {
 }
 
 fn row(plan: &Plan, (place, load): (FileMedium, Load), classes: &[Class], repeat: u64, ran: &Ran) -> Row {
-    let mut metrics = Fields::new();
-    for (name, value) in ran.metrics() {
-        metrics.push(name, value);
-    }
-    if let Some(delays) = &ran.delays {
-        metrics.push("delays", delays.clone());
-    }
     let params = Fields::new()
         .with("place", place.name())
         .with("load", load.name())
@@ -137,7 +130,7 @@ fn row(plan: &Plan, (place, load): (FileMedium, Load), classes: &[Class], repeat
         .with("block_bytes", plan.block_bytes)
         .with("memory_bytes", plan.memory_bytes)
         .with("kernel", plan.release.as_str());
-    measured_row("classes", &named(plan, classes), params, metrics, Fields::new())
+    measured_row("classes", &named(plan, classes), params, ran.metrics(), Fields::new())
 }
 
 #[cfg(test)]

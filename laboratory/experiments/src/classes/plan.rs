@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
 use crate::contenders::{EngineSetup, KernelWay};
 use crate::experiment::{LabError, Request};
-use crate::options::{named, options};
+use crate::options::{named, options, values};
 
 /// Files that are written at the same time in the third load.
 const FILES: u64 = 32;
@@ -90,39 +90,29 @@ options! {
     }
 }
 
-/// The plan of an experiment.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) loads: Vec<Load>,
-    pub(super) places: Vec<FileMedium>,
-    pub(super) engines: Vec<EngineSetup>,
-    pub(super) bytes: u64,
-    pub(super) block_bytes: u64,
-    pub(super) repeats: u64,
-    pub(super) memory_bytes: u64,
-    pub(super) directory: PathBuf,
-    /// The kernel's release, as `6.18.44`.
-    pub(super) release: String,
+values! {
+    /// The plan of an experiment.
+    #[derive(Debug)]
+    pub(super) struct Plan = unchecked(request) {
+        pub(super) loads: Vec<Load> = LOADS.list(request)?,
+        pub(super) places: Vec<FileMedium> = PLACES.list(request)?,
+        pub(super) memory_bytes: u64 = MEMORY.value_or_quick(request, 64 << 20)?,
+        pub(super) engines: Vec<EngineSetup> = engines(request, memory_bytes)?,
+        pub(super) bytes: u64 = SIZE.value_or_quick(request, 16 << 20)?,
+        pub(super) block_bytes: u64 = BLOCK.value(request)?,
+        pub(super) repeats: u64 = REPEATS.value_or_quick(request, 1)?,
+        pub(super) directory: PathBuf = directory(request)?,
+        /// The kernel's release, as `6.18.44`.
+        pub(super) release: String = rustix::system::uname().release().to_string_lossy().into_owned(),
+    }
 }
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let memory_bytes = MEMORY.value_or_quick(request, 64 << 20)?;
-        let block_bytes = BLOCK.value(request)?;
-        if !block_bytes.is_multiple_of(4096) {
+        let plan = Self::unchecked(request)?;
+        if !plan.block_bytes.is_multiple_of(4096) {
             return Err(BLOCK.refused(request, "not a multiple of 4 KiB, which O_DIRECT needs".to_owned()));
         }
-        let plan = Self {
-            loads: LOADS.list(request)?,
-            places: PLACES.list(request)?,
-            engines: engines(request, memory_bytes)?,
-            bytes: SIZE.value_or_quick(request, 16 << 20)?,
-            block_bytes,
-            repeats: REPEATS.value_or_quick(request, 1)?,
-            memory_bytes,
-            directory: directory(request)?,
-            release: rustix::system::uname().release().to_string_lossy().into_owned(),
-        };
         if plan.bytes < FILES * plan.block_bytes {
             let least = afflux_report::units::memory(FILES * plan.block_bytes);
             return Err(SIZE.refused(request, format!("less than a write to each of {FILES} files, which is {least}")));

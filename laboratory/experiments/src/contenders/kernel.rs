@@ -16,7 +16,7 @@ use rustix::io::{ReadWriteFlags, pwritev2};
 
 use super::{Contender, Sink, create_file, said};
 use crate::hardware::KernelDebug;
-use crate::host_memory::Dirty;
+use crate::host::Dirty;
 
 /// Linux 6.14 and later: written pages should leave the page cache as soon as they are on the disk.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);

@@ -9,6 +9,7 @@ pub(crate) mod engine_options;
 mod kernel;
 pub(crate) mod latencies;
 mod ours;
+pub(crate) mod ran;
 pub(crate) mod stage;
 pub(crate) mod writer;
 

@@ -12,6 +12,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use afflux_figures::median;
+use afflux_report::Fields;
 
 use super::latencies::Latencies;
 use super::{Contender, Sink};
@@ -115,23 +116,23 @@ impl Stream {
 
 impl Written {
     /// The figures of a writer, and of the sync after it.
-    pub(crate) fn figures(&self, sync_s: f64) -> Vec<(&'static str, f64)> {
+    pub(crate) fn figures(&self, sync_s: f64) -> Fields {
         // A short run may end before it settles; then its figures cover all calls.
         let calls = if self.settled.count() > 0 { &self.settled } else { &self.all };
         let (bytes, time) = match self.settled_time.as_secs_f64() {
             settled_s if settled_s > 0.0 => (self.settled_bytes, settled_s),
             _ => (self.bytes, self.elapsed.as_secs_f64()),
         };
-        vec![
-            ("sync_s", sync_s),
-            ("write_p50_ms", calls.per_mille_ms(500)),
-            ("write_p99_ms", calls.per_mille_ms(990)),
-            ("write_p999_ms", calls.per_mille_ms(999)),
-            ("write_max_ms", calls.max_ms()),
-            ("write_all_p999_ms", self.all.per_mille_ms(999)),
-            ("accepted_mb_per_s", bytes as f64 / 1e6 / time.max(1e-9)),
-            ("end_to_end_mb_per_s", self.bytes as f64 / 1e6 / (self.elapsed.as_secs_f64() + sync_s).max(1e-9)),
-        ]
+        let all_s = (self.elapsed.as_secs_f64() + sync_s).max(1e-9);
+        Fields::new()
+            .with("sync_s", sync_s)
+            .with("write_p50_ms", calls.per_mille_ms(500))
+            .with("write_p99_ms", calls.per_mille_ms(990))
+            .with("write_p999_ms", calls.per_mille_ms(999))
+            .with("write_max_ms", calls.max_ms())
+            .with("write_all_p999_ms", self.all.per_mille_ms(999))
+            .with("accepted_mb_per_s", bytes as f64 / 1e6 / time.max(1e-9))
+            .with("end_to_end_mb_per_s", self.bytes as f64 / 1e6 / all_s)
     }
 }
 

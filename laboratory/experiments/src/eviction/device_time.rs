@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use afflux_engine::counters::Counter;
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{Error, File, Nanos, Platform};
+use afflux_report::{Fields, Row};
 use afflux_simulator::{
     CpuOptions, Disk, Memory, OWN_POLICY, Setup, SimMachine, SimPlatform, World, WorldOptions, catalogue,
 };
 use afflux_workloads::touches::{Generator, Sequence, Sizes};
-use serde_json::Value;
 
+use super::findings::own_row;
 use crate::delays::delays;
 use crate::experiment::LabError;
 use crate::machine::{PAGE_BYTES, laid_out, lock, model};
@@ -27,38 +28,6 @@ use crate::statistics::percentile;
 const CPUS: usize = 4;
 /// Clients, each with one page request at a time.
 const CLIENTS: usize = 8;
-
-/// A policy on a device, with a generator and a cache size.
-#[derive(Clone, Debug)]
-pub(super) struct Case {
-    pub(super) device: String,
-    pub(super) generator: &'static str,
-    /// The cache holds one `part`-th of the pages.
-    pub(super) part: u64,
-    pub(super) kind: EvictionKind,
-    pub(super) cost: Cost,
-    /// The waits of calls over the whole run.
-    pub(super) delays: Value,
-}
-
-/// The mean cost of a request in the last three quarters of the touches, with the writes of pages that are still dirty
-/// at their end.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cost {
-    /// Time in which the device was busy.
-    pub(super) device_us: f64,
-    /// Time from the first request to the last, for each client.
-    pub(super) client_us: f64,
-    /// Of 100 reads, 99 took at most this time.
-    pub(super) read_p99_us: f64,
-    /// Time for which writers were throttled.
-    pub(super) held_back_us: f64,
-    pub(super) hit_ratio: f64,
-    /// Bytes written for each byte that became dirty.
-    pub(super) rewritten: f64,
-    /// Waits for a free frame.
-    pub(super) stalls: f64,
-}
 
 struct Shared {
     engine: Arc<afflux_engine::Engine<SimPlatform>>,
@@ -86,31 +55,32 @@ struct Counts {
 const COUNTED: [Counter; 5] =
     [Counter::ReadMissPages, Counter::ReadHitPages, Counter::ThrottleNs, Counter::PagesDirtied, Counter::AllocStall];
 
-impl Case {
-    pub(super) fn run(
-        device: &str,
-        generator: &Generator,
-        sizes: Sizes,
-        kind: EvictionKind,
-        seed: u64,
-    ) -> Result<Self, LabError> {
-        let world = World::new(WorldOptions::machine(seed, CpuOptions::count(CPUS)));
-        let machine = machine(&world, device, sizes.frames * PAGE_BYTES, kind, &[])?;
-        let sequence = generator.sequence(sizes, seed);
-        let (engine, disk) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]));
-        let files = file_bytes(&sequence).map(|bytes| laid_out(&engine, machine.devices[0], &disk, bytes)).collect();
-        let (next, warm, reads_ns, ended) = (AtomicUsize::new(0), Mutex::new(None), Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { engine, files, sequence, next, warm, reads_ns, ended, disk });
-        for _ in 0..CLIENTS {
-            world.spawn("client", client(Arc::clone(&shared)));
-        }
-        let ended_ns = world.run(shared.all_ended()).map_err(LabError::failed)?.map_err(LabError::failed)?;
-        world.run(shared.sync()).map_err(LabError::failed)?.map_err(LabError::failed)?;
-        let cost = shared.cost(ended_ns)?;
-        let (device, part) = (device.to_owned(), sizes.pages / sizes.frames);
-        let delays = delays(&shared.engine, &machine.devices);
-        Ok(Self { device, generator: generator.name, part, kind, cost, delays })
+/// Runs a policy on a device, with a generator and a cache size; returns the row.
+pub(super) fn run(
+    device: &str,
+    generator: &Generator,
+    sizes: Sizes,
+    kind: EvictionKind,
+    seed: u64,
+) -> Result<Row, LabError> {
+    let world = World::new(WorldOptions::machine(seed, CpuOptions::count(CPUS)));
+    let machine = machine(&world, device, sizes.frames * PAGE_BYTES, kind, &[])?;
+    let sequence = generator.sequence(sizes, seed);
+    let (engine, disk) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]));
+    let files = file_bytes(&sequence).map(|bytes| laid_out(&engine, machine.devices[0], &disk, bytes)).collect();
+    let (next, warm, reads_ns, ended) = (AtomicUsize::new(0), Mutex::new(None), Mutex::default(), Mutex::default());
+    let shared = Arc::new(Shared { engine, files, sequence, next, warm, reads_ns, ended, disk });
+    for _ in 0..CLIENTS {
+        world.spawn("client", client(Arc::clone(&shared)));
     }
+    let ended_ns = world.run(shared.all_ended()).map_err(LabError::failed)?.map_err(LabError::failed)?;
+    world.run(shared.sync()).map_err(LabError::failed)?.map_err(LabError::failed)?;
+    let (cost, delays) = (shared.cost(ended_ns)?, delays(&shared.engine, &machine.devices));
+    let params = Fields::new()
+        .with("device", device)
+        .with("generator", generator.name)
+        .with("cache_part", sizes.pages / sizes.frames);
+    Ok(own_row(kind.name, params, cost.with("delays", delays)))
 }
 
 /// An engine with this eviction policy over a disk of the catalogue.
@@ -198,7 +168,10 @@ impl Shared {
         Ok(())
     }
 
-    fn cost(&self, ended_ns: u64) -> Result<Cost, LabError> {
+    /// The mean cost of a request in the last three quarters of the touches, with the writes of pages that are still
+    /// dirty at their end: the device's busy time, the time of the clients, that for which writers were throttled; bytes
+    /// written for each byte that became dirty, waits for a free frame.
+    fn cost(&self, ended_ns: u64) -> Result<Fields, LabError> {
         let warm = lock(&self.warm).ok_or_else(|| LabError::failed("a sequence without touches"))?;
         let now = self.counts();
         let requests = (self.sequence.touches.len() - self.sequence.touches.len() / 4) as f64;
@@ -207,14 +180,14 @@ impl Shared {
         let each = |ns: f64| ns / 1000.0 / requests;
         let mut reads_ns = std::mem::take(&mut *lock(&self.reads_ns));
         reads_ns.sort_unstable();
-        Ok(Cost {
-            device_us: each((now.busy_ns - warm.busy_ns) as f64),
-            client_us: each((ended_ns - warm.at_ns) as f64 * CLIENTS as f64),
-            read_p99_us: percentile(&reads_ns, 990) as f64 / 1000.0,
-            held_back_us: each(moved(2)),
-            hit_ratio: hits / (hits + misses).max(1.0),
-            rewritten: if dirtied > 0.0 { (now.written_bytes - warm.written_bytes) as f64 / dirtied } else { 0.0 },
-            stalls: moved(4) / requests,
-        })
+        let written = (now.written_bytes - warm.written_bytes) as f64;
+        Ok(Fields::new()
+            .with("device_us", each((now.busy_ns - warm.busy_ns) as f64))
+            .with("client_us", each((ended_ns - warm.at_ns) as f64 * CLIENTS as f64))
+            .with("read_p99_us", percentile(&reads_ns, 990) as f64 / 1000.0)
+            .with("held_back_us", each(moved(2)))
+            .with("hit_ratio", hits / (hits + misses).max(1.0))
+            .with("written_per_dirtied", if dirtied > 0.0 { written / dirtied } else { 0.0 })
+            .with("allocstall_per_request", moved(4) / requests))
     }
 }

@@ -4,10 +4,8 @@
 //! Does not own: the figures of single runs.
 //! Invariants: changes on devices are against two-list under the same load.
 
-use afflux_engine::eviction::EvictionKind;
 use afflux_report::{Fields, Quantity, Row};
 
-use super::device_time::{Case, Cost};
 use super::ratios::{Cell, ENGINES, POLICIES, Spread};
 use super::traces::TraceRow;
 use crate::experiment::Findings;
@@ -22,7 +20,7 @@ pub(super) const GOAL: f64 = 1.03;
 const GOAL_OF_WORST: f64 = 1.08;
 
 /// The policy that the others' time on devices is compared with.
-const BASE: EvictionKind = afflux_linux_policies::TWO_LISTS;
+const BASE: &str = afflux_linux_policies::TWO_LISTS.name;
 
 const VIEW: View = View {
     tables: &[
@@ -164,10 +162,12 @@ pub(super) const LABELS: &[Cells] = &[
         .only(&[("variant", "s3-window"), ("trace", "")]),
 ];
 
-pub(super) fn findings(cells: &[Cell], cases: &[Case], traces: &[TraceRow], rows: &[Row]) -> Findings {
-    let on_devices = rows.iter().filter(|row| row.params.get("device").is_some()).cloned();
-    let all = on_devices.chain(cells.iter().map(hits)).chain(POLICIES.iter().map(|policy| saved(cells, policy)));
-    let all: Vec<Row> = all.chain(devices(cases)).chain(traces.iter().map(trace)).collect();
+pub(super) fn findings(cells: &[Cell], traces: &[TraceRow], rows: &[Row]) -> Findings {
+    let on_devices: Vec<Row> = rows.iter().filter(|row| row.params.get("device").is_some()).cloned().collect();
+    let over_loads = devices(&on_devices);
+    let all = on_devices.into_iter().chain(cells.iter().map(hits));
+    let all = all.chain(POLICIES.iter().map(|policy| saved(cells, policy)));
+    let all: Vec<Row> = all.chain(over_loads).chain(traces.iter().map(trace)).collect();
     let mut findings = VIEW.findings(&all);
     add_checks(&mut findings, "Goals of the default policy", &checks(cells, traces));
     findings
@@ -238,37 +238,31 @@ fn trace(found: &TraceRow) -> Row {
     own_row(found.trace, params, metrics.with("to_best", found.to_best()))
 }
 
-/// Cases with the same touches, device and cache follow each other, in the order of [`ENGINES`].
-fn change(load: &[Case], kind: EvictionKind, figure: fn(&Cost) -> f64) -> Option<f64> {
-    let of = |kind| load.iter().find(|case| case.kind == kind).map(|case| figure(&case.cost));
-    of(BASE).filter(|base| *base > 0.0).and_then(|base| Some(of(kind)? / base - 1.0))
+/// Rows with the same touches, device and cache follow each other, in the order of [`ENGINES`].
+fn change(load: &[Row], policy: &str, name: &str) -> Option<f64> {
+    let of = |policy: &str| load.iter().find(|row| row.variant == policy)?.metrics.get(name)?.as_f64();
+    of(BASE).filter(|base| *base > 0.0).and_then(|base| Some(of(policy)? / base - 1.0))
 }
 
 /// Each policy of the engine on each device.
-fn devices(cases: &[Case]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for cases in cases.chunk_by(|one, other| one.device == other.device) {
-        for kind in ENGINES {
-            let changes = |figure| -> Vec<f64> {
-                cases.chunks(ENGINES.len()).filter_map(|load| change(load, kind, figure)).collect()
-            };
-            let (device, client) = (changes(|cost| cost.device_us), changes(|cost| cost.client_us));
-            let read_p99 = changes(|cost| cost.read_p99_us);
-            let own: Vec<Cost> = cases.iter().filter(|case| case.kind == kind).map(|case| case.cost).collect();
-            let mean = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
-            let mean_of = |figure: fn(&Cost) -> f64| mean(&own.iter().map(figure).collect::<Vec<_>>());
-            let metrics = Fields::new()
-                .with("device_change_percent", rounded(100.0 * mean(&device), 1))
-                .with(
-                    "device_change_worst_percent",
-                    rounded(100.0 * device.iter().copied().fold(f64::MIN, f64::max), 1),
-                )
-                .with("client_change_percent", rounded(100.0 * mean(&client), 1))
-                .with("read_p99_change_percent", rounded(100.0 * mean(&read_p99), 1))
-                .with("held_back_mean_us", mean_of(|cost| cost.held_back_us))
-                .with("hits_mean_percent", 100.0 * mean_of(|cost| cost.hit_ratio));
-            rows.push(own_row(kind.name, Fields::new().with("device", cases[0].device.as_str()), metrics));
-        }
-    }
-    rows
+fn devices(rows: &[Row]) -> Vec<Row> {
+    let mean = |figures: &[f64]| figures.iter().sum::<f64>() / figures.len().max(1) as f64;
+    let percent = |share: f64| rounded(100.0 * share, 1);
+    let of = |rows: &[Row], policy: &'static str| {
+        let changes =
+            |name| -> Vec<f64> { rows.chunks(ENGINES.len()).filter_map(|load| change(load, policy, name)).collect() };
+        let own = rows.iter().filter(|row| row.variant == policy);
+        let mean_of = |name| mean(&own.clone().filter_map(|row| row.metrics.get(name)?.as_f64()).collect::<Vec<_>>());
+        let device = changes("device_us");
+        let metrics = Fields::new()
+            .with("device_change_percent", percent(mean(&device)))
+            .with("device_change_worst_percent", percent(device.iter().copied().fold(f64::MIN, f64::max)))
+            .with("client_change_percent", percent(mean(&changes("client_us"))))
+            .with("read_p99_change_percent", percent(mean(&changes("read_p99_us"))))
+            .with("held_back_mean_us", mean_of("held_back_us"))
+            .with("hits_mean_percent", 100.0 * mean_of("hit_ratio"));
+        own_row(policy, Fields::new().with("device", rows[0].params.get("device").cloned()), metrics)
+    };
+    let devices = rows.chunk_by(|one, other| one.params.get("device") == other.params.get("device"));
+    devices.flat_map(|rows| ENGINES.map(|kind| of(rows, kind.name))).collect()
 }

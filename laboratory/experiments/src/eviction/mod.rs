@@ -22,8 +22,7 @@ use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
-use crate::options::options;
-use device_time::Case;
+use crate::options::{options, values};
 use findings::own_row;
 use part::Part;
 use ratios::{Cell, ENGINES, POLICIES};
@@ -102,17 +101,16 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
             cells.push(cell);
         }
     }
-    let mut cases = Vec::new();
+    let mut cases = 0;
     for device in &asked.devices {
         for generator in &asked.generators {
             for part in DEVICE_PARTS {
-                watch.step(&format!("{} on {device}", generator.name), (cells.len() + cases.len()) as f64 / all);
+                watch.step(&format!("{} on {device}", generator.name), (cells.len() + cases) as f64 / all);
                 let (pages, touches) = (asked.device_pages, 3 * asked.device_pages);
                 let sizes = Sizes { pages, frames: pages / part, touches };
                 for kind in ENGINES {
-                    let case = Case::run(device, generator, sizes, kind, SEED)?;
-                    watch.row(&case_row(&case));
-                    cases.push(case);
+                    watch.row(&device_time::run(device, generator, sizes, kind, SEED)?);
+                    cases += 1;
                 }
             }
         }
@@ -120,42 +118,31 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     let mut rows = Vec::new();
     for trace in &asked.traces {
         for &part in asked.trace_parts {
-            let done = (cells.len() + cases.len() + rows.len()) as f64 / all;
+            let done = (cells.len() + cases + rows.len()) as f64 / all;
             watch.step(&format!("trace {}, cache {part}", trace.name), done);
             let found = TraceRow::run(trace, part)?;
             (0..POLICIES.len()).for_each(|policy| watch.row(&trace_row(&found, policy)));
             rows.push(found);
         }
     }
-    Ok(findings::findings(&cells, &cases, &rows, &watch.rows))
+    Ok(findings::findings(&cells, &rows, &watch.rows))
 }
 
-/// The options of a run.
-struct EvictionOptions {
-    parts: Vec<Part>,
-    pages: u64,
-    touches: u64,
-    generators: Vec<&'static Generator>,
-    devices: Vec<String>,
-    device_pages: u64,
-    traces: Vec<&'static RealTrace>,
-    trace_parts: &'static [Part],
+values! {
+    /// The options of a run.
+    struct EvictionOptions = read(request) {
+        parts: Vec<Part> = PARTS.list_or_quick(request, QUICK_PARTS)?,
+        pages: u64 = PAGES.value(request)?,
+        touches: u64 = TOUCHES.value(request)?,
+        generators: Vec<&'static Generator> = WHICH.list(request)?.concat(),
+        devices: Vec<String> = DEVICES.list_or_quick(request, QUICK_DEVICES)?.into_iter().flatten().collect(),
+        device_pages: u64 = DEVICE_PAGES.value(request)?,
+        traces: Vec<&'static RealTrace> = WHICH_TRACES.list(request)?.concat(),
+        trace_parts: &'static [Part] = if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS },
+    }
 }
 
 impl EvictionOptions {
-    fn read(request: &Request) -> Result<Self, LabError> {
-        Ok(Self {
-            parts: PARTS.list_or_quick(request, QUICK_PARTS)?,
-            pages: PAGES.value(request)?,
-            touches: TOUCHES.value(request)?,
-            generators: WHICH.list(request)?.concat(),
-            devices: DEVICES.list_or_quick(request, QUICK_DEVICES)?.into_iter().flatten().collect(),
-            device_pages: DEVICE_PAGES.value(request)?,
-            traces: WHICH_TRACES.list(request)?.concat(),
-            trace_parts: if request.quick { &traces::QUICK_PARTS } else { &traces::PARTS },
-        })
-    }
-
     /// The number of runs in all parts; a cell counts as one, and so does a row of a trace.
     fn runs(&self) -> usize {
         let cells = self.generators.len() * self.parts.len();
@@ -178,24 +165,6 @@ fn cell_row(cell: &Cell, policy: usize) -> Row {
         metrics.push("looked_at_per_miss", looks);
     }
     own_row(name, params, metrics)
-}
-
-fn case_row(case: &Case) -> Row {
-    let cost = case.cost;
-    let params = Fields::new()
-        .with("device", case.device.clone())
-        .with("generator", case.generator)
-        .with("cache_part", case.part);
-    let metrics = Fields::new()
-        .with("device_us", cost.device_us)
-        .with("client_us", cost.client_us)
-        .with("read_p99_us", cost.read_p99_us)
-        .with("held_back_us", cost.held_back_us)
-        .with("hit_ratio", cost.hit_ratio)
-        .with("written_per_dirtied", cost.rewritten)
-        .with("allocstall_per_request", cost.stalls)
-        .with("delays", case.delays.clone());
-    own_row(case.kind.name, params, metrics)
 }
 
 fn trace_row(found: &TraceRow, policy: usize) -> Row {

@@ -5,15 +5,14 @@
 //! Invariants: only the governor has goals; a goal that compares uses figures of the same series of runs.
 
 use afflux_figures::median;
-use afflux_report::{Axis, FigureSource, Plot, Quantity, Row, Series, Shape};
+use afflux_report::{FigureSource, Plot, Row};
 
 use super::plan::{GovernRace, Plan, Subject};
-use super::ran::{Look, Ran};
+use crate::contenders::ran::{self, Ran};
 use crate::experiment::Findings;
-use crate::host_load::busy;
+use crate::host::busy;
 use crate::labels::{Cells, Label};
 use crate::options::Named;
-use crate::pick::figure;
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};
 
 const WRITES: &[Column] = &[
@@ -48,16 +47,9 @@ const VIEW: View = View {
     ],
     charts: &[],
     text: include_str!("findings.md"),
-    facts: &[
-        ("kernel_sync", |rows| sync(rows, &[("variant", "kernel"), ("race", "full-speed")])),
-        ("governed_sync", |rows| sync(rows, &[("variant", "governed"), ("race", "full-speed")])),
-    ],
+    facts: &[],
     labels: LABELS,
 };
-
-fn sync(rows: &[Row], pick: Pick) -> Option<String> {
-    figure(rows, pick, "sync_s").map(|seconds| format!("{seconds:.1}"))
-}
 
 /// The origins of the figures.
 pub(super) const LABELS: &[Cells] =
@@ -109,8 +101,7 @@ pub(super) fn findings(plan: &Plan, all: &[RanRace], rows: &[Row], load: Option<
 /// The median of a figure.
 fn value(all: &[RanRace], source: FigureSource, race: GovernRace, subject: Subject, metric: &str) -> Option<f64> {
     let own = all.iter().filter(|(from, own, who, _)| *from == source && *own == race && *who == subject);
-    let found = own.filter_map(|(.., ran)| ran.metrics.iter().find(|(name, _)| *name == metric));
-    median(found.map(|(_, value)| *value))
+    median(own.filter_map(|(.., ran)| ran.metrics.get(metric)?.as_f64()))
 }
 
 fn checks(plan: &Plan, all: &[RanRace], source: FigureSource) -> Vec<Check> {
@@ -142,23 +133,14 @@ fn checks(plan: &Plan, all: &[RanRace], source: FigureSource) -> Vec<Check> {
 /// Dirty bytes of the first run of each subject. The kernel comes last: it does not run the race with a disk that gets
 /// slower, and each subject should look the same in both drawings.
 fn dirty_plot(all: &[RanRace], source: FigureSource, race: GovernRace) -> Option<Plot> {
-    let y = Axis::new("dirty", Quantity::Data).log();
-    let title = format!("Dirty bytes, {}, {}", race.name(), said(source));
-    let mut plot = Plot::new(title, Axis::new("time", Quantity::Time), y).note("The first run of each.");
-    let mut is_empty = true;
+    let mut lines = Vec::new();
     for subject in [Subject::ByHand, Subject::Governed, Subject::Kernel] {
         let is_its = |run: &&RanRace| (run.0, run.1, run.2) == (source, race, subject);
         let Some((.., ran)) = all.iter().find(is_its) else { continue };
-        // A logarithmic axis has no zero.
-        let points = |of: fn(&Look) -> u64| {
-            let shown = ran.looks.iter().filter(move |look| of(look) > 0);
-            shown.map(move |look| (look.at_s, of(look) as f64)).collect::<Vec<_>>()
-        };
-        plot = plot.with(Series::new(subject.name(), Shape::Line, points(|look| look.dirty_bytes)));
+        lines.push(ran.line(subject.name(), |look| look.dirty_bytes));
         if race == GovernRace::Slower && subject == Subject::Governed {
-            plot = plot.with(Series::new("the governor's limit", Shape::Line, points(|look| look.limit_bytes)));
+            lines.push(ran.line("the governor's limit", |look| look.limit_bytes));
         }
-        is_empty = false;
     }
-    (!is_empty).then_some(plot)
+    ran::plot(format!("Dirty bytes, {}, {}", race.name(), said(source)), "dirty", lines)
 }

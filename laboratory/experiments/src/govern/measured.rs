@@ -11,15 +11,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use afflux_govern::{Governor, GovernorOptions, Host};
+use afflux_report::Fields;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
-use super::ran::{Look, Ran};
+use crate::contenders::ran::{Look, Ran};
 use crate::contenders::stage::{set_rate, slow_down};
 use crate::contenders::writer::{Control, Stream, beside, bursts, ended, write_and_sync};
 use crate::contenders::{self, Contender, KernelWay};
 use crate::hardware::SlowDisk;
-use crate::host_memory::{dirty_limit_bytes, warm_memory};
+use crate::host::{dirty_limit_bytes, warm_memory};
 
 /// As in the command.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -159,7 +160,8 @@ fn stream(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, 
             if is_slower && followed_s.is_none() && limit_bytes <= right_bytes / 10 * 13 {
                 followed_s = Some(at.saturating_sub(slower_at).as_secs_f64());
             }
-            looks.push(Look { at_s: at.as_secs_f64(), dirty_bytes: contender.dirty_bytes(0), limit_bytes });
+            let dirty_bytes = contender.dirty_bytes(0);
+            looks.push(Look { at_s: at.as_secs_f64(), dirty_bytes, limit_bytes, ..Look::default() });
             Ok(())
         });
         Ok((wrote?, looks, followed_s))
@@ -168,9 +170,11 @@ fn stream(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, 
     set_rate(&disk, None)?;
     let (((written, sync_s), looks, followed_s), cpu) = held?;
     let mut metrics = written.figures(sync_s);
-    metrics.extend(followed_s.filter(|_| subject == Subject::Governed).map(|followed_s| ("followed_s", followed_s)));
-    metrics.extend(cpu.map(|share| ("cpu_percent", share * 100.0)));
-    Ok(Ran { metrics, looks })
+    if let Some(followed_s) = followed_s.filter(|_| subject == Subject::Governed) {
+        metrics.push("followed_s", followed_s);
+    }
+    cpu.into_iter().for_each(|share| metrics.push("cpu_percent", share * 100.0));
+    Ok(Ran { metrics, looks, delays: None })
 }
 
 /// A burst to a fast disk, alone and beside a writer to the slow one.
@@ -196,8 +200,10 @@ fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
     set_rate(&slow, None)?;
     set_rate(&fast, None)?;
     let ((alone_ms, beside_ms), cpu) = held?;
-    let mut metrics =
-        vec![("alone_ms", alone_ms), ("beside_ms", beside_ms), ("beside_by_alone", beside_ms / alone_ms.max(1e-9))];
-    metrics.extend(cpu.map(|share| ("cpu_percent", share * 100.0)));
-    Ok(Ran { metrics, looks: Vec::new() })
+    let mut metrics = Fields::new()
+        .with("alone_ms", alone_ms)
+        .with("beside_ms", beside_ms)
+        .with("beside_by_alone", beside_ms / alone_ms.max(1e-9));
+    cpu.into_iter().for_each(|share| metrics.push("cpu_percent", share * 100.0));
+    Ok(Ran { metrics, ..Ran::default() })
 }

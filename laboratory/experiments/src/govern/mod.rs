@@ -8,17 +8,16 @@
 mod findings;
 mod measured;
 mod plan;
-mod ran;
 mod simulated;
 
 use afflux_report::{Fields, FigureSource, Row};
 
+use crate::contenders::ran::Ran;
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
-use crate::host_load::load;
+use crate::host::load;
 use crate::machine;
 use crate::options::Named;
 use plan::{GovernRace, Plan, Subject};
-use ran::Ran;
 
 /// The experiment.
 pub(crate) static GOVERN: Experiment = Experiment {
@@ -59,19 +58,12 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
 }
 
 fn row(plan: &Plan, source: FigureSource, race: GovernRace, subject: Subject, ran: &Ran) -> Row {
-    let mut metrics = Fields::new();
-    for (name, value) in &ran.metrics {
-        metrics.push(*name, *value);
-    }
-    if let Some(most) = ran.looks.iter().map(|look| look.dirty_bytes).max() {
-        metrics.push("dirty_bytes_max", most);
-    }
     let params = Fields::new()
         .with("race", race.name())
         .with("rate_bytes_per_s", plan.rate_bytes_per_s)
         .with("budget_ms", plan.budget_ms)
         .with("seconds", plan.seconds);
-    Row { source, ..machine::row("govern", subject.name(), params, metrics, Fields::new()) }
+    Row { source, ..machine::row("govern", subject.name(), params, ran.metrics(), Fields::new()) }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use crate::contenders::engine_options::{DIRECTORY, directory};
 use crate::contenders::turns;
-use crate::experiment::{LabError, Request};
-use crate::options::{Named, named, options};
+use crate::experiment::Request;
+use crate::options::{Named, named, options, values};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
@@ -77,50 +77,35 @@ options! {
     }
 }
 
-/// The plan of an experiment.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) rate_bytes_per_s: u64,
-    pub(super) slow_bytes_per_s: u64,
-    pub(super) fast_bytes_per_s: u64,
-    pub(super) burst_bytes: u64,
-    pub(super) seconds: u64,
-    /// Seconds from the change of the disk's speed until the sync of all data.
-    pub(super) follow_s: u64,
-    pub(super) budget_ms: u64,
-    pub(super) races: Vec<GovernRace>,
-    pub(super) asked: Vec<Subject>,
-    pub(super) repeats: u64,
-    pub(super) measured_only: bool,
-    pub(super) directory: PathBuf,
-    /// Page memory of the simulated machine.
-    pub(super) memory_bytes: u64,
-    pub(super) quick: bool,
+/// Virtual seconds are cheap, so only what is measured gets shorter.
+fn short(request: &Request) -> Request {
+    Request { quick: request.quick && request.measured, ..request.clone() }
+}
+
+values! {
+    /// The plan of an experiment.
+    #[derive(Debug)]
+    pub(super) struct Plan = read(request) {
+        pub(super) rate_bytes_per_s: u64 = RATE.value(request)?,
+        pub(super) slow_bytes_per_s: u64 = SLOW_RATE.value(request)?,
+        pub(super) fast_bytes_per_s: u64 = FAST_RATE.value(request)?,
+        pub(super) burst_bytes: u64 = BURST.value_or_quick(&short(request), 16_000_000)?,
+        pub(super) seconds: u64 = SECONDS.value_or_quick(&short(request), 4)?,
+        /// Seconds from the change of the disk's speed until the sync of all data.
+        pub(super) follow_s: u64 = if short(request).quick { 2 } else { FOLLOW_S },
+        pub(super) budget_ms: u64 = BUDGET.value(request)?,
+        pub(super) races: Vec<GovernRace> = RACES.list(request)?,
+        pub(super) asked: Vec<Subject> = SUBJECTS.list(request)?,
+        pub(super) repeats: u64 = REPEATS.value_or_quick(request, 1)?,
+        pub(super) measured_only: bool = request.measured && ONLY.value(request)?,
+        pub(super) directory: PathBuf = if request.measured { directory(request)? } else { PathBuf::new() },
+        /// Page memory of the simulated machine.
+        pub(super) memory_bytes: u64 = if short(request).quick { 512 << 20 } else { 4 << 30 },
+        pub(super) quick: bool = request.quick,
+    }
 }
 
 impl Plan {
-    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        // Virtual seconds are cheap, so only what is measured gets shorter.
-        let is_short = request.quick && request.measured;
-        let short = Request { quick: is_short, ..request.clone() };
-        Ok(Self {
-            rate_bytes_per_s: RATE.value(request)?,
-            slow_bytes_per_s: SLOW_RATE.value(request)?,
-            fast_bytes_per_s: FAST_RATE.value(request)?,
-            burst_bytes: BURST.value_or_quick(&short, 16_000_000)?,
-            seconds: SECONDS.value_or_quick(&short, 4)?,
-            follow_s: if is_short { 2 } else { FOLLOW_S },
-            budget_ms: BUDGET.value(request)?,
-            races: RACES.list(request)?,
-            asked: SUBJECTS.list(request)?,
-            repeats: REPEATS.value_or_quick(request, 1)?,
-            measured_only: request.measured && ONLY.value(request)?,
-            directory: if request.measured { directory(request)? } else { PathBuf::new() },
-            memory_bytes: if is_short { 512 << 20 } else { 4 << 30 },
-            quick: request.quick,
-        })
-    }
-
     pub(super) fn budget_ns(&self) -> u64 {
         self.budget_ms * 1_000_000
     }

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{File, Nanos, Platform};
 use afflux_govern::{BlockCounters, LimitChoice, LimitTarget, MachineLimits as KernelMachine, Speed, choose};
 use afflux_linux_policies::KernelKnob;
+use afflux_report::Fields;
 use afflux_simulator::{CostTable, DiskFigures, Setup};
 
 use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
-use super::ran::{Look, Ran};
 use crate::contenders::latencies::Latencies;
+use crate::contenders::ran::{Look, Ran};
 use crate::experiment::LabError;
 use crate::machine::{ExperimentMachine, MachineOptions, Queue, lock, model};
 
@@ -85,7 +86,8 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
         if is_slower && followed_s.is_none() && limit_bytes <= right_bytes / 10 * 13 {
             followed_s = Some((now_ns - slower_ns) as f64 / 1e9);
         }
-        looks.push(Look { at_s: now_ns as f64 / 1e9, dirty_bytes: machine.engine.status().dirty_bytes, limit_bytes });
+        let dirty_bytes = machine.engine.status().dirty_bytes;
+        looks.push(Look { at_s: now_ns as f64 / 1e9, dirty_bytes, limit_bytes, ..Look::default() });
         machine.sleep(LOOK_EVERY_NS)?;
     }
     let wrote_s = machine.now_ns() as f64 / 1e9;
@@ -98,18 +100,18 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
     synced.map_err(LabError::failed)?;
     let sync_s = (machine.now_ns() - began) as f64 / 1e9;
     let calls = lock(&writer.calls);
-    let mut metrics = vec![
-        ("sync_s", sync_s),
-        ("end_to_end_mb_per_s", accepted as f64 / 1e6 / (machine.now_ns() as f64 / 1e9)),
-        ("accepted_mb_per_s", (accepted - settled_bytes) as f64 / 1e6 / (wrote_s - settled_ns as f64 / 1e9).max(1e-9)),
-        ("write_p99_ms", calls.per_mille_ms(990)),
-        ("write_p999_ms", calls.per_mille_ms(999)),
-        ("write_max_ms", calls.max_ms()),
-    ];
+    let settled_s = (wrote_s - settled_ns as f64 / 1e9).max(1e-9);
+    let mut metrics = Fields::new()
+        .with("sync_s", sync_s)
+        .with("end_to_end_mb_per_s", accepted as f64 / 1e6 / (machine.now_ns() as f64 / 1e9))
+        .with("accepted_mb_per_s", (accepted - settled_bytes) as f64 / 1e6 / settled_s)
+        .with("write_p99_ms", calls.per_mille_ms(990))
+        .with("write_p999_ms", calls.per_mille_ms(999))
+        .with("write_max_ms", calls.max_ms());
     if let Some(followed_s) = followed_s.filter(|_| governor.is_some()) {
-        metrics.push(("followed_s", followed_s));
+        metrics.push("followed_s", followed_s);
     }
-    Ok(Ran { metrics, looks })
+    Ok(Ran { metrics, looks, delays: None })
 }
 
 fn machine(plan: &Plan) -> Result<ExperimentMachine, LabError> {

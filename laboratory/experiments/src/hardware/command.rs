@@ -1,11 +1,23 @@
 //! Runs programs of the host to their end.
 //!
-//! Owns: running a program and reading its output. Does not own: the choice of programs.
-//! Invariants: an error names the program, its arguments and the printed text.
+//! Owns: running a program and reading its output; the error of a failed setup. Does not own: the choice of programs.
+//! Invariants: an error names the failed step and the host's message, here the program, its arguments and its text.
 
 use std::process::Command;
 
-use super::error::HardwareError;
+/// The reason why hardware could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct HardwareError {
+    /// The failed step, and the host's message.
+    pub what: String,
+}
+
+impl From<std::io::Error> for HardwareError {
+    fn from(error: std::io::Error) -> Self {
+        Self { what: error.to_string() }
+    }
+}
 
 /// Runs a program; its output without the last line end.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, HardwareError> {

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use afflux_scratch::{Guard, Scratch};
 
-use super::command::{run, run_down};
-use super::error::HardwareError;
+use super::command::{HardwareError, run, run_down};
 
 const TAKE_DOWN: &str = r#"umount "$1""#;
 

@@ -6,8 +6,7 @@
 
 use std::path::Path;
 
-use super::command::run;
-use super::error::HardwareError;
+use super::command::{HardwareError, run};
 
 /// New loop devices have numbers from here on, so that no device of another program is taken.
 const FRESH_FROM: u32 = 64;

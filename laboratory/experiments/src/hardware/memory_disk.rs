@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use afflux_scratch::{Guard, Scratch};
 
-use super::command::{run, run_down};
-use super::error::HardwareError;
+use super::command::{HardwareError, run, run_down};
 
 /// Bytes of the tmpfs beyond the image.
 const SPARE_BYTES: u64 = 16 << 20;

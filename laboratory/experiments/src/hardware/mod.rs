@@ -6,14 +6,13 @@
 //! takes down every part in the reverse order, as far as the host allows it.
 
 mod command;
-mod error;
 mod kernel_debug;
 mod loop_device;
 mod memory_disk;
 mod slow_disk;
 mod slow_network;
 
-pub use error::HardwareError;
+pub use command::HardwareError;
 pub use kernel_debug::KernelDebug;
 pub use memory_disk::MemoryDisk;
 pub use slow_disk::{DiskRates, SlowDisk, free_bytes};

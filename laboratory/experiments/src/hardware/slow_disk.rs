@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use afflux_disk::{DiskFile, DiskOptions, Rates};
 use afflux_scratch::{Guard, Scratch};
 
-use super::command::{run, run_down};
-use super::error::HardwareError;
+use super::command::{HardwareError, run, run_down};
 use super::loop_device::{REMOVE_LOOP, attach, attach_fresh, number_of};
 
 /// Arguments of the script: number of the mounted device, mount, device, and the number of a loop device to remove or

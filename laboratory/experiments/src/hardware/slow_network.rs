@@ -9,8 +9,7 @@ use std::os::fd::AsFd;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::command::{run, run_down};
-use super::error::HardwareError;
+use super::command::{HardwareError, run, run_down};
 
 /// Two network namespaces with a slow link between them.
 pub struct SlowNetwork {

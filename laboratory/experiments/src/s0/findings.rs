@@ -103,10 +103,6 @@ const VIEW: View = View {
     ],
     text: include_str!("findings.md"),
     facts: &[
-        ("reads_base", |rows| reads_let_through(rows, BASE)),
-        ("reads_july", |rows| reads_let_through(rows, PATCHED)),
-        ("base_600", |rows| speed_600(rows, BASE)),
-        ("july_600", |rows| speed_600(rows, PATCHED)),
         ("price_us", price_us),
         ("saved_600", saved_600),
         ("errors_400", |_| published::standard_errors(400).map(|errors| format!("{errors:.1}"))),
@@ -175,16 +171,6 @@ const REACHES: f64 = 0.02;
 
 fn speed(row: &Row) -> Option<f64> {
     row.metrics.get("mib_per_s_mean")?.as_f64()
-}
-
-fn speed_600(rows: &[Row], variant: &str) -> Option<String> {
-    let is = |row: &&Row| row.variant == variant && fits(row, &[("case", "speeds"), ("size_mib", "600")]);
-    rows.iter().find(is).and_then(speed).map(|speed| format!("{speed:.0}"))
-}
-
-fn reads_let_through(rows: &[Row], variant: &str) -> Option<String> {
-    let row = rows.iter().find(|row| row.variant == variant && fits(row, &[("path", "C")]))?;
-    row.metrics.get("global_reads_per_call")?.as_f64().map(|reads| format!("{reads:.0}"))
 }
 
 /// How many single changes were run at 600 MB, and how many of these reach the patched column.

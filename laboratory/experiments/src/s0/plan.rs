@@ -7,8 +7,7 @@
 use super::mapped_writes::{MEMORY_MIB, Rig, Variant};
 use super::parts::{self, AS_IT_IS, Change};
 use super::published::SPEEDS;
-use crate::experiment::{LabError, Request};
-use crate::options::{Named, named, options};
+use crate::options::{Named, named, options, values};
 
 /// The base, then the forms of the patch in the order of time.
 pub(super) const VARIANTS: [&str; 6] = ["linux-2.6.31", "s0-july", "s0-seed", "s0-august", "s0-september", "s0-merged"];
@@ -44,36 +43,32 @@ named! {
     }
 }
 
-/// The plan of a run.
-pub(super) struct Plan {
-    cases: Vec<Case>,
-    pub(super) variants: Vec<&'static str>,
-    sizes_mib: Vec<u64>,
-    runs: u64,
-    /// Runs of each change: fewer, because there are many changes.
-    runs_of_change: u64,
-    rig: Rig,
+values! {
+    /// The plan of a run.
+    pub(super) struct Plan = read(request) {
+        cases: Vec<Case> = CASE.list_if_given(request)?.unwrap_or_else(|| match request.quick {
+            true => vec![Case::Speeds, Case::Reads],
+            false => Case::ALL.iter().map(|(_, case)| *case).collect(),
+        }),
+        pub(super) variants: Vec<&'static str> = VARIANT.list(request)?,
+        sizes_mib: Vec<u64> = SIZE_MIB.list_if_given(request)?.unwrap_or_else(|| match request.quick {
+            true => vec![400, 600, 900],
+            false => SPEEDS.map(|line| line.0).to_vec(),
+        }),
+        runs: u64 = RUNS.value_if_given(request)?.unwrap_or(if request.quick { 3 } else { 10 }),
+        /// Runs of each change: fewer, because there are many changes.
+        runs_of_change: u64 = runs.min(5),
+        rig: Rig = Rig {
+            memory_mib: MEMORY.value_if_given(request)?.unwrap_or(MEMORY_MIB),
+            writers: WRITERS.value(request)?,
+            ..Rig::WHOLE
+        },
+    }
 }
 
 fn variant(text: &str) -> Result<&'static str, String> {
     let found = VARIANTS.into_iter().find(|name| *name == text);
     found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", ALL_VARIANTS))
-}
-
-impl Plan {
-    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let sizes: &[u64] = if request.quick { &[400, 600, 900] } else { &SPEEDS.map(|line| line.0) };
-        let sizes_mib = SIZE_MIB.list_if_given(request)?.unwrap_or_else(|| sizes.to_vec());
-        let runs = RUNS.value_if_given(request)?.unwrap_or(if request.quick { 3 } else { 10 });
-        let memory_mib = MEMORY.value_if_given(request)?.unwrap_or(MEMORY_MIB);
-        let cases = CASE.list_if_given(request)?.unwrap_or_else(|| match request.quick {
-            true => vec![Case::Speeds, Case::Reads],
-            false => Case::ALL.iter().map(|(_, case)| *case).collect(),
-        });
-        let variants = VARIANT.list(request)?;
-        let rig = Rig { memory_mib, writers: WRITERS.value(request)?, ..Rig::WHOLE };
-        Ok(Self { cases, variants, sizes_mib, runs, runs_of_change: runs.min(5), rig })
-    }
 }
 
 /// A cell that is still to be run.

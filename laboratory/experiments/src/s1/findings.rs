@@ -11,7 +11,7 @@ use super::twelve_disks::{OWN_2S_TO_RC1, OWN_TO_RC1, SHARE_TEST_31, SHARE_TEST_3
 use super::two_writers::{PLOTTED, Ran};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
-use crate::pick::{figure, fits};
+use crate::pick::fits;
 use crate::views::{Along, ChartView, Column, Pick, TableView, View, Within};
 
 const NAMES: &[&str] = &[
@@ -110,42 +110,13 @@ const VIEW: View = View {
     ],
     text: include_str!("findings.md"),
     facts: &[
-        ("pdflush_percent", |rows| percent(rows, PUBLISHED, "pdflush_share")),
-        ("queue_woken", |rows| percent(rows, PUBLISHED, "queue_fullness_mean")),
-        ("queue_polled", |rows| percent(rows, POLLED, "queue_fullness_mean")),
         ("loss_31", |rows| between(rows, &[("variant", SHARE_TEST_31)])),
         ("loss_32", |rows| between(rows, &[("variant", SHARE_TEST_32)])),
-        ("seeks_rc1", |rows| {
-            seeks(rows, &[("variant", "linux-2.6.31-rc1"), ("case", "twelve-disks"), ("memory_mib", "8192")])
-        }),
-        ("seeks_own", |rows| seeks(rows, &[("variant", "afflux"), ("case", "twelve-disks"), ("memory_mib", "8192")])),
-        ("sleep_rc1", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31-rc1"), ("memory_mib", "8192")])),
-        ("sleep_rc2", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31"), ("memory_mib", "8192")])),
-        ("sleep_rc1_least", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31-rc1"), ("memory_mib", "2048")])),
-        ("sleep_rc2_least", |rows| stored_a_sleep(rows, &[("variant", "linux-2.6.31"), ("memory_mib", "2048")])),
         ("own", |rows| between(rows, &[("variant", OWN_TO_RC1)])),
         ("own_2s", |rows| between(rows, &[("variant", OWN_2S_TO_RC1)])),
     ],
     labels: LABELS,
 };
-
-/// Two writers at the published setting, with pdflush that is woken, and that polls.
-const PUBLISHED: Pick =
-    &[("variant", "linux-2.6.31"), ("case", "two-writers"), ("nr_requests", "2048"), ("request_kib", "64")];
-const POLLED: Pick =
-    &[("variant", "linux-2.6.31-plain-100ms"), ("case", "two-writers"), ("nr_requests", "2048"), ("request_kib", "64")];
-
-fn percent(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
-    figure(rows, pick, name).map(|share| format!("{:.0}", share * 100.0))
-}
-
-fn seeks(rows: &[Row], pick: Pick) -> Option<String> {
-    figure(rows, pick, "seeks_per_gb").map(|seeks| format!("{seeks:.0}"))
-}
-
-fn stored_a_sleep(rows: &[Row], pick: Pick) -> Option<String> {
-    figure(rows, pick, "stored_a_sleep_pages").map(|pages| format!("{pages:.0}"))
-}
 
 /// The least and the most of a change.
 fn between(rows: &[Row], pick: Pick) -> Option<String> {

@@ -5,9 +5,8 @@
 //! Invariants: the values of a case are in range.
 
 use super::machines::DiskQueue;
-use crate::experiment::{LabError, Request};
 use crate::machine::{PAGE_BYTES, Queue};
-use crate::options::{named, options};
+use crate::options::{named, options, values};
 
 const ALL_CASES: &str = "two-writers,pool-alone,two-superblocks,sync-of-two,twelve-disks,blocking-rival";
 
@@ -57,46 +56,27 @@ named! {
     }
 }
 
-/// The options that all cases share.
-#[derive(Clone, Debug)]
-pub(super) struct SharedOptions {
-    pub(super) cases: Vec<Case>,
-    pub(super) quick: bool,
-    pub(super) seed: u64,
-    /// `None` for the value of the case.
-    pub(super) file_bytes: Option<u64>,
-    pub(super) disk_rate: Option<u64>,
-    memory_bytes: Option<u64>,
-    nr_requests: Option<u64>,
-    request_kib: Option<u64>,
-    cache_kib: Option<u64>,
-    pub(super) at_submission: bool,
-    pub(super) is_sorted: bool,
-    pub(super) batch: u64,
+values! {
+    /// The options that all cases share.
+    #[derive(Clone, Debug)]
+    pub(super) struct SharedOptions = read(request) {
+        pub(super) cases: Vec<Case> = CASE.list(request)?,
+        pub(super) quick: bool = request.quick,
+        pub(super) seed: u64 = SEED.value(request)?,
+        /// `None` for the value of the case.
+        pub(super) file_bytes: Option<u64> = SIZE.value_if_given(request)?,
+        pub(super) disk_rate: Option<u64> = DISK_RATE.value_if_given(request)?,
+        memory_bytes: Option<u64> = MEMORY.value_if_given(request)?.map(|bytes| bytes / PAGE_BYTES * PAGE_BYTES),
+        nr_requests: Option<u64> = REQUESTS.value_if_given(request)?,
+        request_kib: Option<u64> = REQUEST_SIZE.value_if_given(request)?.map(|bytes| bytes >> 10),
+        cache_kib: Option<u64> = DISK_CACHE.value_if_given(request)?.map(|bytes| bytes >> 10),
+        pub(super) batch: u64 = BATCH.value(request)?,
+        pub(super) at_submission: bool = AT_SUBMISSION.value(request)?,
+        pub(super) is_sorted: bool = ELEVATOR.value(request)? == Elevator::Deadline,
+    }
 }
 
 impl SharedOptions {
-    /// Reads all options.
-    ///
-    /// # Errors
-    /// [`LabError::Value`] for the first that cannot be used.
-    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        Ok(Self {
-            cases: CASE.list(request)?,
-            quick: request.quick,
-            seed: SEED.value(request)?,
-            file_bytes: SIZE.value_if_given(request)?,
-            disk_rate: DISK_RATE.value_if_given(request)?,
-            memory_bytes: MEMORY.value_if_given(request)?.map(|bytes| bytes / PAGE_BYTES * PAGE_BYTES),
-            nr_requests: REQUESTS.value_if_given(request)?,
-            request_kib: REQUEST_SIZE.value_if_given(request)?.map(|bytes| bytes >> 10),
-            cache_kib: DISK_CACHE.value_if_given(request)?.map(|bytes| bytes >> 10),
-            batch: BATCH.value(request)?,
-            at_submission: AT_SUBMISSION.value(request)?,
-            is_sorted: ELEVATOR.value(request)? == Elevator::Deadline,
-        })
-    }
-
     /// A queue of so many requests of so many KiB, unless options say otherwise.
     pub(super) fn queue(&self, nr_requests: u64, request_kib: u64) -> Queue {
         let nr_requests = self.nr_requests.unwrap_or(nr_requests);

@@ -7,12 +7,10 @@
 //! Owns: the case. Does not own: the machine, the kernels' `sync`, how the engine syncs a file.
 //! Invariants: nothing is written before the sync, and no page is dirtied meanwhile.
 
-use std::future::{Future, poll_fn};
-use std::task::Poll;
-
 use afflux_engine::{File, Nanos};
 use afflux_kernels::Task;
 use afflux_report::{Fields, Row};
+use futures_util::future::try_join;
 use serde_json::Value;
 
 use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, OwnFile, Parameters, Variant, each, params};
@@ -57,24 +55,12 @@ fn sync(machine: &Machine, files: &[OwnFile; 2], passes: Passes) -> Result<([u64
 
 /// Syncs both files of an engine; returns the instants at which each was durable.
 fn sync_files(machine: &ExperimentMachine, files: [&File; 2], passes: Passes) -> Result<Vec<u64>, LabError> {
-    let mut syncs = files.map(|file| Box::pin(machine.engine.sync(file, 0..u64::MAX)));
-    let mut ended = [None; 2];
-    let both = poll_fn(|context| {
-        for (sync, ended) in syncs.iter_mut().zip(&mut ended) {
-            if ended.is_none()
-                && let Poll::Ready(result) = sync.as_mut().poll(context)
-            {
-                *ended = Some(result.map(|()| machine.now_ns()));
-            }
-            // A sync begins at its first poll.
-            if ended.is_none() && passes == Passes::One {
-                return Poll::Pending;
-            }
-        }
-        let [Some(a), Some(b)] = ended else { return Poll::Pending };
-        Poll::Ready(a.and_then(|a| Ok(vec![a, b?])))
-    });
-    machine.run(both)?.map_err(LabError::failed)
+    let [a, b] = files.map(async |file| machine.engine.sync(file, 0..u64::MAX).await.map(|()| machine.now_ns()));
+    let ended = match passes {
+        Passes::One => machine.run(async { Ok(vec![a.await?, b.await?]) })?,
+        Passes::Two => machine.run(try_join(a, b))?.map(|(a, b)| vec![a, b]),
+    };
+    ended.map_err(|error: afflux_engine::Error| LabError::failed(error))
 }
 
 fn run_one(

@@ -7,7 +7,7 @@ use afflux_report::{Quantity, Row};
 
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
-use crate::pick::{figure, fits};
+use crate::pick::figure;
 use crate::views::{Along, ChartView, Check, Pick, TableView, View, Within, add_checks};
 
 const LOOP: &[&str] = &["loop", "buffer_bytes", "threads"];
@@ -94,9 +94,6 @@ const VIEW: View = View {
     ],
     text: include_str!("findings.md"),
     facts: &[
-        ("heads_before", |rows| heads(rows, "ListPerClass")),
-        ("heads_after", |rows| heads(rows, "BatchedDrain")),
-        ("heads_6_1", |rows| heads(rows, "EmptyFirstDrain")),
         ("page_lines", |rows| a_page(rows, BESIDE_LISTS, "page_lines_per_1000")),
         ("zone_lines", |rows| a_page(rows, BESIDE_LISTS, "zone_lines_per_1000")),
         ("zone_lines_marks", |rows| a_page(rows, WITH_MARKS, "zone_lines_per_1000")),
@@ -111,12 +108,6 @@ const WITH_MARKS: Pick =
 /// Lines that pass for a page.
 fn a_page(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
     figure(rows, pick, name).map(|lines| format!("{:.2}", lines / 1000.0))
-}
-
-fn heads(rows: &[Row], variant: &str) -> Option<String> {
-    let of: Vec<&Row> =
-        rows.iter().filter(|row| row.variant == variant && fits(row, &[("contents", "0/0/31")])).collect();
-    of.first()?.metrics.get("lists_examined").map(ToString::to_string)
 }
 
 /// The origins of the figures.

@@ -23,7 +23,7 @@ use afflux_report::{Fields, Row};
 
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use crate::machine::measured_row;
-use crate::options::{named, options};
+use crate::options::{named, options, values};
 use crate::statistics::{Repetition, compare};
 use drains::Contents;
 use instructions::COUNT_OPTION;
@@ -79,11 +79,9 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     if asked.contents.is_none() {
         lines::run(watch);
     }
-    let mut counter = if asked.count && !asked.works.is_empty() {
-        instructions::Counter::found()
-    } else {
-        instructions::Counter::off()
-    };
+    let counts = asked.counting == Counting::On || asked.counting == Counting::Auto && !request.quick;
+    let mut counter =
+        if counts && !asked.works.is_empty() { instructions::Counter::found() } else { instructions::Counter::off() };
     let memory = Memory::new();
     let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
     let all = asked.works.len() * asked.threads.len();
@@ -101,25 +99,15 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     Ok(findings::findings(&watch.rows, before, counter.said()))
 }
 
-/// The options of a run.
-struct RunOptions {
-    contents: Option<Vec<Contents>>,
-    drain: Vec<u32>,
-    works: Vec<LoopKind>,
-    threads: Vec<usize>,
-    count: bool,
-}
-
-impl RunOptions {
-    fn read(request: &Request) -> Result<Self, LabError> {
-        let contents = CONTENTS.list_if_given(request)?;
-        let works =
-            if contents.is_some() && !request.gives(&LOOPS.info) { Vec::new() } else { LOOPS.list(request)?.concat() };
-        let threads = THREADS.list(request)?.into_iter().map(|threads| threads as usize).collect();
-        let counting = INSTRUCTIONS.value(request)?;
-        let count = counting == Counting::On || counting == Counting::Auto && !request.quick;
-        let drain = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect();
-        Ok(Self { contents, drain, works, threads, count })
+values! {
+    /// The options of a run.
+    struct RunOptions = read(request) {
+        contents: Option<Vec<Contents>> = CONTENTS.list_if_given(request)?,
+        drain: Vec<u32> = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect(),
+        works: Vec<LoopKind> =
+            if contents.is_some() && !request.gives(&LOOPS.info) { Vec::new() } else { LOOPS.list(request)?.concat() },
+        threads: Vec<usize> = THREADS.list(request)?.into_iter().map(|threads| threads as usize).collect(),
+        counting: Counting = INSTRUCTIONS.value(request)?,
     }
 }
 

@@ -4,18 +4,15 @@
 //! Does not own: the figures (`cell`), the goals (`goals`).
 //! Invariants: figures of single tasks are those of the median reader, and of each published task.
 
-use afflux_report::{Fields, Quantity, Row, units};
-use serde_json::Value;
+use afflux_report::{Fields, Quantity, Row};
 
 use super::cell::{Cell, ms};
 use super::goals::goals;
-use super::plan::OWN;
 use super::published::{self, Delays};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::machine::{rounded, row};
-use crate::pick::{figure, fits};
-use crate::views::{Along, ChartView, Pick, TableView, View, Within, add_checks};
+use crate::views::{Along, ChartView, TableView, View, Within, add_checks};
 
 const NAMES: &[&str] = &["readers", "file_bytes", "memory_bytes", "cpus", "start", "read_part"];
 
@@ -93,44 +90,12 @@ const VIEW: View = View {
         ),
     ],
     text: include_str!("findings.md"),
-    facts: &[
-        ("stalls_base", |rows| whole(rows, &[("variant", "base")], "allocstall")),
-        ("stalls_high", |rows| whole(rows, &[("variant", "wmark-high")], "allocstall")),
-        ("delay_base", |rows| whole(rows, &[("variant", "base")], "reclaim_delay_ms_avg")),
-        ("delay_high", |rows| whole(rows, &[("variant", "wmark-high")], "reclaim_delay_ms_avg")),
-        ("delay_limited", |rows| whole(rows, &[("variant", "time-limit-100ms")], "reclaim_delay_ms_avg")),
-        ("stalls_own", |rows| whole(rows, &[("variant", OWN)], "allocstall")),
-        ("interactive_base", |rows| tenth(rows, &[("variant", "base")], "interactive_wait_ms_avg")),
-        ("interactive_high", |rows| tenth(rows, &[("variant", "wmark-high")], "interactive_wait_ms_avg")),
-        ("interactive_limited", |rows| tenth(rows, &[("variant", "time-limit-100ms")], "interactive_wait_ms_avg")),
-        ("failures_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "nr_alloc_fail")),
-        ("total_one_task", |rows| whole(rows, &[("variant", "base"), ("start", "one-task")], "total_s")),
-        ("failures_one_task_own", |rows| whole(rows, &[("variant", OWN), ("start", "one-task")], "nr_alloc_fail")),
-        ("total_one_task_own", |rows| whole(rows, &[("variant", OWN), ("start", "one-task")], "total_s")),
-        ("failures_part", |rows| part(rows, &[("variant", "base"), ("readers", "1000")], "nr_alloc_fail")),
-        ("stalls_limited_part", |rows| part(rows, &[("variant", "time-limit-100ms")], "allocstall")),
-        ("stalls_hundred_part", |rows| part(rows, &[("readers", "100")], "allocstall")),
-    ],
+    facts: &[],
     labels: LABELS,
 };
 
 /// The published figures of loads by which nothing was chosen.
 const HELD_OUT: &[&str] = &["nr_alloc_fail", "allocstall", "function_call_ipis", "reclaim_delay_ms_avg"];
-
-fn whole(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
-    figure(rows, pick, name).map(|count| units::count(count.round() as u64))
-}
-
-/// The part of a published figure that comes out, in percent.
-fn part(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
-    let row = rows.iter().filter(|row| fits(row, pick)).find(|row| row.published.get(name).is_some())?;
-    let [own, published] = [&row.metrics, &row.published].map(|fields| fields.get(name).and_then(Value::as_f64));
-    Some(format!("{:.0}", 100.0 * own? / published?))
-}
-
-fn tenth(rows: &[Row], pick: Pick, name: &str) -> Option<String> {
-    figure(rows, pick, name).map(|count| format!("{count:.1}"))
-}
 
 /// The origins of the figures.
 pub(super) const LABELS: &[Cells] = &[

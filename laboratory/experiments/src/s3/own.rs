@@ -113,9 +113,6 @@ impl HoleMachine {
 }
 
 /// Runs the load under the engine's own form of reclaim.
-///
-/// # Errors
-/// When the simulated world does not come to an end, or a read fails.
 pub(super) fn run(load: &Load) -> Result<Outcome, String> {
     let world = load.world(costs(), load.order.afflux_ahead);
     let machine = HoleMachine::new(&world, load)?;

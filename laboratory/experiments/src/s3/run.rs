@@ -263,9 +263,6 @@ pub(super) async fn start_readers<R, T>(
 }
 
 /// Runs the load under a form of reclaim.
-///
-/// # Errors
-/// When the simulated world does not come to an end.
 pub(super) fn run(load: &Load, form: &Form) -> Result<Outcome, String> {
     let world = load.world(CostTable::free(), true);
     let platform = Arc::clone(world.platform());

@@ -8,14 +8,13 @@ use afflux_report::{Axis, Fields, Plot, Quantity, Row, Series, Shape};
 
 use super::formula;
 use super::measured::Measured;
-use super::plan::{Plan, Threshold};
+use super::plan::{OWN, Plan, Threshold};
 use super::published;
 use super::simulated::Cell;
-use super::variants::OWN;
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
 use crate::machine::{rounded, row};
-use crate::pick::{figure, fits};
+use crate::pick::fits;
 use crate::views::{Along, ChartView, Column, Pick, TableView, View, Within};
 
 const NAMES: &[&str] = &["centisecs", "background_bytes", "tuned"];
@@ -79,8 +78,6 @@ const VIEW: View = View {
         ("printed_200", |rows| printed_gain(rows, &[("variant", KEPT), ("records", ""), ("centisecs", "200")])),
         ("printed_100", |rows| printed_gain(rows, &[("variant", KEPT), ("records", ""), ("centisecs", "100")])),
         ("formula_100", |rows| gain(rows, &[("variant", FORMULA), ("records", ""), ("centisecs", "100")])),
-        ("own_off", |rows| own(rows, &[("variant", OWN), ("records", ""), ("centisecs", "0")])),
-        ("own_100", |rows| own(rows, &[("variant", OWN), ("records", ""), ("centisecs", "100")])),
     ],
     labels: LABELS,
 };
@@ -88,10 +85,6 @@ const VIEW: View = View {
 /// The kernel of the headline, and the seed's own arithmetic.
 const KEPT: &str = "linux-3.6-kept";
 const FORMULA: &str = "the seed's formula";
-
-fn rate(rows: &[Row], pick: Pick) -> Option<f64> {
-    figure(rows, pick, "rate_mb_per_s")
-}
 
 /// The gain of a column over the same variant's without a threshold.
 fn gain(rows: &[Row], pick: Pick) -> Option<String> {
@@ -109,10 +102,6 @@ fn gain_of(rows: &[Row], pick: Pick, fields: fn(&Row) -> &Fields) -> Option<Stri
     let off = rate(rows.iter().find(is_off))?;
     let own = rate(rows.iter().find(|row| fits(row, pick)))?;
     Some(format!("{:+.1} %", (own / off - 1.0) * 100.0))
-}
-
-fn own(rows: &[Row], pick: Pick) -> Option<String> {
-    rate(rows, pick).map(|rate| format!("{rate:.2}"))
 }
 
 /// The origins of the figures.

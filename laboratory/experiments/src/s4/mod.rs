@@ -6,7 +6,7 @@
 //! 2012.)
 //!
 //! Owns: the order of the parts.
-//! Does not own: the options (`plan`), the seed's arithmetic (`formula`), the variants (`variants`), the simulated
+//! Does not own: the options and variants (`plan`), the seed's arithmetic (`formula`), the simulated
 //! server (`server`) and its rows (`simulated`), the published figures (`published`), tables and charts (`findings`),
 //! the measured part (`measured`).
 //! Invariants: rows come from runs.
@@ -18,7 +18,6 @@ mod plan;
 mod published;
 mod server;
 mod simulated;
-mod variants;
 
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
 use plan::Plan;

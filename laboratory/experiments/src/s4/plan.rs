@@ -1,16 +1,15 @@
 //! The options of s4, read and checked.
 //!
-//! Owns: the options with their ranges and defaults, the short form of a quick run.
+//! Owns: the variants, the options with their ranges and defaults, the short form of a quick run.
 //! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
-use afflux_engine::settings::{Knob, TableKnob};
+use afflux_engine::settings::{Knob, TableKnob, did_you_mean};
 use afflux_simulator::LinkOptions;
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 
-use super::variants::{self, Variant};
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options::{self, options};
+use crate::options::{self, options, values};
 
 /// The records of the thread.
 const RECORDS: &str = "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096";
@@ -42,9 +41,54 @@ options! {
         /// memory of the server that may become dirty: its thresholds are 20 and 10 percent of it
         MEMORY: u64 = size("memory", "SIZE", "900MB", 16_000_000..=64_000_000_000);
         /// servers that are simulated
-        VARIANTS: Variant = parsed("variants", "LIST", variants::ALL, Variant::read);
+        VARIANTS: Variant = parsed("variants", "LIST", ALL_VARIANTS, Variant::read);
         /// measured copies of each server; one with --quick
         SAMPLES: u64 = number("samples", "NUMBER", "3", 1..=20);
+    }
+}
+
+/// The law of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Law {
+    /// Linux 3.6 with the seed's patch.
+    Linux,
+    /// As [`Law::Linux`], but with the bandwidth estimate of later kernels.
+    LinuxByCompletions,
+    /// The engine's own law.
+    Afflux,
+}
+
+/// The law of a variant, and the life of its servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    pub(super) law: Law,
+    /// Whether one server has all copies of a column, one after the other, instead of a new server for each.
+    pub(super) keeps: bool,
+}
+
+/// The name of the engine under its own policy.
+pub(super) const OWN: &str = "afflux";
+
+const SERVERS: [Variant; 5] = [
+    Variant { name: "linux-3.6", law: Law::Linux, keeps: false },
+    Variant { name: "linux-3.6-kept", law: Law::Linux, keeps: true },
+    Variant { name: "linux-3.6-completions", law: Law::LinuxByCompletions, keeps: false },
+    Variant { name: "linux-3.6-completions-kept", law: Law::LinuxByCompletions, keeps: true },
+    Variant { name: OWN, law: Law::Afflux, keeps: false },
+];
+
+/// The default of the option: all of them.
+const ALL_VARIANTS: &str = "linux-3.6,linux-3.6-kept,linux-3.6-completions,linux-3.6-completions-kept,afflux";
+
+impl Variant {
+    /// The variant of this name; the error lists the names.
+    pub(super) fn read(name: &str) -> Result<Self, String> {
+        let found = SERVERS.into_iter().find(|variant| variant.name == name);
+        found.ok_or_else(|| {
+            let meant = did_you_mean(name, SERVERS.iter().map(|variant| variant.name));
+            format!("there is no variant '{name}'{meant}; there are {ALL_VARIANTS}")
+        })
     }
 }
 
@@ -91,37 +135,54 @@ impl Threshold {
     }
 }
 
-/// The plan of a run.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) link: LinkOptions,
-    pub(super) disk: Model,
-    pub(super) disk_bytes_per_s: u64,
-    pub(super) file_bytes: u64,
-    pub(super) window_bytes: u64,
-    /// Thresholds to measure.
-    pub(super) centisecs: Vec<u64>,
-    /// Thresholds to simulate: those to measure, and thresholds in bytes.
-    pub(super) columns: Vec<Threshold>,
-    pub(super) clients: u64,
-    /// The rate of an innocent disk beside the copies.
-    pub(super) beside: Option<u64>,
-    pub(super) records: Vec<u32>,
-    /// `None`: as large as the record.
-    pub(super) write_bytes: Option<u32>,
-    pub(super) memory_bytes: u64,
-    /// Servers to simulate.
-    pub(super) variants: Vec<Variant>,
-    /// Measured copies of each server.
-    pub(super) samples: u64,
-    /// Whether the parameters are the seed's, so that its figures can be compared.
-    pub(super) is_published: bool,
+/// A whole number of frames.
+fn in_frames(bytes: u64) -> u64 {
+    let frame = afflux_frames::FRAME_BYTES as u64;
+    bytes / frame * frame
+}
+
+values! {
+    /// The plan of a run.
+    #[derive(Clone, Debug)]
+    pub(super) struct Plan = unchecked(request) {
+        pub(super) link: LinkOptions = LINK.value(request)?,
+        pub(super) disk_bytes_per_s: u64 = DISK_RATE.value(request)?,
+        pub(super) disk: Model = disk_of(disk_bytes_per_s).map_err(|why| DISK_RATE.refused(request, why))?,
+        pub(super) file_bytes: u64 = SIZE.value(request)?,
+        pub(super) window_bytes: u64 = WINDOW.value(request)?,
+        /// Thresholds to measure.
+        pub(super) centisecs: Vec<u64> = CENTISECS.list(request)?,
+        /// Thresholds to simulate: those to measure, and thresholds in bytes.
+        pub(super) columns: Vec<Threshold> = columns(request, &centisecs)?,
+        pub(super) clients: u64 = CLIENTS.value(request)?,
+        /// The rate of an innocent disk beside the copies.
+        pub(super) beside: Option<u64> = BESIDE.value_if_given(request)?,
+        pub(super) records: Vec<u32> = RECORD.list(request)?.into_iter().map(|bytes| bytes as u32).collect(),
+        /// `None`: as large as the record.
+        pub(super) write_bytes: Option<u32> = WRITE_SIZE.value(request)?,
+        pub(super) memory_bytes: u64 = in_frames(MEMORY.value(request)?),
+        /// Servers to simulate.
+        pub(super) variants: Vec<Variant> = VARIANTS.list(request)?,
+        /// Measured copies of each server.
+        pub(super) samples: u64 = SAMPLES.value(request)?,
+        /// Whether the parameters are the seed's, so that its figures can be compared.
+        pub(super) is_published: bool = link == LinkOptions::default()
+            && (disk_bytes_per_s, file_bytes, window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
+            && Ok(memory_bytes) == MEMORY.read(MEMORY.info.default).map(in_frames)
+            && (write_bytes, clients, beside) == (Some(32 << 10), 1, None),
+    }
 }
 
 /// A quick run leaves out variants and copies. The file stays whole, because the estimate needs its length; so do
 /// enough copies that a kept estimate has come down.
 const QUICK: [(OptionInfo, &str); 3] =
     [(VARIANTS.info, "linux-3.6-kept,afflux"), (RECORD.info, "65536,32768,16384,8192"), (SAMPLES.info, "1")];
+
+fn columns(request: &Request, centisecs: &[u64]) -> Result<Vec<Threshold>, LabError> {
+    let bytes = BACKGROUND_BYTES.list(request)?.into_iter().map(Threshold::Bytes);
+    let tuned = TUNED.value(request)?.then_some(Threshold::Tuned);
+    Ok(centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).chain(tuned).collect())
+}
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
@@ -131,38 +192,9 @@ impl Plan {
             // The given options follow, so they override these.
             request.given.splice(0..0, quick);
         }
-        let disk_bytes_per_s = DISK_RATE.value(&request)?;
-        let disk = disk_of(disk_bytes_per_s).map_err(|why| DISK_RATE.refused(&request, why))?;
-        // In whole frames.
-        let frame = afflux_frames::FRAME_BYTES as u64;
-        let centisecs = CENTISECS.list(&request)?;
-        let bytes = BACKGROUND_BYTES.list(&request)?.into_iter().map(Threshold::Bytes);
-        let tuned = TUNED.value(&request)?.then_some(Threshold::Tuned);
-        let plan = Self {
-            link: LINK.value(&request)?,
-            disk,
-            disk_bytes_per_s,
-            file_bytes: SIZE.value(&request)?,
-            window_bytes: WINDOW.value(&request)?,
-            columns: centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).chain(tuned).collect(),
-            centisecs,
-            clients: CLIENTS.value(&request)?,
-            beside: BESIDE.value_if_given(&request)?,
-            records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
-            write_bytes: WRITE_SIZE.value(&request)?,
-            memory_bytes: MEMORY.value(&request)? / frame * frame,
-            variants: VARIANTS.list(&request)?,
-            samples: SAMPLES.value(&request)?,
-            is_published: false,
-        };
+        let plan = Self::unchecked(&request)?;
         plan.check(&request)?;
-        let seed = LinkOptions::default();
-        let memory_bytes = MEMORY.read(MEMORY.info.default).map(|bytes| bytes / frame * frame);
-        let is_published = plan.link == seed
-            && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
-            && (Ok(plan.memory_bytes), plan.write_bytes, plan.clients) == (memory_bytes, Some(32 << 10), 1)
-            && plan.beside.is_none();
-        Ok(Self { is_published, ..plan })
+        Ok(plan)
     }
 
     /// Refuses combinations of values.

@@ -9,9 +9,7 @@
 //! Does not own: the list of copies, and the rows (`simulated`).
 //! Invariants: the same plan, variant and seed give the same figures and trace.
 
-use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 
 use afflux_engine::counters::{COUNTER_COUNT, Counter};
 use afflux_engine::settings::Knob;
@@ -23,10 +21,10 @@ use afflux_simulator::{
     WorldOptions, catalogue,
 };
 use afflux_workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
+use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::plan::{Plan, Threshold, disk_of};
-use super::variants::Law;
+use super::plan::{Law, Plan, Threshold, disk_of};
 use crate::delays::delays;
 use crate::experiment::LabError;
 use crate::machine::lock;
@@ -161,7 +159,7 @@ impl ServerMachine {
         let clients = names.iter().zip(&models).map(|(name, model)| {
             NfsClient::new(self.world.platform(), &self.entry, options(name), Arc::clone(model)).run()
         });
-        let clients = self.world.run(all(clients.collect())).map_err(LabError::failed)?;
+        let clients = self.world.run(join_all(clients)).map_err(LabError::failed)?;
         let client = together(clients.into_iter().collect::<Result<_, _>>().map_err(LabError::failed)?);
         let looks = std::mem::take(&mut *lock(&self.looks));
         for (name, model) in names.iter().zip(&models) {
@@ -224,25 +222,6 @@ fn innocent(world: &World, parts: &mut SimMachine, rate: u64) -> Result<Arc<Disk
         }
     });
     Ok(disk)
-}
-
-/// Runs all futures at once, until the last has ended.
-async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
-    let mut left: Vec<_> = futures.into_iter().map(Box::pin).map(Some).collect();
-    let mut ended: Vec<Option<F::Output>> = left.iter().map(|_| None).collect();
-    poll_fn(|cx| {
-        for (future, ended) in left.iter_mut().zip(&mut ended) {
-            if let Some(running) = future
-                && let Poll::Ready(output) = running.as_mut().poll(cx)
-            {
-                *ended = Some(output);
-                *future = None;
-            }
-        }
-        if left.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    ended.into_iter().flatten().collect()
 }
 
 /// Adds up the outcomes of clients that began at once, as if they were one client.

@@ -1,16 +1,15 @@
 //! The simulated part of s4: the list of copies, and the row of each.
 //!
 //! Owns: the rows.
-//! Does not own: the variants (`variants`), the server (`server`), the arrangement of rows (`findings`).
+//! Does not own: the variants (`plan`), the server (`server`), the arrangement of rows (`findings`).
 //! Invariants: each row is one copy of one file.
 
 use afflux_engine::counters::Counter;
 use afflux_report::{Fields, Row};
 
-use super::plan::{Plan, Threshold};
+use super::plan::{OWN, Plan, Threshold};
 use super::published;
 use super::server::{Copy, ServerMachine};
-use super::variants::OWN;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{self, rounded};
 

@@ -3,9 +3,9 @@
 use afflux_engine::counters::Counter;
 use afflux_report::Row;
 
+use super::plan::Law;
 use super::plan::{Plan, Threshold};
 use super::server::ServerMachine;
-use super::variants::Law;
 use super::*;
 use crate::experiment::tests::{Reported, given};
 

@@ -44,28 +44,14 @@ pub(super) struct Side {
     pub(super) delays: Value,
 }
 
-/// The compared figures of one run.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures {
-    /// Bytes moved, over the time until all were durable.
-    pub(super) mb_per_s: f64,
-    pub(super) seconds: f64,
-    pub(super) syncs: u64,
-    pub(super) sync_mean_ms: f64,
-    pub(super) sync_p50_ms: f64,
-    pub(super) sync_p99_ms: f64,
-    pub(super) sync_max_ms: f64,
-    pub(super) read_mean_ms: f64,
-    pub(super) disk_mb: f64,
-}
-
 fn percentile_ms(operations: &OperationOutcome, wanted: f64) -> f64 {
     let found = operations.latency.percentiles_ns.iter().find(|(percentile, _)| *percentile >= wanted);
     found.map_or(0.0, |(_, ns)| *ns as f64 / 1e6)
 }
 
 impl Side {
-    pub(super) fn figures(&self) -> Figures {
+    /// The compared figures. Throughput: bytes moved, over the time until all were durable.
+    pub(super) fn figures(&self) -> Fields {
         let sum = |part: &dyn Fn(&JobOutcome) -> u64| self.jobs.iter().map(part).sum::<u64>() as f64;
         let seconds = self.jobs.iter().map(|job| job.elapsed_ns).max().unwrap_or(0) as f64 / 1e9;
         let synced = |job: &&JobOutcome| job.sync.ops + job.closing_sync.ops > 0;
@@ -75,17 +61,17 @@ impl Side {
             _ => &job.sync,
         });
         let of = |get: &dyn Fn(&OperationOutcome) -> f64| syncs.map_or(0.0, get);
-        Figures {
-            mb_per_s: sum(&|job| job.read.bytes + job.write.bytes) / 1e6 / seconds.max(1e-9),
-            seconds,
-            syncs: syncs.map_or(0, |syncs| syncs.ops),
-            sync_mean_ms: of(&|syncs| syncs.latency.mean_ns as f64 / 1e6),
-            sync_p50_ms: of(&|syncs| percentile_ms(syncs, 50.0)),
-            sync_p99_ms: of(&|syncs| percentile_ms(syncs, 99.0)),
-            sync_max_ms: of(&|syncs| syncs.latency.max_ns as f64 / 1e6),
-            read_mean_ms: self.jobs.iter().map(|job| job.read.latency.mean_ns).max().unwrap_or(0) as f64 / 1e6,
-            disk_mb: self.disk_bytes as f64 / 1e6,
-        }
+        let read_ns = self.jobs.iter().map(|job| job.read.latency.mean_ns).max().unwrap_or(0);
+        Fields::new()
+            .with("throughput_mb_per_s", sum(&|job| job.read.bytes + job.write.bytes) / 1e6 / seconds.max(1e-9))
+            .with("elapsed_s", seconds)
+            .with("syncs", syncs.map_or(0, |syncs| syncs.ops))
+            .with("sync_mean_ms", of(&|syncs| syncs.latency.mean_ns as f64 / 1e6))
+            .with("sync_p50_ms", of(&|syncs| percentile_ms(syncs, 50.0)))
+            .with("sync_p99_ms", of(&|syncs| percentile_ms(syncs, 99.0)))
+            .with("sync_max_ms", of(&|syncs| syncs.latency.max_ns as f64 / 1e6))
+            .with("read_mean_ms", read_ns as f64 / 1e6)
+            .with("written_mb", self.disk_bytes as f64 / 1e6)
     }
 
     /// Dirty MiB at each whole second.
@@ -96,21 +82,6 @@ impl Side {
 
     fn dirty_at(&self, at_s: f64) -> f64 {
         last_before(&self.looks, at_s).map_or(0.0, |look| look.dirty_bytes as f64)
-    }
-}
-
-impl Figures {
-    pub(super) fn fields(&self) -> Fields {
-        Fields::new()
-            .with("throughput_mb_per_s", self.mb_per_s)
-            .with("elapsed_s", self.seconds)
-            .with("syncs", self.syncs)
-            .with("sync_mean_ms", self.sync_mean_ms)
-            .with("sync_p50_ms", self.sync_p50_ms)
-            .with("sync_p99_ms", self.sync_p99_ms)
-            .with("sync_max_ms", self.sync_max_ms)
-            .with("read_mean_ms", self.read_mean_ms)
-            .with("written_mb", self.disk_mb)
     }
 }
 

@@ -8,9 +8,8 @@ use afflux_report::{Axis, Fields, FigureSource, Plot, Quantity, Row, Series, Sha
 use serde_json::Value;
 
 use super::compare::{DIRTY_GOAL, SYNC_GOAL, Side, THROUGHPUT_GOAL, deviation, dirty_deviation};
-use super::origins::LABELS;
 use super::plan::{Group, Plan, Rate, plan};
-use super::{real, simulated};
+use super::{LABELS, real, simulated};
 use crate::experiment::{Findings, KeptRows, LabError, Request, Watch};
 use crate::hardware::{DiskRates, SlowDisk};
 use crate::machine;
@@ -58,6 +57,10 @@ const VIEW: View = View {
     facts: &[],
     labels: LABELS,
 };
+
+/// Figures whose distance is told, and the unit that ends their name.
+const COMPARED: [(&str, &str); 5] =
+    [("throughput", "mb_per_s"), ("sync_mean", "ms"), ("sync_p50", "ms"), ("sync_p99", "ms"), ("sync_max", "ms")];
 
 /// Figures with a goal: the largest distance, in percent.
 const GOALS: [(&str, f64); 4] = [
@@ -144,20 +147,20 @@ fn answer(rows: &[Row]) -> String {
 }
 
 fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: FigureSource, other: Option<&Side>) -> Row {
-    let mut metrics = side.figures().fields();
+    let mut metrics = side.figures();
     metrics.push("dirty_bytes_max", side.looks.iter().map(|look| look.dirty_bytes).max().unwrap_or(0));
     metrics.push("dirty_limit_bytes", side.limit_bytes);
     metrics.push("dirty_mib_by_second", side.dirty_mib_by_second());
     metrics.push("delays", side.delays.clone());
     if let Some(simulated) = other {
         let (ours, theirs) = (simulated.figures(), side.figures());
+        let of = |figures: &Fields, name: &str| figures.get(name).and_then(Value::as_f64).unwrap_or_default();
+        for (name, unit) in COMPARED {
+            let figure = format!("{name}_{unit}");
+            let apart = deviation(of(&ours, &figure), of(&theirs, &figure));
+            metrics.push(format!("{name}_deviation_percent"), 100.0 * apart);
+        }
         let (mean, most) = dirty_deviation(simulated, side);
-        let mut apart = |name: &str, ours: f64, theirs: f64| metrics.push(name, 100.0 * deviation(ours, theirs));
-        apart("throughput_deviation_percent", ours.mb_per_s, theirs.mb_per_s);
-        apart("sync_mean_deviation_percent", ours.sync_mean_ms, theirs.sync_mean_ms);
-        apart("sync_p50_deviation_percent", ours.sync_p50_ms, theirs.sync_p50_ms);
-        apart("sync_p99_deviation_percent", ours.sync_p99_ms, theirs.sync_p99_ms);
-        apart("sync_max_deviation_percent", ours.sync_max_ms, theirs.sync_max_ms);
         metrics.push("dirty_deviation_mean_percent_of_limit", 100.0 * mean);
         metrics.push("dirty_deviation_p95_percent_of_limit", 100.0 * most);
     }

@@ -1,16 +1,16 @@
 //! The tables and charts of the races, the goals, and a writer's course over time.
 //!
 //! Owns: the columns, the goals of figures, shares of O_DIRECT.
-//! Does not own: the figures (`full_speed`, `small_sync`, `burst`, `direct`).
+//! Does not own: the figures (`races`).
 //! Invariants: only the engine has goals, and its medians are compared with them; the kernel is never judged.
 
 use afflux_figures::median;
-use afflux_report::{Axis, Plot, Quantity, Row, Series, Shape};
+use afflux_report::{Plot, Row, Series};
 use serde_json::Value;
 
-use super::ran::{Look, Ran};
+use crate::contenders::ran::{self, Look, Ran};
 use crate::experiment::Findings;
-use crate::host_load::busy;
+use crate::host::busy;
 use crate::labels::{Cells, Label};
 use crate::views::{Check, Column, Pick, TableView, View, add_checks};
 
@@ -126,20 +126,14 @@ fn checks(rows: &[Row], (race, metric, at_most, bound): &(&str, &str, bool, f64)
 
 /// The first run of each contender at full speed.
 fn plot(runs: &[(String, Ran)], what: &str, of: fn(&Look) -> u64) -> Option<Plot> {
-    let y = Axis::new(what.to_lowercase(), Quantity::Data).log();
-    let title = format!("{what}, a writer at full speed, then fsync");
-    let plot = Plot::new(title, Axis::new("time", Quantity::Time), y).note("The first run of each.");
     let mut names: Vec<&str> = Vec::new();
-    let plot = runs.iter().fold(plot, |plot, (name, ran)| {
-        if names.contains(&name.as_str()) {
-            return plot;
-        }
+    let lines = runs.iter().filter_map(|(name, ran)| {
+        let is_first = !names.contains(&name.as_str());
         names.push(name);
-        // A logarithmic axis has no zero.
-        let shown = ran.looks.iter().filter(|look| of(look) > 0);
-        plot.with(Series::new(name.as_str(), Shape::Line, shown.map(|look| (look.at_s, of(look) as f64)).collect()))
+        is_first.then(|| ran.line(name, of))
     });
-    (!names.is_empty()).then_some(plot)
+    let lines: Vec<Series> = lines.collect();
+    ran::plot(format!("{what}, a writer at full speed, then fsync"), &what.to_lowercase(), lines)
 }
 
 #[cfg(test)]

@@ -2,30 +2,25 @@
 //! defaults, the page cache tuned for the device, and the engine in this process.
 //!
 //! Owns: the order of the runs, the rows.
-//! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`, `burst`,
-//! `direct`), goals and tables and charts (`findings`).
+//! Does not own: the options (`plan`), disks and contenders and the races (`races`), goals and tables and charts
+//! (`findings`).
 //! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has not
 //! seen before. A race that is impossible on a machine is left out, with a remark.
 
-mod burst;
-mod direct;
 mod findings;
-mod full_speed;
 mod plan;
-mod ran;
-mod small_sync;
-mod stage;
+mod races;
 
 use afflux_report::{Fields, Row};
 
+use crate::contenders::ran::Ran;
 use crate::contenders::{self, announce, turns};
 use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
-use crate::host_load::load;
+use crate::host::load;
 use crate::machine::measured_row;
 use crate::options::Named;
 use plan::{Plan, Subject, WritebackRace};
-use ran::Ran;
-use stage::Stage;
+use races::Stage;
 
 /// The experiment.
 pub(crate) static WRITEBACK_REAL: Experiment = Experiment {
@@ -60,7 +55,7 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     for (at, (repeat, race, subject)) in turns.iter().enumerate() {
         let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
         watch.step(&what, at as f64 / turns.len() as f64);
-        let ran = run(&stage, *race, subject, *repeat);
+        let ran = stage.run(*race, subject, *repeat);
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
         watch.row(&row(&plan, *race, subject, *repeat, &ran));
         if *race == WritebackRace::FullSpeed {
@@ -71,27 +66,13 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     Ok(findings::findings(std::mem::take(&mut watch.rows), &full_speed, left_out, load))
 }
 
-fn run(stage: &Stage<'_>, race: WritebackRace, subject: &Subject, repeat: u64) -> Result<Ran, String> {
-    match race {
-        WritebackRace::FullSpeed => full_speed::run(stage, subject, None),
-        WritebackRace::AtRate => full_speed::run(stage, subject, Some(stage.plan.rate_bytes_per_s)),
-        WritebackRace::SmallSync => small_sync::run(stage, subject),
-        WritebackRace::Burst => burst::run(stage, subject),
-        WritebackRace::Direct => direct::run(stage, subject, repeat),
-    }
-}
-
 fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &Ran) -> Row {
-    let mut metrics = Fields::new();
-    for (name, value) in &ran.metrics {
-        metrics.push(*name, *value);
-    }
-    if let Some(peak) = ran.looks.iter().map(|look| look.dirty_bytes).max() {
+    let mut metrics = ran.metrics();
+    if !ran.looks.is_empty() {
         let by_second = |at: u64| {
             let after = ran.looks.partition_point(|look| look.at_s <= at as f64);
             after.checked_sub(1).map_or(0, |look| ran.looks[look].accepted_bytes / 1_000_000)
         };
-        metrics.push("dirty_bytes_max", peak);
         metrics.push("accepted_mb_at_second", (1..=plan.seconds).map(by_second).collect::<Vec<u64>>());
     }
     if let Some(delays) = &ran.delays {

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 
 use crate::contenders::EngineSetup;
 use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
-use crate::experiment::{LabError, Request};
 use crate::hardware::SlowDisk;
-use crate::host_memory::dirty_limit_bytes;
-use crate::options::{named, options};
+use crate::host::dirty_limit_bytes;
+use crate::options::{named, options, values};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
@@ -92,49 +91,30 @@ options! {
     }
 }
 
-/// The plan of an experiment.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) races: Vec<WritebackRace>,
-    pub(super) engines: Vec<EngineSetup>,
-    pub(super) rate_bytes_per_s: u64,
-    pub(super) fast_bytes_per_s: u64,
-    pub(super) seconds: u64,
-    pub(super) fill_s: u64,
-    pub(super) syncs_s: u64,
-    pub(super) repeats: u64,
-    pub(super) max_bytes: u64,
-    pub(super) memory_bytes: u64,
-    pub(super) burst_bytes: u64,
-    pub(super) direct_bytes: u64,
-    pub(super) directory: PathBuf,
-    /// The machine's dirty limit.
-    pub(super) limit_bytes: u64,
-    pub(super) quick: bool,
+values! {
+    /// The plan of an experiment.
+    #[derive(Debug)]
+    pub(super) struct Plan = read(request) {
+        pub(super) races: Vec<WritebackRace> = RACES.list(request)?,
+        pub(super) memory_bytes: u64 = MEMORY.value_or_quick(request, 64 << 20)?,
+        pub(super) engines: Vec<EngineSetup> = engines(request, memory_bytes)?,
+        pub(super) rate_bytes_per_s: u64 = RATE.value(request)?,
+        pub(super) fast_bytes_per_s: u64 = FAST_RATE.value(request)?,
+        pub(super) seconds: u64 = SECONDS.value_or_quick(request, 2)?,
+        pub(super) fill_s: u64 = if request.quick { 1 } else { FILL_S },
+        pub(super) syncs_s: u64 = if request.quick { 1 } else { SYNCS_S },
+        pub(super) repeats: u64 = REPEATS.value_or_quick(request, 1)?,
+        pub(super) max_bytes: u64 = MAX_BYTES.value_or_quick(request, 16_000_000)?,
+        pub(super) burst_bytes: u64 = BURST.value_or_quick(request, 8_000_000)?,
+        pub(super) direct_bytes: u64 = SIZE.value_or_quick(request, 32 << 20)?,
+        pub(super) directory: PathBuf = directory(request)?,
+        /// The machine's dirty limit.
+        pub(super) limit_bytes: u64 = dirty_limit_bytes().unwrap_or(LIMIT_BYTES),
+        pub(super) quick: bool = request.quick,
+    }
 }
 
 impl Plan {
-    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let memory_bytes = MEMORY.value_or_quick(request, 64 << 20)?;
-        Ok(Self {
-            races: RACES.list(request)?,
-            engines: engines(request, memory_bytes)?,
-            rate_bytes_per_s: RATE.value(request)?,
-            fast_bytes_per_s: FAST_RATE.value(request)?,
-            seconds: SECONDS.value_or_quick(request, 2)?,
-            fill_s: if request.quick { 1 } else { FILL_S },
-            syncs_s: if request.quick { 1 } else { SYNCS_S },
-            repeats: REPEATS.value_or_quick(request, 1)?,
-            max_bytes: MAX_BYTES.value_or_quick(request, 16_000_000)?,
-            memory_bytes,
-            burst_bytes: BURST.value_or_quick(request, 8_000_000)?,
-            direct_bytes: SIZE.value_or_quick(request, 32 << 20)?,
-            directory: directory(request)?,
-            limit_bytes: dirty_limit_bytes().unwrap_or(LIMIT_BYTES),
-            quick: request.quick,
-        })
-    }
-
     pub(super) fn subjects(&self, race: WritebackRace) -> Vec<Subject> {
         let ours = self.engines.iter().enumerate().map(|(at, engine)| Subject::Ours(at, engine.name()));
         let first = if race == WritebackRace::Direct {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::experiment::LabError;
 use crate::experiment::tests::given;
 
 fn read(pairs: &[(&str, &str)]) -> Result<SharedOptions, LabError> {

@@ -46,14 +46,19 @@ fn figures_are_of_the_longest_job_and_of_the_first_that_syncs() {
         ..JobOutcome::default()
     };
     let none = OperationOutcome::default;
-    let of = |jobs| Side { jobs, ..side(&[]) }.figures();
-    let both = of(vec![
+    let of = |jobs, names: [&str; 3]| {
+        let figures = Side { jobs, ..side(&[]) }.figures();
+        names.map(|name| figures.get(name).and_then(Value::as_f64))
+    };
+    let jobs = vec![
         job(1_000_000_000, none(), none()),
         job(3_000_000_000, syncs(5, 1_000_000, 2_000_000), syncs(1, 9_000_000, 9_000_000)),
         job(2_000_000_000, syncs(7, 3_000_000, 4_000_000), none()),
-    ]);
-    assert_eq!((both.seconds, both.mb_per_s, both.syncs), (3.0, 30.0, 5));
-    assert_eq!((both.sync_p50_ms, both.sync_p99_ms), (1.0, 2.0));
-    let closing = of(vec![job(1_000_000_000, none(), syncs(1, 9_000_000, 9_000_000))]);
-    assert_eq!((closing.syncs, closing.sync_p99_ms), (1, 9.0), "where nothing else was synced");
+    ];
+    let both = of(jobs.clone(), ["elapsed_s", "throughput_mb_per_s", "syncs"]);
+    assert_eq!(both, [Some(3.0), Some(30.0), Some(5.0)]);
+    let names = ["syncs", "sync_p50_ms", "sync_p99_ms"];
+    assert_eq!(of(jobs, names), [Some(5.0), Some(1.0), Some(2.0)]);
+    let closing = of(vec![job(1_000_000_000, none(), syncs(1, 9_000_000, 9_000_000))], names);
+    assert_eq!(closing, [Some(1.0), Some(9.0), Some(9.0)], "where nothing else was synced");
 }

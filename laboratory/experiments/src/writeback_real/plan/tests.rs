@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::experiment::Request;
 
 fn plan(pairs: &[(&str, &str)], quick: bool) -> Result<Plan, String> {
     let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

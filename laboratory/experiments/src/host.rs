@@ -1,8 +1,9 @@
-//! The memory of this machine: its figures in the kernel, and warming it up.
+//! This machine beside a measurement: its load by other programs, its memory and dirty bytes.
 //!
-//! Owns: reading `/proc/meminfo` and a device's part in debugfs, touching memory ahead of a measurement.
+//! Owns: reading `/proc` and a device's part in debugfs, touching memory ahead of a measurement, a sentence about load.
 //! Does not own: the measurement, the file system debugfs (`hardware`).
-//! Invariants: nothing changes except that memory was touched.
+//! Invariants: nothing changes except that memory was touched. The load is read before a measurement, so that the
+//! measurement itself does not count.
 
 use std::fs;
 use std::path::PathBuf;
@@ -70,6 +71,24 @@ impl Dirty {
             }
         }
     }
+}
+
+/// The recent load by other programs, if it is more than a tenth of a CPU; and the number of CPUs.
+pub(crate) fn load() -> Option<(f64, usize)> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let load: f64 = text.split_whitespace().next()?.parse().ok()?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    (load > 0.1).then_some((load, cpus))
+}
+
+/// A sentence for measurements on a busy machine.
+pub(crate) fn busy(load: Option<(f64, usize)>) -> Option<String> {
+    load.map(|(load, cpus)| {
+        format!(
+            "When this began the machine had other work: {load:.1} tasks on {cpus} CPUs in the minute before. Rates \
+             without a throttle, and the longest calls, are worse for it."
+        )
+    })
 }
 
 #[cfg(test)]

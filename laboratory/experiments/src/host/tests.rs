@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use super::*;
 
 #[test]
@@ -11,4 +13,10 @@ fn fields_of_proc() {
 fn a_device_that_debugfs_does_not_have_is_the_machine_less_what_was_dirty_before() {
     assert!(matches!(Dirty::of("7:999999", None), Dirty::Machine(_)));
     assert_eq!(Dirty::Machine(u64::MAX).bytes(), 0);
+}
+
+#[test]
+fn a_busy_machine_is_said() {
+    assert_eq!(busy(None), None);
+    assert!(busy(Some((5.23, 2))).unwrap().contains("5.2 tasks on 2 CPUs"));
 }
