@@ -4,8 +4,7 @@
 //! Does not own: the flush budget, kernels' laws (by name from the simulator's setup).
 //! Invariants: each run has policies of its own, so that estimates begin afresh.
 
-mod hard_limit;
-mod zfs_like;
+mod stop;
 
 use std::sync::Arc;
 
@@ -14,8 +13,7 @@ use afflux_engine::policy::AnyPolicy;
 use afflux_engine::settings::Knob;
 use afflux_simulator::{OWN_POLICY, Setup};
 
-use self::hard_limit::HardLimit;
-use self::zfs_like::ZfsLike;
+use self::stop::{PLAIN, ZFS_LIKE};
 use crate::experiment::LabError;
 use crate::options::{Named, named};
 
@@ -42,9 +40,9 @@ impl Law {
         match self {
             Self::Budget => Setup::of(OWN_POLICY).map_err(LabError::failed),
             Self::Linux => Setup::of(self.name()).map_err(LabError::failed),
-            Self::HardLimit => Ok(of(Arc::new(HardLimit))),
+            Self::HardLimit => Ok(of(Arc::new(PLAIN))),
             Self::ZfsLike => {
-                let mut setup = of(Arc::new(ZfsLike));
+                let mut setup = of(Arc::new(ZFS_LIKE));
                 setup.settings.set(Knob::ExpireCentisecs, GROUP_CENTISECS).map_err(LabError::failed)?;
                 Ok(setup)
             }
