@@ -47,6 +47,9 @@ pub(crate) struct MachineOptions {
     /// The disks, and the queue in front of each.
     pub(crate) disks: Vec<Model>,
     pub(crate) queue: Queue,
+    /// Otherwise completed writes count as durable, and no disk's cache is flushed. So it was in 2009, when barriers
+    /// did not pass LVM and were off in ext3 unless asked for.
+    pub(crate) flushes: bool,
 }
 
 /// Virtual CPUs and disks, without software.
@@ -225,21 +228,11 @@ pub(crate) fn costs(machine: &str, list: &[(CostOf, f64, &str)]) -> CostTable {
 impl ExperimentMachine {
     /// Builds the machine; nothing runs yet.
     pub(crate) fn new(options: MachineOptions) -> Result<Self, LabError> {
-        Self::with(options, true)
-    }
-
-    /// [`ExperimentMachine::new`], but the engine treats completed writes as durable and never flushes a disk's cache.
-    /// So it was in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
-    pub(crate) fn without_flushes(options: MachineOptions) -> Result<Self, LabError> {
-        Self::with(options, false)
-    }
-
-    fn with(options: MachineOptions, flushes: bool) -> Result<Self, LabError> {
         let Queue { nr_requests, batch, .. } = options.queue;
         let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
         let setup = options.setup.with_knobs(&options.knobs);
         let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(LabError::failed)?;
-        let hardware = Hardware::new(options.seed, options.cpus, options.costs, &options.disks, flushes);
+        let hardware = Hardware::new(options.seed, options.cpus, options.costs, &options.disks, options.flushes);
         let memory = Memory::Stamped(options.memory_bytes);
         let parts = SimMachine::new(&hardware.world, memory, setup);
         let mut parts = parts.map_err(LabError::failed)?;
@@ -389,7 +382,7 @@ impl<'a> Span<'a> {
     }
 
     pub(crate) fn seconds(&self) -> f64 {
-        (self.to.at_ns - self.from.at_ns) as f64 / Nanos::SECOND as f64
+        seconds(self.to.at_ns - self.from.at_ns)
     }
 
     /// The increase of a count of the software.
@@ -488,6 +481,15 @@ impl<'a> Span<'a> {
         }
         Value::Object(all)
     }
+}
+
+/// Milliseconds of nanoseconds.
+pub(crate) fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 / Nanos::SECOND as f64
 }
 
 /// A figure with `places` digits after the point.

@@ -152,6 +152,13 @@ pub(crate) struct Check {
     pub(crate) met: bool,
 }
 
+impl Check {
+    /// That a statement holds for all of some figures; nothing without figures.
+    pub(crate) fn all(what: &str, met: usize, all: usize, unit: &str) -> Option<Self> {
+        (all > 0).then(|| Self { what: what.to_owned(), found: format!("{met} of {all}{unit}"), met: met == all })
+    }
+}
+
 /// Adds a table of checks as the first, and how many of them hold as the answer.
 pub(crate) fn add_checks(findings: &mut Findings, caption: &str, checks: &[Check]) {
     if checks.is_empty() {

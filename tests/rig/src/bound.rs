@@ -1,10 +1,12 @@
 //! The bound on a figure, or on a ratio, that a case wants.
 //!
-//! Owns: the comparison.
-//! Does not own: the words about it (the tables).
+//! Owns: the comparison, and the words for a bound.
+//! Does not own: the figures.
 //! Invariants: a figure at the bound meets it.
 
-/// A bound.
+use std::fmt::{self, Display, Formatter};
+
+/// A bound. It is shown with the precision that is asked for.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Bound {
     /// At most this.
@@ -20,5 +22,16 @@ impl Bound {
             Self::AtMost(most) => figure <= most,
             Self::AtLeast(least) => figure >= least,
         }
+    }
+}
+
+impl Display for Bound {
+    fn fmt(&self, form: &mut Formatter<'_>) -> fmt::Result {
+        let (side, value) = match self {
+            Self::AtMost(most) => ("at most ", most),
+            Self::AtLeast(least) => ("at least ", least),
+        };
+        form.write_str(side)?;
+        value.fmt(form)
     }
 }

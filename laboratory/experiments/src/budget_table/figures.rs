@@ -4,19 +4,8 @@
 //! Does not own: the rig, the choice of figures for a load.
 //! Invariants: a backlog is time that the disk really worked, never a law's estimate.
 
-use afflux_engine::Nanos;
-
 use super::rig::{Look, Teller};
 use crate::machine::lock;
-
-/// Milliseconds of nanoseconds.
-pub(super) fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
-}
-
-pub(super) fn seconds(ns: u64) -> f64 {
-    ns as f64 / Nanos::SECOND as f64
-}
 
 /// The values that all writers recorded, sorted.
 pub(super) fn sorted(tellers: &[Teller], of: fn(&super::rig::WriterRecord) -> &Vec<u64>) -> Vec<u64> {

@@ -12,12 +12,12 @@ use afflux_engine::counters::Counter;
 use afflux_report::Fields;
 
 use super::devices::{Device, device};
-use super::figures::{backlogs_ns, bytes, jain, ms, seconds, sorted, written_between};
+use super::figures::{backlogs_ns, bytes, jain, sorted, written_between};
 use super::plan::{Case, Load};
 use super::raw::{self, PLACES, RawOrder};
 use super::rig::{Order, Rig, Teller, Writing};
 use crate::experiment::LabError;
-use crate::machine::{PAGE_BYTES, lock, rounded};
+use crate::machine::{PAGE_BYTES, lock, ms, rounded, seconds};
 use crate::statistics::percentile;
 
 const CALL_BYTES: u64 = 64 << 10;

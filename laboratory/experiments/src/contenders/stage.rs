@@ -11,6 +11,9 @@ use afflux_scratch::Scratch;
 use super::{Kernel, KernelWay};
 use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 
+/// Smallest and largest image of a disk.
+const IMAGE_BYTES_MIN: u64 = 128 << 20;
+const IMAGE_BYTES_MAX: u64 = 8 << 30;
 /// Bytes to leave free on the file system with the images.
 const SPARE_BYTES: u64 = 2 << 30;
 
@@ -48,6 +51,19 @@ impl Stage {
     pub(crate) fn kernel(&self, way: KernelWay, on: &[&Path]) -> Kernel {
         Kernel::new(way, on, self.debug.as_ref())
     }
+}
+
+/// Bytes of a slow disk's image: the kernel's dirty limit, and what a writer writes meanwhile, at three times the rate.
+/// A quick run does not wait until that limit is reached.
+pub(crate) fn image_bytes(limit_bytes: u64, written_bytes: u64, is_quick: bool) -> u64 {
+    let (dirty, times) = if is_quick { (0, 1) } else { (limit_bytes, 3) };
+    let bytes = dirty.saturating_add(times * written_bytes) / 7 * 8;
+    bytes.next_multiple_of(1 << 20).clamp(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX)
+}
+
+/// Most bytes of a file on a disk with such an image; the file system has the rest.
+pub(crate) fn file_bytes_max(image_bytes: u64) -> u64 {
+    image_bytes / 8 * 7 - (16 << 20)
 }
 
 /// Makes a disk write its file system's data, and throttles it.

@@ -18,10 +18,9 @@ use afflux_simulator::{
 };
 use afflux_workloads::touches::{Generator, Sequence, Sizes};
 
-use super::findings::own_row;
 use crate::delays::delays;
 use crate::experiment::LabError;
-use crate::machine::{PAGE_BYTES, laid_out, lock, model};
+use crate::machine::{PAGE_BYTES, laid_out, lock, model, row};
 use crate::statistics::percentile;
 
 /// Virtual CPUs.
@@ -80,7 +79,7 @@ pub(super) fn run(
         .with("device", device)
         .with("generator", generator.name)
         .with("cache_part", sizes.pages / sizes.frames);
-    Ok(own_row(kind.name, params, cost.with("delays", delays)))
+    Ok(row("eviction", kind.name, params, cost.with("delays", delays), Fields::new()))
 }
 
 /// An engine with this eviction policy over a disk of the catalogue.
@@ -169,8 +168,8 @@ impl Shared {
     }
 
     /// The mean cost of a request in the last three quarters of the touches, with the writes of pages that are still
-    /// dirty at their end: the device's busy time, the time of the clients, that for which writers were throttled; bytes
-    /// written for each byte that became dirty, waits for a free frame.
+    /// dirty at their end: the device's busy time, the time of the clients, that for which writers were throttled;
+    /// bytes written for each byte that became dirty, waits for a free frame.
     fn cost(&self, ended_ns: u64) -> Result<Fields, LabError> {
         let warm = lock(&self.warm).ok_or_else(|| LabError::failed("a sequence without touches"))?;
         let now = self.counts();

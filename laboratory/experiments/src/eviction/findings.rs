@@ -179,9 +179,7 @@ pub(super) fn own_row(variant: &str, params: Fields, metrics: Fields) -> Row {
 }
 
 fn checks(cells: &[Cell], traces: &[TraceRow]) -> Vec<Check> {
-    let check = |what: &str, met: usize, all: usize| {
-        (all > 0).then(|| Check { what: what.to_owned(), found: format!("{met} of {all} rows"), met: met == all })
-    };
+    let check = |what: &str, met, all| Check::all(what, met, all, " rows");
     let near_best = |goal: f64| cells.iter().filter(|cell| cell.to_best() <= goal).count();
     let near_best_traces = |goal: f64| traces.iter().filter(|row| row.to_best() <= goal).count();
     let ahead = traces.iter().filter(|row| row.readahead_ratio() <= GOAL).count();

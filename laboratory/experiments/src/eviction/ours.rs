@@ -21,10 +21,8 @@ impl Ours {
 }
 
 impl Cache for Ours {
-    fn touch(&mut self, page: u32, _: bool) -> bool {
-        let frame = self.there[page as usize];
-        frame.into_iter().for_each(|frame| self.cache.read(frame));
-        frame.is_some()
+    fn used(&mut self, page: u32) {
+        self.there[page as usize].into_iter().for_each(|frame| self.cache.read(frame));
     }
 
     fn insert(&mut self, page: u32, ahead: bool) {

@@ -38,7 +38,7 @@ impl Cell {
         let (mut counts, mut looks) = (Vec::new(), Vec::new());
         for policy in POLICIES {
             let mut cache = cache(policy, sizes.frames as usize, &sequence);
-            let count = run(&mut *cache, &sequence.touches);
+            let count = run(&mut *cache, &sequence.touches, sequence.touches.len() / 4);
             // Looks are counted over all touches, so the misses here include the warm-up's.
             let misses = count.miss_ratio() * sequence.touches.len() as f64;
             looks.push(cache.looked_at().map(|looked| looked as f64 / misses.max(1.0)));

@@ -16,6 +16,7 @@ use afflux_workloads::touches::{Sequence, Touch};
 
 use super::part::Part;
 use super::ratios::{ENGINES, POLICIES, cache, to_best};
+use super::references::run;
 use crate::experiment::LabError;
 use crate::machine::PAGE_BYTES;
 use calls::Call;
@@ -130,13 +131,6 @@ fn touches(calls: &[Call]) -> (Sequence, u64) {
 }
 
 fn misses(policy: &str, frames: usize, sequence: &Sequence) -> u64 {
-    let mut cache = cache(policy, frames, sequence);
-    let mut misses = 0;
-    for touch in &sequence.touches {
-        if !cache.touch(touch.page, touch.write) {
-            cache.insert(touch.page, false);
-            misses += 1;
-        }
-    }
-    misses
+    let counts = run(&mut *cache(policy, frames, sequence), &sequence.touches, 0);
+    counts.touches - counts.hits
 }

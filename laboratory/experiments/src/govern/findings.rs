@@ -6,6 +6,7 @@
 
 use afflux_figures::median;
 use afflux_report::{FigureSource, Plot, Row};
+use afflux_rig::Bound;
 
 use super::plan::{GovernRace, Plan, Subject};
 use crate::contenders::ran::{self, Ran};
@@ -108,24 +109,14 @@ fn checks(plan: &Plan, all: &[RanRace], source: FigureSource) -> Vec<Check> {
     let of = |(race, metric, goal): &(GovernRace, &str, Goal)| {
         let found = value(all, source, *race, Subject::Governed, metric)?;
         let other = |subject| value(all, source, *race, subject, metric);
-        let (bound, met) = match goal {
-            Goal::AtMost(most) => (*most, found <= *most),
-            Goal::Budgets(times) => {
-                let most = times * plan.budget_ms as f64 / 1e3;
-                (most, found <= most)
-            }
-            Goal::OfKernel(share) => {
-                let least = share * other(Subject::Kernel)?;
-                (least, found >= least)
-            }
-            Goal::AsByHand => {
-                let most = other(Subject::ByHand)? / 32.0 * 33.0;
-                (most, found <= most)
-            }
+        let bound = match goal {
+            Goal::AtMost(most) => Bound::AtMost(*most),
+            Goal::Budgets(times) => Bound::AtMost(times * plan.budget_ms as f64 / 1e3),
+            Goal::OfKernel(share) => Bound::AtLeast(share * other(Subject::Kernel)?),
+            Goal::AsByHand => Bound::AtMost(other(Subject::ByHand)? / 32.0 * 33.0),
         };
-        let side = if matches!(goal, Goal::OfKernel(_)) { "at least" } else { "at most" };
-        let what = format!("{}, {}: {metric} {side} {bound:.3}", said(source), race.name());
-        Some(Check { what, found: format!("{found:.3}"), met })
+        let what = format!("{}, {}: {metric} {bound:.3}", said(source), race.name());
+        Some(Check { what, found: format!("{found:.3}"), met: bound.is_met(found) })
     };
     GOALS.iter().filter_map(of).collect()
 }

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
 use crate::contenders::ran::{Look, Ran};
-use crate::contenders::stage::{set_rate, slow_down};
+use crate::contenders::stage::{file_bytes_max, image_bytes, set_rate, slow_down};
 use crate::contenders::writer::{Control, Stream, beside, bursts, ended, write_and_sync};
 use crate::contenders::{self, Contender, KernelWay};
 use crate::hardware::SlowDisk;
@@ -28,7 +28,6 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 const WARM_UPS: usize = 2;
 /// Time for which the slow disk is written to before a burst.
 const FILL: Duration = Duration::from_secs(10);
-const IMAGE_BYTES_MAX: u64 = 8 << 30;
 
 /// The surroundings of all runs.
 pub(super) struct Stage<'a> {
@@ -45,19 +44,15 @@ impl<'a> Stage<'a> {
         Ok(Self { disks: contenders::Stage::new(&plan.directory, "govern")?, plan })
     }
 
-    /// Bytes of the slow disk: the kernel's dirty limit, and the data that a writer writes meanwhile at three times the
-    /// rate.
+    /// Bytes of the slow disk.
     fn image_bytes(&self) -> u64 {
-        // A quick run does not wait until the kernel's limit is reached.
-        let (least, dirty, times) =
-            if self.plan.quick { (128 << 20, 0, 1) } else { (256 << 20, dirty_limit_bytes().unwrap_or(4 << 30), 3) };
-        let bytes = dirty.saturating_add(times * self.plan.seconds * self.plan.rate_bytes_per_s) / 7 * 8;
-        bytes.next_multiple_of(1 << 20).clamp(least, IMAGE_BYTES_MAX)
+        let written_bytes = self.plan.seconds * self.plan.rate_bytes_per_s;
+        image_bytes(dirty_limit_bytes().unwrap_or(4 << 30), written_bytes, self.plan.quick)
     }
 
     /// A writer that fills most of it at full speed.
     fn stream(&self) -> Stream {
-        Stream::of(BLOCK_BYTES, self.image_bytes() / 8 * 7 - (16 << 20))
+        Stream::of(BLOCK_BYTES, file_bytes_max(self.image_bytes()))
     }
 }
 

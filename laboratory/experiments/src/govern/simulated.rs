@@ -124,6 +124,7 @@ fn machine(plan: &Plan) -> Result<ExperimentMachine, LabError> {
         knobs: Vec::new(),
         disks: vec![model("throttled", &[("write_bytes_per_second", plan.rate_bytes_per_s.to_string())])?],
         queue: QUEUE,
+        flushes: true,
     })
 }
 

@@ -189,12 +189,8 @@ pub(super) fn findings(rows: &[Row], paths: &PathsOf) -> Findings {
     let shown: Vec<_> = paths.iter().flat_map(|(variant, paths)| paths.keys().map(|path| (*variant, path))).collect();
     let shown: Vec<_> = shown.into_iter().filter(|(_, path)| is_counted(path)).collect();
     let same = shown.iter().filter(|(variant, path)| expected(variant, path) == Some(read_on(path))).count();
-    let check = Check {
-        what: "each path reads as many shared counters as the kernel's code".to_owned(),
-        found: format!("{same} of {}", shown.len()),
-        met: same == shown.len(),
-    };
-    add_checks(&mut findings, "Reads by path", if shown.is_empty() { &[] } else { std::slice::from_ref(&check) });
+    let check = Check::all("each path reads as many shared counters as the kernel's code", same, shown.len(), "");
+    add_checks(&mut findings, "Reads by path", check.as_slice());
     findings
 }
 

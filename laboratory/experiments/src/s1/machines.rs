@@ -193,8 +193,9 @@ impl Machine {
         let Some(kernel) = variant.kernel else {
             let setup = Setup::of(OWN_POLICY).map_err(LabError::failed)?;
             let (costs, knobs) = (engine_costs(cpu_ms_per_mb), variant.knobs.iter().map(ToString::to_string).collect());
-            let options = MachineOptions { seed, cpus, costs, memory_bytes, setup, knobs, disks, queue };
-            let machine = Self::Engine(ExperimentMachine::without_flushes(options)?);
+            let flushes = false;
+            let options = MachineOptions { seed, cpus, costs, memory_bytes, setup, knobs, disks, queue, flushes };
+            let machine = Self::Engine(ExperimentMachine::new(options)?);
             machine.set(|knobs| *knobs = sysctl)?;
             return Ok(machine);
         };

@@ -7,7 +7,7 @@
 //! Owns: the case. Does not own: the machine, the kernels' `sync`, how the engine syncs a file.
 //! Invariants: nothing is written before the sync, and no page is dirtied meanwhile.
 
-use afflux_engine::{File, Nanos};
+use afflux_engine::File;
 use afflux_kernels::Task;
 use afflux_report::{Fields, Row};
 use futures_util::future::try_join;
@@ -15,16 +15,12 @@ use serde_json::Value;
 
 use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, OwnFile, Parameters, Variant, each, params};
 use super::options::SharedOptions;
-use super::two_superblocks::{NOTHING_WRITTEN, seconds};
+use super::two_superblocks::{CPU_MS_PER_MB, LOOK_NS, MEMORY_BYTES, NOTHING_WRITTEN, PAGES, seconds};
 use crate::delays::delays;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{ExperimentMachine, PAGE_BYTES, row};
 
-const PAGES: u64 = 100_000;
-const MEMORY_BYTES: u64 = 4 << 30;
-const CPU_MS_PER_MB: f64 = 2.5;
 const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
-const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 
 /// The order of sync over the disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

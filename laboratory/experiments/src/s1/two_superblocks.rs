@@ -14,11 +14,11 @@ use afflux_report::{Fields, Row};
 use super::machines::{DISK_CACHE_KIB, DiskQueue, Machine, OwnFile, Parameters, Variant, each, params};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{PAGE_BYTES, Span, rounded, row};
+use crate::machine::{self, PAGE_BYTES, Span, rounded, row};
 
-const PAGES: u64 = 100_000;
-const MEMORY_BYTES: u64 = 4 << 30;
-const CPU_MS_PER_MB: f64 = 2.5;
+pub(super) const PAGES: u64 = 100_000;
+pub(super) const MEMORY_BYTES: u64 = 4 << 30;
+pub(super) const CPU_MS_PER_MB: f64 = 2.5;
 /// Knobs under which nothing is written by itself. Nor does the periodic job run: in 2.6.31 it takes over the inodes
 /// that background writeback has queued, which then ends and leaves them dirty.
 pub(super) const NOTHING_WRITTEN: Sysctl = Sysctl {
@@ -30,7 +30,7 @@ pub(super) const NOTHING_WRITTEN: Sysctl = Sysctl {
     max_ratio: 100,
 };
 const VARIANTS: [&Variant; 4] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
-const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
+pub(super) const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Most looks: two minutes of them.
 const LOOKS_MAX: u64 = 12_000;
 
@@ -61,7 +61,7 @@ pub(super) fn begin(machine: &Machine, begun: WritingTrigger, files: &[OwnFile],
 }
 
 pub(super) fn seconds(ns: u64) -> f64 {
-    rounded(ns as f64 / Nanos::SECOND as f64, 3)
+    rounded(machine::seconds(ns), 3)
 }
 
 fn run_one(

@@ -144,12 +144,8 @@ pub(super) fn findings(rows: &[Row], machine: String, counted: &str) -> Findings
     });
     let known: Vec<bool> = known.collect();
     let same = known.iter().filter(|same| **same).count();
-    let check = Check {
-        what: "each count of list heads is that of the kernels' sources".to_owned(),
-        found: format!("{same} of {}", known.len()),
-        met: same == known.len(),
-    };
-    add_checks(&mut findings, "Counts", if known.is_empty() { &[] } else { std::slice::from_ref(&check) });
+    let check = Check::all("each count of list heads is that of the kernels' sources", same, known.len(), "");
+    add_checks(&mut findings, "Counts", check.as_slice());
     findings.says.extend([machine, counted.to_owned()]);
     findings
 }

@@ -12,7 +12,7 @@ use super::plan::{OWN, Plan, Variant};
 use super::run::{self, Load, Outcome, Start, TaskAccount};
 use super::{own, published};
 use crate::experiment::LabError;
-use crate::machine::{PAGE_BYTES, rounded, row};
+use crate::machine::{PAGE_BYTES, ms, rounded, row, seconds};
 use crate::statistics::percentile;
 
 /// The name of the counter for failed requests for slabs.
@@ -32,10 +32,6 @@ pub(super) struct Cell {
 pub(super) struct Waits {
     pub(super) mean_ms: f64,
     pub(super) p99_ms: f64,
-}
-
-pub(super) fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
 }
 
 impl Cell {
@@ -113,11 +109,11 @@ impl Cell {
     }
 
     pub(super) fn start_s(&self) -> f64 {
-        self.outcome.start_ns as f64 / 1e9 * self.part as f64
+        seconds(self.outcome.start_ns) * self.part as f64
     }
 
     pub(super) fn total_s(&self) -> f64 {
-        self.outcome.total_ns as f64 / 1e9 * self.part as f64
+        seconds(self.outcome.total_ns) * self.part as f64
     }
 
     /// The median reader by its time in reclaim; `None` on the engine, which does not tell single readers apart.

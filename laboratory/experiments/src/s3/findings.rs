@@ -6,12 +6,12 @@
 
 use afflux_report::{Fields, Quantity, Row};
 
-use super::cell::{Cell, ms};
+use super::cell::Cell;
 use super::goals::goals;
 use super::published::{self, Delays};
 use crate::experiment::Findings;
 use crate::labels::{Cells, Label};
-use crate::machine::{rounded, row};
+use crate::machine::{ms, rounded, row};
 use crate::views::{Along, ChartView, TableView, View, Within, add_checks};
 
 const NAMES: &[&str] = &["readers", "file_bytes", "memory_bytes", "cpus", "start", "read_part"];

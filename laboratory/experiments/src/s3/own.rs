@@ -146,7 +146,6 @@ pub(super) fn run(load: &Load) -> Result<Outcome, String> {
 
 fn outcome(world: &World, machine: &HoleMachine, ends: &Ends, load: &Load, started_ns: u64) -> Outcome {
     let counted = |counter: Counter| machine.platform.counters().sum()[counter as usize];
-    let waits = machine.engine.reclaim_waits();
     let mut tasks = vec![TaskAccount::default(); load.readers];
     ends.usages(|number, usage| tasks[number as usize].cpu = usage);
     Outcome {
@@ -159,7 +158,7 @@ fn outcome(world: &World, machine: &HoleMachine, ends: &Ends, load: &Load, start
         ],
         // The engine has no lists of other CPUs to drain.
         interrupts: Vec::new(),
-        delays: waits.into(),
+        delays: machine.engine.reclaim_waits(),
         tasks,
         start_ns: started_ns,
         total_ns: machine.platform.now().0,

@@ -115,28 +115,12 @@ pub(super) struct TaskAccount {
     pub(super) reclaim_ns: u64,
 }
 
-/// Times of direct reclaims.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Delays {
-    pub(super) count: u64,
-    pub(super) ns: u64,
-    pub(super) p99_ns: u64,
-    pub(super) max_ns: u64,
-}
-
-impl Delays {
-    /// Computes the figures of these times, in any order.
-    fn of(mut each_ns: Vec<u64>) -> Self {
-        each_ns.sort_unstable();
-        let (count, ns) = (each_ns.len() as u64, each_ns.iter().sum());
-        Self { count, ns, p99_ns: percentile(&each_ns, 990), max_ns: each_ns.last().copied().unwrap_or(0) }
-    }
-}
-
-impl From<WaitTimes> for Delays {
-    fn from(times: WaitTimes) -> Self {
-        Self { count: times.count, ns: times.ns, p99_ns: times.p99_ns, max_ns: times.max_ns }
-    }
+/// The figures of these times, in any order.
+fn wait_times(mut each_ns: Vec<u64>) -> WaitTimes {
+    each_ns.sort_unstable();
+    let (count, ns) = (each_ns.len() as u64, each_ns.iter().sum());
+    let (p99_ns, max_ns) = (percentile(&each_ns, 990), each_ns.last().copied().unwrap_or(0));
+    WaitTimes { count, ns, p99_ns, max_ns, ..WaitTimes::default() }
 }
 
 /// The results of a run.
@@ -146,7 +130,8 @@ pub(super) struct Outcome {
     pub(super) counts: Vec<(&'static str, u64)>,
     /// Function-call interrupts of each CPU.
     pub(super) interrupts: Vec<u64>,
-    pub(super) delays: Delays,
+    /// Times of direct reclaims.
+    pub(super) delays: WaitTimes,
     pub(super) tasks: Vec<TaskAccount>,
     pub(super) start_ns: u64,
     pub(super) total_ns: u64,
@@ -370,7 +355,7 @@ fn outcome(world: &World, memory: &Memory, ends: &Ends, load: &Load, started_ns:
     Outcome {
         counts: Event::ALL.iter().map(|event| (event.name(), memory.counted(*event))).collect(),
         interrupts: memory.interrupts(),
-        delays: Delays::of(delays.into_iter().map(|(_, ns)| ns).collect()),
+        delays: wait_times(delays.into_iter().map(|(_, ns)| ns).collect()),
         tasks,
         start_ns: started_ns,
         total_ns: world.platform().now().0,

@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use afflux_engine::WaitTimes;
+
 use super::goals::{find, goals};
 use super::plan::OWN;
-use super::run::{Delays, MEMORY_BYTES, Outcome, Start, TaskAccount};
+use super::run::{MEMORY_BYTES, Outcome, Start, TaskAccount};
 use super::*;
 use crate::experiment::tests::{Reported, given};
 
@@ -225,7 +227,7 @@ fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
 /// A cell of the published load with these figures.
 fn published_cell(variant: &'static str, stalls: u64, failures: u64, delay_ms: u64, ipis: u64) -> Cell {
     let plan = Plan::read(&given(&[("full", "yes")])).unwrap();
-    let delays = Delays { count: 1000, ns: delay_ms * 1_000_000_000, p99_ns: 0, max_ns: 0 };
+    let delays = WaitTimes { count: 1000, ns: delay_ms * 1_000_000_000, ..WaitTimes::default() };
     let counts = vec![
         ("allocstall", stalls),
         ("nr_alloc_fail", failures),

@@ -152,12 +152,11 @@ fn of_column<'a>(cells: &'a [Cell], variant: &str, threshold: Threshold) -> Vec<
 }
 
 fn params(plan: &Plan, threshold: Threshold) -> Fields {
-    let bytes = if let Threshold::Bytes(bytes) = threshold { Some(bytes) } else { None };
     let centisecs = if let Threshold::Centisecs(centisecs) = threshold { Some(centisecs) } else { None };
     Fields::new()
         .with("records", plan.records.len())
         .with("centisecs", centisecs)
-        .with("background_bytes", bytes)
+        .with("background_bytes", threshold.bytes())
         .with("tuned", threshold == Threshold::Tuned)
 }
 
@@ -216,7 +215,7 @@ fn title(threshold: Threshold) -> String {
 fn measured_plot(measured: &[Measured]) -> Option<Plot> {
     let shown: Vec<&Measured> = measured
         .iter()
-        .filter(|copy| copy.sample() == 1 && matches!(copy.centisecs(), Some(0 | 100)) && !copy.dirty().is_empty())
+        .filter(|copy| copy.sample == 1 && matches!(copy.centisecs(), Some(0 | 100)) && !copy.dirty().is_empty())
         .collect();
     let name = |copy: &Measured| title(Threshold::Centisecs(copy.centisecs().unwrap_or_default()));
     let with = |plot: Plot, copy: &&Measured| plot.with(Series::new(name(copy), Shape::Line, copy.dirty()));

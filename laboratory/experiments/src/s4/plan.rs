@@ -126,6 +126,11 @@ impl Threshold {
         }
     }
 
+    /// The bytes; none for other thresholds.
+    pub(super) fn bytes(self) -> Option<u64> {
+        if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+
     /// The centiseconds; 0 for other thresholds.
     pub(super) fn centisecs(self) -> u64 {
         match self {

@@ -53,14 +53,10 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
         copy.first_writes_bytes().iter().map(|bytes| rounded(*bytes as f64 / 1e6, 3)).collect();
     let published = published::of(cell.threshold, |cs| published::rate(cs, cell.record_bytes))
         .filter(|_| plan.is_published && cell.variant != OWN);
-    let background_bytes = match cell.threshold {
-        Threshold::Bytes(bytes) => Some(bytes),
-        Threshold::Centisecs(_) | Threshold::Tuned => None,
-    };
     let counted = |counter| copy.counter(counter);
     let params = Fields::new()
         .with("centisecs", cell.threshold.centisecs())
-        .with("background_bytes", background_bytes)
+        .with("background_bytes", cell.threshold.bytes())
         .with("tuned", cell.threshold == Threshold::Tuned)
         .with("clients", plan.clients)
         .with("record_bytes", cell.record_bytes)

@@ -8,8 +8,8 @@ use afflux_report::{Axis, Fields, FigureSource, Plot, Quantity, Row, Series, Sha
 use serde_json::Value;
 
 use super::compare::{DIRTY_GOAL, SYNC_GOAL, Side, THROUGHPUT_GOAL, deviation, dirty_deviation};
-use super::plan::{Group, Plan, Rate, plan};
-use super::{LABELS, real, simulated};
+use super::plan::{Group, LABELS, Plan, Rate, plan};
+use super::{real, simulated};
 use crate::experiment::{Findings, KeptRows, LabError, Request, Watch};
 use crate::hardware::{DiskRates, SlowDisk};
 use crate::machine;

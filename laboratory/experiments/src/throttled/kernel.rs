@@ -14,8 +14,10 @@ use afflux_workloads::{BlockSizes, Job, Workload};
 use serde_json::Value;
 
 use super::compare::{Look, last_before};
-use super::plan::{DIRTYABLE, FORMS, FormKind, LIMIT_BYTES, MAX_BYTES, Rate, TICKS, WRITER_SECONDS, model, rates};
-use super::{LABELS, simulated};
+use super::plan::{
+    DIRTYABLE, FORMS, FormKind, LABELS, LIMIT_BYTES, MAX_BYTES, Rate, TICKS, WRITER_SECONDS, model, rates,
+};
+use super::simulated;
 use crate::delays::simulated_delays_by_caller;
 use crate::experiment::{Findings, KeptRows, LabError, Request, Watch};
 use crate::machine::{self, rounded};

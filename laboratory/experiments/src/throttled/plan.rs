@@ -1,8 +1,9 @@
-//! The options, and the plan of the jobs: in groups that run together, the rates, the memory.
+//! The options, the labels, and the plan of the jobs: in groups that run together, the rates, the memory.
 //!
-//! Owns: names, ranges, defaults and help of the options; the built-in jobs.
+//! Owns: names, ranges, defaults and help of the options; the labels of cells; the built-in jobs.
 //! Does not own: the runs.
-//! Invariants: both sides have the same plan. An option of a single case says so.
+//! Invariants: both sides have the same plan. An option of a single case says so. A hold-out is a
+//! figure by which nothing in the law or the machine was chosen.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -13,8 +14,10 @@ use afflux_workloads::fio::{self, Alone};
 
 use crate::contenders::engine_options::{DIRECTORY, directory};
 use crate::experiment::{LabError, Request};
+use crate::labels::{Cells, Label};
 use crate::machine;
 use crate::options::{named, options};
+use crate::pick::Pick;
 
 /// Least limit in bytes: a writer dirties little in comparison between two decisions.
 const LIMIT_BYTES_MIN: u64 = 16 << 20;
@@ -72,6 +75,40 @@ const JOBS: &str = include_str!("jobs.fio");
 const QUICK: &str = include_str!("quick.fio");
 /// Largest job file.
 const JOB_BYTES_MAX: u64 = 1 << 20;
+
+/// The origins of the figures. The measured side has none: it is what was measured.
+pub(super) const LABELS: &[Cells] = &[
+    Cells::of(
+        Label::PutIn,
+        "the disk's rate and latency, the jobs, the limits",
+        &[
+            "rate_bytes_per_s",
+            "limit_pages",
+            "background_pages",
+            "disk_pages_per_s",
+            "call_ns",
+            "worker_ns_per_page",
+            "hz",
+        ],
+    ),
+    Cells::of(Label::PutIn, "accepted pages at 20 MB/s, which are the load", &["accepted_pages"])
+        .only(&[("variant", "recorded-at-rate")]),
+    Cells::of(
+        Label::HoldOut,
+        "the loads with ratios and with bursts, and the pauses and syncs of all loads",
+        &["pauses", "sync_s", "small_syncs_s", "bursts_s"],
+    )
+    .only(RECORDED),
+    Cells::of(
+        Label::HoldOut,
+        "the loads with ratios and with bursts, and the pauses and syncs of all loads",
+        &["dirty_pages", "accepted_pages", "written_pages"],
+    )
+    .only(&[("variant", "recorded-default|recorded-burst")]),
+];
+
+const RECORDED: Pick =
+    &[("variant", "recorded-bytes|recorded-default|recorded-at-rate|recorded-small-sync|recorded-burst")];
 
 /// Bytes a second, and the text of the option.
 #[derive(Clone, Debug)]

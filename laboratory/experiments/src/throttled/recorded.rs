@@ -18,7 +18,7 @@ use afflux_report::{Align, Axis, Cell, Fields, FigureSource, Plot, Quantity, Row
 
 use self::recording::Recording;
 use self::second::{PAGE_BYTES, Second, Side, apart};
-use super::LABELS;
+use super::plan::LABELS;
 use crate::experiment::{Findings, LabError, Watch};
 use crate::machine;
 use crate::views::View;
@@ -33,48 +33,28 @@ const FILLING_S: usize = 4;
 /// The seconds that the table shows.
 const SHOWN_S: usize = 5;
 
-const PAUSES_APART: &str = "pauses_apart";
-
 pub(super) fn run(watch: &mut dyn Watch) -> Result<Findings, LabError> {
-    let mut page = RecordedPage::default();
+    let (mut answers, mut tables, mut figures, mut pauses_apart) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
     for (done, (name, text)) in recording::ALL.iter().enumerate() {
         watch.step(name, done as f64 / recording::ALL.len() as f64);
         let real = Recording::read(text).ok_or_else(|| LabError::Failed(format!("{name} is no recorded table")))?;
-        page.add(name, &real, &simulated::simulate(&real)?, watch);
+        let simulated = simulated::simulate(&real)?;
+        watch.row(&row(name, &real, &real.side, FigureSource::Measured));
+        watch.row(&row(name, &real, &simulated, FigureSource::Simulated));
+        answers.push(answer(name, &real, &simulated));
+        let seconds = FILLING_S..real.seconds as usize;
+        let own_apart = apart(&real.side.rows, &simulated.rows, seconds, |second| second.pauses);
+        pauses_apart = f64::max(pauses_apart, own_apart);
+        tables.push(table(name, &real, &simulated));
+        figures.push(plot(name, &real, &simulated).into());
     }
-    Ok(page.findings())
-}
-
-#[derive(Default)]
-struct RecordedPage {
-    answers: Vec<String>,
-    /// The largest distance in pauses of each load.
-    pauses_apart: Vec<f64>,
-    tables: Vec<Table>,
-    plots: Vec<Plot>,
+    let of_all = Fields::new().with("pauses_apart", pauses_apart);
+    let of_all = machine::row("throttled", "recorded", Fields::new(), of_all, Fields::new());
+    Ok(Findings { answer: answers.join(" "), tables, figures, ..VIEW.findings(&[of_all]) })
 }
 
 fn whole(rows: &[Second], of: fn(&Second) -> f64) -> Vec<u64> {
     rows.iter().map(|second| of(second).round() as u64).collect()
-}
-
-impl RecordedPage {
-    fn add(&mut self, name: &str, real: &Recording, simulated: &Side, watch: &mut dyn Watch) {
-        watch.row(&row(name, real, &real.side, FigureSource::Measured));
-        watch.row(&row(name, real, simulated, FigureSource::Simulated));
-        self.answers.push(answer(name, real, simulated));
-        let seconds = FILLING_S..real.seconds as usize;
-        self.pauses_apart.push(apart(&real.side.rows, &simulated.rows, seconds, |second| second.pauses));
-        self.tables.push(table(name, real, simulated));
-        self.plots.push(plot(name, real, simulated));
-    }
-
-    fn findings(self) -> Findings {
-        let most = Fields::new().with(PAUSES_APART, self.pauses_apart.iter().copied().fold(0.0, f64::max));
-        let findings = VIEW.findings(&[machine::row("throttled", "recorded", Fields::new(), most, Fields::new())]);
-        let figures = self.plots.into_iter().map(Into::into).collect();
-        Findings { answer: self.answers.join(" "), tables: self.tables, figures, ..findings }
-    }
 }
 
 fn row(name: &str, real: &Recording, side: &Side, source: FigureSource) -> Row {

@@ -6,6 +6,7 @@
 
 use afflux_figures::median;
 use afflux_report::{Plot, Row, Series};
+use afflux_rig::Bound::{self, AtLeast, AtMost};
 use serde_json::Value;
 
 use crate::contenders::ran::{self, Look, Ran};
@@ -61,14 +62,14 @@ pub(super) const LABELS: &[Cells] =
 /// The share of O_DIRECT's rate in the same repeat.
 const OF_RAW: &str = "of_raw_percent";
 
-/// A race, its figure, and the bound: at most, or at least.
-const GOALS: [(&str, &str, bool, f64); 6] = [
-    ("full-speed", "sync_s", true, 1.2),
-    ("full-speed", "write_p999_ms", true, 6.0),
-    ("at-rate", "write_p999_ms", true, 6.0),
-    ("small-sync", "sync_max_s", true, 0.3),
-    ("burst", "beside_by_alone", true, 1.2),
-    ("direct", OF_RAW, false, 98.0),
+/// A race, its figure, and the bound.
+const GOALS: [(&str, &str, Bound); 6] = [
+    ("full-speed", "sync_s", AtMost(1.2)),
+    ("full-speed", "write_p999_ms", AtMost(6.0)),
+    ("at-rate", "write_p999_ms", AtMost(6.0)),
+    ("small-sync", "sync_max_s", AtMost(0.3)),
+    ("burst", "beside_by_alone", AtMost(1.2)),
+    ("direct", OF_RAW, AtLeast(98.0)),
 ];
 
 pub(super) fn findings(
@@ -106,7 +107,7 @@ fn add_shares(rows: &mut [Row]) {
 }
 
 /// A goal for each engine that ran.
-fn checks(rows: &[Row], (race, metric, at_most, bound): &(&str, &str, bool, f64)) -> Vec<Check> {
+fn checks(rows: &[Row], (race, metric, bound): &(&str, &str, Bound)) -> Vec<Check> {
     let of_race = |row: &&Row| row.params.get("race").and_then(Value::as_str) == Some(race);
     let ours = rows.iter().filter(of_race).filter(|row| row.variant.starts_with("afflux"));
     let mut engines: Vec<&str> = ours.clone().map(|row| row.variant.as_str()).collect();
@@ -116,10 +117,8 @@ fn checks(rows: &[Row], (race, metric, at_most, bound): &(&str, &str, bool, f64)
     let check = |engine: &str| {
         let own = ours.clone().filter(|row| row.variant == engine).filter_map(|row| figure(row, metric));
         let median = median(own)?;
-        let side = if *at_most { "at most" } else { "at least" };
-        let what = format!("{engine}, {race}: {metric} {side} {bound}");
-        let met = if *at_most { median <= *bound } else { median >= *bound };
-        Some(Check { what, found: format!("{median:.3}"), met })
+        let what = format!("{engine}, {race}: {metric} {bound}");
+        Some(Check { what, found: format!("{median:.3}"), met: bound.is_met(median) })
     };
     engines.into_iter().filter_map(check).collect()
 }

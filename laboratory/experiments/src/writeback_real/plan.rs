@@ -8,15 +8,13 @@ use std::path::PathBuf;
 
 use crate::contenders::EngineSetup;
 use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
+use crate::contenders::stage::{file_bytes_max, image_bytes};
 use crate::hardware::SlowDisk;
 use crate::host::dirty_limit_bytes;
 use crate::options::{named, options, values};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
-/// Smallest and largest image of a disk.
-const IMAGE_BYTES_MIN: u64 = 128 << 20;
-const IMAGE_BYTES_MAX: u64 = 8 << 30;
 /// Seconds that the writer beside has before the looks at others begin, and the length of these looks.
 const FILL_S: u64 = 10;
 const SYNCS_S: u64 = 20;
@@ -125,19 +123,15 @@ impl Plan {
         first.into_iter().chain(ours).collect()
     }
 
-    /// Bytes of a slow disk's image: the kernel's dirty limit, and the data that a writer writes meanwhile at three
-    /// times the rate.
+    /// Bytes of a slow disk's image.
     pub(super) fn image_bytes(&self) -> u64 {
         let seconds = self.seconds.max(self.fill_s + self.syncs_s);
-        // A quick run does not wait until the kernel's limit is reached.
-        let (dirty, times) = if self.quick { (0, 1) } else { (self.limit_bytes, 3) };
-        let bytes = dirty.saturating_add(times * seconds * self.rate_bytes_per_s) / 7 * 8;
-        bytes.next_multiple_of(1 << 20).clamp(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX)
+        image_bytes(self.limit_bytes, seconds * self.rate_bytes_per_s, self.quick)
     }
 
-    /// Most bytes of a file on it; the file system has the rest.
+    /// Most bytes of a file on it.
     pub(super) fn stream_bytes_max(&self) -> u64 {
-        self.image_bytes() / 8 * 7 - (16 << 20)
+        file_bytes_max(self.image_bytes())
     }
 
     /// Rough estimate of the time of these races, in seconds.

@@ -4,10 +4,10 @@
 //! Does not own: the plan, the making of disks (`contenders::stage`), the writers (`contenders::writer`), the goals
 //! (`findings`).
 //! Invariants: memory that the kernel will fill was touched before. Figures of a stream cover writes after the first
-//! quarter of the time, when the dirty limit is reached; small syncs begin at that limit, and there is at least one. The
-//! time of a burst ends when the writer may go on, not when the data are on the disk; the fast disk has no dirty data
-//! when a burst begins, and bursts alone and beside use the same disk and engine. Streams without a throttle write the
-//! same bytes to a new file until they are durable.
+//! quarter of the time, when the dirty limit is reached. Small syncs begin at that limit, and there is at least one.
+//! The time of a burst ends when the writer may go on, not when the data are on the disk. The fast disk has no dirty
+//! data when a burst begins, and bursts alone and beside use the same disk and engine. Streams without a throttle write
+//! the same bytes to a new file until they are durable.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,8 +3,8 @@
 //! Owns: the program's rate, file, start and end.
 //! Does not own: the measurement (`cases`).
 //! Invariants: the program writes past every cache. A drop ends the program with its jobs and removes its file
-//! (`the_other_program_ends_with_its_case`). If the thread that started the program ends first, so does the program. The
-//! program holds no pipe of its starter.
+//! (`the_other_program_ends_with_its_case`). If the thread that started the program ends first, so does the program.
+//! The program holds no pipe of its starter.
 
 use std::fs;
 use std::io;

@@ -66,13 +66,9 @@ impl Arc {
 }
 
 impl Cache for Arc {
-    fn touch(&mut self, page: u32, _: bool) -> bool {
-        let there = self.holds(page);
-        if there {
-            let first = std::mem::take(&mut self.unread[page as usize]);
-            self.lists.put(page, if first { ONCE } else { AGAIN });
-        }
-        there
+    fn used(&mut self, page: u32) {
+        let first = std::mem::take(&mut self.unread[page as usize]);
+        self.lists.put(page, if first { ONCE } else { AGAIN });
     }
 
     fn insert(&mut self, page: u32, ahead: bool) {

@@ -57,16 +57,14 @@ impl Belady {
 }
 
 impl Cache for Belady {
-    fn touch(&mut self, page: u32, _: bool) -> bool {
+    fn used(&mut self, page: u32) {
         self.next[page as usize] += 1;
-        let there = self.holds(page);
-        if there {
-            self.order.push((self.next_use(page), page));
-        }
-        there
+        self.order.push((self.next_use(page), page));
     }
 
-    fn insert(&mut self, page: u32, _: bool) {
+    fn insert(&mut self, page: u32, ahead: bool) {
+        // A page that is not read ahead was touched.
+        self.next[page as usize] += u32::from(!ahead);
         while self.held == self.frames {
             let Some((time, page)) = self.order.pop() else { break };
             if self.there[page as usize] && self.next_use(page) == time {

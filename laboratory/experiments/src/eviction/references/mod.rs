@@ -22,7 +22,16 @@ pub(super) use sieve::Sieve;
 /// A cache of numbered pages under some policy.
 pub(super) trait Cache {
     /// Requests a page: returns whether it is in the cache, and counts a use if it is.
-    fn touch(&mut self, page: u32, write: bool) -> bool;
+    fn touch(&mut self, page: u32) -> bool {
+        let there = self.holds(page);
+        if there {
+            self.used(page);
+        }
+        there
+    }
+
+    /// A page of the cache is used.
+    fn used(&mut self, page: u32);
 
     /// Brings in a page that is not in the cache; evicts another if no frame is free.
     fn insert(&mut self, page: u32, ahead: bool);
@@ -53,12 +62,11 @@ impl Counts {
     }
 }
 
-/// Runs all touches in order; the first quarter fills the cache and is not counted.
-pub(super) fn run(cache: &mut dyn Cache, touches: &[Touch]) -> Counts {
-    let warm = touches.len() / 4;
+/// Runs all touches in order; the first `warm` fill the cache and are not counted.
+pub(super) fn run(cache: &mut dyn Cache, touches: &[Touch], warm: usize) -> Counts {
     let mut counts = Counts::default();
     for (at, touch) in touches.iter().enumerate() {
-        let hit = cache.touch(touch.page, touch.write);
+        let hit = cache.touch(touch.page);
         if !hit {
             cache.insert(touch.page, false);
         }

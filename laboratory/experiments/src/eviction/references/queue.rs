@@ -27,12 +27,10 @@ impl Queue {
 }
 
 impl Cache for Queue {
-    fn touch(&mut self, page: u32, _: bool) -> bool {
-        let there = self.holds(page);
-        if there && self.is_by_use {
+    fn used(&mut self, page: u32) {
+        if self.is_by_use {
             self.lists.put(page, QUEUE);
         }
-        there
     }
 
     fn insert(&mut self, page: u32, _: bool) {

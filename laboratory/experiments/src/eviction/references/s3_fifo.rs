@@ -58,13 +58,11 @@ impl S3Fifo {
 }
 
 impl Cache for S3Fifo {
-    fn touch(&mut self, page: u32, _: bool) -> bool {
-        let there = self.holds(page);
-        if there && !std::mem::take(&mut self.unread[page as usize]) {
+    fn used(&mut self, page: u32) {
+        if !std::mem::take(&mut self.unread[page as usize]) {
             let hits = &mut self.hits[page as usize];
             *hits = (*hits + 1).min(HITS_MAX);
         }
-        there
     }
 
     fn insert(&mut self, page: u32, ahead: bool) {

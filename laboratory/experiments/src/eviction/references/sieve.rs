@@ -37,12 +37,10 @@ impl Sieve {
 }
 
 impl Cache for Sieve {
-    fn touch(&mut self, page: u32, _: bool) -> bool {
-        let there = self.holds(page);
-        if there && !std::mem::take(&mut self.unread[page as usize]) {
+    fn used(&mut self, page: u32) {
+        if !std::mem::take(&mut self.unread[page as usize]) {
             self.visited[page as usize] = true;
         }
-        there
     }
 
     fn insert(&mut self, page: u32, ahead: bool) {

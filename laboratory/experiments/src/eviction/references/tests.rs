@@ -11,7 +11,7 @@ fn hits(cache: &mut dyn Cache, pages: &[u32]) -> Vec<bool> {
     pages
         .iter()
         .map(|page| {
-            let hit = cache.touch(*page, false);
+            let hit = cache.touch(*page);
             if !hit {
                 cache.insert(*page, false);
             }
@@ -88,7 +88,7 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
     let sizes = Sizes { pages: 1024, frames: 64, touches: 8000 };
     for generator in GENERATORS {
         let sequence = generator.sequence(sizes, 3);
-        let pages = sequence.pages() as usize;
+        let (pages, warm) = (sequence.pages() as usize, sequence.touches.len() / 4);
         let mut caches: Vec<(&str, Box<dyn Cache>)> = vec![
             ("fifo", Box::new(Queue::fifo(64, pages))),
             ("lru", Box::new(Queue::lru(64, pages))),
@@ -96,9 +96,9 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
             ("s3-fifo", Box::new(S3Fifo::new(64, pages))),
             ("sieve", Box::new(Sieve::new(64, pages))),
         ];
-        let most = run(&mut Belady::new(64, pages, &sequence.touches), &sequence.touches).hits;
+        let most = run(&mut Belady::new(64, pages, &sequence.touches), &sequence.touches, warm).hits;
         for (name, cache) in &mut caches {
-            let found = run(&mut **cache, &sequence.touches).hits;
+            let found = run(&mut **cache, &sequence.touches, warm).hits;
             let held = (0..sequence.pages()).filter(|page| cache.holds(*page)).count();
             // A page read ahead may push out one that would have been hit.
             let bound = if generator.name.ends_with("streams") { most + most / 50 } else { most };

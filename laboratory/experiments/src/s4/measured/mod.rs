@@ -31,7 +31,7 @@ const COUNTERS: [&str; 6] =
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     subject: Subject,
-    sample: u64,
+    pub(super) sample: u64,
     file_bytes: u64,
     times: Times,
     looks: Vec<Look>,
@@ -42,10 +42,6 @@ pub(super) struct Measured {
 impl Measured {
     pub(super) fn centisecs(&self) -> Option<u64> {
         self.subject.centisecs()
-    }
-
-    pub(super) fn sample(&self) -> u64 {
-        self.sample
     }
 
     fn rate_mb_per_s(&self) -> f64 {
