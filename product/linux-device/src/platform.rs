@@ -108,8 +108,8 @@ thread_local! {
 /// Until it is dropped, this thread polls work that may wait in a system call.
 struct PollsHere<'a> {
     platform: &'a LinuxPlatform,
-    /// The thread enters its reactor after this. Otherwise the end waits for what the work has started, also after a
-    /// panic in it: others may wait for the same pages.
+    /// The thread enters its reactor after this. Otherwise the drop waits for the operations of the work, also after a
+    /// panic: others may wait for the same pages.
     goes_on: bool,
 }
 
@@ -350,13 +350,13 @@ impl LinuxPlatform {
         self.current_reactor().is_some()
     }
 
-    /// The reactor that drives what this thread starts now: the one that it is in, or the one that it enters after
-    /// [`LinuxPlatform::poll_here`].
+    /// The reactor for this thread's operations: the present one, or in [`LinuxPlatform::poll_here`] the one that the
+    /// thread enters next.
     pub(crate) fn driving_reactor(&self) -> Option<Rc<Reactor>> {
         self.current_reactor().or_else(|| POLLS_HERE.get().then(|| self.waiting_reactor()))
     }
 
-    /// The reactor that this thread uses while it waits, if it has waited before.
+    /// This thread's reactor for waits, once the thread has waited.
     fn known_waiting_reactor(&self) -> Option<Rc<Reactor>> {
         let known = |waiting: &RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>>| {
             let waiting = waiting.borrow();
@@ -366,7 +366,7 @@ impl LinuxPlatform {
         WAITING.try_with(known).ok().flatten()
     }
 
-    /// The reactor that this thread uses while it waits.
+    /// This thread's reactor for waits.
     fn waiting_reactor(&self) -> Rc<Reactor> {
         let made = || {
             let Shared { number, ability, spare_rings, .. } = &*self.shared;

@@ -1,8 +1,8 @@
 //! A world for counted programs: time moves by a fixed step with each look at the clock.
 //!
 //! Owns: clock and randomness. All else is the host's world.
-//! Invariants: what the counted thread does depends on no other clock, so a busy or a fast machine counts the same.
-//! Held by the counts of the tests beside this folder, which compare two runs.
+//! Invariants: the counted thread looks at no other clock, so a busy and a fast machine count the same. The tests of
+//! counts hold this (`tests/counted`).
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};

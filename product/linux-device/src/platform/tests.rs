@@ -178,7 +178,7 @@ fn a_part_submits_what_it_leaves_in_flight() {
     assert!(outcome.try_recv().unwrap() >= 0, "the drop waits for it");
 }
 
-// rule: what a poll on a caller's thread has started has ended when the call ends
+// rule: the operations of a poll on a caller's thread end with the call
 // kept in: `product/linux-device/src/platform.rs`
 #[test]
 fn a_poll_that_needs_no_more_waits_for_what_it_has_started() {

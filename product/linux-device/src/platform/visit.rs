@@ -38,7 +38,7 @@ impl Drop for Visit {
     }
 }
 
-/// What a thread does with the operations in flight as it leaves.
+/// Waits for the operations in flight, or only submits them if the reactor is kept.
 pub(super) fn leave(reactor: &Rc<Reactor>) {
     if reactor.is_kept() {
         reactor.submit();

@@ -147,7 +147,9 @@ fn the_requests_of_a_poll_are_driven_by_the_ring_that_its_thread_enters() {
     (0..20).for_each(|page| setup.write(2 * page));
     let ((release, held), (ended, end)) = (channel::<()>(), channel());
     // The only reactor that could take the requests is held.
-    setup.platform.spawn("held", async move { drop(held.recv()) });
+    setup.platform.spawn("held", async move {
+        let _ = held.recv();
+    });
     let watch = thread::spawn(move || {
         let ends_alone = end.recv_timeout(Duration::from_secs(30)).is_ok();
         drop(release);
