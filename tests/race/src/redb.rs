@@ -102,20 +102,20 @@ impl RedbRace<'_> {
 }
 
 fn words(memory: u64) -> String {
-    let [all, small] = [memory, memory / SMALL_PART].map(|bytes| bytes / MIB);
-    let (most, spare) = (all - small, group_bytes(memory) / MIB - all);
+    let [all, small, group] = [memory, memory / SMALL_PART, group_bytes(memory)].map(|bytes| bytes / MIB);
+    let (most, pages, twice) = (all - small, all + small, 2 * small);
     format!(
         "Operations of redb a second, with in brackets processor time an operation in µs. Rows have 100 bytes and random keys. \
          *Load*: rows in durable transactions of 10,000; *read*: a random row; *scan*: a row, of all in their order; \
-         *commit*: a durable transaction of 10 changed rows, then 100 random reads. All have {all} MiB for pages, in a control \
-         group with {spare} MiB more, which the kernel may use for its page cache. *afflux*: the example's storage on a \
-         cache of {small} MiB, and {most} MiB for redb's own cache; *redb*: its own storage and {all} MiB for its own cache; \
-         *pages in afflux* and *pages in kernel*: {small} MiB for redb's own cache, and the library's cache or the kernel's \
-         page cache has the rest."
+         *commit*: a durable transaction of 10 changed rows, then 100 random reads. All run in a control group with {group} \
+         MiB, and have {pages} of them for pages. The kernel's page cache also gets what a program does not use. *afflux*: \
+         the example's storage on a cache of {twice} MiB, and {most} MiB for redb's own cache; *redb*: its own storage, {all} \
+         MiB for its own cache, and {small} for the kernel's page cache; *pages in afflux* and *pages in kernel*: {small} MiB \
+         for redb's own cache, and the library's cache or the kernel's page cache has the rest."
     )
 }
 
-/// The memory of a turn's control group. The program itself needs some beside the pages.
+/// The memory of a turn's control group: for redb's own cache, for a cache below it, and for the program itself.
 fn group_bytes(memory: u64) -> u64 {
     memory + memory / SMALL_PART + 16 * MIB
 }

@@ -91,9 +91,10 @@ struct Opened {
 impl Opened {
     fn new(contender: Contender, path: &Path, memory: u64) -> Result<Self> {
         let small = memory / SMALL_PART;
+        // The kernel's page cache has as much beside the memory of the others.
         let (redb, below) = match contender {
-            Contender::OnAfflux => (memory - small, Some(small)),
-            Contender::InAfflux => (small, Some(memory - small)),
+            Contender::OnAfflux => (memory - small, Some(2 * small)),
+            Contender::InAfflux => (small, Some(memory)),
             Contender::Redb => (memory, None),
             Contender::PageCache => (small, None),
         };
