@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod cache_size;
 mod change;
 mod configuration;
 mod control;

@@ -16,7 +16,6 @@ use std::str::FromStr;
 
 use afflux_budget::OWN_POLICY;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
-use afflux_frames::FRAME_BYTES;
 use afflux_linux_device::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
@@ -25,9 +24,10 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
+use crate::cache_size;
 use crate::log;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{output, quantity, units};
+use afflux_report::output;
 
 /// Headings of `afflux serve --help`.
 const CACHE: &str = "Cache and disks";
@@ -40,12 +40,6 @@ pub(crate) const WATCHING: &str = "Watching it";
 
 /// The default address of the server.
 const LISTEN: &str = "127.0.0.1:2049";
-
-/// Smallest cache that serves: it holds some requests of the largest size on every connection beside the dirty pages.
-const CACHE_BYTES_MIN: u64 = 16 << 20;
-
-/// Lower bound of the default cache.
-const DEFAULT_CACHE_BYTES_MIN: u64 = 64 << 20;
 
 /// The names of a value that is on or off.
 const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
@@ -519,29 +513,7 @@ pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn cache_bytes(text: &str) -> Result<u64, String> {
-    cache_bytes_of(HostMemory::measured(), text)
-}
-
-/// The cache's size unless the user chooses: a quarter of all memory or half of the available memory, whichever is
-/// less, but at least 64 MiB.
-pub(crate) fn default_cache_bytes(host: HostMemory) -> u64 {
-    let bytes = (host.total_bytes / 4).min(host.available_bytes / 2).max(DEFAULT_CACHE_BYTES_MIN);
-    whole_frames(bytes.min(host.total_bytes))
-}
-
-/// Reads a size such as `512MiB`: whole frames, at most what this process may use.
-fn cache_bytes_of(host: HostMemory, text: &str) -> Result<u64, String> {
-    let (min, max) = (CACHE_BYTES_MIN, host.total_bytes);
-    let range = format!("{} to {}", units::memory(min), units::memory(max));
-    let bytes = quantity::bytes(text).map_err(|why| format!("{why} ({range})"))?;
-    if bytes < min || bytes > max {
-        return Err(format!("out of range ({range}, all memory here)"));
-    }
-    Ok(whole_frames(bytes))
-}
-
-fn whole_frames(bytes: u64) -> u64 {
-    bytes - bytes % FRAME_BYTES as u64
+    cache_size::bytes(HostMemory::measured(), text)
 }
 
 /// Reads the numbers of a user and a group.
@@ -558,6 +530,3 @@ const ADDRESSES_OF_STORES: [&str; 5] = ["s3://", "gs://", "az://", "file://", "m
 pub(crate) fn is_store(place: &Path) -> bool {
     place.to_str().is_some_and(|text| ADDRESSES_OF_STORES.iter().any(|store| text.starts_with(store)))
 }
-
-#[cfg(test)]
-mod tests;
