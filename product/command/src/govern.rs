@@ -26,7 +26,7 @@ use crate::metrics::governor::Publisher;
 use crate::private_directory::{self, Missing, Refused};
 use crate::serve::kept::kept_prices::{KeptPrices, Learned};
 use crate::serve::kept::state::{SPEEDS, StateDirectory};
-use crate::serve::live::{device_facts, signals};
+use crate::serve::live::{device_identity, signals};
 use crate::{log, metrics, service};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, quantity};
@@ -239,5 +239,5 @@ impl Running<'_> {
 }
 
 fn identity(root: &Path, disk: &Disk) -> Option<String> {
-    device_facts::identity_in(&root.join("sys/dev/block"), &disk.number, None)
+    device_identity::from_host(&root.join("sys/dev/block"), &disk.number, None)
 }

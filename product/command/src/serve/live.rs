@@ -4,7 +4,8 @@
 //! Does not own: the start and the end (`serve`).
 //! Invariants: only a drain waits for a device.
 
-pub(crate) mod device_facts;
+pub(crate) mod device_identity;
+pub(crate) mod device_label;
 pub(crate) mod event_stream;
 pub(crate) mod figures;
 pub(crate) mod gauges;

@@ -1,6 +1,6 @@
 //! The prices of disks, kept in a file until the next start.
 //!
-//! The file is JSON. It has, for each disk by its identity (`device_facts`), its name, the time when it was last
+//! The file is JSON. It has, for each disk by its identity (`device_identity`), its name, the time when it was last
 //! served, and the numbers that the policy keeps.
 //!
 //! Owns: the file, the choice of disks to forget.

@@ -26,7 +26,7 @@ use crate::control::messages::{
 };
 use crate::serve::front::Front;
 use crate::serve::front::tls::Tls;
-use crate::serve::live::device_facts;
+use crate::serve::live::device_label;
 use crate::serve::live::event_stream;
 use crate::serve::live::gauges;
 use crate::serve::live::in_force;
@@ -57,7 +57,7 @@ impl ServedDevices {
     pub(crate) fn add(&self, label: &str, described: String, identity: Option<String>) -> String {
         let mut devices = lock(&self.0);
         let used: Vec<_> = devices.iter().map(|met| met.name.clone()).collect();
-        let name = device_facts::unused(label, &used);
+        let name = device_label::unused(label, &used);
         devices.push(ServedDevice { name: name.clone(), described, identity });
         name
     }

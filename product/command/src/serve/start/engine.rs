@@ -26,8 +26,8 @@ use crate::serve::kept::arena::{self, CacheMemory};
 use crate::serve::kept::kept_prices::KeptPrices;
 use crate::serve::kept::state::{PLACES, PRICES, StateDirectory};
 use crate::serve::kept::unnamed_files;
-use crate::serve::live::device_facts;
 use crate::serve::live::running::{Running, ServedDevices};
+use crate::serve::live::{device_identity, device_label};
 use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
 use crate::settings::Policy;
@@ -153,8 +153,8 @@ fn device_factory(
 fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, kept: Arc<KeptPrices>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
-        let label = device_facts::label(key.0);
-        let identity = device_facts::identity(key.0, device.file_system_id());
+        let label = device_label::of(key.0);
+        let identity = device_identity::of(key.0, device.file_system_id());
         let remembered = identity.as_ref().map(|identity| kept.of(identity)).unwrap_or_default();
         let described = device.describe();
         let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
