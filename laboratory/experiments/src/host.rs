@@ -1,4 +1,4 @@
-//! This machine beside a measurement: its load by other programs, its memory and dirty bytes.
+//! The state of this machine beside a measurement: the load of other programs, memory, dirty bytes.
 //!
 //! Owns: reading `/proc` and a device's part in debugfs, touching memory ahead of a measurement, a sentence about load.
 //! Does not own: the measurement, the file system debugfs (`hardware`).

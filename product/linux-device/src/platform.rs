@@ -350,8 +350,7 @@ impl LinuxPlatform {
         self.current_reactor().is_some()
     }
 
-    /// The reactor for this thread's operations: the present one, or in [`LinuxPlatform::poll_here`] the one that the
-    /// thread enters next.
+    /// The reactor that drives this thread's operations. [`LinuxPlatform::poll_here`] runs before the thread enters it.
     pub(crate) fn driving_reactor(&self) -> Option<Rc<Reactor>> {
         self.current_reactor().or_else(|| POLLS_HERE.get().then(|| self.waiting_reactor()))
     }
@@ -374,17 +373,16 @@ impl LinuxPlatform {
             let made = Reactor::new(*number, Remote::new(), *ability, visits);
             made.unwrap_or_else(|_| unreachable!("only a thread that stays needs a descriptor"))
         };
-        let kept = self.known_waiting_reactor().map(Ok).unwrap_or_else(|| {
-            WAITING.try_with(|waiting| {
+        self.known_waiting_reactor().unwrap_or_else(|| {
+            let reactor = made();
+            // At the very end of a thread nothing is kept any more.
+            let _ = WAITING.try_with(|waiting| {
                 let mut waiting = waiting.borrow_mut();
                 waiting.retain(|(shared, _)| shared.strong_count() > 0);
-                let reactor = made();
                 waiting.push((Arc::downgrade(&self.shared), Rc::clone(&reactor)));
-                reactor
-            })
-        });
-        // At the very end of a thread nothing is kept any more.
-        kept.unwrap_or_else(|_| made())
+            });
+            reactor
+        })
     }
 
     /// Does work outside the reactors. A panic in it is one in a task `name`.

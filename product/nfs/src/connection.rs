@@ -373,7 +373,7 @@ impl<P: Platform> Connection<P> {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
-        // Where there is room for the longest reply, nobody asks how long this one may be.
+        // The connection reads the length of a reply only if it lacks room for the longest one.
         let room = match self.reply_room(READ_BYTES_MAX, arrived) {
             Some(READ_BYTES_MAX) => Some(READ_BYTES_MAX),
             _ => self.reply_room(head.data_bytes_max(bytes), arrived),

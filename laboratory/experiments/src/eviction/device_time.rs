@@ -167,9 +167,9 @@ impl Shared {
         Ok(())
     }
 
-    /// The mean cost of a request in the last three quarters of the touches, with the writes of pages that are still
-    /// dirty at their end: the device's busy time, the time of the clients, that for which writers were throttled;
-    /// bytes written for each byte that became dirty, waits for a free frame.
+    /// The mean cost of a request in the last three quarters of the touches. The writes of pages that are still dirty
+    /// at their end count. Three costs are times: of the busy device, of the clients, of throttled writers. The others
+    /// are the bytes written for each byte that became dirty, and the waits for a free frame.
     fn cost(&self, ended_ns: u64) -> Result<Fields, LabError> {
         let warm = lock(&self.warm).ok_or_else(|| LabError::failed("a sequence without touches"))?;
         let now = self.counts();

@@ -378,16 +378,12 @@ impl Running {
             bytes: 0,
             reason: Some(error.to_string()),
         });
+        let held = self.front.nfs.as_ref().and_then(|nfs| nfs.server.held_by_version_4());
         Drained {
             written_bytes: self.written_bytes().saturating_sub(written_before),
             elapsed_ns: nanos(began.elapsed()),
             failed: unwritten.chain(names).collect(),
-            open_files: self
-                .front
-                .nfs
-                .as_ref()
-                .and_then(|nfs| nfs.server.held_by_version_4())
-                .map_or(0, |held| held.2 as u64),
+            open_files: held.map_or(0, |(_, _, files)| files as u64),
         }
     }
 
