@@ -14,6 +14,7 @@ mod climb;
 mod containment;
 mod entries;
 mod error;
+mod file_system_id;
 mod filesystems;
 mod identity;
 mod journal;

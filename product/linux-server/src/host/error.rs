@@ -67,6 +67,14 @@ pub enum HostError {
         /// The given path.
         path: PathBuf,
     },
+    /// Both are on file systems with one identity, such as a disk and its copy.
+    #[error("{} is on a copy of the file system of {}: both have one UUID, so a client's handle would not tell them apart; serve one of them, or give one a new UUID (tune2fs -U random, xfs_admin -U generate)", path.display(), other.display())]
+    OneIdentity {
+        /// The second of them.
+        path: PathBuf,
+        /// The first.
+        other: PathBuf,
+    },
     /// Another server serves the same files.
     #[error("{}: another server serves {relation} ({processes}); two of them would overwrite each other's files", path.display())]
     Served {

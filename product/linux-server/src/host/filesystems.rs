@@ -1,21 +1,23 @@
 //! The file systems met below the exports.
 //!
-//! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
-//! on each, for opening handles and for syncs; which of them store files.
-//! Does not own: devices of the engine (the volume makes one when it meets a file system); the table of mounts
-//! (`mounts`).
+//! Owns: which of them have the same id; a descriptor on each, for opening handles and for syncs; which of them store
+//! files.
+//! Does not own: devices of the engine (the volume makes one when it meets a file system); the id that a file system
+//! has over restarts (`file_system_id`); the table of mounts (`mounts`).
 //! Invariants: two file systems that are known at a time have different ids. A known one is held open, so that the host
-//! gives its device number to no other. A file system that hangs keeps no other from being met. A file system without
-//! storage, like `/proc`, is never known: callers see its directories as empty ones.
+//! gives its device number to no other. Of two with one identity, such as a disk and its copy, the first has the
+//! lasting id; two exports are refused (`start`). A file system that hangs keeps no other from being met. A file system
+//! without storage, like `/proc`, is never known: callers see its directories as empty ones.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_volume::{DeviceKey, Kind, VolumeError};
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, openat, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, major, openat, openat2};
 
 use super::calls::{self, error_of, io_error};
+use super::file_system_id;
 use super::journal::{SyncScope, covered_on};
 use super::mounts::{HostMounts, MountPoint};
 use super::node::HostNode;
@@ -35,6 +37,8 @@ pub(super) struct FileSystems {
 struct FileSystem {
     device: DeviceKey,
     id: u64,
+    /// A file system that was met before, and has the same lasting id.
+    twin: Option<DeviceKey>,
     ways: Ways,
     /// Keeps the file system from ending, whether or not `mount` does.
     _held: OwnedFd,
@@ -73,6 +77,11 @@ impl FileSystems {
         self.lock().iter().find(|known| known.device == device).map(|known| known.id)
     }
 
+    /// A file system that was met before this one, and has the same identity.
+    pub(super) fn twin(&self, device: DeviceKey) -> Option<DeviceKey> {
+        self.lock().iter().find(|known| known.device == device)?.twin
+    }
+
     /// The ways of a file system that has an object opened before.
     pub(super) fn ways(&self, device: DeviceKey) -> Option<Ways> {
         self.lock().iter().find(|known| known.device == device).map(|known| known.ways)
@@ -94,7 +103,6 @@ impl FileSystems {
     }
 
     fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
-        let own = fstatvfs(fd).map_err(error_of)?.f_fsid;
         let mount = match kind {
             Kind::Directory => unless_refused(calls::open_directory(fd))?,
             // A mounted file: reopened through its own descriptor.
@@ -106,6 +114,7 @@ impl FileSystems {
             }
             _ => None,
         };
+        let lasting = file_system_id::lasting(device, fd, mount.as_ref().map(AsFd::as_fd))?;
         let (ways, held) = (Ways::of(fd), fd.try_clone_to_owned().map_err(|error| io_error(&error))?);
         let mut known = self.lock();
         if let Some(known) = known.iter().find(|known| known.device == device) {
@@ -114,10 +123,11 @@ impl FileSystems {
         if known.len() == FILE_SYSTEMS_MAX {
             return Err(VolumeError::NoMemory);
         }
-        let mut id = if own == 0 { device.0 } else { own };
-        while known.iter().any(|other| other.id == id) {
-            // Two images of one file system are told apart only while this process lives.
-            id = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(device.0 | 1);
+        let first = |id: u64| known.iter().find(|other| other.id == id).map(|other| other.device);
+        let twin = lasting.and_then(first);
+        let mut id = lasting.filter(|_| twin.is_none()).unwrap_or_else(|| file_system_id::of_stay(device, fd));
+        while first(id).is_some() {
+            id = file_system_id::random();
         }
         let mount = mount.map(Arc::new);
         let shared = mount.clone().and_then(|directory| {
@@ -125,7 +135,7 @@ impl FileSystems {
             let shared = SharedSync { group: Group::new(), covers, directory };
             (covers != SyncScope::Nothing).then(|| Arc::new(shared))
         });
-        known.push(FileSystem { device, id, ways, _held: held, mount, shared });
+        known.push(FileSystem { device, id, twin, ways, _held: held, mount, shared });
         Ok(id)
     }
 

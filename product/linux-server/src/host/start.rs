@@ -2,15 +2,16 @@
 //!
 //! Owns: the checks of the directories, the errors, the list of the host's abilities.
 //! Does not own: anything after the start.
-//! Invariants: no exported directory is inside another, and no two have the same path for clients.
+//! Invariants: no exported directory is inside another, and no two have the same path for clients. No two are on disks
+//! with one identity.
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use afflux_volume::Export;
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, open, openat, openat2};
+use afflux_volume::{DeviceKey, Export};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, major, open, openat, openat2};
 use rustix::io::Errno;
 
 use super::containment::Roots;
@@ -83,6 +84,9 @@ impl HostTree {
             core.beneath &= has_openat2(fd.as_fd());
             let root = core.found(fd, false).map_err(failed)?;
             core.roots.add(host_node(&root.node), &root.stat).map_err(failed)?;
+            if let Some(other) = copied(&core, root.stat.device, real.iter().zip(&exports)) {
+                return Err(HostError::OneIdentity { path: path.clone(), other: other.clone() });
+            }
             exports.push(Export { path: format!("/{name}"), root });
         }
         if !core.by_handle && by_handle {
@@ -100,6 +104,17 @@ impl HostTree {
     }
 }
 
+/// The export whose disk has the same identity as the one of `device`. File systems without a disk are only told apart:
+/// the identity of some is that of a disk below, and handles on them say more.
+fn copied<'a>(
+    core: &Core,
+    device: DeviceKey,
+    mut exports: impl Iterator<Item = (&'a PathBuf, &'a Export)>,
+) -> Option<&'a PathBuf> {
+    let first = core.file_systems.twin(device).filter(|_| major(device.0) != 0)?;
+    exports.find(|(_, export)| export.root.stat.device == first).map(|(path, _)| path)
+}
+
 /// The real path of a directory that can be read.
 fn checked(path: &Path) -> Result<PathBuf, HostError> {
     let named = || path.to_owned();
@@ -111,7 +126,7 @@ fn checked(path: &Path) -> Result<PathBuf, HostError> {
     let opened = openat(CWD, &real, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let failed = |errno: Errno| HostError::Open { path: named(), source: errno.into() };
     let opened = opened.map_err(failed)?;
-    if !stores_files(rustix::fs::major(metadata.dev()), opened.as_fd()).map_err(failed)? {
+    if !stores_files(major(metadata.dev()), opened.as_fd()).map_err(failed)? {
         return Err(HostError::StoresNothing { path: named(), kind: file_system_kind(opened.as_fd()) });
     }
     match accessat(CWD, &real, Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS) {

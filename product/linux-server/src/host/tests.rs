@@ -31,6 +31,7 @@ mod holes;
 mod in_place;
 mod journal;
 mod leases;
+mod moved_disks;
 mod names;
 mod numbers;
 mod renames;

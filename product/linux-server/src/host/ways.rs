@@ -7,11 +7,12 @@
 //! Invariants: where the host does not answer, numbers are unsure and names are folded. So it costs calls, and never a
 //! wrong answer.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use afflux_volume::VolumeError;
-use rustix::fs::StatxFlags;
+use rustix::fs::{StatxFlags, fstatfs};
 use rustix::io::Errno;
 
 use super::calls::{self, last_errno};
@@ -103,16 +104,33 @@ fn has_folding_flag(directory: BorrowedFd<'_>) -> bool {
     !knows_no_flags && (result != 0 || flags & FS_CASEFOLD_FL != 0)
 }
 
-/// `XFS_IOC_FSGEOMETRY_V1`, and its structure as words: the flags are the 23rd.
+/// `XFS_IOC_FSGEOMETRY_V1`, and its structure as words: the UUID begins at the 15th, the flags are the 23rd.
 const XFS_GEOMETRY: libc::c_ulong = 0x8070_5864;
 const XFS_GEOMETRY_WORDS: usize = 28;
+const XFS_UUID_WORDS: Range<usize> = 14..18;
 const XFS_FLAGS_WORD: usize = 23;
 const XFS_FOLDS_ASCII: u32 = 0x2000;
 
 fn does_fold_on_xfs(fd: BorrowedFd<'_>) -> bool {
     let Ok(directory) = calls::open_directory(fd) else { return true };
+    xfs_geometry(directory.as_fd()).is_none_or(|geometry| geometry[XFS_FLAGS_WORD] & XFS_FOLDS_ASCII != 0)
+}
+
+/// The UUID of an XFS. `opened` has not O_PATH.
+pub(super) fn xfs_uuid(opened: BorrowedFd<'_>) -> Option<[u8; 16]> {
+    if fstatfs(opened).ok()?.f_type as u32 != libc::XFS_SUPER_MAGIC as u32 {
+        return None;
+    }
+    let geometry = xfs_geometry(opened)?;
+    let mut uuid = [0; 16];
+    let words = uuid.as_chunks_mut::<4>().0.iter_mut().zip(&geometry[XFS_UUID_WORDS]);
+    words.for_each(|(bytes, word)| *bytes = word.to_ne_bytes());
+    Some(uuid)
+}
+
+fn xfs_geometry(opened: BorrowedFd<'_>) -> Option<[u32; XFS_GEOMETRY_WORDS]> {
     let mut geometry = [0u32; XFS_GEOMETRY_WORDS];
     // SAFETY: the call writes 112 bytes, which is the size of `geometry`, and `geometry` outlives it.
-    let result = unsafe { libc::ioctl(directory.as_raw_fd(), XFS_GEOMETRY as _, geometry.as_mut_ptr()) };
-    result != 0 || geometry[XFS_FLAGS_WORD] & XFS_FOLDS_ASCII != 0
+    let result = unsafe { libc::ioctl(opened.as_raw_fd(), XFS_GEOMETRY as _, geometry.as_mut_ptr()) };
+    (result == 0).then_some(geometry)
 }
