@@ -19,7 +19,6 @@ mod connection;
 mod knobs;
 pub mod limits;
 mod operations;
-mod places;
 mod server;
 mod status;
 mod v3;
@@ -29,7 +28,6 @@ mod workers;
 
 pub use connection::Connection;
 pub use knobs::{KNOBS, NfsKnob};
-pub use places::ExportPaths;
 pub use server::{Server, TlsUse};
 pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;

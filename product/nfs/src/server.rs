@@ -13,7 +13,6 @@ use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::calls::Calls;
 use crate::knobs::NfsKnob;
-use crate::places::ExportPaths;
 use crate::v3::mounts::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
@@ -49,8 +48,6 @@ pub struct Server<P: Platform> {
     /// Number of changes of `admission`.
     admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
-    /// The exports' paths on the host, if it has any.
-    pub(crate) places: OnceLock<ExportPaths>,
     /// Version 4, if it is offered.
     pub(crate) version_4: OnceLock<Arc<Service<P>>>,
     /// Clients may use TLS, or must.
@@ -89,7 +86,6 @@ impl<P: Platform> Server<P> {
             admission: RwLock::new(admission),
             admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
-            places: OnceLock::new(),
             version_4: OnceLock::new(),
             tls: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
@@ -103,16 +99,10 @@ impl<P: Platform> Server<P> {
         })
     }
 
-    /// Clients may mount the exports by these paths, too. To be called once, before the first connection.
-    pub fn name_places(&self, places: ExportPaths) {
-        self.places.get_or_init(|| places);
-    }
-
     /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once,
-    /// after [`Server::name_places`] and before the first connection.
+    /// before the first connection.
     pub fn offer_version_4(&self, memory: ClientMemory) {
-        let places = self.places.get().map(ExportPaths::named_paths).unwrap_or_default();
-        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, &places, memory))).hold_left();
+        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, memory))).hold_left();
     }
 
     /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that

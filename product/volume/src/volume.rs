@@ -143,6 +143,11 @@ impl<P: Platform> Volume<P> {
         self.exports.iter().map(|export| export.path.clone()).collect()
     }
 
+    /// The root of the export with a mountable path, if that is one.
+    pub fn export_root(&self, path: &str) -> Option<&Arc<Inode<P>>> {
+        self.exports.iter().find(|export| export.path == path).map(|export| &export.root)
+    }
+
     /// The object's handle: the same over renames and restarts, until the object is gone.
     pub fn handle(&self, inode: &Inode<P>) -> FileHandle {
         inode.handle

@@ -90,6 +90,23 @@ impl MemoryTree {
         Self::of(shared, root, options)
     }
 
+    /// The same tree for another server, which exports these directories of its root, each by its name. Makes those
+    /// that are missing.
+    ///
+    /// # Panics
+    /// When a name is taken by something else.
+    pub fn exporting(&self, names: &[&str]) -> Arc<Self> {
+        let export = |name: &&str| {
+            let bytes = Bytes::copy_from_slice(name.as_bytes());
+            drop(self.shared.create(ROOT, bytes, &New::Directory, &AttributeChange::default()));
+            let mut objects = self.shared.lock();
+            let Ok(number) = objects.entry(ROOT, name.as_bytes()) else { panic!("no {name}") };
+            Export { path: format!("/{name}"), root: self.shared.found(&mut objects, number) }
+        };
+        let (exports, shared) = (names.iter().map(export).collect(), Arc::clone(&self.shared));
+        Arc::new(Self { shared, exports, options: self.options.clone(), refusals: Arc::default() })
+    }
+
     fn of(shared: Arc<Shared>, root: Found, options: TreeOptions) -> Arc<Self> {
         let exports = vec![Export { path: "/".to_owned(), root }];
         Arc::new(Self { shared, exports, options, refusals: Arc::default() })

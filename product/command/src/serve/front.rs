@@ -31,7 +31,7 @@ use afflux_linux_server::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountMemory, MountTarget,
     OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of, serve,
 };
-use afflux_nfs::{ExportPaths, Rules, Server};
+use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 use afflux_tls::TlsMachine;
@@ -45,7 +45,6 @@ use crate::serve::kept::client_state::ClientState;
 use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, unmounter};
 use crate::serve::live::signals::SignalRequest;
-use crate::serve::start::exports::ServedExport;
 use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
 use crate::unmounter::{Unmounter, Unmounting};
 
@@ -293,14 +292,6 @@ impl WantedFront {
     }
 }
 
-/// The paths of the exports: without symbolic links, and as the user gave them.
-fn places(exports: &[ServedExport]) -> ExportPaths {
-    ExportPaths::new(exports.iter().flat_map(|export| {
-        let given = std::path::absolute(&export.given).unwrap_or_else(|_| export.given.clone());
-        [export.directory.clone(), given].map(|path| (path, export.path.clone()))
-    }))
-}
-
 impl PreparedFront {
     pub(crate) fn has_nfs(&self) -> bool {
         self.nfs.is_some()
@@ -314,7 +305,7 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
-        (exports, clients): (&[ServedExport], impl FnOnce() -> KeptClients),
+        clients: impl FnOnce() -> KeptClients,
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen, version)) = self.nfs {
@@ -328,7 +319,6 @@ impl PreparedFront {
                 .may_outlive_process()
                 .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
-            server.name_places(places(exports));
             let mut kept_state = None;
             if version == NfsVersion::V4 {
                 let (kept, left) = ClientState::taken(memory, clients());

@@ -1,17 +1,13 @@
 //! The MOUNT program (RFC 1813, appendix I), which gives clients their first handle.
 //!
 //! Owns: the answers to its calls.
-//! Does not own: their arguments (`mount_arguments`), the list of mounts (`mounts`), exports and paths (the volume),
-//! the exports' paths on the host (`places`).
+//! Does not own: their arguments (`mount_arguments`), the list of mounts (`mounts`), exports and paths (the volume).
 //! Invariants: a reply has at most as many lines as fit.
 
-use std::ffi::OsStr;
 use std::net::IpAddr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
-use afflux_volume::{Caller, Inode, MOUNT_PATH_BYTES_MAX, Platform, VolumeError};
+use afflux_volume::{Caller, MOUNT_PATH_BYTES_MAX, Platform};
 
 use super::mount_arguments::{DUMP, MountArguments};
 use super::mounts::MOUNTS_MAX;
@@ -53,21 +49,8 @@ pub(crate) async fn answer<P: Platform>(
     draft.finish()
 }
 
-/// The directory at a mount path: below an export's name, or else at a served path of the host.
-async fn found<P: Platform>(server: &Server<P>, caller: &Caller, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
-    let found = server.volume.mount_by(caller, path).await;
-    if !matches!(found, Err(VolumeError::NotFound | VolumeError::NotDirectory)) {
-        return found;
-    }
-    let place = server.places.get().and_then(|places| places.named(Path::new(OsStr::from_bytes(path))));
-    match place {
-        Some(named) => server.volume.mount_by(caller, named.as_os_str().as_bytes()).await,
-        None => found,
-    }
-}
-
 async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, caller: &Caller, draft: &mut Draft, path: Vec<u8>) {
-    match found(server, caller, &path).await.map_err(Status::from) {
+    match server.volume.mount_by(caller, &path).await.map_err(Status::from) {
         Err(status) => {
             draft.note(status);
             draft.writer.u32(status.mount_code());

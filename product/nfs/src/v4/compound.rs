@@ -28,18 +28,24 @@ use crate::wire::reply::{Draft, Mark};
 
 /// An object that a handle names.
 pub(super) enum Object<P: Platform> {
-    /// A directory above the exports.
-    Above(u32),
+    /// The directory of all exports.
+    Above,
     Inode(Arc<Inode<P>>),
 }
 
 impl<P: Platform> Clone for Object<P> {
     fn clone(&self) -> Self {
         match self {
-            Self::Above(node) => Self::Above(*node),
+            Self::Above => Self::Above,
             Self::Inode(inode) => Self::Inode(Arc::clone(inode)),
         }
     }
+}
+
+/// An object and the stateid that went with it when both were saved.
+struct Saved<P: Platform> {
+    object: Object<P>,
+    stateid: Stateid,
 }
 
 /// A slot of its session that the compound has taken.
@@ -73,11 +79,9 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) now_ns: u64,
     pub(super) taken: Option<TakenSlot>,
     pub(super) current: Option<Object<P>>,
-    /// The current object is the root of the single export, under the handle that its path leads to.
-    pub(super) is_by_path: bool,
-    pub(super) saved: Option<Object<P>>,
+    /// The stateid that goes with the current object.
     pub(super) stateid: Stateid,
-    pub(super) saved_stateid: Stateid,
+    saved: Option<Saved<P>>,
     /// Bytes that READs and listings may still take.
     pub(super) data_left: u32,
     pub(super) count: u32,
@@ -156,10 +160,8 @@ impl<P: Platform> Compound<P> {
             now_ns: 0,
             taken: None,
             current: None,
-            is_by_path: false,
             saved: None,
             stateid: Stateid::ANONYMOUS,
-            saved_stateid: Stateid::ANONYMOUS,
             data_left: 0,
             count: 0,
             done: 0,
@@ -187,8 +189,7 @@ impl<P: Platform> Compound<P> {
             self.earlier = Some(inode);
         }
         (self.speaker, self.minor, self.now_ns) = (speaker, head.minor, now_ns);
-        (self.is_by_path, self.saved) = (false, None);
-        (self.stateid, self.saved_stateid) = (Stateid::ANONYMOUS, Stateid::ANONYMOUS);
+        (self.stateid, self.saved) = (Stateid::ANONYMOUS, None);
         (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
         (self.status, self.denied, self.before) = (Status::Ok, None, Before::Nothing);
@@ -370,28 +371,25 @@ impl<P: Platform> Compound<P> {
     /// Makes an object the current one; the current stateid was another object's.
     pub(super) fn enter(&mut self, object: Object<P>) {
         self.current = Some(object);
-        self.is_by_path = false;
         self.stateid = Stateid::ANONYMOUS;
     }
 
-    /// The session of a client that may be on its way from the root to the directory of a mount.
-    pub(super) fn walker(&self) -> Option<&Session> {
-        self.session().map(|session| &**session).filter(|session| session.is_walking())
+    /// Saves the current object with its stateid.
+    pub(super) fn save(&mut self) -> Result<(), Status> {
+        self.saved = Some(Saved { object: self.object()?.clone(), stateid: self.stateid });
+        Ok(())
     }
 
-    /// Whether a directory is the root of the single export, which is the root of all.
-    pub(super) fn is_root(&self, directory: &Inode<P>) -> bool {
-        let handle = || self.service.volume.handle(directory);
-        self.service.single.get().is_some_and(|single| *single == handle())
+    /// Makes the saved object the current one, with the stateid that it had then.
+    pub(super) fn restore(&mut self) -> Result<(), Status> {
+        let Saved { object, stateid } = self.saved.as_ref().ok_or(Status::NoFileHandle)?;
+        (self.current, self.stateid) = (Some(object.clone()), *stateid);
+        Ok(())
     }
 
-    /// The client uses a directory: if it is the root, the client is not on its way through it.
-    pub(super) fn uses(&self, directory: &Inode<P>) {
-        if let Some(walker) = self.walker()
-            && self.is_root(directory)
-        {
-            walker.end_walk();
-        }
+    /// The saved object.
+    pub(super) fn saved(&self) -> Result<&Object<P>, Status> {
+        self.saved.as_ref().map(|saved| &saved.object).ok_or(Status::NoFileHandle)
     }
 }
 

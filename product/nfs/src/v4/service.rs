@@ -1,4 +1,4 @@
-//! The part of version 4 that all connections share: clients, sessions, opens, and the tree above the exports.
+//! The part of version 4 that all connections share: clients, sessions, opens, and the directory of all exports.
 //!
 //! Owns: the lock of the state, the end of clients whose locks were revoked, the numbers that name this server.
 //! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), the way of a lock
@@ -8,12 +8,10 @@
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
-use afflux_volume::{
-    FileHandle, Held, HolderId, KnobId, Locks, Nanos, Platform, Share, Timestamp, Volume, VolumeError, WhichKnob,
-};
+use afflux_volume::{Held, HolderId, KnobId, Locks, Nanos, Platform, Share, Timestamp, Volume, VolumeError, WhichKnob};
 use futures_util::future::BoxFuture;
 use siphasher::sip::SipHasher13;
 
@@ -88,8 +86,6 @@ pub(crate) struct Service<P: Platform> {
     /// The calls that a later server finds.
     pub(super) journal: Option<Arc<CallJournal>>,
     pub(super) root: PseudoRoot,
-    /// The handle of the single export, once somebody has asked for the root.
-    pub(super) single: OnceLock<FileHandle>,
     /// Names this server, over restarts.
     pub(super) name: [u8; 16],
     pub(crate) counts: Counts,
@@ -99,13 +95,8 @@ pub(crate) struct Service<P: Platform> {
 }
 
 impl<P: Platform> Service<P> {
-    /// With the clients that an earlier server has left, as far as its memory is there. `places` are pairs of a path of
-    /// the host and an export's path.
-    pub(crate) fn new(
-        volume: &Arc<Volume<P>>,
-        places: &[(Vec<u8>, String)],
-        ClientMemory { left, list, words, told }: ClientMemory,
-    ) -> Self {
+    /// With the clients that an earlier server has left, as far as its memory is there.
+    pub(crate) fn new(volume: &Arc<Volume<P>>, ClientMemory { left, list, words, told }: ClientMemory) -> Self {
         let hash_key = volume.hash_key();
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
@@ -114,12 +105,7 @@ impl<P: Platform> Service<P> {
         let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));
         Self {
             ended_revoked: AtomicU64::new(volume.locks().revoked()),
-            root: PseudoRoot::new(
-                &volume.exports(),
-                places,
-                Timestamp::from_wall(volume.engine().platform().wall_clock()),
-            ),
-            single: OnceLock::new(),
+            root: PseudoRoot::new(volume.exports(), Timestamp::from_wall(volume.engine().platform().wall_clock())),
             name: hash_key.map(|byte| byte ^ 0x34),
             hash_key,
             is_grace_over: AtomicBool::new(state.grace.missing() == 0),

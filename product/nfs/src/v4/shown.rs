@@ -9,6 +9,7 @@ use afflux_volume::{Attributes, PathLimits, Space, Timestamp};
 
 use super::attributes::{OF_HOST, ONLY_SET, SETTABLE_EXCLUSIVELY, change_of, number as n, set, shown_numbers};
 use super::codec::{AttributeValues, BITMAP_WORDS, Bitmap, bitmap};
+use super::pseudo_root;
 use super::state::leases::LEASE_SECONDS;
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::status::Status;
@@ -43,9 +44,9 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// A directory above the exports.
-    pub(super) fn above(handle: &'a [u8], attributes: &'a Attributes) -> Self {
-        Self { handle, attributes, mounted_on: attributes.fileid, time_unit_ns: 1, of_host: None }
+    /// The directory of all exports.
+    pub(super) fn above(attributes: &'a Attributes) -> Self {
+        Self { handle: pseudo_root::HANDLE, attributes, mounted_on: attributes.fileid, time_unit_ns: 1, of_host: None }
     }
 }
 

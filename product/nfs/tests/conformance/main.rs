@@ -1,4 +1,4 @@
-//! Every procedure with every error that a volume may return, and the way to a path of the host, in virtual time.
+//! Every procedure with every error that a volume may return, and the objects of paths, in virtual time.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
@@ -6,6 +6,6 @@
 mod calls;
 mod errors;
 mod failing;
+mod paths;
 mod permitted;
 mod rig;
-mod way;

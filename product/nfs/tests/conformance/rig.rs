@@ -56,8 +56,39 @@ impl Rig {
     /// The next server over the same tree. It has nothing in memory, and handles stay valid.
     pub(crate) fn restart(&mut self) {
         self.tree = self.tree.reopened(TreeOptions::default());
+        self.serve_tree();
+    }
+
+    /// Over a tree that exports these directories of its root, or its root if there are none.
+    pub(crate) fn exporting(names: &[&str]) -> Self {
+        let mut rig = Self::new();
+        rig.tree = rig.tree_exporting(names);
+        rig.serve_tree();
+        rig
+    }
+
+    fn tree_exporting(&self, names: &[&str]) -> Arc<MemoryTree> {
+        if names.is_empty() { self.tree.reopened(TreeOptions::default()) } else { self.tree.exporting(names) }
+    }
+
+    fn serve_tree(&mut self) {
         self.server = server_over(&self.world, &self.tree);
         self.connection = self.server.connection(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
+    }
+
+    /// Asks a new server over the same tree, with these exports. The one in use goes on afterwards.
+    pub(crate) fn beside<T>(&mut self, exports: &[&str], ask: impl FnOnce(&mut Self) -> T) -> T {
+        let tree = self.tree_exporting(exports);
+        let server = server_over(&self.world, &tree);
+        let connection = server.connection(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
+        let used = (
+            std::mem::replace(&mut self.connection, connection),
+            std::mem::replace(&mut self.server, server),
+            std::mem::replace(&mut self.tree, tree),
+        );
+        let answer = ask(self);
+        (self.connection, self.server, self.tree) = used;
+        answer
     }
 
     /// The reply to a call's record, whole.

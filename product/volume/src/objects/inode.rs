@@ -622,13 +622,6 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// Tells clients of a change, though the host has none: they look again at the names that they know in this
-    /// directory.
-    pub fn tell_of_change(&self) {
-        let mut state = self.state();
-        state.ctime = state.ctime.moved_past(state.ctime);
-    }
-
     /// Whether the host's answer at about `now` differs from the baseline, and our own writeback cannot be the cause.
     pub(crate) fn does_differ(&self, stat: &Stat, now: Nanos) -> bool {
         let mut state = self.state();

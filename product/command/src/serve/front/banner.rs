@@ -101,6 +101,7 @@ impl Served<'_> {
             let source = quoted(&format!("{host}:{}", export.path));
             text.push_str(&format!("  mount   sudo mount -t nfs {options}{source} /mnt/x\n"));
         }
+        text.push_str(&self.paths_line().unwrap_or_default());
         let export = self.exports.first().map_or("/", |export| &export.path);
         let url = format!("nfs://{address}{export}?nfsport={port}&mountport={port}");
         text.push_str(&format!("  or      nfs-ls {}\n", quoted(&url)));
@@ -124,6 +125,30 @@ impl Served<'_> {
             text.push_str(&format!("  note    {}\n", output::shown(note)));
         }
         text
+    }
+
+    /// The meaning of a directory's path on this host to clients. None for a volume in a store.
+    fn paths_line(&self) -> Option<String> {
+        let first = self.exports.first().filter(|export| export.directory.is_absolute())?;
+        let shown = |path: &Path| output::shown(path.display()).to_string();
+        if first.path == "/" {
+            let (path, below) = (&first.directory, first.directory.join(relative(&first.directory)));
+            return Some(format!("  paths   begin in the export: {} is {} to clients\n", shown(path), shown(&below)));
+        }
+        let another = self.exports.iter().find_map(|export| Some((export, self.path_below_an_export(export)?)));
+        Some(match another {
+            Some((export, below)) => {
+                let path = shown(&export.directory);
+                format!("  paths   begin with an export's name: {path} is {} to clients\n", shown(&below))
+            }
+            None => format!("  paths   begin with an export's name: {} is none to clients\n", shown(&first.directory)),
+        })
+    }
+
+    /// The meaning of an export's path on this host to clients, if it begins with an export's name.
+    fn path_below_an_export(&self, export: &ServedExport) -> Option<PathBuf> {
+        let other = self.exports.iter().find(|other| export.directory.starts_with(&other.path))?;
+        Some(other.directory.join(export.directory.strip_prefix(&other.path).ok()?))
     }
 
     /// The options that Linux's client needs, with the blank after them.
@@ -202,6 +227,11 @@ pub(crate) fn called() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = env::split_paths(&path).any(|directory| directory.join("afflux").is_file());
     (!is_found).then(|| env::current_exe().ok()).flatten()
+}
+
+/// An absolute path without its beginning.
+fn relative(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
 }
 
 /// An address that a client on this machine can use.

@@ -109,7 +109,7 @@ pub(crate) fn start(
     volume.set_names_durable(at_return);
     arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
     let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
-    let front = front.start(platform, &engine, &volume, rules, of_tree, (&exports, || source.kept_clients(state)))?;
+    let front = front.start(platform, &engine, &volume, rules, of_tree, || source.kept_clients(state))?;
     arena.iter_mut().for_each(ArenaFile::keep);
     unnamed_files::drop_left(source);
     arena::adopt_files(&engine, &volume);

@@ -12,7 +12,6 @@ use afflux_volume::{AttributeChange, Attributes, Inode, Kind, Nanos, Platform, S
 use super::super::attributes;
 use super::super::codec::{AttributeValues, Bitmap};
 use super::super::compound::{Compound, Object};
-use super::super::pseudo_root::PseudoRoot;
 use super::super::shown::{self, OfHost, Shown};
 use super::super::state::stateids::Stateid;
 use super::objects::check_regular;
@@ -50,9 +49,9 @@ pub(super) async fn get<P: Platform>(
 ) -> Ended {
     attributes::check_asked(asked)?;
     match compound.object()? {
-        Object::Above(node) => {
-            let (handle, found) = above(compound, *node);
-            shown::write(&mut draft.writer, asked, &Shown::above(&handle, &found), &compound.known());
+        Object::Above => {
+            let found = compound.service.root.attributes();
+            shown::write(&mut draft.writer, asked, &Shown::above(&found), &compound.known());
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -77,11 +76,6 @@ fn show<P: Platform>(
     shown::write(&mut draft.writer, asked, &shown, &compound.known());
 }
 
-/// The handle and the attributes of a directory above the exports.
-pub(super) fn above<P: Platform>(compound: &Compound<P>, node: u32) -> ([u8; 8], Attributes) {
-    (PseudoRoot::handle(node), compound.service.root.attributes(node))
-}
-
 /// The attributes that only the host knows, in memory of their own.
 pub(super) async fn of_host<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>) -> Ended<OfHost> {
     let asked = async {
@@ -100,9 +94,9 @@ pub(super) async fn verify<P: Platform>(
 ) -> Ended {
     let (record, known) = (on.record, compound.known());
     let is_same = match compound.object()? {
-        Object::Above(node) => {
-            let (handle, found) = above(compound, *node);
-            shown::are_same(&values, record, &Shown::above(&handle, &found), &known)?
+        Object::Above => {
+            let found = compound.service.root.attributes();
+            shown::are_same(&values, record, &Shown::above(&found), &known)?
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -128,7 +122,7 @@ pub(super) async fn access<P: Platform>(
     wanted: u32,
 ) -> Ended {
     let (kind, granted) = match compound.object()? {
-        Object::Above(_) => (Kind::Directory, access::READ | access::EXECUTE),
+        Object::Above => (Kind::Directory, access::READ | access::EXECUTE),
         Object::Inode(inode) => (inode.kind(), on.access(inode).await?.0),
     };
     let every = access::READ | access::WRITE | access::EXECUTE;
@@ -147,7 +141,7 @@ pub(super) async fn set<P: Platform>(
 ) -> Ended {
     let change = attributes::change(&values, on.record, false)?;
     let inode = match compound.object()? {
-        Object::Above(_) => return Err(Status::ReadOnly.into()),
+        Object::Above => return Err(Status::ReadOnly.into()),
         // An open may be from before the export's rules.
         Object::Inode(_) if on.caller.is_read_only() => return Err(Status::ReadOnly.into()),
         Object::Inode(inode) => inode,

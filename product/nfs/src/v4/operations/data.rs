@@ -20,7 +20,7 @@ use crate::wire::xdr::Field;
 
 fn check_object<P: Platform>(object: &Object<P>) -> Result<(), Status> {
     match object {
-        Object::Above(_) => Err(Status::IsDirectory),
+        Object::Above => Err(Status::IsDirectory),
         Object::Inode(inode) => check_regular(inode.kind()),
     }
 }

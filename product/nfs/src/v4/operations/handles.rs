@@ -1,26 +1,26 @@
 //! Operations that choose the current object by handle, by name or upwards, and operations that tell of it.
 //!
-//! Owns: PUTFH, PUTROOTFH, GETFH, SAVEFH, RESTOREFH, LOOKUP, LOOKUPP, SECINFO; the passage between the tree above the
+//! Owns: PUTFH, PUTROOTFH, GETFH, SAVEFH, RESTOREFH, LOOKUP, LOOKUPP, SECINFO; the passage between the directory of all
 //! exports and the exports.
-//! Does not own: that tree (`pseudo_root`), names below an export (the volume).
-//! Invariants: a name of an export wins over a path of the host with the same first name. In a single export, which is
-//! the root itself, only a client that mounts finds the way to a path of the host: one that has asked for the root, and
-//! has used no other name of it since. Other clients do not find the way, so that their programs can make directories
-//! of such names, and no program gets below its own directory. The root changes with each beginning of a way, so that
-//! its client forgets the way.
+//! Does not own: that directory (`pseudo_root`), names below an export (the volume).
+//! Invariants: a request means the same after all calls (`a_path_means_the_same_after_all_calls`). Only names of
+//! exports and names in them lead anywhere, as in MOUNT's paths. The host's paths do not.
 
 use std::sync::Arc;
 
-use afflux_volume::{Caller, Inode, Platform};
+use afflux_volume::Platform;
 
 use super::super::compound::{Compound, Object};
-use super::super::pseudo_root::{BY_PATH, PseudoRoot, Target};
+use super::super::pseudo_root;
 use super::objects::{check_directory, check_name};
-use crate::operations::{Ended, Operations, Stop, Task};
+use crate::operations::{Ended, Operations, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 use crate::wire::rpc::FLAVOURS;
 use crate::wire::xdr::Field;
+
+/// The path of an export that is the root itself.
+const ROOT: &str = "/";
 
 /// PUTFH of an object in memory. False for others.
 pub(super) fn try_put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> bool {
@@ -35,88 +35,31 @@ pub(super) fn try_put<P: Platform>(on: &impl Operations<P>, compound: &mut Compo
 }
 
 pub(super) async fn put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> Ended {
-    let bytes = on.bytes(handle);
-    if bytes == BY_PATH {
-        let root = single(on, compound).await?.ok_or(Status::BadHandle)?;
-        compound.enter(Object::Inode(root));
-        compound.is_by_path = true;
-        return Ok(());
-    }
-    let object = match compound.service.root.resolve(bytes) {
-        Some(node) => Object::Above(node),
-        None => Object::Inode(on.resolve(handle).await?),
+    let object = match on.bytes(handle) == pseudo_root::HANDLE {
+        false => Object::Inode(on.resolve(handle).await?),
+        true if on.volume().export_root(ROOT).is_some() => return Err(Status::Stale.into()),
+        true => Object::Above,
     };
     compound.enter(object);
     Ok(())
 }
 
-pub(super) async fn put_root<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
-    let object = match single(on, compound).await? {
-        None => Object::Above(0),
-        Some(root) => {
-            if let Some(session) = compound.session() {
-                session.begin_walk(compound.now_ns);
-                if session.has_missed_way() {
-                    // Without a change the client would not ask for the way again.
-                    session.note_missed_way(false);
-                    root.tell_of_change();
-                }
-            }
-            Object::Inode(root)
-        }
-    };
-    compound.enter(object);
-    Ok(())
+pub(super) fn put_root<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>) {
+    let single = on.volume().export_root(ROOT).map(Arc::clone);
+    compound.enter(single.map_or(Object::Above, Object::Inode));
 }
 
-/// The root of the single export, if there is just one.
-async fn single<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -> Ended<Option<Arc<Inode<P>>>> {
-    let service = &compound.service;
-    let Some(path) = service.root.single() else { return Ok(None) };
-    if let Some(known) = service.single.get().and_then(|handle| on.volume().try_resolve(handle.as_bytes())) {
-        return Ok(Some(known));
-    }
-    let task = on.task()?;
-    let root = Box::pin(task.volume.mount_by(&Caller::SERVER, path.as_bytes())).await?;
-    service.single.get_or_init(|| task.volume.handle(&root));
-    Ok(Some(root))
-}
-
-pub(super) fn get<P: Platform>(
-    on: &impl Operations<P>,
-    compound: &Compound<P>,
-    draft: &mut Draft,
-) -> Result<(), Status> {
+pub(super) fn get<P: Platform>(compound: &Compound<P>, draft: &mut Draft) -> Result<(), Status> {
     match compound.object()? {
-        Object::Above(node) => draft.writer.opaque(&PseudoRoot::handle(*node)),
-        Object::Inode(_) if compound.is_by_path => draft.writer.opaque(BY_PATH),
-        Object::Inode(inode) => draft.writer.opaque(on.volume().handle(inode).as_bytes()),
+        Object::Above => draft.writer.opaque(pseudo_root::HANDLE),
+        Object::Inode(inode) => draft.writer.opaque(inode.handle_bytes()),
     }
-    Ok(())
-}
-
-pub(super) fn save<P: Platform>(compound: &mut Compound<P>) -> Result<(), Status> {
-    compound.saved = Some(compound.object()?.clone());
-    compound.saved_stateid = compound.stateid;
-    Ok(())
-}
-
-pub(super) fn restore<P: Platform>(compound: &mut Compound<P>) -> Result<(), Status> {
-    let saved = compound.saved.clone().ok_or(Status::NoFileHandle)?;
-    compound.current = Some(saved);
-    compound.stateid = compound.saved_stateid;
     Ok(())
 }
 
 pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, name: Field) -> Ended {
     let object = found(on, compound, name).await?;
-    // A path of one name leads from the root to itself. Linux enters no directory below itself: it gets another handle.
-    let is_same = match (compound.object()?, &object) {
-        (Object::Inode(from), Object::Inode(to)) => Arc::ptr_eq(from, to),
-        _ => false,
-    };
     compound.enter(object);
-    compound.is_by_path = is_same;
     Ok(())
 }
 
@@ -127,74 +70,17 @@ pub(super) async fn found<P: Platform>(
     name: Field,
 ) -> Ended<Object<P>> {
     let directory = match compound.object()? {
-        Object::Above(node) => {
+        Object::Above => {
             check_name(on.bytes(name))?;
-            if compound.service.root.single().is_some() && compound.walker().is_none() {
-                return Err(Status::Stale.into());
-            }
-            return above(on, compound, *node, on.bytes(name)).await?.ok_or(Stop::Failed(Status::NotFound));
+            let path = compound.service.root.find(on.bytes(name));
+            let root = path.and_then(|path| on.volume().export_root(path));
+            return Ok(Object::Inode(Arc::clone(root.ok_or(Status::NotFound)?)));
         }
         Object::Inode(directory) => directory,
     };
     check_directory(directory.kind())?;
     check_name(on.bytes(name))?;
-    let found = match on.lookup(directory, name).await {
-        Ok((inode, _)) => Ok(Object::Inode(inode)),
-        Err(Stop::Failed(Status::NotFound)) if may_be_way(compound, directory) => {
-            match above(on, compound, 0, on.bytes(name)).await? {
-                Some(way) => {
-                    // The client keeps the name as one of this directory, until it sees a change.
-                    directory.tell_of_change();
-                    return Ok(way);
-                }
-                None => Err(Stop::Failed(Status::NotFound)),
-            }
-        }
-        Err(Stop::Failed(Status::NotFound)) => {
-            note_missed_way(compound, directory, on.bytes(name));
-            Err(Stop::Failed(Status::NotFound))
-        }
-        Err(Stop::WouldWait) => return Err(Stop::WouldWait),
-        Err(stop) => Err(stop),
-    };
-    compound.uses(directory);
-    found
-}
-
-/// A client that is not on its way is told that the way's first name is none.
-fn note_missed_way<P: Platform>(compound: &Compound<P>, directory: &Inode<P>, name: &[u8]) {
-    if let Some(session) = compound.session()
-        && compound.service.root.find(0, name).is_some()
-        && compound.is_root(directory)
-    {
-        session.note_missed_way(true);
-    }
-}
-
-/// Whether the way to a path of the host may begin in a directory.
-fn may_be_way<P: Platform>(compound: &Compound<P>, directory: &Inode<P>) -> bool {
-    !compound.is_by_path
-        && compound.walker().is_some_and(|it| it.may_begin_way(compound.now_ns))
-        && compound.is_root(directory)
-}
-
-/// The object with a name above the exports.
-async fn above<P: Platform>(
-    on: &impl Operations<P>,
-    compound: &Compound<P>,
-    node: u32,
-    name: &[u8],
-) -> Ended<Option<Object<P>>> {
-    match compound.service.root.find(node, name) {
-        None => Ok(None),
-        Some(Target::Directory(node)) => Ok(Some(Object::Above(*node))),
-        Some(Target::Export(path)) => {
-            let task = on.task()?;
-            let root = Box::pin(task.volume.mount_by(&Caller::SERVER, path.as_bytes())).await?;
-            compound.walker().filter(|_| node != 0).into_iter().for_each(|it| it.arrive(compound.now_ns));
-            Ok(Some(Object::Inode(root)))
-        }
-    }
+    Ok(Object::Inode(on.lookup(directory, name).await?.0))
 }
 
 pub(super) async fn lookup_parent<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
@@ -204,18 +90,14 @@ pub(super) async fn lookup_parent<P: Platform>(on: &Task<'_, P>, compound: &mut 
 }
 
 async fn parent<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>) -> Ended<Object<P>> {
-    let root = &compound.service.root;
-    let inode = match compound.object()? {
-        Object::Above(node) => return Ok(root.parent(*node).map(Object::Above).ok_or(Status::NotFound)?),
-        Object::Inode(inode) => inode,
-    };
+    let Object::Inode(inode) = compound.object()? else { return Err(Status::NotFound.into()) };
     check_directory(inode.kind())?;
     let (found, _) = on.volume.lookup_by(on.caller, inode, b"..").await?;
-    // Above an export's root is the root of all.
+    // Above an export's root is the directory of all.
     match Arc::ptr_eq(&found, inode) {
         false => Ok(Object::Inode(found)),
-        true if root.single().is_some() => Err(Status::NotFound.into()),
-        true => Ok(Object::Above(0)),
+        true if on.volume.export_root(ROOT).is_some() => Err(Status::NotFound.into()),
+        true => Ok(Object::Above),
     }
 }
 

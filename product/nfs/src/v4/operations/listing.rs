@@ -1,22 +1,21 @@
 //! READDIR.
 //!
 //! Owns: the number of entries that fit the client's limit, and the attributes told of each.
-//! Does not own: the order of entries and their cookies (the volume), the tree above the exports (`pseudo_root`).
+//! Does not own: the order of entries and their cookies (the volume), the directory of all exports (`pseudo_root`).
 //! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, it is
 //! an error. The entries "." and ".." are not listed, as the RFC has it. The cookie verifier is constant, since cookies
 //! stay valid.
 
 use std::sync::Arc;
 
-use afflux_volume::{Attributes, Caller, DirectoryEntry, FileHandle, Inode, Platform, VolumeError};
+use afflux_volume::{DirectoryEntry, FileHandle, Inode, Platform};
 
 use super::super::attributes::{self, number as n};
 use super::super::codec::{Bitmap, ListArguments};
 use super::super::compound::{Compound, Object};
-use super::super::pseudo_root::Target;
+use super::super::pseudo_root::{self, mounted_on};
 use super::super::shown::{self, OfHost, Shown};
-use super::super::state::sessions::Session;
-use super::attributes::{above, of_host};
+use super::attributes::of_host;
 use super::objects::check_directory;
 use crate::limits::LISTING_BYTES_MAX;
 use crate::operations::{Ended, Task};
@@ -56,14 +55,9 @@ pub(super) async fn list<P: Platform>(
     let names = if arguments.names_max == 0 { usize::MAX } else { arguments.names_max as usize };
     let room = Room { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(Status::TooSmall)?, names };
     match compound.object()?.clone() {
-        Object::Above(node) => {
-            // Nobody who mounts lists the way.
-            compound.walker().into_iter().for_each(Session::end_walk);
-            list_above(on, compound, draft, node, arguments, room).await?;
-        }
+        Object::Above => list_above(on, compound, draft, arguments, room).await?,
         Object::Inode(directory) => {
             check_directory(directory.kind())?;
-            compound.uses(&directory);
             list_inode(on, &compound.known(), draft, &directory, arguments, room).await?;
         }
     }
@@ -183,54 +177,39 @@ fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
     writer.patch_u32(at, bytes as u32);
 }
 
-/// The root of an export with its attributes. A disk that fails or is gone has neither.
-async fn export_root<P: Platform>(on: &Task<'_, P>, path: &str) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
-    let root = on.volume.mount_by(&Caller::SERVER, path.as_bytes()).await?;
-    let found = on.volume.attributes(&root).await?;
-    Ok((root, found))
-}
-
-/// Lists a directory above the exports. Its cookies are places, after the reserved ones.
+/// Lists the exports. The cookies are their numbers, after the reserved ones.
 async fn list_above<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     draft: &mut Draft,
-    node: u32,
     arguments: &ListArguments,
     room: Room,
 ) -> Ended {
     let first = *RESERVED_COOKIES.end() + 1;
-    let known = first..first + compound.service.root.listed(node).count() as u64;
+    let exports = compound.service.root.exports();
+    let known = first..first + exports.len() as u64;
     if arguments.cookie != 0 && !known.contains(&arguments.cookie) {
         return Err(Status::BadCookie.into());
     }
     let mut entries = Entries::begin(&mut draft.writer, room);
     let mut fits = true;
-    for (at, (number, name, target)) in compound.service.root.listed(node).enumerate() {
-        let cookie = first + at as u64;
+    for (place, path) in (0..).zip(exports) {
+        let cookie = first + place;
         if cookie <= arguments.cookie {
             continue;
         }
-        fits = match target {
-            Target::Export(path) => match export_root(on, path).await {
-                Ok((root, found)) => {
-                    let handle = on.volume.handle(&root);
-                    let (handle, time_unit_ns) = (handle.as_bytes(), root.time_unit_ns());
-                    let shown = Shown { handle, attributes: &found, mounted_on: number, time_unit_ns, of_host: None };
-                    entries.try_write(cookie, name, |writer| {
-                        shown::write(writer, &arguments.attributes, &shown, &compound.known());
-                    })
-                }
-                // The others are there all the same.
-                Err(_) => entries.try_write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
-            },
-            Target::Directory(node) => {
-                let (handle, found) = above(compound, *node);
+        let (name, number) = (pseudo_root::name_of(path), mounted_on(place));
+        let Some(root) = on.volume.export_root(path) else { continue };
+        fits = match on.volume.attributes(root).await {
+            Ok(found) => {
+                let (handle, time_unit_ns) = (root.handle_bytes(), root.time_unit_ns());
+                let shown = Shown { handle, attributes: &found, mounted_on: number, time_unit_ns, of_host: None };
                 entries.try_write(cookie, name, |writer| {
-                    let shown = Shown::above(&handle, &found);
                     shown::write(writer, &arguments.attributes, &shown, &compound.known());
                 })
             }
+            // A disk that fails or is gone has no attributes. The others are there all the same.
+            Err(_) => entries.try_write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
         };
         if !fits {
             break;

@@ -45,7 +45,7 @@ fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> Statu
 /// The regular file that a lock is of.
 fn file_of<P: Platform>(compound: &Compound<P>) -> Result<u64, Status> {
     match compound.object()? {
-        Object::Above(_) => Err(Status::IsDirectory),
+        Object::Above => Err(Status::IsDirectory),
         Object::Inode(inode) => {
             check_regular(inode.kind())?;
             Ok(inode.fileid())

@@ -101,9 +101,13 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
 ) -> Ended {
     match *operation {
         CompoundOperation::PutHandle(handle) => handles::put(on, compound, handle).await,
-        CompoundOperation::GetHandle => Ok(handles::get(on, compound, draft)?),
-        CompoundOperation::Save => Ok(handles::save(compound)?),
-        CompoundOperation::Restore => Ok(handles::restore(compound)?),
+        CompoundOperation::PutRoot => {
+            handles::put_root(on, compound);
+            Ok(())
+        }
+        CompoundOperation::GetHandle => Ok(handles::get(compound, draft)?),
+        CompoundOperation::Save => Ok(compound.save()?),
+        CompoundOperation::Restore => Ok(compound.restore()?),
         CompoundOperation::Lookup(name) => handles::lookup(on, compound, name).await,
         CompoundOperation::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
         CompoundOperation::GetAttributes(asked) => attributes::get(on, compound, draft, &asked).await,
@@ -149,7 +153,6 @@ fn other<'a, P: Platform>(
     operation: &'a CompoundOperation,
 ) -> BoxFuture<'a, Ended> {
     match *operation {
-        CompoundOperation::PutRoot => Box::pin(handles::put_root(on, compound)),
         CompoundOperation::LookupParent => Box::pin(handles::lookup_parent(on, compound)),
         CompoundOperation::Security(name) => Box::pin(handles::security(on, compound, draft, name)),
         CompoundOperation::SecurityOfCurrent { of_parent } => {

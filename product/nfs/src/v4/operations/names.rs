@@ -93,7 +93,7 @@ async fn special<P: Platform>(
 
 pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, draft: &mut Draft) -> Ended {
     let inode = match compound.object()? {
-        Object::Above(_) => return Err(Status::Invalid.into()),
+        Object::Above => return Err(Status::Invalid.into()),
         Object::Inode(inode) => inode,
     };
     match on.volume.read_link(inode).await {
@@ -184,8 +184,8 @@ async fn are_one<P: Platform>(on: &Task<'_, P>, one: (&Arc<Inode<P>>, &[u8]), ot
 }
 
 fn saved_directory<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, Status> {
-    match compound.saved.as_ref().ok_or(Status::NoFileHandle)? {
-        Object::Above(_) => Err(Status::ReadOnly),
+    match compound.saved()? {
+        Object::Above => Err(Status::ReadOnly),
         Object::Inode(inode) => check_directory(inode.kind()).map(|()| Arc::clone(inode)),
     }
 }
@@ -197,8 +197,8 @@ pub(super) async fn link<P: Platform>(
     name: Field,
 ) -> Ended {
     let directory = compound.directory()?;
-    let inode = match compound.saved.as_ref().ok_or(Status::NoFileHandle)? {
-        Object::Above(_) => return Err(Status::IsDirectory.into()),
+    let inode = match compound.saved()? {
+        Object::Above => return Err(Status::IsDirectory.into()),
         Object::Inode(inode) => Arc::clone(inode),
     };
     if inode.kind() == Kind::Directory {

@@ -18,17 +18,16 @@ impl<P: Platform> Compound<P> {
     pub(super) fn inode(&self) -> Result<Arc<Inode<P>>, Status> {
         match self.object()? {
             Object::Inode(inode) => Ok(Arc::clone(inode)),
-            Object::Above(_) => Err(Status::IsDirectory),
+            Object::Above => Err(Status::IsDirectory),
         }
     }
 
     /// The current directory below an export, for a change of its names.
     pub(super) fn directory(&self) -> Result<Arc<Inode<P>>, Status> {
         match self.object()? {
-            Object::Above(_) => Err(Status::ReadOnly),
+            Object::Above => Err(Status::ReadOnly),
             Object::Inode(inode) => {
                 check_directory(inode.kind())?;
-                self.uses(inode);
                 Ok(Arc::clone(inode))
             }
         }

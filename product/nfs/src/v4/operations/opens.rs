@@ -235,10 +235,10 @@ pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, re
 async fn named<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, name: Field) -> Ended<Opened<P>> {
     let inode = match super::handles::found(on, compound, name).await? {
         Object::Inode(inode) => inode,
-        Object::Above(_) => return Err(Status::IsDirectory.into()),
+        Object::Above => return Err(Status::IsDirectory.into()),
     };
     let change = match compound.object()? {
-        Object::Above(_) => Consistency::default(),
+        Object::Above => Consistency::default(),
         Object::Inode(directory) => consistency_now(on, directory, Consistency::default()).await?,
     };
     Ok(Opened::existing(inode, unchanged(change)))

@@ -108,9 +108,9 @@ pub(super) async fn copy<P: Platform>(
     if is_between_servers {
         return Err(Status::NotSupported.into());
     }
-    let source = match compound.saved.as_ref().ok_or(Status::NoFileHandle)? {
+    let source = match compound.saved()? {
         Object::Inode(inode) => Arc::clone(inode),
-        Object::Above(_) => return Err(Status::IsDirectory.into()),
+        Object::Above => return Err(Status::IsDirectory.into()),
     };
     check_regular(source.kind())?;
     let reader = match right_of(compound, from, Share::READ, source.fileid())? {

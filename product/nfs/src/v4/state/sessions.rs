@@ -7,7 +7,6 @@
 //! one party.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{KeptItem, Party};
@@ -37,12 +36,6 @@ pub(crate) struct Session {
     /// Its number in the memory that a later server finds.
     number: u32,
     item: Mutex<KeptItem>,
-    /// The client has asked for the root, and has used none of its names since.
-    walks: AtomicBool,
-    /// The time until which it may begin a way to the export.
-    way_until_ns: AtomicU64,
-    /// The client was told that the first name of the way is none, and may keep that.
-    has_missed_way: AtomicBool,
     slots: Mutex<Slots>,
 }
 
@@ -54,45 +47,6 @@ impl Session {
 
     fn item(&self) -> MutexGuard<'_, KeptItem> {
         self.item.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The client asks for the root, as each mount begins. It may have the rest of the way in its cache, and never ask
-    /// for that.
-    pub(crate) fn begin_walk(&self, now_ns: u64) {
-        const SLOW_NS: u64 = 60_000_000_000;
-        self.way_until_ns.store(now_ns.saturating_add(SLOW_NS), Ordering::Relaxed);
-        self.walks.store(true, Ordering::Relaxed);
-    }
-
-    /// The client uses the root as a directory.
-    pub(crate) fn end_walk(&self) {
-        self.walks.store(false, Ordering::Relaxed);
-    }
-
-    /// The client has come from the way to the export. Another of its mounts may be about to begin one.
-    pub(crate) fn arrive(&self, now_ns: u64) {
-        const MOMENT_NS: u64 = 2_000_000_000;
-        self.way_until_ns.store(now_ns.saturating_add(MOMENT_NS), Ordering::Relaxed);
-    }
-
-    /// Whether the client may begin a way.
-    pub(crate) fn may_begin_way(&self, now_ns: u64) -> bool {
-        self.is_walking() && now_ns < self.way_until_ns.load(Ordering::Relaxed)
-    }
-
-    /// Notes whether the client was told that there is no way.
-    pub(crate) fn note_missed_way(&self, is_missed: bool) {
-        self.has_missed_way.store(is_missed, Ordering::Relaxed);
-    }
-
-    /// Whether the client was told that there is no way.
-    pub(crate) fn has_missed_way(&self) -> bool {
-        self.has_missed_way.load(Ordering::Relaxed)
-    }
-
-    /// Whether the client may be on its way to the directory of a mount.
-    pub(crate) fn is_walking(&self) -> bool {
-        self.walks.load(Ordering::Relaxed)
     }
 }
 
@@ -148,9 +102,6 @@ impl Sessions {
             back,
             number,
             item: Mutex::new(item),
-            walks: AtomicBool::new(false),
-            way_until_ns: AtomicU64::new(0),
-            has_missed_way: AtomicBool::new(false),
             slots: Mutex::new(slots),
         });
         self.known.insert(id, Arc::clone(&session));

@@ -46,6 +46,7 @@ fn one_directory_is_the_root() {
            disk    sda1, USB, O_DIRECT + io_uring\n  \
            cache   2.00 GiB of 23.0 GiB\n  \
            mount   sudo mount -t nfs 127.0.0.1:/ /mnt/x\n  \
+           paths   begin in the export: /mnt/usb is /mnt/usb/mnt/usb to clients\n  \
            or      nfs-ls 'nfs://127.0.0.1/?nfsport=2049&mountport=2049'\n  \
            watch   afflux stat --watch\n  \
            stop    Ctrl-C (writes everything first)\n  \
@@ -81,6 +82,22 @@ fn several_are_named_and_an_open_address_is_said() {
     assert!(text.contains("note    nobody on another machine is answered without --allow\n"), "{text}");
     assert!(text.contains(" 127.0.0.1:/a /mnt/x\n") && text.contains(" 127.0.0.1:/b /mnt/x\n"), "{text}");
     assert!(text.contains("'nfs://127.0.0.1/a?nfsport=111&mountport=111'"), "{text}");
+}
+
+#[test]
+fn what_a_path_of_this_host_means_to_clients_is_said() {
+    let one =
+        |path: &str, export: &str| ServedExport { given: path.into(), directory: path.into(), path: export.into() };
+    let text = |exports: &[ServedExport]| served(exports, "127.0.0.1:7").text();
+    let apart = text(&[one("/srv/a", "/a"), one("/mnt/b", "/b")]);
+    assert!(apart.contains("  paths   begin with an export's name: /srv/a is none to clients\n"), "{apart}");
+    let clash = text(&[one("/data/srv", "/srv"), one("/srv/data", "/data")]);
+    assert!(
+        clash.contains("  paths   begin with an export's name: /data/srv is /srv/data/srv to clients\n"),
+        "{clash}"
+    );
+    let store = text(&[one("s3://bucket", "/")]);
+    assert!(!store.contains("  paths "), "{store}");
 }
 
 #[test]
