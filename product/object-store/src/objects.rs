@@ -7,15 +7,19 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_object::{Arrivals, ByteParts, DatedObjects, ObjectError, Objects, PutOutcome};
+use afflux_object::{
+    Arrivals, ByteParts, DatedObject, DatedObjects, ObjectError, ObjectVersion, Objects, PutOutcome, ReplaceOutcome,
+};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{
     Error, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    UpdateVersion,
 };
 
 use crate::address::StoreAddress;
 use crate::failure::RequestFailure;
+use crate::judge::over;
 use crate::site::Site;
 
 /// The objects of a volume.
@@ -114,12 +118,45 @@ impl DatedObjects for StoreObjects {
         self.run(async move { wire.put(&path, bytes.into()).await.map(drop) }).await
     }
 
-    async fn dated(&self, name: &str) -> Result<(Bytes, u64), ObjectError> {
+    async fn replace(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        version: Option<&ObjectVersion>,
+    ) -> Result<ReplaceOutcome, ObjectError> {
+        let mode = match (version.cloned(), &self.site.address.place) {
+            // The directory's lock keeps others away, and a file system replaces no version.
+            (_, StoreAddress::Directory(_)) => PutMode::Overwrite,
+            (Some(ObjectVersion { tag, number }), _) => PutMode::Update(UpdateVersion { e_tag: tag, version: number }),
+            (None, _) => PutMode::Create,
+        };
         let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
         self.run(async move {
-            let found = wire.get_opts(&path, GetOptions::default()).await?;
-            let modified_ns = found.meta.last_modified.timestamp_nanos_opt().unwrap_or_default();
-            Ok((found.bytes().await?, u64::try_from(modified_ns).unwrap_or_default()))
+            match wire.put_opts(&path, bytes.into(), PutOptions { mode, ..PutOptions::default() }).await {
+                Ok(_) => Ok(ReplaceOutcome::Replaced),
+                // A store says `NotFound` of an update of an object that is gone.
+                Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. }) => {
+                    Ok(ReplaceOutcome::Changed)
+                }
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
+    async fn dated(&self, name: &str, bytes_max: u64) -> Result<DatedObject, ObjectError> {
+        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        self.run(async move {
+            // An empty object has no part.
+            let range = (bytes_max > 0).then_some(GetRange::Bounded(0..bytes_max));
+            let found = wire.get_opts(&path, GetOptions { range, ..GetOptions::default() }).await?;
+            let ObjectMeta { size, last_modified, e_tag, version, .. } = found.meta.clone();
+            if size > bytes_max {
+                return Err(over(format!("{path} has {size} bytes instead of at most {bytes_max}")));
+            }
+            let at_ns = u64::try_from(last_modified.timestamp_nanos_opt().unwrap_or_default()).unwrap_or_default();
+            let version = ObjectVersion { tag: e_tag, number: version };
+            Ok(DatedObject { bytes: found.bytes().await?, at_ns, version })
         })
         .await
     }

@@ -192,6 +192,16 @@ impl Store {
         self.site.wire.silent_ns()
     }
 
+    /// For how long the store has taken no object, though one is sent: it refuses PUTs, or does not answer them.
+    pub fn untaken_ns(&self) -> u64 {
+        self.site.wire.untaken_ns()
+    }
+
+    /// The first failure of a PUT since the last one that succeeded.
+    pub fn refusal(&self) -> Option<Trouble> {
+        self.site.wire.refusal()
+    }
+
     /// The reason why operations wait, if a request failed and is repeated: the oldest one.
     pub fn trouble(&self) -> Option<Trouble> {
         self.site.wire.trouble()

@@ -3,7 +3,7 @@
 //! A request that fails is sent again by the layer above. Until it succeeds it waits here, in flight or between two
 //! tries.
 //!
-//! Owns: since when each request waits, why, when the store last said anything.
+//! Owns: since when each request waits, why, when the store last said anything, since when it takes no object.
 //! Does not own: tries, pauses, the meaning of an answer.
 //! Invariants: the list is bounded; the oldest requests stay in it. A request that nobody sends again goes after
 //! [`GIVEN_UP_NS`]. Requests of data, of records, of an opening and of a check are all in one list.
@@ -23,6 +23,9 @@ const WAITING_MAX: usize = 4_096;
 const FAILING_NS: u64 = 5 * S;
 /// A store is away, too, if it said nothing for so long while a request is in flight. A large request takes its time.
 const SILENT_NS: u64 = 10 * S;
+
+/// A PUT that has not failed may take so long before it counts as one that will not end.
+const HANGING_NS: u64 = 20 * S;
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +63,18 @@ pub(crate) struct WaitingRequests {
     list: Mutex<BTreeMap<(WaitKind, Path), One>>,
     /// The time of the store's last word.
     answered_ns: AtomicU64,
+    puts: Mutex<Puts>,
+}
+
+/// The outcomes of PUTs.
+#[derive(Debug)]
+struct Puts {
+    /// When the last one succeeded, or the connection was made.
+    taken_ns: u64,
+    /// The first failure since then.
+    refusal: Option<Trouble>,
+    /// The last one.
+    failed_ns: u64,
 }
 
 #[derive(Debug)]
@@ -72,7 +87,12 @@ struct One {
 
 impl WaitingRequests {
     pub(crate) fn new(now_ns: fn() -> u64) -> Arc<Self> {
-        Arc::new(Self { now_ns, list: Mutex::default(), answered_ns: AtomicU64::new(now_ns()) })
+        let puts = Mutex::new(Puts { taken_ns: now_ns(), refusal: None, failed_ns: 0 });
+        Arc::new(Self { now_ns, list: Mutex::default(), answered_ns: AtomicU64::new(now_ns()), puts })
+    }
+
+    fn puts(&self) -> MutexGuard<'_, Puts> {
+        self.puts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn list(&self) -> MutexGuard<'_, BTreeMap<(WaitKind, Path), One>> {
@@ -94,7 +114,7 @@ impl WaitingRequests {
             one.in_flight += 1;
             since_ns = one.since_ns;
         }
-        Sent { waiting: Arc::clone(self), key: is_listed.then_some(key), since_ns }
+        Sent { waiting: Arc::clone(self), kind, key: is_listed.then_some(key), since_ns }
     }
 
     /// The store said something.
@@ -112,6 +132,28 @@ impl WaitingRequests {
         let list = self.list();
         let failing = list.values().filter_map(|one| Some((one.since_ns, one.why.as_ref()?)));
         failing.min().map(|(since_ns, why)| Trouble { since_ns, why: why.clone() })
+    }
+
+    /// For how long the store has taken no object, because it refuses PUTs or does not end them. 0 while a PUT is on
+    /// its way that has not failed yet.
+    pub(crate) fn untaken_ns(&self) -> u64 {
+        let (list, now_ns) = (self.list(), (self.now_ns)());
+        let unfailed = list.iter().filter(|((kind, _), one)| *kind == WaitKind::Put && one.why.is_none());
+        let oldest_ns = unfailed.map(|(_, one)| one.since_ns).min();
+        let puts = self.puts();
+        let since_ns = match (oldest_ns, &puts.refusal) {
+            (Some(oldest_ns), _) if now_ns.saturating_sub(oldest_ns) < HANGING_NS => return 0,
+            (Some(oldest_ns), _) => oldest_ns.max(puts.taken_ns),
+            // A failure of long ago tells nothing about the next PUT.
+            (None, Some(refusal)) if now_ns.saturating_sub(puts.failed_ns) < GIVEN_UP_NS => refusal.since_ns,
+            (None, _) => return 0,
+        };
+        now_ns.saturating_sub(since_ns)
+    }
+
+    /// The first failure of a PUT since the last one that succeeded.
+    pub(crate) fn refusal(&self) -> Option<Trouble> {
+        self.puts().refusal.clone()
     }
 
     pub(crate) fn waits(&self) -> RequestWaits {
@@ -140,6 +182,7 @@ impl WaitingRequests {
 #[derive(Debug)]
 pub(crate) struct Sent {
     waiting: Arc<WaitingRequests>,
+    kind: WaitKind,
     key: Option<(WaitKind, Path)>,
     since_ns: u64,
 }
@@ -148,6 +191,22 @@ impl Sent {
     /// For how long the request has waited, with its earlier tries.
     pub(crate) fn waited_ns(&self) -> u64 {
         (self.waiting.now_ns)().saturating_sub(self.since_ns)
+    }
+
+    /// The store did what the request wanted.
+    pub(crate) fn succeeds(&self) {
+        if self.kind == WaitKind::Put {
+            *self.waiting.puts() = Puts { taken_ns: (self.waiting.now_ns)(), refusal: None, failed_ns: 0 };
+        }
+    }
+
+    /// The store did not do it: the request is sent again, or that was its last try.
+    pub(crate) fn was_refused(&self, why: &str) {
+        if self.kind == WaitKind::Put {
+            let (mut puts, now_ns) = (self.waiting.puts(), (self.waiting.now_ns)());
+            puts.failed_ns = now_ns;
+            puts.refusal.get_or_insert_with(|| Trouble { since_ns: now_ns, why: why.to_owned() });
+        }
     }
 
     /// The request failed, and will be sent again.

@@ -9,11 +9,12 @@
 //! change.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either, select};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{
@@ -69,6 +70,8 @@ pub(crate) struct Wire {
     log_number: AtomicU64,
     /// Whether the records may change; none while a probe runs.
     may_change: watch::Sender<Option<bool>>,
+    /// Whether removals of records still count. The end of a volume waits for none.
+    may_remove: watch::Sender<bool>,
 }
 
 impl Wire {
@@ -83,6 +86,7 @@ impl Wire {
             log_made_ns: AtomicU64::new(0),
             log_number: AtomicU64::new(0),
             may_change: watch::Sender::new(Some(true)),
+            may_remove: watch::Sender::new(true),
         }
     }
 
@@ -94,6 +98,11 @@ impl Wire {
     /// Lets changes of the records go on, or refuses them.
     pub(crate) fn decide_changes(&self, may_change: bool) {
         self.may_change.send_replace(Some(may_change));
+    }
+
+    /// Ends all removals of records, also the repeated ones. The next server finds the garbage again.
+    pub(crate) fn end_removals(&self) {
+        self.may_remove.send_replace(false);
     }
 
     /// Waits until the records may change.
@@ -133,6 +142,15 @@ impl Wire {
     /// For how long the store has been away; 0 while it is there.
     pub(crate) fn away_ns(&self) -> u64 {
         self.judge.waiting.away_ns()
+    }
+
+    /// For how long the store has taken no object, though one is sent.
+    pub(crate) fn untaken_ns(&self) -> u64 {
+        self.judge.waiting.untaken_ns()
+    }
+
+    pub(crate) fn refusal(&self) -> Option<Trouble> {
+        self.judge.waiting.refusal()
     }
 
     /// How long ago the store gave its last answer, or the connection was made.
@@ -352,15 +370,20 @@ impl ObjectStore for Wire {
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         let (inner, judge, counters) = (Arc::clone(&self.inner), Arc::clone(&self.judge), Arc::clone(&self.counters));
+        let may_remove = self.may_remove.subscribe();
         let delete = move |location: Result<Path>| -> BoxFuture<'static, Result<Path>> {
             let (inner, judge, counters) = (Arc::clone(&inner), Arc::clone(&judge), Arc::clone(&counters));
+            let may_remove = may_remove.clone();
             Box::pin(async move {
                 let location = location?;
                 counters.deletes.fetch_add(1, Ordering::Relaxed);
                 let sent = judge.waiting.begin(WaitKind::Delete, &location);
                 judge.shown.forget(&location);
-                let deleted = judge.timed(inner.delete(&location)).await;
-                judge.judge(&sent, &location, deleted).map(|()| location)
+                let may_end = is_in_records(&location).then_some(may_remove);
+                unless_ended(judge.timed(inner.delete(&location)), may_end)
+                    .await
+                    .map_or_else(|| Err(removals_ended(&location)), |deleted| judge.judge(&sent, &location, deleted))
+                    .map(|()| location)
             })
         };
         locations.then(delete).boxed()
@@ -386,6 +409,20 @@ impl ObjectStore for Wire {
         let copied = self.judge.timed(self.inner.copy_opts(from, to, options)).await;
         self.judge.judge(&sent, to, copied)
     }
+}
+
+/// The outcome of a removal; nothing once no removal counts any more.
+async fn unless_ended<T>(removal: impl Future<Output = T>, may_end: Option<watch::Receiver<bool>>) -> Option<T> {
+    let Some(mut may_remove) = may_end else { return Some(removal.await) };
+    let ended = pin!(may_remove.wait_for(|may_remove| !may_remove));
+    match select(pin!(removal), ended).await {
+        Either::Left((outcome, _)) => Some(outcome),
+        Either::Right(_) => None,
+    }
+}
+
+fn removals_ended(location: &Path) -> Error {
+    over(format!("{location} stays, since the volume is closed"))
 }
 
 /// The number that an object of the log has for a name, or 0.

@@ -2,14 +2,16 @@
 //!
 //! Owns: its format, its renewal, the look at another's.
 //! Does not own: fencing. The holder only keeps people from mistakes; the records keep the volume safe.
-//! Invariants: ages are by the store's clock alone. A holder never replaces one of a later epoch.
+//! Invariants: ages are by the store's clock alone. A holder never replaces the word of a later epoch. At its end it
+//! writes the name of nobody, and removes nothing.
 
 use bytes::Bytes;
 
 use crate::error::{ObjectVolumeError, refused};
 use crate::format::error::FormatError;
+use crate::overwritten::{read, replace};
 use crate::retry::until_answered;
-use crate::seams::{Clock, DatedObjects, ObjectError, Objects};
+use crate::seams::{Clock, DatedObject, DatedObjects};
 
 const NAME: &str = "holder";
 /// Its time is that of the store's clock, just after a PUT.
@@ -17,6 +19,10 @@ const CLOCK_NAME: &str = "clock";
 const RENEWAL_NS: u64 = 12_000_000_000;
 const ALIVE_NS: u64 = 30_000_000_000;
 const HOST_BYTES_MAX: usize = 255;
+/// An epoch, a host and two separators.
+const BYTES_MAX: u64 = 10 + 1 + HOST_BYTES_MAX as u64 + 1;
+/// The host of a volume that nobody serves. No host has this name. Earlier versions wait until it is old.
+const NOBODY: &str = "-";
 
 /// The host that serves a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,36 +48,45 @@ impl Holder {
         parse().ok_or_else(|| FormatError::Holder { found: shown() })
     }
 
-    /// Says each 12 seconds that this host serves the volume, until a later epoch's host says so. Returns that one.
+    /// Whether this word came later than the other: from a later host, or as the host's last.
+    fn is_after(&self, other: &Self) -> bool {
+        self.epoch > other.epoch || (self.epoch == other.epoch && self.host == NOBODY && other.host != NOBODY)
+    }
+
+    /// Says each 12 seconds that this host serves the volume, until a later epoch's host says so, or until
+    /// [`Self::release`]. Returns the later word.
     ///
     /// # Errors
     /// If the store refuses, or the object is malformed.
     pub async fn hold<D: DatedObjects, C: Clock>(&self, objects: &D, clock: &C) -> Result<Self, ObjectVolumeError> {
-        Self::decode(&self.encode())?;
         loop {
-            if let Some((other, _)) = read(objects, clock).await?
-                && other.epoch > self.epoch
-            {
+            if let Some(other) = self.write(objects, clock).await? {
                 return Ok(other);
             }
-            until_answered(clock, || objects.put(NAME, self.encode())).await.map_err(refused)?;
             clock.sleep_until_ns(clock.now_ns().saturating_add(RENEWAL_NS)).await;
         }
     }
 
-    /// Removes the object at the end of the service, so the next host starts at once.
+    /// Says at the end of the service that no host serves the volume, so the next host starts at once.
     ///
     /// # Errors
     /// As [`Self::hold`].
-    pub async fn release<D: DatedObjects + Objects, C: Clock>(
+    pub async fn release<D: DatedObjects, C: Clock>(&self, objects: &D, clock: &C) -> Result<(), ObjectVolumeError> {
+        let nobody = Self { host: NOBODY.to_owned(), epoch: self.epoch };
+        nobody.write(objects, clock).await.map(drop)
+    }
+
+    /// Writes the object, unless a later epoch's holder has done so. Returns the later holder.
+    async fn write<D: DatedObjects, C: Clock>(
         &self,
         objects: &D,
         clock: &C,
-    ) -> Result<(), ObjectVolumeError> {
-        if read(objects, clock).await?.is_some_and(|(holder, _)| holder == *self) {
-            until_answered(clock, || objects.delete(NAME)).await.map_err(refused)?;
-        }
-        Ok(())
+    ) -> Result<Option<Self>, ObjectVolumeError> {
+        let bytes = self.encode();
+        Self::decode(&bytes)?;
+        let may_replace = |there: &DatedObject| Ok(!Self::decode(&there.bytes)?.is_after(self));
+        let later = replace(objects, clock, (NAME, BYTES_MAX), &bytes, may_replace).await?;
+        Ok(later.map(|later| Self::decode(&later.bytes)).transpose()?)
     }
 
     /// The host that served the volume in the last 30 seconds, and the age of its word in nanoseconds. `gone` is the
@@ -84,13 +99,14 @@ impl Holder {
         clock: &C,
         gone: Option<&str>,
     ) -> Result<Option<(Self, u64)>, ObjectVolumeError> {
-        let read = read(objects, clock).await?;
-        let Some((holder, renewed_ns)) = read.filter(|(holder, _)| Some(holder.host.as_str()) != gone) else {
+        let Some(there) = read(objects, clock, NAME, BYTES_MAX).await? else { return Ok(None) };
+        let holder = Self::decode(&there.bytes)?;
+        if holder.host == NOBODY || Some(holder.host.as_str()) == gone {
             return Ok(None);
-        };
+        }
         until_answered(clock, || objects.put(CLOCK_NAME, Bytes::new())).await.map_err(refused)?;
-        let (_, now_ns) = until_answered(clock, || objects.dated(CLOCK_NAME)).await.map_err(refused)?;
-        let age_ns = now_ns.saturating_sub(renewed_ns);
+        let now = until_answered(clock, || objects.dated(CLOCK_NAME, 0)).await.map_err(refused)?;
+        let age_ns = now.at_ns.saturating_sub(there.at_ns);
         Ok((age_ns < ALIVE_NS).then_some((holder, age_ns)))
     }
 
@@ -103,13 +119,5 @@ impl Holder {
             clock.sleep_until_ns(clock.now_ns().saturating_add(ALIVE_NS - age_ns)).await;
         }
         Ok(())
-    }
-}
-
-async fn read<D: DatedObjects, C: Clock>(objects: &D, clock: &C) -> Result<Option<(Holder, u64)>, ObjectVolumeError> {
-    match until_answered(clock, || objects.dated(NAME)).await {
-        Ok((object, at_ns)) => Ok(Some((Holder::decode(&object)?, at_ns))),
-        Err(ObjectError::Missing) => Ok(None),
-        Err(error) => Err(refused(error)),
     }
 }

@@ -1,16 +1,23 @@
 //! The object `clients`: the clients that may have open files and locks, for the next server on any host.
 //!
-//! Owns: its format.
+//! Owns: its format, its bound.
 //! Does not own: the meaning of a client's name (the front end); fencing, which alone keeps the volume safe.
-//! Invariants: a list never replaces one that a later epoch's server has kept before.
+//! Invariants: a list never replaces one of a later epoch's server. A damaged list is an error, not an empty
+//! list: the clients would lose their locks.
 
 use bytes::Bytes;
 
-use crate::error::{ObjectVolumeError, refused};
-use crate::retry::until_answered;
-use crate::seams::{Clock, DatedObjects, ObjectError};
+use crate::error::ObjectVolumeError;
+use crate::format::error::FormatError;
+use crate::overwritten::{read, replace};
+use crate::seams::{Clock, DatedObject, DatedObjects};
 
 const NAME: &str = "clients";
+/// Most clients of a list. A server knows fewer.
+const NAMES_MAX: usize = 65_536;
+const LINE_BYTES: usize = 17;
+const EPOCH_BYTES_MAX: usize = 11;
+const BYTES_MAX: u64 = (EPOCH_BYTES_MAX + NAMES_MAX * LINE_BYTES) as u64;
 
 /// The clients of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -27,34 +34,35 @@ impl LeftClients {
         Bytes::from(format!("{}\n", self.epoch) + &names.collect::<String>())
     }
 
-    /// Lines that are no numbers are nobody's.
-    fn decode(object: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(object);
-        let mut lines = text.lines();
-        let epoch = lines.next().and_then(|line| line.parse().ok()).unwrap_or_default();
-        Self { epoch, names: lines.filter_map(|line| u64::from_str_radix(line, 16).ok()).collect() }
+    fn decode(object: &[u8]) -> Result<Self, FormatError> {
+        let parse = || {
+            let mut lines = std::str::from_utf8(object).ok()?.strip_suffix('\n')?.split('\n');
+            let epoch = lines.next()?.parse().ok()?;
+            let names = lines.map(|line| (line.len() < LINE_BYTES).then(|| u64::from_str_radix(line, 16).ok())?);
+            Some(Self { epoch, names: names.collect::<Option<_>>()? })
+        };
+        parse().ok_or(FormatError::LeftClients)
     }
 
     /// Keeps the list, durably, unless a later server has kept its own.
     ///
     /// # Errors
-    /// If the store refuses.
+    /// If the store refuses, the object there is no list, or the list is too long.
     pub async fn keep<D: DatedObjects, C: Clock>(&self, objects: &D, clock: &C) -> Result<(), ObjectVolumeError> {
-        if Self::left(objects, clock).await?.epoch > self.epoch {
-            return Ok(());
+        let (field, value, most) = ("the number of clients", self.names.len() as u64, NAMES_MAX as u64);
+        if value > most {
+            return Err(ObjectVolumeError::Invalid { field, value, least: 0, most });
         }
-        until_answered(clock, || objects.put(NAME, self.encode())).await.map_err(refused)
+        let may_replace = |there: &DatedObject| Ok(Self::decode(&there.bytes)?.epoch <= self.epoch);
+        replace(objects, clock, (NAME, BYTES_MAX), &self.encode(), may_replace).await.map(drop)
     }
 
     /// The list that the last server has left; an empty one if there is none.
     ///
     /// # Errors
-    /// If the store refuses.
+    /// If the store refuses, or the object is no list.
     pub async fn left<D: DatedObjects, C: Clock>(objects: &D, clock: &C) -> Result<Self, ObjectVolumeError> {
-        match until_answered(clock, || objects.dated(NAME)).await {
-            Ok((object, _)) => Ok(Self::decode(&object)),
-            Err(ObjectError::Missing) => Ok(Self::default()),
-            Err(error) => Err(refused(error)),
-        }
+        let there = read(objects, clock, NAME, BYTES_MAX).await?;
+        Ok(there.map(|there| Self::decode(&there.bytes)).transpose()?.unwrap_or_default())
     }
 }

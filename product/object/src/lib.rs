@@ -28,6 +28,7 @@ mod load;
 mod moving;
 mod naming;
 mod open;
+mod overwritten;
 mod packing;
 mod paths;
 mod ranges;
@@ -55,8 +56,9 @@ pub use left_clients::LeftClients;
 pub use open::{EndedWriter, Fresh, ObjectVolume};
 pub use paths::paths;
 pub use seams::{
-    Arrivals, Batch, ByteParts, Checkpoint, Clock, DatedObjects, Durability, Key, Manifest, ObjectError, Objects,
-    PutOutcome, Record, RecordChange, RecordDatabase, RecordsError, Sequence, Value,
+    Arrivals, Batch, ByteParts, Checkpoint, Clock, DatedObject, DatedObjects, Durability, Key, Manifest, ObjectError,
+    ObjectVersion, Objects, PutOutcome, Record, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, Sequence,
+    Value,
 };
 pub use state::VolumeLimits;
 pub use tree::{DataCore, HeldNode, ObjectTree, ObjectTreeOptions};

@@ -114,13 +114,50 @@ impl Arrivals {
     }
 }
 
+/// The version of an object. Each PUT makes a new version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectVersion {
+    /// Its tag.
+    pub tag: Option<String>,
+    /// Its number, where a store counts versions.
+    pub number: Option<String>,
+}
+
+/// An object that is overwritten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatedObject {
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// The time at which the store took it, by the store's clock, in nanoseconds since 1970.
+    pub at_ns: u64,
+    /// Its version, for a replacement.
+    pub version: ObjectVersion,
+}
+
+/// The result of a PUT that replaces one version of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplaceOutcome {
+    /// The object has these bytes.
+    Replaced,
+    /// The object has a later version by now, and stays.
+    Changed,
+}
+
 /// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) and the list of
 /// clients (`left_clients`) need them.
 pub trait DatedObjects: Send + Sync {
     /// Makes an object, or replaces it.
     fn put(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<(), ObjectError>> + Send;
-    /// An object, and the time at which the store took it, in nanoseconds since 1970.
-    fn dated(&self, name: &str) -> impl Future<Output = Result<(Bytes, u64), ObjectError>> + Send;
+    /// Replaces this version of an object; without a version, makes an object that is not there. An earlier writer's
+    /// request that comes late changes nothing. A store with a lock for its only writer may do without the comparison.
+    fn replace(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        version: Option<&ObjectVersion>,
+    ) -> impl Future<Output = Result<ReplaceOutcome, ObjectError>> + Send;
+    /// An object of at most so many bytes. A longer one is refused.
+    fn dated(&self, name: &str, bytes_max: u64) -> impl Future<Output = Result<DatedObject, ObjectError>> + Send;
 }
 
 /// A batch's number. Batches become durable in this order.

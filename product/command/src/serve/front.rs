@@ -305,7 +305,7 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
-        clients: impl FnOnce() -> KeptClients,
+        clients: impl FnOnce() -> Outcome<KeptClients>,
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen, version)) = self.nfs {
@@ -321,7 +321,7 @@ impl PreparedFront {
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
             let mut kept_state = None;
             if version == NfsVersion::V4 {
-                let (kept, left) = ClientState::taken(memory, clients());
+                let (kept, left) = ClientState::taken(memory, clients()?);
                 server.offer_version_4(left);
                 kept_state = kept;
                 kept_clients::report(&server);

@@ -24,6 +24,12 @@ pub(crate) enum Mood {
     RefusesReads,
     /// It gives no object of data.
     RefusesData,
+    /// It gives objects and lists, and answers each PUT with this status.
+    RefusesPuts(u16),
+    /// It answers each DELETE with this status.
+    RefusesDeletes(u16),
+    /// Both.
+    RefusesChanges(u16),
     /// It knows these keys alone.
     WantsKey(&'static str),
 }
@@ -133,13 +139,19 @@ impl FakeStore {
             Mood::LogAway if request.method == "PUT" && request.path.contains("/wal/") => {
                 return Answer::error(503, "SlowDown");
             }
+            Mood::RefusesPuts(status) | Mood::RefusesChanges(status) if request.method == "PUT" => {
+                return Answer::error(status, refusal(status));
+            }
+            Mood::RefusesDeletes(status) | Mood::RefusesChanges(status) if request.method == "DELETE" => {
+                return Answer::error(status, refusal(status));
+            }
             Mood::RefusesReads if request.method == "GET" && !request.query.contains_key("list-type") => {
                 return Answer::error(403, "AccessDenied");
             }
             Mood::RefusesData if request.method == "GET" && request.path.contains("/data/") => {
                 return Answer::error(403, "AccessDenied");
             }
-            Mood::Good | Mood::NoConditions | Mood::LogAway | Mood::RefusesReads | Mood::RefusesData => {}
+            _ => {}
         }
         let Some((_, key)) = request.path.trim_start_matches('/').split_once('/').filter(|(_, key)| !key.is_empty())
         else {
@@ -171,6 +183,18 @@ impl FakeStore {
                 None => Answer::error(404, "NoSuchKey"),
             },
         }
+    }
+}
+
+/// A store's word for a status.
+fn refusal(status: u16) -> &'static str {
+    match status {
+        403 => "AccessDenied",
+        405 => "MethodNotAllowed",
+        409 => "OperationAborted",
+        503 => "SlowDown",
+        507 => "InsufficientCapacity",
+        _ => "Refused",
     }
 }
 

@@ -109,6 +109,75 @@ fn a_server_with_everything_in_a_store_that_is_away_ends_well() {
     server.stop();
 }
 
+// rule: A server that ends while its store answers and takes no object ends soon, and says what is not in the store.
+#[test]
+fn a_server_that_ends_while_its_store_refuses_changes_names_what_it_leaves_behind() {
+    for mood in [
+        Mood::RefusesChanges(403),
+        Mood::RefusesChanges(400),
+        Mood::RefusesChanges(409),
+        Mood::RefusesChanges(503),
+        Mood::RefusesPuts(403),
+        Mood::RefusesPuts(405),
+        Mood::RefusesPuts(507),
+        Mood::LogAway,
+    ] {
+        let Served { store, scratch, server, mut client, root } = Served::begin("server");
+        client.write_file(&root, "kept", b"committed");
+        let file = client.create(&root, "file");
+        client.try_write_at(&file, 0, &[1; 5_000]).unwrap();
+        store.set(mood);
+        server.signal(Signal::TERM);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(1), "{mood:?}: {ended:?}");
+        assert!(ended.stdout.contains("abandoned") && ended.stdout.contains("file number"), "{mood:?}: {ended:?}");
+        assert!(ended.stderr.contains("s3://bucket/home takes no changes ("), "{mood:?}: {ended:?}");
+        assert!(ended.stderr.contains("Lost, unless clients send it again"), "{mood:?}: {ended:?}");
+        store.set(Mood::Good);
+        let server = serve(&store, scratch.path(), "next", &[]);
+        assert_eq!(Client::mount(&server).read_file(&root, "kept"), b"committed");
+        server.stop();
+    }
+}
+
+// rule: A server whose keys may not remove objects ends well, and the next host need not wait.
+#[test]
+fn a_server_that_may_not_delete_ends_well_and_another_host_starts_at_once() {
+    for status in [403, 405, 409, 503] {
+        let Served { store, scratch: _home, server, mut client, root } = Served::begin("server");
+        let file = client.create(&root, "file");
+        client.try_write_at(&file, 0, b"written at the end").unwrap();
+        eventually("the server says that it serves", || has(&store, "home/holder"));
+        store.set(Mood::RefusesDeletes(status));
+        server.signal(Signal::TERM);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(0), "{status}: {ended:?}");
+        // This home has no note about the last writer.
+        let elsewhere = Scratch::new();
+        let next = serve(&store, elsewhere.path(), "next", &[]);
+        assert_eq!(Client::mount(&next).read_file(&root, "file"), b"written at the end");
+        store.set(Mood::Good);
+        next.stop();
+    }
+}
+
+fn has(store: &FakeStore, name: &str) -> bool {
+    let mut has = false;
+    store.change(|objects| has = objects.contains_key(name));
+    has
+}
+
+// rule: A server that cannot read the list of clients of the one before does not take it for an empty one.
+#[test]
+fn a_server_does_not_start_with_a_list_of_clients_that_it_cannot_read() {
+    let Served { store, scratch, server, .. } = Served::begin("server");
+    server.stop();
+    store.change(|objects| drop(objects.insert("home/clients".to_owned(), b"<html>maintenance</html>".to_vec())));
+    let output = run(&store, scratch.path(), &["serve", ADDRESS, "--listen", "127.0.0.1:0"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("the object `clients` is no list of clients"), "{}", text(&output));
+}
+
 /// Kills a server. Returns what it had said.
 fn killed(server: Server) -> String {
     server.signal(Signal::KILL);
@@ -170,11 +239,7 @@ fn a_second_server_on_a_host_is_refused_and_the_successor_of_a_killed_one_is_not
     let (store, scratch) = (FakeStore::start(), Scratch::new());
     let first = serve(&store, scratch.path(), "first", &[]);
     // Its word about itself comes after its first answer.
-    eventually("the first one says that it serves", || {
-        let mut says = false;
-        store.change(|objects| says = objects.contains_key("home/holder"));
-        says
-    });
+    eventually("the first one says that it serves", || has(&store, "home/holder"));
     let said = refused(&store, &[]);
     assert!(said.contains("is served by") && said.contains("--take-over to take the volume"), "{said}");
     first.kill();

@@ -117,7 +117,7 @@ impl StoreRecords {
     }
 
     /// Makes all batches durable and ends the database, so that the next opening reads no log. Batches are refused from
-    /// then on.
+    /// then on, and nothing is removed from the store.
     ///
     /// # Errors
     /// If the records had ended.
@@ -128,6 +128,7 @@ impl StoreRecords {
             taking.last
         };
         self.durable(last).await?;
+        self.site.wire.end_removals();
         let tasks = Arc::clone(&self.tasks);
         let closed = self.run(async move { tasks.close().await }).await;
         self.tasks.end(RecordsError::Closed("the records were closed".to_owned()));

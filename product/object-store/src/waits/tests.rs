@@ -68,3 +68,45 @@ fn a_request_that_nobody_repeats_goes_and_the_list_is_bounded() {
     at_s(15);
     assert_eq!((waiting.waits(), waiting.trouble()), (RequestWaits::default(), None));
 }
+
+// rule: The time without progress counts from the last object that the store took, whatever else it answers.
+#[test]
+fn a_store_that_refuses_objects_takes_none_though_it_answers() {
+    let waiting = WaitingRequests::new(now_ns);
+    let refused = |name: &str, why: &str| {
+        let put = waiting.begin(WaitKind::Put, &path(name));
+        put.was_refused(why);
+        put.fails(why.to_owned());
+    };
+    at_s(100);
+    assert_eq!((waiting.untaken_ns(), waiting.refusal()), (0, None), "nothing is sent");
+    refused("wal/1", "AccessDenied");
+    at_s(103);
+    refused("wal/1", "SlowDown");
+    waiting.hears();
+    let first = Trouble { since_ns: 100 * S, why: "AccessDenied".to_owned() };
+    assert_eq!((waiting.untaken_ns(), waiting.refusal()), (3 * S, Some(first)));
+    // One on its way may be taken.
+    let sent = waiting.begin(WaitKind::Put, &path("data/1"));
+    assert_eq!(waiting.untaken_ns(), 0);
+    sent.succeeds();
+    drop(sent);
+    assert_eq!((waiting.untaken_ns(), waiting.refusal()), (0, None));
+    at_s(105);
+    refused("wal/1", "SlowDown");
+    at_s(110);
+    assert_eq!(waiting.untaken_ns(), 5 * S);
+    at_s(120);
+    assert_eq!(waiting.untaken_ns(), 0, "nobody tries any more");
+    // Removals and reads are no progress, and no failure either.
+    let removal = waiting.begin(WaitKind::Delete, &path("data/1"));
+    removal.was_refused("AccessDenied");
+    assert_eq!(waiting.untaken_ns(), 0);
+    let hangs = waiting.begin(WaitKind::Put, &path("data/2"));
+    at_s(139);
+    assert_eq!(waiting.untaken_ns(), 0, "a large one takes its time");
+    at_s(140);
+    waiting.hears();
+    assert_eq!(waiting.untaken_ns(), 20 * S);
+    drop(hangs);
+}

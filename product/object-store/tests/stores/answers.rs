@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use afflux_gateway::{KEY, Relay, Reply, SECRET};
-use afflux_object::{DatedObjects, Fresh, Holder, ObjectVolume, RecordDatabase, VolumeHeader, VolumeLimits};
+use afflux_object::{DatedObjects, Fresh, ObjectVolume, Objects, RecordDatabase, VolumeHeader, VolumeLimits};
 use afflux_object_store::{Keys, Options, Store, StoreClock, StoreObjects, StoreRecords};
 use afflux_scratch::eventually;
 use bytes::Bytes;
@@ -70,9 +70,10 @@ impl Request {
             GetManifest | ListManifests => drop(wait(store.snapshots()).unwrap()),
             ListData => drop(wait(volume.sweep_orphans()).unwrap()),
             DeleteHolder => {
-                let holder = Holder { host: "here".to_owned(), epoch: 1 };
                 wait(store.objects().put("holder", Bytes::from_static(b"1 here\n"))).unwrap();
-                wait(holder.release(&store.objects(), &store.clock())).unwrap();
+                while wait(store.objects().delete("holder")).is_err() {
+                    thread::yield_now();
+                }
             }
         }
     }
@@ -316,7 +317,7 @@ fn an_answer_without_end_is_cut_at_what_was_asked_for() {
 
 /// The one object of a volume's data.
 fn the_segment(store: &Store) -> String {
-    let mut names = wait(afflux_object::Objects::list(&store.objects(), "data/")).unwrap();
+    let mut names = wait(Objects::list(&store.objects(), "data/")).unwrap();
     assert_eq!(names.len(), 1, "{names:?}");
     names.remove(0)
 }
@@ -357,7 +358,6 @@ fn kind<T>(result: Result<T, afflux_object::ObjectVolumeError>) -> String {
 }
 
 fn damaged(open: &(dyn Fn(&str) -> Store + Sync), at: usize) -> Shown {
-    use afflux_object::Objects;
     let (name, damage) = DAMAGE[at];
     let place = format!("damage-{at}");
     let first = open(&place);

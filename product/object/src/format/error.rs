@@ -66,6 +66,12 @@ pub enum FormatError {
         /// Its first bytes.
         found: String,
     },
+    /// The list of clients is none.
+    #[error(
+        "the object `clients` is no list of clients of NFS version 4. Without it they may lose locks to others: bring it \
+         back from a copy, or remove it once these clients have unmounted"
+    )]
+    LeftClients,
     /// A feature of a newer version is in use.
     #[error("the volume uses the features {found:#x}; this version knows {known:#x}")]
     Features {

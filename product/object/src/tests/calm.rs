@@ -14,8 +14,8 @@ use super::run::{LIMITS, Volume, open, open_after, open_beside};
 use super::store::{MS, Store};
 use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::{
-    CheckReport, Clock, EndedWriter, FileRange, Holder, ObjectVolumeError, RecordChange, RecordDatabase, RecordsError,
-    check,
+    CheckReport, Clock, DatedObject, DatedObjects, EndedWriter, FileRange, Holder, LeftClients, ObjectError,
+    ObjectVersion, ObjectVolumeError, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, check,
 };
 
 /// The checker of the world leaves this file alone.
@@ -338,8 +338,7 @@ fn a_check_counts_live_bytes_and_used_bytes() {
 #[test]
 fn a_second_host_waits_for_the_holder() {
     let store = Store::new(0);
-    let holder = |host: &str, epoch| Holder { host: host.to_owned(), epoch };
-    let (first, second) = (holder("a", 1), holder("b", 2));
+    let (first, second) = (host("a", 1), host("b", 2));
     assert_eq!(store.finish(Holder::alive(&store, &store, None)).unwrap(), None);
     let held = store.finish(select(Box::pin(first.hold(&store, &store)), Box::pin(store.sleep_ns(95 * SECOND))));
     assert!(matches!(held, Either::Right(_)));
@@ -356,6 +355,109 @@ fn a_second_host_waits_for_the_holder() {
     assert!(store.finish(Holder::alive(&store, &store, None)).unwrap().is_some());
     store.finish(second.release(&store, &store)).unwrap();
     assert_eq!(store.finish(Holder::alive(&store, &store, None)).unwrap(), None);
-    let error = store.finish(holder("", 3).hold(&store, &store)).unwrap_err();
+    // A host that ended does not say again that it serves the volume.
+    assert_eq!(store.finish(second.hold(&store, &store)).unwrap(), host("-", 2));
+    let error = store.finish(host("", 3).hold(&store, &store)).unwrap_err();
     assert!(error.to_string().contains("\"3 \\n\" instead of an epoch"), "{error}");
+}
+
+/// A store in which the second server writes before each change of the first one.
+struct SecondFirst(Store);
+
+impl SecondFirst {
+    async fn second(&self) {
+        LeftClients { epoch: 2, names: vec![22] }.keep(&self.0, &self.0).await.unwrap();
+        let second = host("b", 2);
+        let held = select(Box::pin(second.hold(&self.0, &self.0)), Box::pin(self.0.sleep_ns(SECOND))).await;
+        assert!(matches!(held, Either::Right(_)));
+    }
+}
+
+impl DatedObjects for SecondFirst {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ObjectError> {
+        self.second().await;
+        self.0.put(name, bytes).await
+    }
+
+    async fn replace(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        version: Option<&ObjectVersion>,
+    ) -> Result<ReplaceOutcome, ObjectError> {
+        self.second().await;
+        self.0.replace(name, bytes, version).await
+    }
+
+    async fn dated(&self, name: &str, bytes_max: u64) -> Result<DatedObject, ObjectError> {
+        self.0.dated(name, bytes_max).await
+    }
+}
+
+fn host(host: &str, epoch: u32) -> Holder {
+    Holder { host: host.to_owned(), epoch }
+}
+
+// rule: A change of an earlier server that comes late replaces nothing of a later server.
+#[test]
+fn a_late_change_of_an_earlier_server_replaces_nothing() {
+    for was_there in [false, true] {
+        let store = Store::new(0);
+        let (late, first) = (SecondFirst(store.clone()), LeftClients { epoch: 1, names: vec![1, 2] });
+        if was_there {
+            store.finish(first.keep(&store, &store)).unwrap();
+            assert_eq!(store.finish(LeftClients::left(&store, &store)).unwrap(), first);
+        }
+        store.finish(first.keep(&late, &store)).unwrap();
+        let left = store.finish(LeftClients::left(&store, &store)).unwrap();
+        assert_eq!(left, LeftClients { epoch: 2, names: vec![22] });
+        assert_eq!(store.finish(host("a", 1).hold(&late, &store)).unwrap(), host("b", 2));
+        store.finish(host("a", 1).release(&late, &store)).unwrap();
+        let (alive, _) = store.finish(Holder::alive(&store, &store, None)).unwrap().unwrap();
+        assert_eq!(alive, host("b", 2));
+    }
+}
+
+/// A try without an answer may have its effect much later.
+#[test]
+fn the_last_list_of_a_server_stays_though_requests_come_late() {
+    for seed in 0..200 {
+        let store = Store::new(seed);
+        store.world().is_calm = false;
+        let lists = async {
+            for last in 1..=5 {
+                LeftClients { epoch: 1, names: (1..=last).collect() }.keep(&store, &store).await.unwrap();
+            }
+        };
+        store.finish_with_faults(lists);
+        let rest = store.sleep_ns(60 * SECOND);
+        store.finish(rest);
+        assert_eq!(store.finish(LeftClients::left(&store, &store)).unwrap().names, [1, 2, 3, 4, 5], "seed {seed}");
+    }
+}
+
+#[test]
+fn an_object_that_is_no_list_of_clients_is_no_empty_list() {
+    let store = Store::new(0);
+    let left = || store.finish(LeftClients::left(&store, &store));
+    let put = |text: &str| store.finish(DatedObjects::put(&store, "clients", Bytes::from(text.to_owned()))).unwrap();
+    assert_eq!(left(), Ok(LeftClients::default()));
+    for text in ["", "\n", "<html>away</html>\n", "1\nxyz\n", "1\n0000000000000001", "1\n00000000000000011\n", "1\n\n"]
+    {
+        put(text);
+        assert!(left().unwrap_err().to_string().contains("no list of clients"), "{text:?}");
+        let kept = store.finish(LeftClients { epoch: 9, names: Vec::new() }.keep(&store, &store));
+        assert!(kept.is_err(), "{text:?} is lost");
+    }
+    put("7\n0000000000000001\n00000000000000ff\n");
+    assert_eq!(left(), Ok(LeftClients { epoch: 7, names: vec![1, 255] }));
+    // A list has a bound, when it is kept and when it is read.
+    let longest = |more: usize| LeftClients { epoch: u32::MAX, names: vec![u64::MAX; 65_536 + more] };
+    assert!(
+        store.finish(longest(1).keep(&store, &store)).unwrap_err().to_string().contains("65537 instead of 0 to 65536")
+    );
+    store.finish(longest(0).keep(&store, &store)).unwrap();
+    assert_eq!(left(), Ok(longest(0)));
+    put(&format!("1\n{}", "0000000000000001\n".repeat(65_537)));
+    assert!(matches!(left(), Err(ObjectVolumeError::Refused(_))));
 }

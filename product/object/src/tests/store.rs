@@ -16,7 +16,10 @@ use bytes::Bytes;
 use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
-use crate::{Arrivals, ByteParts, Checkpoint, Clock, DatedObjects, ObjectError, Objects, PutOutcome};
+use crate::{
+    Arrivals, ByteParts, Checkpoint, Clock, DatedObject, DatedObjects, ObjectError, ObjectVersion, Objects, PutOutcome,
+    ReplaceOutcome,
+};
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
@@ -27,8 +30,10 @@ pub(super) struct World {
     pub(super) now_ns: u64,
     pub(super) random: Random,
     pub(super) objects: BTreeMap<String, Bytes>,
-    /// Objects that are overwritten, with their times.
-    pub(super) dated: BTreeMap<String, (Bytes, u64)>,
+    /// Objects that are overwritten.
+    pub(super) dated: BTreeMap<String, DatedObject>,
+    /// Counts their versions.
+    versions: u64,
     pub(super) log: Vec<Entry>,
     pub(super) epoch: u32,
     /// The time of the newest fence.
@@ -56,6 +61,7 @@ impl World {
             random: Random(seed),
             objects: BTreeMap::new(),
             dated: BTreeMap::new(),
+            versions: 0,
             log: Vec::new(),
             fenced_at_ns: 0,
             epoch: 0,
@@ -124,6 +130,11 @@ impl Store {
     /// Runs a task to its end, in a store without faults.
     pub(super) fn finish<T>(&self, task: impl Future<Output = T>) -> T {
         self.world().is_calm = true;
+        self.finish_with_faults(task)
+    }
+
+    /// Runs a task to its end.
+    pub(super) fn finish_with_faults<T>(&self, task: impl Future<Output = T>) -> T {
         let mut task = pin!(task);
         loop {
             if let Poll::Ready(end) = task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -234,15 +245,45 @@ impl Objects for Store {
     }
 }
 
-/// The store's clock is an hour late.
+impl World {
+    /// The store's clock is an hour late.
+    fn overwrite(&mut self, name: String, bytes: Bytes) {
+        self.versions += 1;
+        let version = ObjectVersion { tag: Some(self.versions.to_string()), number: None };
+        self.dated.insert(name, DatedObject { bytes, at_ns: self.now_ns + 3_600_000 * MS, version });
+    }
+}
+
 impl DatedObjects for Store {
     async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ObjectError> {
         let name = name.to_owned();
-        self.request(move |world| drop(world.dated.insert(name, (bytes, world.now_ns + 3_600_000 * MS)))).await
+        self.request(move |world| world.overwrite(name, bytes)).await
     }
 
-    async fn dated(&self, name: &str) -> Result<(Bytes, u64), ObjectError> {
+    async fn replace(
+        &self,
+        name: &str,
+        bytes: Bytes,
+        version: Option<&ObjectVersion>,
+    ) -> Result<ReplaceOutcome, ObjectError> {
+        let (name, version) = (name.to_owned(), version.cloned());
+        let act = move |world: &mut World| {
+            if world.dated.get(&name).map(|there| &there.version) != version.as_ref() {
+                return ReplaceOutcome::Changed;
+            }
+            world.overwrite(name, bytes);
+            ReplaceOutcome::Replaced
+        };
+        self.request(act).await
+    }
+
+    async fn dated(&self, name: &str, bytes_max: u64) -> Result<DatedObject, ObjectError> {
         let name = name.to_owned();
-        self.request(move |world| world.dated.get(&name).cloned()).await?.ok_or(ObjectError::Missing)
+        let found = self.request(move |world| world.dated.get(&name).cloned()).await?.ok_or(ObjectError::Missing)?;
+        if found.bytes.len() as u64 > bytes_max {
+            Err(ObjectError::Refused("it is too long".to_owned()))
+        } else {
+            Ok(found)
+        }
     }
 }

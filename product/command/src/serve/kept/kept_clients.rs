@@ -14,6 +14,8 @@ use afflux_linux_device::{LinuxPlatform, WorkerPool};
 use afflux_nfs::{ClientList, Server};
 #[cfg(feature = "object")]
 use afflux_object::LeftClients;
+#[cfg(feature = "object")]
+use afflux_report::failure::Outcome;
 use afflux_report::output;
 use futures_channel::oneshot;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -103,18 +105,16 @@ pub(crate) fn report(server: &Server<LinuxPlatform>) {
     }
 }
 
-/// Those of a volume in a store, opened for writing with this epoch.
+/// Those of a volume in a store, opened for writing with this epoch. A list that cannot be read is no empty list: its
+/// clients would lose their locks to others.
 #[cfg(feature = "object")]
-pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> KeptClients {
+pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> Outcome<KeptClients> {
     let (objects, clock) = (place.store.objects(), place.store.clock());
-    let left = place.platform.block_on(LeftClients::left(&objects, &clock)).unwrap_or_else(|error| {
-        warn!("clients of NFS version 4 may lose locks to others: {}", place.failed(&error));
-        LeftClients::default()
-    });
+    let left = place.platform.block_on(LeftClients::left(&objects, &clock)).map_err(|error| place.failed(&error))?;
     let place = place.clone();
     let list = Lists::kept_by(move |names| {
         let kept = place.platform.block_on(LeftClients { epoch, names }.keep(&objects, &clock));
         kept.map_err(|error| place.failed(&error).to_string())
     });
-    KeptClients { left: left.names, list: Some(list), state: None }
+    Ok(KeptClients { left: left.names, list: Some(list), state: None })
 }

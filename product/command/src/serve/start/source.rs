@@ -91,9 +91,9 @@ impl Source {
     }
 
     /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
-    pub(crate) fn kept_clients(&self, state: &StateDirectory) -> KeptClients {
+    pub(crate) fn kept_clients(&self, state: &StateDirectory) -> Outcome<KeptClients> {
         match self {
-            Self::Host(_) => kept_clients::on_host(state),
+            Self::Host(_) => Ok(kept_clients::on_host(state)),
             #[cfg(feature = "object")]
             Self::Store(volume) => volume.kept_clients(),
         }

@@ -1,9 +1,9 @@
-//! The end of a server whose store is away.
+//! The end of a server whose store is away, or takes nothing.
 //!
 //! Owns: how long an end waits for the store, the words about what stays behind.
-//! Does not own: the end while the store answers (`serve`, `store_volume`).
-//! Invariants: while the store answers, the end takes as long as it needs. Without an answer the process ends within
-//! five seconds, and succeeds only if nothing is lost.
+//! Does not own: the end while the store takes objects (`serve`, `store_volume`).
+//! Invariants: while the store takes objects, the end takes as long as it needs. Without an answer, or when the store
+//! refuses each object, the process ends within five seconds, and succeeds only if nothing is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::serve::stores::store_place::StorePlace;
 use crate::serve::stores::store_writer::OpenVolume;
 use crate::{progress, watch};
 
-/// The end waits so long for an answer of the store.
+/// The end waits so long for an answer of the store, and so long for the next object that the store takes.
 const PATIENCE: Duration = Duration::from_secs(4);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The store is asked so often, since all other requests may be long ones.
@@ -37,7 +37,8 @@ pub(crate) struct LeftBehind {
     pub(crate) tree: Arc<ObjectTree<OpenVolume>>,
 }
 
-/// Ends the process once the store has given no answer for a while. Call it when the server is told to end.
+/// Ends the process once the store has given no answer, or has taken no object, for a while. Call it when the server is
+/// told to end.
 pub(crate) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<BoundSocket>, json: bool) {
     let (objects, clock) = (left.place.store.objects(), left.place.store.clock());
     left.place.platform.spawn("store end, asking", async move {
@@ -51,7 +52,9 @@ pub(crate) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Boun
     // Later changes are those of the end itself: times that the store has in another form.
     let (told, last) = (Instant::now(), left.tree.last_change());
     let watching = thread::Builder::new().name("store end".to_owned()).spawn(move || {
-        while nanos(told.elapsed()).min(left.place.store.silent_ns()) < nanos(PATIENCE) {
+        let store = &left.place.store;
+        let stuck_ns = || nanos(told.elapsed()).min(store.silent_ns().max(store.untaken_ns()));
+        while stuck_ns() < nanos(PATIENCE) {
             thread::sleep(LOOK_EVERY);
         }
         control.remove();
@@ -71,8 +74,10 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
         watch::say_json(&ControlReply::Abandoned { unwritten: unwritten.clone() });
     }
     let url = output::shown(&left.place.url);
-    let why = output::bracketed(left.place.store.trouble().map(|trouble| trouble.why));
-    output::remark(format_args!("{url} gives no answer{why}; this server ends without it."));
+    let store = &left.place.store;
+    let event = if store.silent_ns() >= nanos(PATIENCE) { "gives no answer" } else { "takes no changes" };
+    let why = output::bracketed(store.refusal().or_else(|| store.trouble()).map(|trouble| trouble.why));
+    output::remark(format_args!("{url} {event}{why}; this server ends without it."));
     if !is_lost {
         output::remark("Everything was written before. The next server reads the log of the volume first.");
         process::exit(0);
@@ -102,7 +107,7 @@ impl LeftBehind {
             }
         }
         let unwritten = |(number, bytes)| {
-            let reason = if bytes == 0 { "its last sync has no answer" } else { "the store gives no answer" };
+            let reason = if bytes == 0 { "its last sync has no answer" } else { "the store did not take them" };
             LeftUnwritten { file: format!("file number {number}"), bytes, reason: Some(reason.to_owned()) }
         };
         files.into_iter().map(unwritten).collect()

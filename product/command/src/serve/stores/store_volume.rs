@@ -88,9 +88,9 @@ impl StoreVolume {
 
     /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is
     /// written.
-    pub(crate) fn kept_clients(&self) -> KeptClients {
+    pub(crate) fn kept_clients(&self) -> Outcome<KeptClients> {
         let of_writer = |writer: &StoreWriter| kept_clients::in_store(&self.place, writer.epoch());
-        self.writer.as_ref().map(of_writer).unwrap_or_default()
+        self.writer.as_ref().map_or_else(|| Ok(KeptClients::default()), of_writer)
     }
 
     /// Reads the figures of the store.

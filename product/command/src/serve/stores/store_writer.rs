@@ -176,6 +176,8 @@ impl StoreWriter {
         let (objects, clock, holder, place) = (store.objects(), store.clock(), self.holder.clone(), place.clone());
         platform.spawn("store holder", async move {
             match holder.hold(&objects, &clock).await {
+                // Its own last word: this server ends.
+                Ok(other) if other.epoch == holder.epoch => (),
                 Ok(other) => place.lost(&format!("{} has taken the volume over", other.host)),
                 Err(error) => {
                     error!("{}: other hosts cannot see that this one serves it: {error}", output::shown(&place.url));
