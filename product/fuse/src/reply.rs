@@ -73,7 +73,7 @@ impl From<VolumeError> for Errno {
             VolumeError::TooManyLinks => 31,
             VolumeError::NotSupported => return Self::NOT_SUPPORTED,
             VolumeError::Symlink => 40,
-            VolumeError::Leased => 11,
+            VolumeError::Leased | VolumeError::Delayed => 11,
             VolumeError::NoMemory => 12,
             // Errors of the host without a number, and errors that a volume may have in the future.
             _ => return Self::IO,

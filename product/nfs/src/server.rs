@@ -102,7 +102,7 @@ impl<P: Platform> Server<P> {
     /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once,
     /// before the first connection.
     pub fn offer_version_4(&self, memory: ClientMemory) {
-        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, memory))).hold_left();
+        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, memory))).begin();
     }
 
     /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that
@@ -127,8 +127,7 @@ impl<P: Platform> Server<P> {
 
     /// Ends the client of version 4 that is this holder of locks, as if it were dead. False if there is none.
     pub fn try_end_holder(&self, holder: HolderId) -> bool {
-        let now_ns = self.volume.engine().platform().now().0;
-        self.version_4.get().is_some_and(|service| service.try_end_holder(holder, now_ns))
+        self.version_4.get().is_some_and(|service| service.try_end_holder(holder))
     }
 
     /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that

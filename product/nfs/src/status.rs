@@ -134,7 +134,7 @@ impl From<&VolumeError> for Status {
             VolumeError::NotSupported => Self::NotSupported,
             VolumeError::NotSynchronised => Self::NotSynchronised,
             VolumeError::BadCookie => Self::BadCookie,
-            VolumeError::Leased => Self::Jukebox,
+            VolumeError::Leased | VolumeError::Delayed => Self::Jukebox,
             VolumeError::NoAttribute => Self::NoXattr,
             VolumeError::ValueTooLong { .. } => Self::XattrTooBig,
             // Out of memory, and errors that a volume may have in the future.

@@ -104,6 +104,9 @@ pub enum VolumeError {
     /// later call succeeds.
     #[error("a program of the host has a lease on the file")]
     Leased,
+    /// A client of NFS version 4 is in the way, and gives way or may still reclaim what it had. A later call succeeds.
+    #[error("a client that gives way, or that may reclaim an open file, is in the way")]
+    Delayed,
     /// No memory or no descriptor is available now.
     #[error("out of memory or descriptors")]
     NoMemory,

@@ -34,7 +34,7 @@ pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use locks::{
     FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, HolderId, HostLocks, HostRefusal, LOCKS_MAX, Lock,
-    LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, LockWaker, Locks, Share, Span,
+    LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, LockWaker, Locks, Share, ShareRefusal, Span,
 };
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};

@@ -109,7 +109,7 @@ fn slug(heading: &str) -> String {
 }
 
 /// The most words of a document, and of all of them. Lines of tables count without their strokes.
-const WORDS_MAX: &[(&str, usize)] = &[("docs/results.md", 3_500), ("", 33_000)];
+const WORDS_MAX: &[(&str, usize)] = &[("docs/results.md", 3_500), ("", 35_000)];
 
 /// Violations for documents that are longer than they may be. The notebook, the pages of crates and of experiments do
 /// not count.

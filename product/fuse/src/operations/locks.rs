@@ -20,7 +20,7 @@ use crate::wire::Put;
 impl From<LockRefusal> for Errno {
     fn from(refusal: LockRefusal) -> Self {
         match refusal {
-            LockRefusal::Held(_) => Self::TRY_AGAIN,
+            LockRefusal::Held(_) | LockRefusal::Ending(_) | LockRefusal::Grace => Self::TRY_AGAIN,
             LockRefusal::Deadlock => Self::DEADLOCK,
             LockRefusal::Full | LockRefusal::Crowded => Self::NO_LOCKS,
         }
@@ -103,12 +103,37 @@ pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: boo
         return None;
     }
     match locked_at_once(on, locking, waits) {
-        Err(Errno::TRY_AGAIN) if waits => None,
-        outcome => Some(outcome.map(|()| ReplyDraft::empty())),
+        Err(Refusal::Waits | Refusal::Ending(_)) => None,
+        Err(Refusal::Error(error)) => Some(Err(error)),
+        Ok(()) => Some(Ok(ReplyDraft::empty())),
     }
 }
 
-fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Result<(), Errno> {
+/// Why a lock was not taken at once.
+enum Refusal {
+    /// The program waits in the queue.
+    Waits,
+    /// This holder, which is in the way, ends.
+    Ending(HolderId),
+    Error(Errno),
+}
+
+impl From<LockRefusal> for Refusal {
+    fn from(refusal: LockRefusal) -> Self {
+        match refusal {
+            LockRefusal::Ending(holder) => Self::Ending(holder),
+            refusal => Self::Error(refusal.into()),
+        }
+    }
+}
+
+impl From<Errno> for Refusal {
+    fn from(error: Errno) -> Self {
+        Self::Error(error)
+    }
+}
+
+fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Result<(), Refusal> {
     let (file, owner, span) = place(on, locking)?;
     let locks = on.volume.locks();
     if locking.kind == kind::NONE {
@@ -120,8 +145,7 @@ fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) ->
         locks.unlock(file, owner, Span::WHOLE, now(on))?;
     }
     if waits {
-        // The wait has its place in the queue.
-        return Err(Errno::TRY_AGAIN);
+        return Err(Refusal::Waits);
     }
     Ok(locks.lock(file, wanted, now(on))?)
 }
@@ -130,7 +154,17 @@ fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) ->
 pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Outcome {
     let _on_host = on_host(on, locking).await?;
     if !waits {
-        return locked_at_once(on, locking, waits).map(|()| ReplyDraft::empty());
+        let outcome = match locked_at_once(on, locking, waits) {
+            Err(Refusal::Ending(holder)) => {
+                on.volume.wait_for_end(holder).await;
+                locked_at_once(on, locking, waits)
+            }
+            outcome => outcome,
+        };
+        return outcome.map(|()| ReplyDraft::empty()).map_err(|refusal| match refusal {
+            Refusal::Error(error) => error,
+            Refusal::Waits | Refusal::Ending(_) => Errno::TRY_AGAIN,
+        });
     }
     let (file, owner, span) = place(on, locking)?;
     let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
@@ -172,11 +206,19 @@ fn access(flags: u32) -> u8 {
 /// Notes the use that an open makes of a file. Refuses it if a client denies that use.
 pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, flags: u32) -> Result<(), Errno> {
     let Some(locker) = on.locker else { return Ok(()) };
-    if on.volume.locks().try_share(inode.fileid(), (locker, fh), Share { access: access(flags), deny: 0 }, now(on)) {
-        return Ok(());
+    let noted = note_use(on, inode.fileid(), (locker, fh), access(flags));
+    if noted.is_err() {
+        on.close(fh);
     }
-    on.close(fh);
-    Err(Errno::BUSY)
+    noted
+}
+
+/// Notes the uses of a file by an open, unless a client denies them, or may reclaim an open that does.
+fn note_use<P: Platform>(on: &Mount<P>, file: u64, open: (HolderId, u64), access: u8) -> Result<(), Errno> {
+    let locks = on.volume.locks();
+    let checked = locks.check_use(file, 0, now(on));
+    let noted = checked.and_then(|()| locks.share(file, open, Share { access, deny: 0 }, now(on)));
+    noted.map_err(|_| Errno::BUSY)
 }
 
 /// The share of an open that cuts a file off, from before the cut until the drop: then the open has its own.
@@ -203,16 +245,14 @@ pub(super) fn share_to_cut<'a, P: Platform>(
     let Some(locker) = on.locker else { return Ok(CuttingShare { on, of: None }) };
     // No open file has such a number.
     let (file, open) = (inode.fileid(), (locker, header.unique | 1 << 63));
-    let share = Share { access: access(flags) | Share::WRITE, deny: 0 };
-    match on.volume.locks().try_share(file, open, share, now(on)) {
-        true => Ok(CuttingShare { on, of: Some((file, open)) }),
-        false => Err(Errno::BUSY),
-    }
+    note_use(on, file, open, access(flags) | Share::WRITE)?;
+    Ok(CuttingShare { on, of: Some((file, open)) })
 }
 
 /// Refuses to cut a file off if a client denies writing.
 pub(super) fn check_cut<P: Platform>(on: &Mount<P>, inode: &Arc<Inode<P>>) -> Result<(), Errno> {
-    let share = Share { access: Share::WRITE, deny: 0 };
-    let is_free = on.locker.is_none() || on.volume.locks().may_share(inode.fileid(), None, share, now(on));
-    if is_free { Ok(()) } else { Err(Errno::BUSY) }
+    match on.locker {
+        None => Ok(()),
+        Some(_) => on.volume.locks().check_use(inode.fileid(), Share::WRITE, now(on)).map_err(|_| Errno::BUSY),
+    }
 }

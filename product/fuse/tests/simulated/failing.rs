@@ -44,6 +44,7 @@ fn table() -> Vec<(VolumeError, i32)> {
         (VolumeError::BadCookie, 22),
         (VolumeError::Symlink, 40),
         (VolumeError::Leased, 11),
+        (VolumeError::Delayed, 11),
         (VolumeError::NoMemory, 12),
     ]
 }

@@ -14,6 +14,7 @@ use afflux_volume::{HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos};
 use siphasher::sip::SipHasher13;
 
 use super::grace::Grace;
+use super::revocation::Revocations;
 use super::state::clients::Clients;
 use super::state::kept::{Memory, Record};
 use super::state::leases::Lease;
@@ -37,12 +38,17 @@ pub(super) struct State<H> {
     pub(super) grace: Grace,
     /// The list of clients after their last end, until it is kept.
     pub(super) list: Option<Vec<u64>>,
+    /// Holders of locks whose clients have ended. They have their locks until the list is kept.
+    pub(super) ending: Vec<HolderId>,
+    /// Leases that were revoked by those who want the clients' locks.
+    pub(super) revocations: Arc<Revocations>,
 }
 
 /// A client as a holder of locks.
 struct LockingClient {
     lease: Arc<Lease>,
     name: String,
+    revocations: Arc<Revocations>,
 }
 
 impl LockHolder for LockingClient {
@@ -51,7 +57,10 @@ impl LockHolder for LockingClient {
     }
 
     fn try_revoke(&self, now: Nanos) -> bool {
-        self.lease.try_revoke_ended(now.0)
+        if self.lease.try_revoke_ended(now.0) {
+            self.revocations.begin();
+        }
+        self.lease.is_revoked()
     }
 
     fn name(&self) -> String {
@@ -72,6 +81,8 @@ impl<H> State<H> {
             holders: BTreeMap::new(),
             grace: Grace::new(Vec::new(), 0),
             list: None,
+            ending: Vec::new(),
+            revocations: Arc::default(),
         }
     }
 
@@ -107,7 +118,8 @@ impl<H> State<H> {
         // The bound of all clients of a party.
         let mut group = SipHasher13::new();
         party.hash(&mut group);
-        let holder = locks.register(Arc::new(LockingClient { lease, name }), group.finish());
+        let revocations = Arc::clone(&self.revocations);
+        let holder = locks.register(Arc::new(LockingClient { lease, name, revocations }), group.finish());
         self.holders.insert(client, holder);
         Ok(holder)
     }
@@ -123,13 +135,14 @@ impl<H> State<H> {
     ) -> Result<(), Status> {
         while let Err(lack) = check(self) {
             let Some(silent) = self.clients.end_silent(lack.whose(party), now_ns) else { return Err(lack.status()) };
-            held.extend(self.end_all(&[silent], locks, now_ns));
+            held.extend(self.end_all(&[silent], locks));
         }
         Ok(())
     }
 
-    /// Ends all that these clients had. Returns what held files, to be dropped without the lock.
-    pub(super) fn end_all(&mut self, clients: &[u64], locks: &Locks, now_ns: u64) -> Vec<H> {
+    /// Ends all that these clients had. Returns what held files, to be dropped without the lock. Others get the locks
+    /// of the clients once the list without them is kept.
+    pub(super) fn end_all(&mut self, clients: &[u64], locks: &Locks) -> Vec<H> {
         let mut holders = Vec::new();
         if let Some(list) = self.grace.remove(clients) {
             self.list = Some(list);
@@ -141,7 +154,8 @@ impl<H> State<H> {
                 holders.push(closed.holder);
             }
             if let Some(holder) = self.holders.remove(client) {
-                locks.release_holder(holder, Nanos(now_ns));
+                locks.begin_end(holder);
+                self.ending.push(holder);
             }
         }
         holders

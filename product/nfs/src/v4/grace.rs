@@ -5,7 +5,7 @@
 //! Invariants: while somebody is missing, nobody gets new state: it might be theirs. That ends after [`GRACE_NS`]. A
 //! client that was missing then is off the list, and may never ask again: others may have had its locks since. A
 //! machine that gets another address is the same client as long as it runs. Another machine with its name is not: it
-//! lacks the verifier.
+//! lacks the verifier. The list tells whether some client's open denies uses: only then do uses without an open wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,10 +18,13 @@ const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;
 
 /// Keeps the names of clients for a later server.
 pub trait ClientList: Send + Sync + 'static {
-    /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The list is durable when the
-    /// result ends; an error is the keeper's to report.
-    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()>;
+    /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The result is true once the
+    /// list is durable, or a later one is. The keeper reports an error.
+    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, bool>;
 }
+
+/// On the list, it stands for clients whose opens deny uses to others. No client has this name.
+const DENIALS: u64 = u64::MAX;
 
 /// Whether two names on the list are of one client. The upper half stands for its party and its own name, so that a
 /// client that starts again is known. The lower half stands for its own name and its run, at any address of a machine.
@@ -35,16 +38,45 @@ pub(super) struct Grace {
     until_ns: u64,
     /// The name of each client that may have state.
     present: BTreeMap<u64, u64>,
+    /// Clients of the earlier server may have had opens that deny uses.
+    are_denials_missing: bool,
+    /// Clients of this server may have such opens.
+    has_denials: bool,
 }
 
 impl Grace {
     /// An earlier server has left these names.
     pub(super) fn new(left: Vec<u64>, now_ns: u64) -> Self {
+        let mut missing: BTreeSet<u64> = left.into_iter().collect();
         Self {
-            missing: left.into_iter().collect(),
+            are_denials_missing: missing.remove(&DENIALS) && !missing.is_empty(),
+            missing,
             until_ns: now_ns.saturating_add(GRACE_NS),
             present: BTreeMap::new(),
+            has_denials: false,
         }
+    }
+
+    /// When new state waits no more, whoever is missing.
+    pub(super) fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+
+    /// Whether a client that is missing may have had an open that denies uses.
+    pub(super) fn are_denials_missing(&self) -> bool {
+        self.are_denials_missing && !self.missing.is_empty()
+    }
+
+    /// Whether the list tells of opens that deny uses.
+    pub(super) fn has_denials(&self) -> bool {
+        self.has_denials
+    }
+
+    /// Clients may have opens that deny uses from now on. Returns the list if it has changed.
+    pub(super) fn add_denials(&mut self) -> Option<Vec<u64>> {
+        let before = self.names();
+        self.has_denials = true;
+        self.changed_since(before)
     }
 
     /// Whether new state has to wait.
@@ -101,8 +133,12 @@ impl Grace {
         self.changed_since(before)
     }
 
-    fn names(&self) -> Vec<u64> {
-        let names: BTreeSet<u64> = self.missing.iter().chain(self.present.values()).copied().collect();
+    /// The list.
+    pub(super) fn names(&self) -> Vec<u64> {
+        let mut names: BTreeSet<u64> = self.missing.iter().chain(self.present.values()).copied().collect();
+        if self.has_denials || self.are_denials_missing() {
+            names.insert(DENIALS);
+        }
         names.into_iter().collect()
     }
 

@@ -36,6 +36,8 @@ pub(super) struct LockRequest<'a> {
     pub(super) by: LockBy<'a>,
     pub(super) span: Span,
     pub(super) mode: LockMode,
+    /// The client had the lock of an earlier server.
+    pub(super) reclaims: bool,
     /// The operation, for a repetition after a kill.
     pub(super) mark: u64,
 }
@@ -88,7 +90,7 @@ impl<P: Platform> Service<P> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
-        let LockRequest { client, party, file, span, mode, mark, .. } = *request;
+        let LockRequest { client, party, file, span, mode, reclaims, mark, .. } = *request;
         let Locker { open, number, place, owner: name } = self.locker(&state, request)?;
         let owner = lock_owner(state.holder(client, self.locks())?, number);
         let has_room = state.make_room(party, (self.locks(), now.0), &mut ended, |state| {
@@ -99,12 +101,18 @@ impl<P: Platform> Service<P> {
         has_room?;
         let wanted = Lock { owner, span, mode, process: 0 };
         let known = place.and_then(|place| state.lock_states.at(place));
-        let result = match waker(known.map_or(name, |known| &known.owner)) {
-            Some(waker) => self.locks().lock_or_wait(file, wanted, &waker, now),
+        let waker = waker(known.map_or(name, |known| &known.owner));
+        let take = || match &waker {
+            _ if reclaims => self.locks().reclaim(file, wanted, now),
+            Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
             None => self.locks().lock(file, wanted, now),
         };
-        // A revoked client loses the record of its locks first. Then this client gets them.
-        self.end_revoked_of(&mut state, now.0, &mut ended);
+        let mut result = take();
+        if let Err(LockRefusal::Ending(_)) = result {
+            // Without a list of clients the silent one has ended now.
+            self.end_revoked_of(&mut state, &mut ended);
+            result = take();
+        }
         Ok(result.map(|()| {
             self.with_ranges(file, owner, (span, Some(mode)), |ranges| match place {
                 Some(place) => state.lock_states.changed(place, mark, ranges),
@@ -141,9 +149,7 @@ impl<P: Platform> Service<P> {
         });
         self.keep_list(&mut state);
         has_room?;
-        let unlocked = self.locks().unlock(file, owner, span, now);
-        self.end_revoked_of(&mut state, now.0, &mut ended);
-        unlocked.map_err(full)?;
+        self.locks().unlock(file, owner, span, now).map_err(full)?;
         Ok(self.with_ranges(file, owner, (span, None), |ranges| state.lock_states.changed(at.place, mark, ranges)))
     }
 
@@ -182,5 +188,10 @@ impl<P: Platform> Service<P> {
 
 /// The error of a lock that finds no room.
 pub(super) fn full(refusal: LockRefusal) -> Status {
-    if refusal == LockRefusal::Full { TableFull::OfParty.status() } else { TableFull::OfAll.status() }
+    match refusal {
+        LockRefusal::Full => TableFull::OfParty.status(),
+        // A silent client makes room.
+        LockRefusal::Ending(_) => Status::Jukebox,
+        _ => TableFull::OfAll.status(),
+    }
 }

@@ -19,6 +19,7 @@ mod locking;
 mod operations;
 mod pseudo_root;
 mod recovery;
+mod revocation;
 pub(crate) mod service;
 mod shown;
 mod state;

@@ -30,7 +30,7 @@ impl LeftLocks {
         let Self { file, owner, ranges, steps } = self;
         let ranges = if steps.is_empty() { ranges } else { after(ranges, &steps) };
         let lock = |(span, mode)| Lock { owner, span, mode, process: 0 };
-        ranges.into_iter().all(|range| locks.lock(file, lock(range), Nanos(now_ns)).is_ok())
+        ranges.into_iter().all(|range| locks.reclaim(file, lock(range), Nanos(now_ns)).is_ok())
     }
 }
 
@@ -171,7 +171,7 @@ impl<H: Default> State<H> {
         let Record::Open { client, file, share, owner, .. } = *record else { return false };
         let Ok(holder) = self.holder(client, locks) else { return false };
         self.opens.try_restore(place, (party, number(client, owner)), record, item, H::default())
-            && locks.try_share(file, (holder, u64::from(place)), share, Nanos(now_ns))
+            && locks.share(file, (holder, u64::from(place)), share, Nanos(now_ns)).is_ok()
     }
 
     fn restore_locks(

@@ -7,12 +7,13 @@
 //! are asked under the lock of the state, and never the other way round.
 
 use std::hash::Hasher;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
-use afflux_volume::{Held, HolderId, KnobId, Locks, Nanos, Platform, Share, Timestamp, Volume, VolumeError, WhichKnob};
-use futures_util::future::BoxFuture;
+use afflux_volume::{
+    Held, HolderId, KnobId, Locks, Nanos, Platform, Share, ShareRefusal, Timestamp, Volume, VolumeError, WhichKnob,
+};
+use futures_util::future::{BoxFuture, OptionFuture};
 use siphasher::sip::SipHasher13;
 
 use super::client_state::State;
@@ -21,6 +22,7 @@ use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::of_server;
+use super::revocation::Revocations;
 use super::state::agreed::SessionId;
 use super::state::clients::ClientName;
 use super::state::kept::{KeptRoom, ServerMemory};
@@ -28,6 +30,9 @@ use super::state::opens::{Closed, LeftOpen, OpenRights, Opener};
 use super::state::stateids::{Meaning, StatePlace, Stateid};
 use crate::knobs::NfsKnob;
 use crate::status::Status;
+
+/// Time between two tries to keep a list.
+const KEEP_AGAIN_NS: u64 = Nanos::SECOND;
 
 /// Of this memory, one part of so many is for calls.
 const CALLS_PART: usize = 4;
@@ -57,6 +62,29 @@ pub struct NotHeld {
     pub error: VolumeError,
 }
 
+/// Why an OPEN is not granted.
+pub(super) enum OpenRefusal {
+    /// This holder of locks is in the way, and ends.
+    Ending(HolderId),
+    Status(Status),
+}
+
+impl From<Status> for OpenRefusal {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<ShareRefusal> for OpenRefusal {
+    fn from(refusal: ShareRefusal) -> Self {
+        match refusal {
+            ShareRefusal::Ending(holder) => Self::Ending(holder),
+            ShareRefusal::Denied => Self::Status(Status::ShareDenied),
+            ShareRefusal::Grace => Self::Status(Status::Grace),
+        }
+    }
+}
+
 /// An OPEN that was granted.
 #[derive(Clone, Copy)]
 pub(super) struct OpenGrant {
@@ -76,13 +104,11 @@ impl OpenGrant {
 pub(crate) struct Service<P: Platform> {
     state: Mutex<State<Option<Held<P>>>>,
     pub(super) volume: Arc<Volume<P>>,
-    /// The volume's count of revoked holders, as far as their clients have ended here.
-    ended_revoked: AtomicU64,
+    /// Leases that others have revoked.
+    revocations: Arc<Revocations>,
     /// Keeps the names of clients for a later server.
     list: Option<Arc<dyn ClientList>>,
     told: Option<Arc<dyn Fn(NotHeld) + Send + Sync>>,
-    /// Nobody of an earlier server is missing.
-    is_grace_over: AtomicBool,
     /// The calls that a later server finds.
     pub(super) journal: Option<Arc<CallJournal>>,
     pub(super) root: PseudoRoot,
@@ -103,12 +129,14 @@ impl<P: Platform> Service<P> {
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
         let mut state = found.flatten().and_then(|found| recovered(volume, room.as_ref()?, found, &left));
         let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));
+        if state.grace.missing() > 0 {
+            volume.locks().begin_grace(state.grace.are_denials_missing());
+        }
         Self {
-            ended_revoked: AtomicU64::new(volume.locks().revoked()),
+            revocations: Arc::clone(&state.revocations),
             root: PseudoRoot::new(volume.exports(), Timestamp::from_wall(volume.engine().platform().wall_clock())),
             name: hash_key.map(|byte| byte ^ 0x34),
             hash_key,
-            is_grace_over: AtomicBool::new(state.grace.missing() == 0),
             state: Mutex::new(state),
             journal,
             list,
@@ -149,68 +177,80 @@ impl<P: Platform> Service<P> {
         owner_number(&self.hash_key, client, owner)
     }
 
-    /// Ends silent clients that have lost their locks to others.
-    pub(super) fn end_revoked(&self, now_ns: u64) {
-        if self.ended_revoked.load(Ordering::Relaxed) != self.locks().revoked() {
-            // Dropped after the lock.
-            let mut ended = Vec::new();
-            self.end_revoked_of(&mut self.state(), now_ns, &mut ended);
-        }
+    /// Ends silent clients whose locks others want.
+    pub(super) fn end_revoked(&self) {
+        // Dropped after the lock.
+        let mut ended = Vec::new();
+        self.end_revoked_of(&mut self.state(), &mut ended);
     }
 
-    /// As [`Service::end_revoked`], by one who has the state and is about to note what somebody got in their place.
-    /// Adds the holders of files, to be dropped without the lock.
-    pub(super) fn end_revoked_of(
-        &self,
-        state: &mut State<Option<Held<P>>>,
-        now_ns: u64,
-        held: &mut Vec<Option<Held<P>>>,
-    ) {
-        let revoked = self.locks().revoked();
-        if self.ended_revoked.load(Ordering::Relaxed) == revoked {
-            return;
+    /// As [`Service::end_revoked`], by one who has the state. Adds the holders of files, to be dropped without the
+    /// lock.
+    pub(super) fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, held: &mut Vec<Option<Held<P>>>) {
+        if self.revocations.take() {
+            let clients = state.clients.take_revoked();
+            held.extend(state.end_all(&clients, self.locks()));
+            self.keep_list(state);
         }
-        let clients = state.clients.take_revoked();
-        held.extend(state.end_all(&clients, self.locks(), now_ns));
-        self.keep_list(state);
-        self.ended_revoked.store(revoked, Ordering::Relaxed);
     }
 
     /// Ends the client that is this holder of locks, as if it were dead. False if there is none.
-    pub(crate) fn try_end_holder(&self, holder: HolderId, now_ns: u64) -> bool {
+    pub(crate) fn try_end_holder(&self, holder: HolderId) -> bool {
         let state = self.state();
         let client = state.holders.iter().find(|(_, it)| **it == holder).map(|(client, _)| *client);
         let lease = client.and_then(|client| state.clients.lease(client));
         lease.inspect(|lease| lease.revoke());
         let is_one = lease.is_some();
         drop(state);
-        self.end_all_revoked(now_ns);
+        self.revocations.begin();
+        self.end_revoked();
         is_one
     }
 
-    fn end_all_revoked(&self, now_ns: u64) {
-        let mut state = self.state();
-        let clients = state.clients.take_revoked();
-        let holders = state.end_all(&clients, self.locks(), now_ns);
-        self.keep_list(&mut state);
-        drop(state);
-        drop(holders);
+    /// Whether new state has to wait for the clients of an earlier server.
+    pub(super) fn is_in_grace(&self) -> bool {
+        self.locks().is_in_grace()
     }
 
-    /// Whether new state has to wait for the clients of an earlier server.
-    pub(super) fn is_in_grace(&self, now_ns: u64) -> bool {
-        if self.is_grace_over.load(Ordering::Relaxed) {
-            return false;
+    /// Begins the tasks of the service: those that end silent clients, and the end of the grace period.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        let (me, volume) = (Arc::downgrade(self), Arc::clone(&self.volume));
+        self.revocations.call(move || {
+            let me = me.clone();
+            volume.engine().platform().spawn("end silent clients", async move {
+                if let Some(service) = me.upgrade() {
+                    service.end_revoked();
+                }
+            });
+        });
+        self.hold_left();
+        if self.is_in_grace() {
+            let (me, volume, until) = (Arc::downgrade(self), Arc::clone(&self.volume), self.state().grace.until_ns());
+            self.volume.engine().platform().spawn("the end of the grace period", async move {
+                volume.engine().platform().sleep_until(Nanos(until)).await;
+                if let Some(service) = me.upgrade() {
+                    service.end_grace().await;
+                }
+            });
         }
-        let mut state = self.state();
-        let list = state.grace.expire(now_ns);
-        self.keep(list);
-        let is_on = state.grace.is_on(now_ns);
-        if !is_on {
-            state.keep_server();
-            self.is_grace_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives up on the clients that are missing. Others get locks once the list without them is durable.
+    async fn end_grace(&self) {
+        let platform = self.volume.engine().platform();
+        loop {
+            let kept = {
+                let mut state = self.state();
+                state.grace.expire(platform.now().0);
+                self.keep(Some(state.grace.names()))
+            };
+            if !self.is_in_grace() || OptionFuture::from(kept).await.unwrap_or(true) {
+                break;
+            }
+            platform.sleep_until(platform.now().after(KEEP_AGAIN_NS)).await;
         }
-        is_on
+        self.state().keep_server();
+        self.locks().end_grace(platform.now());
     }
 
     /// Whether a client may ask for what it had.
@@ -225,25 +265,32 @@ impl<P: Platform> Service<P> {
         let mut state = self.state();
         state.clients.reclaimed(client)?;
         let list = self.listed_name(&state, client).and_then(|name| state.grace.complete(name));
-        self.keep(list);
+        // Nobody loses anything by it: the client is on the list as one of this server's.
+        drop(self.keep(list));
+        if self.is_in_grace() && state.grace.missing() == 0 {
+            state.keep_server();
+            self.locks().end_grace(self.volume.engine().platform().now());
+        }
         Ok(())
     }
 
-    /// Whether a client may have state, since a later server would know it.
-    pub(super) fn is_listed(&self, client: u64) -> bool {
-        self.list.is_none() || self.state().grace.has(client)
+    /// Whether a client may have state, since a later server would know it. With `denies`, an open that denies uses.
+    pub(super) fn is_listed(&self, client: u64, denies: bool) -> bool {
+        self.list.is_none() || {
+            let state = self.state();
+            state.grace.has(client) && (!denies || state.grace.has_denials())
+        }
     }
 
-    /// Puts a client on the list for a later server, durably.
-    pub(super) async fn enlist(&self, client: u64) {
+    /// Puts a client on the list for a later server, durably. An error is told by the keeper of the list.
+    pub(super) async fn enlist(&self, client: u64, denies: bool) {
         let kept = {
             let mut state = self.state();
-            let list = self.listed_name(&state, client).and_then(|name| state.grace.add(client, name));
+            let added = self.listed_name(&state, client).and_then(|name| state.grace.add(client, name));
+            let list = if denies { state.grace.add_denials().or(added) } else { added };
             self.keep(list)
         };
-        if let Some(kept) = kept {
-            kept.await;
-        }
+        OptionFuture::from(kept).await;
     }
 
     /// The name of a client on the list.
@@ -252,16 +299,37 @@ impl<P: Platform> Service<P> {
     }
 
     /// Has a changed list kept. The caller has the state, so that lists are kept in their order.
-    fn keep(&self, list: Option<Vec<u64>>) -> Option<BoxFuture<'static, ()>> {
+    fn keep(&self, list: Option<Vec<u64>>) -> Option<BoxFuture<'static, bool>> {
         Some(self.list.as_ref()?.keep(list?))
     }
 
-    /// Has the list kept after the end of clients.
+    /// Has the list kept after the end of clients. Others get the clients' locks after that.
     pub(super) fn keep_list(&self, state: &mut State<Option<Held<P>>>) {
-        if state.list.is_some() {
-            let list = state.list.take();
-            self.keep(list);
+        let list = state.list.take();
+        let (kept, ending) = (self.keep(list), std::mem::take(&mut state.ending));
+        let platform = self.volume.engine().platform();
+        match (kept, &self.list) {
+            (Some(kept), Some(list)) if !ending.is_empty() => {
+                let (volume, list, names) = (Arc::clone(&self.volume), Arc::clone(list), state.grace.names());
+                platform.spawn("release locks", release_once_kept(volume, list, names, kept, ending));
+            }
+            _ => ending.into_iter().for_each(|holder| self.locks().release_holder(holder, platform.now())),
         }
+    }
+
+    /// Checks that nobody's share is in the way of an open of this file. A silent client that is in the way ends.
+    fn check_share(
+        &self,
+        state: &mut State<Option<Held<P>>>,
+        (file, own): (u64, Option<(HolderId, u64)>),
+        share: Share,
+        now_ns: u64,
+        ended: &mut Vec<Option<Held<P>>>,
+    ) -> Result<(), ShareRefusal> {
+        let checked = self.locks().check_share(file, own, share, Nanos(now_ns));
+        let Err(ShareRefusal::Ending(_)) = checked else { return checked };
+        self.end_revoked_of(state, ended);
+        self.locks().check_share(file, own, share, Nanos(now_ns))
     }
 
     /// Opens a file for an owner. With `cuts`, it is about to be cut off, which is a way to write.
@@ -272,18 +340,14 @@ impl<P: Platform> Service<P> {
         (share, cuts): (Share, bool),
         now_ns: u64,
         hold: impl FnOnce() -> Result<Option<Held<P>>, Status>,
-    ) -> Result<OpenGrant, Status> {
+    ) -> Result<OpenGrant, OpenRefusal> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
         if share.deny != 0 || self.locks().has_denials() {
             // The other client loses the record of its open before this one gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
-            let is_free = self.locks().may_share(file, own, Share { access, ..share }, Nanos(now_ns));
-            self.end_revoked_of(&mut state, now_ns, &mut ended);
-            if !is_free {
-                return Err(Status::ShareDenied);
-            }
+            self.check_share(&mut state, (file, own), Share { access, ..share }, now_ns, &mut ended)?;
         }
         let has_room =
             state.make_room(by.party, (self.locks(), now_ns), &mut ended, |state| state.opens.check_room(&by, file));
@@ -291,7 +355,7 @@ impl<P: Platform> Service<P> {
         has_room?;
         let holder = state.holder(by.client, self.locks())?;
         let reserve =
-            |place: u32, share| self.locks().try_share(file, (holder, u64::from(place)), share, Nanos(now_ns));
+            |place: u32, share| self.locks().share(file, (holder, u64::from(place)), share, Nanos(now_ns)).is_ok();
         let before = state.opens.rights(&by, file);
         let stateid = state.opens.open(by, file, share, reserve, hold)?;
         Ok(OpenGrant { stateid, before })
@@ -311,17 +375,27 @@ impl<P: Platform> Service<P> {
                     && let Some(holder) = state.holders.get(&client)
                 {
                     // Less than it had is in nobody's way.
-                    self.locks().try_share(file, (*holder, u64::from(at.place)), share, Nanos(now_ns));
+                    let _ = self.locks().share(file, (*holder, u64::from(at.place)), share, Nanos(now_ns));
                 }
             }
         }
     }
 
-    /// Whether nobody's share is in the way of a use of a file without an open.
-    pub(super) fn may_use(&self, file: u64, share: Share, now_ns: u64) -> bool {
-        let is_free = self.locks().may_share(file, None, share, Nanos(now_ns));
-        self.end_revoked(now_ns);
-        is_free
+    /// Checks that nobody's share is in the way of a use of a file without an open.
+    pub(super) fn check_use(&self, file: u64, access: u8, now_ns: u64) -> Result<(), Status> {
+        let checked = self.locks().check_use(file, access, Nanos(now_ns));
+        let checked = match checked {
+            Err(ShareRefusal::Ending(_)) => {
+                self.end_revoked();
+                self.locks().check_use(file, access, Nanos(now_ns))
+            }
+            checked => checked,
+        };
+        checked.map_err(|refusal| match refusal {
+            ShareRefusal::Denied => Status::Locked,
+            ShareRefusal::Ending(_) => Status::Jukebox,
+            ShareRefusal::Grace => Status::Grace,
+        })
     }
 
     /// Gives up rights of an open.
@@ -337,7 +411,7 @@ impl<P: Platform> Service<P> {
         let stateid = state.opens.downgrade(client, at, sequence, (share, mark))?;
         let holder = state.holder(client, self.locks())?;
         // Less than before is in nobody's way.
-        self.locks().try_share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
+        let _ = self.locks().share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
         Ok(stateid)
     }
 
@@ -363,7 +437,7 @@ impl<P: Platform> Service<P> {
 
     /// Has all opens of an earlier server hold their files again. The open of a removed file stays until the client
     /// closes it. One that fails is told.
-    pub(crate) fn hold_left(self: &Arc<Self>) {
+    fn hold_left(self: &Arc<Self>) {
         let left = self.state().opens.handles();
         if left.is_empty() {
             return;
@@ -406,6 +480,23 @@ impl<P: Platform> Service<P> {
     }
 }
 
+/// Releases the locks of clients that have ended, once the list without them is durable.
+async fn release_once_kept<P: Platform>(
+    volume: Arc<Volume<P>>,
+    list: Arc<dyn ClientList>,
+    names: Vec<u64>,
+    kept: BoxFuture<'static, bool>,
+    ending: Vec<HolderId>,
+) {
+    let platform = volume.engine().platform();
+    let mut is_kept = kept.await;
+    while !is_kept {
+        platform.sleep_until(platform.now().after(KEEP_AGAIN_NS)).await;
+        is_kept = list.keep(names.clone()).await;
+    }
+    ending.into_iter().for_each(|holder| volume.locks().release_holder(holder, platform.now()));
+}
+
 /// The state of a server without clients.
 fn fresh<P: Platform>(volume: &Volume<P>, room: Option<&Arc<KeptRoom>>, left: Vec<u64>) -> State<Option<Held<P>>> {
     let platform = volume.engine().platform();
@@ -439,6 +530,9 @@ fn recovered<P: Platform>(
     let missing = left.iter().copied().filter(|name| !is_grace_over && !is_back(name));
     state.grace = Grace::new(missing.collect(), now_ns);
     known.iter().for_each(|(id, name, _)| drop(state.grace.add(*id, *name)));
+    if volume.locks().has_denials() {
+        state.grace.add_denials();
+    }
     state.keep_server();
     Some(state)
 }

@@ -32,6 +32,7 @@ pub(crate) fn table() -> Vec<(VolumeError, nfsstat3)> {
         (VolumeError::BadCookie, NFS3ERR_BAD_COOKIE),
         (VolumeError::Symlink, NFS3ERR_INVAL),
         (VolumeError::Leased, NFS3ERR_JUKEBOX),
+        (VolumeError::Delayed, NFS3ERR_JUKEBOX),
         (VolumeError::NoMemory, NFS3ERR_SERVERFAULT),
     ]
 }

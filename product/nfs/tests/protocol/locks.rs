@@ -269,9 +269,9 @@ fn a_machine_that_gets_another_address_goes_on_with_its_session_and_its_locks() 
 struct List(std::sync::Mutex<Vec<u64>>);
 
 impl afflux_nfs::ClientList for List {
-    fn keep(&self, names: Vec<u64>) -> futures_util::future::BoxFuture<'static, ()> {
+    fn keep(&self, names: Vec<u64>) -> futures_util::future::BoxFuture<'static, bool> {
         *self.0.lock().unwrap() = names;
-        Box::pin(std::future::ready(()))
+        Box::pin(std::future::ready(true))
     }
 }
 
@@ -361,4 +361,119 @@ fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_g
     let mut moved = Peer::new(&world, Ipv4Addr::new(192, 0, 2, 9));
     let id = begin(&mut moved, *b"run one!");
     assert_eq!(of(&mut moved, &reclaims(id)).status, 0);
+}
+
+/// A list on a disk that fails, stands still, or works.
+#[derive(Default)]
+struct SlowList {
+    fails: std::sync::atomic::AtomicBool,
+    stands: std::sync::atomic::AtomicBool,
+    kept: std::sync::Mutex<Vec<u64>>,
+    tries: std::sync::atomic::AtomicU64,
+    waiting: std::sync::Mutex<Vec<futures_channel::oneshot::Sender<bool>>>,
+}
+
+impl SlowList {
+    fn set(&self, fails: bool, stands: bool) {
+        self.fails.store(fails, std::sync::atomic::Ordering::SeqCst);
+        self.stands.store(stands, std::sync::atomic::Ordering::SeqCst);
+        if !stands {
+            self.waiting.lock().unwrap().drain(..).for_each(|waiting| _ = waiting.send(!fails));
+        }
+    }
+
+    fn tries(&self) -> u64 {
+        self.tries.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+impl afflux_nfs::ClientList for SlowList {
+    fn keep(&self, names: Vec<u64>) -> futures_util::future::BoxFuture<'static, bool> {
+        self.tries.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        let fails = self.fails.load(std::sync::atomic::Ordering::SeqCst);
+        if !fails {
+            *self.kept.lock().unwrap() = names;
+        }
+        if !self.stands.load(std::sync::atomic::Ordering::SeqCst) {
+            return Box::pin(std::future::ready(!fails));
+        }
+        let (done, kept) = futures_channel::oneshot::channel();
+        self.waiting.lock().unwrap().push(done);
+        Box::pin(async move { kept.await.unwrap_or(false) })
+    }
+}
+
+// rule: nobody gets the lock of a client that has lost it before the loss is on stable storage
+#[test]
+fn a_lost_lock_is_given_to_another_only_once_a_later_server_would_know_of_the_loss() {
+    const DELAY: u32 = 10_008;
+    for fails in [false, true] {
+        let list = Arc::new(SlowList::default());
+        let world = World::new();
+        world.server.offer_version_4(ClientMemory { list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
+        let mut one = Session::begin(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();
+        let (by_one, file) = open(&mut one, (BOTH, WRITE), b"program", b"file");
+        one.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, by_one, b"owner")).unwrap();
+        // Another file of the one who loses, and one of nobody.
+        let (_, other_file) = open(&mut one, (READ, WRITE), b"program", b"other");
+        let mut two = second(&world);
+        let (by_two, free) = open(&mut two, (BOTH, 0), b"program", b"free");
+        let holder = world.volume.locks().held()[0].holder;
+        list.set(fails, !fails);
+        let before = list.tries();
+        assert!(world.server.try_end_holder(holder));
+        afflux_scratch::eventually("the list is on its way", || list.tries() > before);
+        // The disk of the list holds up neither other files nor other clients.
+        two.must(ops().put(&free).lock(EXCLUSIVE, WHOLE, by_two, b"owner")).unwrap();
+        let has = || world.volume.locks().held().iter().any(|it| it.holder == holder && it.ranges == 1);
+        assert!(has());
+        let refused = two.call(root().open((BOTH, 0), b"program", b"file", false)).unwrap();
+        assert_eq!(refused.status, DELAY);
+        assert_eq!(two.call(ops().put(&other_file).write(ANONYMOUS, 0, 0, b"x")).unwrap().status, DELAY);
+        assert!(has());
+        list.set(false, false);
+        loop {
+            let outcome = two.call(root().open((BOTH, 0), b"program", b"file", false).get_handle()).unwrap();
+            match outcome.status {
+                DELAY => {}
+                status => {
+                    assert_eq!(status, 0);
+                    break;
+                }
+            }
+        }
+        assert!(!has());
+        assert_eq!(list.kept.lock().unwrap().iter().filter(|name| **name != u64::MAX).count(), 1, "two alone");
+    }
+}
+
+// rule: version 3 waits for clients of an earlier server whose opens may deny its uses, and no longer than they may
+// reclaim them
+#[test]
+fn a_use_by_version_3_waits_for_a_client_that_may_have_denied_it() {
+    const DELAY: u32 = 10_008;
+    let list = Arc::new(List::default());
+    let mut world = World::new();
+    world.server.offer_version_4(ClientMemory { list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
+    let mut one = Session::begin(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();
+    let (_, file) = open(&mut one, (BOTH, 0), b"program", b"file");
+    let undenied = list.0.lock().unwrap().clone();
+    open(&mut one, (BOTH, WRITE), b"program", b"other");
+    let denied = list.0.lock().unwrap().clone();
+    assert_eq!((undenied.len(), denied.len()), (1, 2));
+    for (left, status) in [(undenied, 0), (denied, DELAY)] {
+        let held = world.volume.locks().held();
+        held.iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
+        world.volume.locks().end_grace(Nanos(0));
+        world.server = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::AdmittedPeers::AnyPeer);
+        world.server.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), ..Default::default() });
+        assert_eq!(world.server.missing_clients(), 1);
+        let mut peer = Client::connect(world.serve()).unwrap();
+        let mut write = || peer.write(&file, 0, b"x", afflux_nfs_client::Stability::Unstable);
+        assert_eq!(write().map_or_else(|error| error.status().unwrap(), |_| 0), status);
+        // It is back, and wants nothing.
+        let mut one = Session::begin_reclaiming(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();
+        one.must(ops().reclaim_complete()).unwrap();
+        assert_eq!(write().map_or_else(|error| error.status().unwrap(), |_| 0), 0);
+    }
 }

@@ -3,19 +3,25 @@
 //! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks; the refusal
 //! of a use that somebody's open denies.
 //! Does not own: the queue (`locks`).
-//! Invariants: a wait that is dropped leaves the queue, and no lock behind.
+//! Invariants: a wait that is dropped leaves the queue, and no lock behind. In the grace period a program waits for its
+//! lock as it waits for one that somebody has.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use afflux_engine::Platform;
+use afflux_engine::{Nanos, Platform};
 use futures_util::task::AtomicWaker;
 
 use crate::error::VolumeError;
-use crate::locks::{HostLocks, Lock, LockRefusal, LockWaker, Locks, Share};
+use crate::locks::{HolderId, HostLocks, Lock, LockRefusal, LockWaker, Locks, ShareRefusal};
 use crate::objects::inode::Inode;
 use crate::volume::Volume;
+
+/// Longest time for which a call waits for the end of a holder of locks. Its end waits for a write of the disk that has
+/// the list of clients.
+const END_NS: u64 = 2 * Nanos::SECOND;
 
 /// Wakes the caller's task.
 #[derive(Default)]
@@ -58,8 +64,22 @@ impl<P: Platform> Volume<P> {
 
     #[cold]
     fn check_undenied_now(&self, inode: &Inode<P>, access: u8) -> Result<(), VolumeError> {
-        let is_free = self.locks.may_share(inode.fileid(), None, Share { access, deny: 0 }, self.now());
-        if is_free { Ok(()) } else { Err(VolumeError::Denied) }
+        self.locks.check_use(inode.fileid(), access, self.now()).map_err(|refusal| match refusal {
+            ShareRefusal::Denied => VolumeError::Denied,
+            ShareRefusal::Ending(_) | ShareRefusal::Grace => VolumeError::Delayed,
+        })
+    }
+
+    /// Waits for the end of a holder of locks, [`END_NS`] at most: the list of clients for a later server may stand on
+    /// a disk that fails.
+    pub async fn wait_for_end(&self, holder: HolderId) {
+        let platform = self.engine.platform();
+        let mut limit = pin!(platform.sleep_until(platform.now().after(END_NS)));
+        poll_fn(|cx| match self.locks.poll_end(holder, cx.waker()) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => limit.as_mut().poll(cx),
+        })
+        .await
     }
 
     /// The place of a file's locks on the host, if it is made already; none inside if the host shows no locks.
@@ -83,7 +103,7 @@ impl<P: Platform> Volume<P> {
         poll_fn(|cx| {
             caller.0.register(cx.waker());
             match self.locks.lock_or_wait(file, wanted, &wait.waker, self.now()) {
-                Err(LockRefusal::Held(_)) => Poll::Pending,
+                Err(LockRefusal::Held(_) | LockRefusal::Ending(_) | LockRefusal::Grace) => Poll::Pending,
                 result => Poll::Ready(result),
             }
         })

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::task::Waker;
 
 use afflux_engine::Nanos;
 
@@ -32,7 +33,9 @@ pub trait LockHolder: Send + Sync + 'static {
     /// Whether it was silent for so long that it has to give way.
     fn has_lapsed(&self, now: Nanos) -> bool;
 
-    /// Takes all locks from a lapsed holder, since somebody else wants some. False for a holder that has not lapsed.
+    /// Begins the end of a lapsed holder, since somebody else wants the holder's locks. The front end calls
+    /// [`Locks::release_holder`](super::Locks::release_holder) once a later server would know of the end. False for a
+    /// holder that has not lapsed. Must not wait, and must not ask for locks.
     fn try_revoke(&self, now: Nanos) -> bool;
 
     /// Its name for people.
@@ -44,6 +47,10 @@ pub trait LockHolder: Send + Sync + 'static {
 pub enum LockRefusal {
     /// This lock is in the way, or one who waited before.
     Held(Lock),
+    /// This holder is in the way, and it ends: the caller asks again after its end.
+    Ending(HolderId),
+    /// Clients of an earlier server may still reclaim their locks: nobody gets a new one.
+    Grace,
     /// The owner that is in the way waits for this one.
     Deadlock,
     /// The owner's group has as many as one may have.
@@ -56,6 +63,10 @@ struct Holder {
     it: Arc<dyn LockHolder>,
     group: u64,
     ranges: usize,
+    /// The front end has begun to end this holder.
+    is_ending: bool,
+    /// Calls that wait for the end of this holder.
+    waiting: Vec<Waker>,
 }
 
 /// A group that has holders.
@@ -82,22 +93,42 @@ impl LockHolders {
     pub(super) fn register(&mut self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
         self.last += 1;
         let holder = HolderId(self.last);
-        self.known.insert(holder, Holder { it, group, ranges: 0 });
+        self.known.insert(holder, Holder { it, group, ranges: 0, is_ending: false, waiting: Vec::new() });
         self.of_groups.entry(group).or_default().holders += 1;
         holder
     }
 
-    pub(super) fn get(&self, holder: HolderId) -> Option<&Arc<dyn LockHolder>> {
-        self.known.get(&holder).map(|it| &it.it)
+    /// Removes a holder. Returns the wakers of calls that wait for the holder's end.
+    pub(super) fn remove(&mut self, holder: HolderId) -> Vec<Waker> {
+        let Some(removed) = self.known.remove(&holder) else { return Vec::new() };
+        if let Some(of_group) = self.of_groups.get_mut(&removed.group) {
+            of_group.holders -= 1;
+            if of_group.holders == 0 {
+                self.of_groups.remove(&removed.group);
+            }
+        }
+        removed.waiting
     }
 
-    pub(super) fn remove(&mut self, holder: HolderId) {
-        let Some(removed) = self.known.remove(&holder) else { return };
-        let Some(of_group) = self.of_groups.get_mut(&removed.group) else { return };
-        of_group.holders -= 1;
-        if of_group.holders == 0 {
-            self.of_groups.remove(&removed.group);
+    /// The end of a holder has begun.
+    pub(super) fn begin_end(&mut self, holder: HolderId) {
+        if let Some(it) = self.known.get_mut(&holder) {
+            it.is_ending = true;
         }
+    }
+
+    /// Begins the end of a lapsed holder. False for one that has not lapsed.
+    pub(super) fn try_revoke(&self, holder: HolderId, now: Nanos) -> bool {
+        self.known.get(&holder).is_some_and(|it| it.is_ending || it.it.try_revoke(now))
+    }
+
+    /// Notes a call that waits for the end of a holder. False if the holder has ended.
+    pub(super) fn try_wait_for_end(&mut self, holder: HolderId, waker: &Waker) -> bool {
+        let Some(it) = self.known.get_mut(&holder) else { return false };
+        if !it.waiting.iter().any(|known| known.will_wake(waker)) {
+            it.waiting.push(waker.clone());
+        }
+        true
     }
 
     /// All of them, each with its number of ranges.
@@ -106,7 +137,7 @@ impl LockHolders {
     }
 
     pub(super) fn is_gone(&self, holder: HolderId, now: Nanos) -> bool {
-        self.get(holder).is_none_or(|it| it.has_lapsed(now))
+        self.known.get(&holder).is_none_or(|it| it.is_ending || it.it.has_lapsed(now))
     }
 
     pub(super) fn group(&self, holder: HolderId) -> Option<u64> {
@@ -130,7 +161,7 @@ impl LockHolders {
         let group = self.group(holder);
         let may_go = |it: &Holder| refusal == LockRefusal::Crowded || Some(it.group) == group;
         let mut lapsed = self.known.iter().filter(|(id, it)| **id != holder && it.ranges > 0 && may_go(it));
-        lapsed.find(|(_, it)| it.it.has_lapsed(now)).map(|(id, _)| *id)
+        lapsed.find(|(_, it)| it.is_ending || it.it.has_lapsed(now)).map(|(id, _)| *id)
     }
 
     /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and

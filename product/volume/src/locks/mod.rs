@@ -4,7 +4,8 @@
 //! Does not own: the front ends' names for owners, leases of clients (a [`LockHolder`] tells), the moment of a tick.
 //! Invariants: locks bind only those who ask for locks: no read and no write asks here. No two owners have modes that
 //! exclude each other on one byte. Waiting owners get bytes in the order of their coming. A waiter
-//! is woken and a holder is asked without waiting; a waiter is woken outside the lock.
+//! is woken and a holder is asked without waiting; a waiter is woken outside the lock. While clients of an earlier
+//! server may reclaim their locks, no front end gets a new one (`table/tests.rs`).
 
 mod holders;
 mod host;
@@ -18,6 +19,6 @@ pub use holders::{FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, LOCKS_M
 pub use host::{HostLocks, HostRefusal};
 pub use queue::LockWaker;
 pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
-pub use shares::Share;
+pub use shares::{Share, ShareRefusal};
 pub use span::Span;
 pub use table::{HeldBy, Locks};

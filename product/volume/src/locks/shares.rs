@@ -27,6 +27,17 @@ impl Share {
     }
 }
 
+/// Why an open does not get a share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShareRefusal {
+    /// Another open denies a use, or makes a use that this one would deny.
+    Denied,
+    /// The holder of such an open ends: the caller asks again after its end.
+    Ending(HolderId),
+    /// Clients of an earlier server may still reclaim opens that deny this use.
+    Grace,
+}
+
 /// The shares of a file: a holder, its number for the open, and the share.
 #[derive(Default)]
 pub(super) struct Shares(Vec<(HolderId, u64, Share)>);

@@ -3,12 +3,14 @@
 //! Owns: the table of files, the end of holders.
 //! Does not own: the rules of ranges, shares and queues (their modules), the bounds (`holders`), waiting
 //! (`data::locking`).
-//! Invariants: a file without locks takes no memory. A lapsed holder gives way: it loses all locks at once, when
-//! somebody asks for some, or for its room.
+//! Invariants: a file without locks takes no memory. A lapsed holder gives way: its end begins when somebody asks for
+//! its locks, or for its room. Nobody gets its locks before its front end has ended it, since a later server has to
+//! know of the end first. In the grace period nobody gets a lock but by a reclaim.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 
 use afflux_engine::Nanos;
 
@@ -16,7 +18,7 @@ use super::holders::{LockHolder, LockHolders, LockRefusal};
 use super::host::{HostLocks, HostRefusal, OnHost, is_of_program};
 use super::queue::{LockQueue, LockWaker};
 use super::ranges::{HolderId, Lock, LockMode, LockOwner, LockedRanges, NoRoom};
-use super::shares::{Share, Shares};
+use super::shares::{Share, ShareRefusal, Shares};
 use super::span::Span;
 use crate::lock::lock;
 
@@ -64,8 +66,10 @@ pub struct Locks {
     table: Mutex<Table>,
     /// Number of opens that deny something.
     denying: AtomicU64,
-    /// LockHolders that have lost their locks.
-    revoked: AtomicU64,
+    /// Clients of an earlier server may reclaim their locks.
+    is_in_grace: AtomicBool,
+    /// A client of an earlier server may have had an open that denies uses.
+    is_denied_in_grace: AtomicBool,
     /// Programs of the host see the locks.
     is_on_host: AtomicBool,
 }
@@ -109,6 +113,21 @@ impl Table {
         });
     }
 
+    /// Checks that nobody's share is in the way of this one.
+    fn check_shares(
+        &self,
+        file: u64,
+        open: Option<(HolderId, u64)>,
+        share: Share,
+        now: Nanos,
+    ) -> Result<(), ShareRefusal> {
+        match self.files.get(&file).and_then(|it| it.shares.conflict(open, share)) {
+            None => Ok(()),
+            Some(holder) if self.holders.try_revoke(holder, now) => Err(ShareRefusal::Ending(holder)),
+            Some(_) => Err(ShareRefusal::Denied),
+        }
+    }
+
     /// Ends all that a holder has. Returns how many of its opens denied something.
     fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
@@ -138,28 +157,43 @@ impl Locks {
     pub fn release_holder(&self, holder: HolderId, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        if table.holders.get(holder).is_some() {
-            self.end(&mut table, holder, now, &mut wakers);
-            table.holders.remove(holder);
-        }
+        let denying = table.end(holder, now, &mut wakers);
+        self.denying.fetch_sub(denying, Ordering::Relaxed);
+        let waiting = table.holders.remove(holder);
         drop(table);
         wake_all(wakers);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
-    fn end(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) {
-        let denying = table.end(holder, now, wakers);
-        self.denying.fetch_sub(denying, Ordering::Relaxed);
+    /// The end of a holder has begun: it gives way as one that has lapsed, and has its locks until
+    /// [`Locks::release_holder`].
+    pub fn begin_end(&self, holder: HolderId) {
+        lock(&self.table).holders.begin_end(holder);
     }
 
-    /// Takes the locks of a holder that has lapsed. False if it has not.
-    fn try_revoke(&self, table: &mut Table, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> bool {
-        let Some(it) = table.holders.get(holder).cloned() else { return false };
-        let is_over = it.try_revoke(now);
-        if is_over {
-            self.revoked.fetch_add(1, Ordering::Relaxed);
-            self.end(table, holder, now, wakers);
+    /// Whether a holder has ended. If not, the waker is woken at its end.
+    pub(crate) fn poll_end(&self, holder: HolderId, waker: &Waker) -> Poll<()> {
+        if lock(&self.table).holders.try_wait_for_end(holder, waker) { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// From now on nobody gets a lock but by [`Locks::reclaim`]. With `are_denials_missing`, nobody makes a use of a
+    /// file without an open, either: a client may reclaim an open that denies it.
+    pub fn begin_grace(&self, are_denials_missing: bool) {
+        self.is_in_grace.store(true, Ordering::Relaxed);
+        self.is_denied_in_grace.store(are_denials_missing, Ordering::Relaxed);
+    }
+
+    /// Ends the grace period. Waiting callers ask again.
+    pub fn end_grace(&self, now: Nanos) {
+        self.is_denied_in_grace.store(false, Ordering::Relaxed);
+        if self.is_in_grace.swap(false, Ordering::Relaxed) {
+            self.tick(now);
         }
-        is_over
+    }
+
+    /// Whether clients of an earlier server may reclaim their locks.
+    pub fn is_in_grace(&self) -> bool {
+        self.is_in_grace.load(Ordering::Relaxed)
     }
 
     /// Takes a free lock. A waiter passes earlier waiters only if its owner has a lock of the file already: the earlier
@@ -173,12 +207,12 @@ impl Locks {
         now: Nanos,
         wakers: &mut Wakers,
     ) -> Result<(), LockRefusal> {
-        while let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflicts(wanted).next()) {
-            if !self.try_revoke(table, held.owner.holder, now, wakers) {
-                return Err(LockRefusal::Held(held));
-            }
+        if let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflicts(wanted).next()) {
+            let holder = held.owner.holder;
+            let is_ending = table.holders.try_revoke(holder, now);
+            return Err(if is_ending { LockRefusal::Ending(holder) } else { LockRefusal::Held(held) });
         }
-        self.with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
+        Self::with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
             table.with(file, |holders, of_file| {
                 of_file.queue.expire(now, |holder| holders.is_gone(holder, now));
                 if !of_file.ranges.has(wanted.owner)
@@ -207,37 +241,40 @@ impl Locks {
         })
     }
 
-    /// Makes a change. As long as it lacks room, a lapsed holder loses its locks.
+    /// Makes a change. If it lacks room, the end of a lapsed holder begins.
     fn with_room(
-        &self,
         table: &mut Table,
         holder: HolderId,
         now: Nanos,
         wakers: &mut Wakers,
-        change: impl Fn(&mut Table, &mut Wakers) -> Result<(), LockRefusal>,
+        change: impl FnOnce(&mut Table, &mut Wakers) -> Result<(), LockRefusal>,
     ) -> Result<(), LockRefusal> {
-        loop {
-            let refusal = match change(table, wakers) {
-                Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => refusal,
-                result => return result,
-            };
-            match table.holders.lapsed(holder, refusal, now) {
-                Some(lapsed) if self.try_revoke(table, lapsed, now, wakers) => {}
-                _ => return Err(refusal),
-            }
+        let refusal = match change(table, wakers) {
+            Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => refusal,
+            result => return result,
+        };
+        match table.holders.lapsed(holder, refusal, now) {
+            Some(lapsed) if table.holders.try_revoke(lapsed, now) => Err(LockRefusal::Ending(lapsed)),
+            _ => Err(refusal),
         }
     }
 
     /// Locks bytes, unless somebody is in the way.
     pub fn lock(&self, file: u64, wanted: Lock, now: Nanos) -> Result<(), LockRefusal> {
+        if self.is_in_grace() { Err(LockRefusal::Grace) } else { self.reclaim(file, wanted, now) }
+    }
+
+    /// As [`Locks::lock`], also in the grace period: the owner had the lock of an earlier server.
+    pub fn reclaim(&self, file: u64, wanted: Lock, now: Nanos) -> Result<(), LockRefusal> {
         let mut wakers = Wakers::new();
         let result = self.take(&mut lock(&self.table), file, wanted, None, now, &mut wakers);
         wake_all(wakers);
         result
     }
 
-    /// As [`Locks::lock`], but a refused owner waits. It is woken when it may ask again. An owner that asks again
-    /// keeps its place in the queue.
+    /// As [`Locks::lock`], but a refused owner waits, and is woken when it may ask again. An owner that asks again
+    /// keeps its place in the queue. A client elsewhere waits neither for the end of a holder nor for that of the
+    /// grace period.
     pub fn lock_or_wait(
         &self,
         file: u64,
@@ -247,15 +284,24 @@ impl Locks {
     ) -> Result<(), LockRefusal> {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let mut result = self.take(&mut table, file, wanted, Some(waker), now, &mut wakers);
+        let mut result = match self.is_in_grace() {
+            true => Err(LockRefusal::Grace),
+            false => self.take(&mut table, file, wanted, Some(waker), now, &mut wakers),
+        };
         if table.files.get(&file).is_some_and(|it| it.queue.is_in_circle(&wanted, &it.ranges)) {
             result = result.map_err(|_| LockRefusal::Deadlock);
         }
-        if let Err(LockRefusal::Held(held)) = result {
+        let is_refused = match result {
+            Err(LockRefusal::Held(_)) => true,
+            Err(LockRefusal::Ending(_) | LockRefusal::Grace) => waker.is_local(),
+            _ => false,
+        };
+        if is_refused {
             let waits = table.with(file, |holders, it| {
                 let group = holders.group(wanted.owner.holder).unwrap_or_default();
                 let has_room = holders.has_room_to_wait(&it.queue, group);
-                if is_of_program(&held)
+                if let Err(LockRefusal::Held(held)) = &result
+                    && is_of_program(held)
                     && let Some(host) = it.host.get()
                 {
                     host.wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
@@ -321,7 +367,7 @@ impl Locks {
     pub fn unlock(&self, file: u64, owner: LockOwner, span: Span, now: Nanos) -> Result<(), LockRefusal> {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let result = self.with_room(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
+        let result = Self::with_room(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
             table.with(file, |holders, of_file| {
                 of_file.queue.leave_all(|waiter| *waiter == owner);
                 let before = of_file.ranges.len();
@@ -356,46 +402,36 @@ impl Locks {
         lock(&self.table).files.get(&file).map_or(0, |it| it.ranges.count(owner))
     }
 
-    /// Opens a file with a share, or gives an open another one. False if somebody's share is in the way.
-    pub fn try_share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> bool {
-        let mut wakers = Wakers::new();
+    /// Opens a file with a share, or gives an open another one, unless somebody's share is in the way.
+    pub fn share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> Result<(), ShareRefusal> {
         let mut table = lock(&self.table);
-        let is_free = self.try_clear_shares(&mut table, file, Some(open), share, now, &mut wakers);
-        if is_free {
-            let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
-            let denied = before.is_some_and(|share| share.deny != 0);
-            self.denying.fetch_add(u64::from(share.deny != 0), Ordering::Relaxed);
-            self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
-        }
-        drop(table);
-        wake_all(wakers);
-        is_free
+        table.check_shares(file, Some(open), share, now)?;
+        let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
+        let denied = before.is_some_and(|share| share.deny != 0);
+        self.denying.fetch_add(u64::from(share.deny != 0), Ordering::Relaxed);
+        self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Whether nobody's share is in the way of this one. An open is not in its own way.
-    pub fn may_share(&self, file: u64, open: Option<(HolderId, u64)>, share: Share, now: Nanos) -> bool {
-        let mut wakers = Wakers::new();
-        let is_free = self.try_clear_shares(&mut lock(&self.table), file, open, share, now, &mut wakers);
-        wake_all(wakers);
-        is_free
-    }
-
-    /// Ends the holders in the way of a share that have lapsed. False if others are in its way.
-    fn try_clear_shares(
+    /// Checks that nobody's share is in the way of this one. An open is not in its own way. The end of a lapsed holder
+    /// that is in the way begins.
+    pub fn check_share(
         &self,
-        table: &mut Table,
         file: u64,
         open: Option<(HolderId, u64)>,
         share: Share,
         now: Nanos,
-        wakers: &mut Wakers,
-    ) -> bool {
-        while let Some(holder) = table.files.get(&file).and_then(|it| it.shares.conflict(open, share)) {
-            if !self.try_revoke(table, holder, now, wakers) {
-                return false;
-            }
+    ) -> Result<(), ShareRefusal> {
+        lock(&self.table).check_shares(file, open, share, now)
+    }
+
+    /// As [`Locks::check_share`], for a use of a file without an open of version 4. In the grace period a client may
+    /// still reclaim an open that denies such a use.
+    pub fn check_use(&self, file: u64, access: u8, now: Nanos) -> Result<(), ShareRefusal> {
+        if self.is_denied_in_grace.load(Ordering::Relaxed) {
+            return Err(ShareRefusal::Grace);
         }
-        true
+        self.check_share(file, None, Share { access, deny: 0 }, now)
     }
 
     /// Ends the share of an open.
@@ -406,17 +442,12 @@ impl Locks {
         }
     }
 
-    /// Whether any open denies anything of any file.
+    /// Whether any open denies anything of any file, or a client may reclaim such an open.
     pub fn has_denials(&self) -> bool {
-        self.denying.load(Ordering::Relaxed) > 0
+        self.denying.load(Ordering::Relaxed) > 0 || self.is_denied_in_grace.load(Ordering::Relaxed)
     }
 
-    /// How many holders have lost their locks so far. Their front ends have to end the rest of their state.
-    pub fn revoked(&self) -> u64 {
-        self.revoked.load(Ordering::Relaxed)
-    }
-
-    /// Called every few seconds: ends untaken turns, and the locks of lapsed holders where owners wait.
+    /// Called every few seconds: ends untaken turns, and begins the end of lapsed holders where owners wait.
     pub fn tick(&self, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
@@ -428,7 +459,7 @@ impl Locks {
             holders.sort_unstable();
             holders.dedup();
             for holder in holders {
-                self.try_revoke(&mut table, holder, now, &mut wakers);
+                table.holders.try_revoke(holder, now);
             }
             table.with(file, |holders, of_file| {
                 of_file.queue.expire(now, |holder| holders.is_gone(holder, now));

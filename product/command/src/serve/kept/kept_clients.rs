@@ -37,7 +37,7 @@ struct Lists {
 #[derive(Default)]
 struct ToKeep {
     names: Vec<u64>,
-    waiting: Vec<oneshot::Sender<()>>,
+    waiting: Vec<oneshot::Sender<bool>>,
 }
 
 impl Lists {
@@ -47,7 +47,7 @@ impl Lists {
 }
 
 impl ClientList for Lists {
-    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, ()> {
+    fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, bool> {
         let (done, told) = oneshot::channel();
         let mut to_keep = lock(&self.to_keep);
         to_keep.names = names;
@@ -58,12 +58,13 @@ impl ClientList for Lists {
             if waiting.is_empty() {
                 return;
             }
-            if let Err(error) = keep(names) {
+            let kept = keep(names);
+            if let Err(error) = &kept {
                 warn!("after a restart, clients may lose locks to others: {error}");
             }
-            waiting.into_iter().for_each(|done| _ = done.send(()));
+            waiting.into_iter().for_each(|done| _ = done.send(kept.is_ok()));
         });
-        told.map(drop).boxed()
+        told.map(|kept| kept.unwrap_or(false)).boxed()
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{HostLocks, Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Span};
+use afflux_volume::{HolderId, HostLocks, Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Span};
 
 use super::super::back_channel::{LockCall, LockNotice};
 use super::super::client_state::lock_owner;
@@ -90,7 +90,11 @@ pub(super) fn try_lock<P: Platform, O: Operations<P>>(
 ) -> Option<Result<(), Status>> {
     let Some(Object::Inode(inode)) = &compound.current else { return None };
     let _on_host = on.volume().try_host_locks(inode.fileid())?;
-    Some(locked(on, compound, draft, arguments, reclaims, by))
+    match locked(on, compound, draft, arguments, reclaims, by) {
+        Err(LockStop::Ending(_)) => None,
+        Err(LockStop::Status(status)) => Some(Err(status)),
+        Ok(()) => Some(Ok(())),
+    }
 }
 
 pub(super) async fn lock<P: Platform, O: Operations<P>>(
@@ -102,7 +106,28 @@ pub(super) async fn lock<P: Platform, O: Operations<P>>(
     by: &Locker,
 ) -> Ended {
     let _on_host = on_host(on, compound).await?;
-    Ok(locked(on, compound, draft, arguments, reclaims, by)?)
+    let mut result = locked(on, compound, draft, arguments, reclaims, by);
+    if let Err(LockStop::Ending(holder)) = result {
+        on.task()?.volume.wait_for_end(holder).await;
+        result = locked(on, compound, draft, arguments, reclaims, by);
+    }
+    result.map_err(|stop| match stop {
+        LockStop::Status(status) => status.into(),
+        LockStop::Ending(_) => Status::Jukebox.into(),
+    })
+}
+
+/// Why a LOCK is not granted.
+enum LockStop {
+    /// This holder of locks is in the way, and ends.
+    Ending(HolderId),
+    Status(Status),
+}
+
+impl From<Status> for LockStop {
+    fn from(status: Status) -> Self {
+        Self::Status(status)
+    }
 }
 
 fn locked<P: Platform, O: Operations<P>>(
@@ -112,7 +137,7 @@ fn locked<P: Platform, O: Operations<P>>(
     arguments: &LockArguments,
     reclaims: bool,
     by: &Locker,
-) -> Result<(), Status> {
+) -> Result<(), LockStop> {
     let (file, client) = (file_of(compound)?, compound.client()?);
     let span = span(arguments.offset, arguments.len)?;
     check_reclaim(compound, client, reclaims)?;
@@ -122,12 +147,14 @@ fn locked<P: Platform, O: Operations<P>>(
         return Ok(());
     }
     let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
-    let request = LockRequest { client, party, file, by, span, mode: mode(arguments), mark };
+    let request = LockRequest { client, party, file, by, span, mode: mode(arguments), reclaims, mark };
     let waker = |owner: &[u8]| if arguments.waits { waker(on, compound, client, owner) } else { None };
     let stateid = match compound.service.lock(&request, waker, Nanos(compound.now_ns))? {
-        Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other)),
-        Err(LockRefusal::Deadlock) => return Err(Status::Deadlock),
-        Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => return Err(full(refusal)),
+        Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other).into()),
+        Err(LockRefusal::Ending(holder)) => return Err(LockStop::Ending(holder)),
+        Err(LockRefusal::Grace) => return Err(Status::Grace.into()),
+        Err(LockRefusal::Deadlock) => return Err(Status::Deadlock.into()),
+        Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => return Err(full(refusal).into()),
         Ok(stateid) => stateid,
     };
     write_stateid(stateid, &mut draft.writer);
@@ -160,7 +187,7 @@ pub(super) async fn test<P: Platform, O: Operations<P>>(
     let (file, client) = (file_of(compound)?, compound.client()?);
     let span = span(arguments.offset, arguments.len)?;
     let service = &compound.service;
-    if service.is_in_grace(compound.now_ns) {
+    if service.is_in_grace() {
         // A lock may be in the way that its client has not asked for again.
         return Err(Status::Grace.into());
     }

@@ -15,7 +15,7 @@ use afflux_volume::{
 use super::super::attributes::{self, number as n};
 use super::super::codec::{AttributeValues, Bitmap, Claim, OpenArguments, OpenHow};
 use super::super::compound::{Compound, Object};
-use super::super::service::OpenGrant;
+use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Meaning, StatePlace, Stateid};
 use super::objects::{check_name, check_regular, write_change};
@@ -68,13 +68,14 @@ pub(super) fn right_of<P: Platform>(
         }
         _ => {
             let service = &compound.service;
-            if service.is_in_grace(compound.now_ns) {
-                // An open may deny it that its client has not asked for again.
+            if service.is_in_grace() {
+                // An open may deny it that its client has not reclaimed.
                 return Err(Status::Grace);
             }
-            let share = Share { access, deny: 0 };
-            let is_free = !service.locks().has_denials() || service.may_use(file, share, compound.now_ns);
-            if is_free { Ok(Right::OfUser) } else { Err(Status::Locked) }
+            if service.locks().has_denials() {
+                service.check_use(file, access, compound.now_ns)?;
+            }
+            Ok(Right::OfUser)
         }
     }
 }
@@ -127,11 +128,12 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let share = share(arguments.access, arguments.deny)?;
     let client = compound.client()?;
     check_claim(compound, client, arguments)?;
-    if !compound.service.is_listed(client) {
+    let denies = share.deny != 0;
+    if !compound.service.is_listed(client, denies) {
         // The file of the list is written.
         on.task()?;
         let service = Arc::clone(&compound.service);
-        Box::pin(async move { service.enlist(client).await }).await;
+        Box::pin(async move { service.enlist(client, denies).await }).await;
     }
     let opened = match (arguments.claim, arguments.how) {
         (Claim::Name(name), OpenHow::NoCreate) => named(on, compound, name).await?,
@@ -160,8 +162,21 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
             let (party, mark) = (compound.speaker.0, compound.mark());
             let number = compound.service.owner_number(client, owner);
             let by = Opener { client, party, owner, number, handle: handle.as_bytes(), mark };
-            let hold = || volume.hold(&opened.inode).map(Some).map_err(Status::from);
-            compound.service.open(by, file, (share, opened.size.is_some()), compound.now_ns, hold)?
+            let open = || {
+                let hold = || volume.hold(&opened.inode).map(Some).map_err(Status::from);
+                compound.service.open(by, file, (share, opened.size.is_some()), compound.now_ns, hold)
+            };
+            match open() {
+                Ok(granted) => granted,
+                Err(OpenRefusal::Status(status)) => return Err(status.into()),
+                Err(OpenRefusal::Ending(holder)) => {
+                    on.task()?.volume.wait_for_end(holder).await;
+                    open().map_err(|refusal| match refusal {
+                        OpenRefusal::Status(status) => status,
+                        OpenRefusal::Ending(_) => Status::Jukebox,
+                    })?
+                }
+            }
         }
     };
     if let Some(size) = opened.size
@@ -226,7 +241,7 @@ pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, re
     let has_reclaimed = service.state().clients.has_reclaimed(client);
     match reclaims {
         true if has_reclaimed || !service.may_reclaim(client, now_ns) => Err(Status::NoGrace),
-        false if !has_reclaimed || service.is_in_grace(now_ns) => Err(Status::Grace),
+        false if !has_reclaimed || service.is_in_grace() => Err(Status::Grace),
         _ => Ok(()),
     }
 }

@@ -74,7 +74,7 @@ pub(in super::super) fn sequence<P: Platform>(
     }
     if !session.lease.try_renew(compound.now_ns) {
         // It was silent for too long, and in somebody's way.
-        compound.service.end_revoked(compound.now_ns);
+        compound.service.end_revoked();
         return Err(Status::BadSession);
     }
     let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
@@ -201,7 +201,7 @@ fn introduce<P: Platform>(
     let (sessions, opens) = (&state_now.sessions, &state_now.opens);
     let is_idle = |client| !sessions.has_any(client) && !opens.has_any(client);
     let known = state_now.clients.introduce(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
-    let holders = state.end_all(&gone, service.locks(), compound.now_ns);
+    let holders = state.end_all(&gone, service.locks());
     service.keep_list(&mut state);
     state.keep_server();
     drop(state);
@@ -267,7 +267,7 @@ fn create<P: Platform>(
     write_channel(writer, &fore);
     write_channel(writer, &arguments.back);
     state.clients.created(client, draft.since(at));
-    held.extend(state.end_all(&gone, compound.service.locks(), compound.now_ns));
+    held.extend(state.end_all(&gone, compound.service.locks()));
     compound.service.keep_list(&mut state);
     drop(state);
     drop(held);
@@ -302,7 +302,7 @@ fn destroy_client<P: Platform>(compound: &mut Compound<P>, client: u64) -> Resul
     let mut state = compound.service.state();
     let is_idle = state.is_idle(client);
     state.clients.destroy(client, compound.speaker.0, is_idle)?;
-    state.end_all(&[client], compound.service.locks(), compound.now_ns);
+    state.end_all(&[client], compound.service.locks());
     compound.service.keep_list(&mut state);
     Ok(())
 }
