@@ -15,6 +15,7 @@ mod host_error;
 mod launch;
 mod pace;
 mod probe;
+mod reserving;
 mod turns;
 
 use std::os::fd::{AsFd, OwnedFd};

@@ -22,6 +22,7 @@ use super::blocks;
 use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile, Path};
 use super::host_error::error_of;
+use super::reserving::{self, AfterRefusal};
 use super::turns::{Turns, WriteSharing, WriteTurn};
 use crate::pool::{Job, Lane};
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
@@ -499,9 +500,7 @@ impl RequestFlight {
             }
             Operation::Reserve { .. } => {
                 self.file().into_iter().for_each(HostFile::reserved);
-                if self.lacking.is_none() || !self.has_lacking() {
-                    self.done = 1;
-                }
+                self.reserved();
             }
             _ => self.done = 1,
         }
@@ -521,25 +520,31 @@ impl RequestFlight {
         }
     }
 
-    /// Whether bytes to reserve have no blocks yet. The host may refuse to reserve bytes that have blocks.
-    fn has_lacking(&mut self) -> bool {
-        let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return false };
-        self.lacking = blocks::first_lacking(fd.as_fd(), offset..offset + len);
-        self.lacking.is_some()
+    /// The host has reserved what it was asked for. Bytes behind these that have no blocks are asked for next.
+    fn reserved(&mut self) {
+        let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return };
+        let whole = offset..offset + len;
+        self.lacking = self.lacking.take().and_then(|asked| {
+            reserving::after_success(&asked, &whole, |range| blocks::first_lacking(fd.as_fd(), range))
+        });
+        self.done = u64::from(self.lacking.is_none());
     }
 
-    /// Whether a refused reservation was for more bytes than have no blocks: then a try with these alone follows, or
-    /// all have.
+    /// Whether a refused reservation was for more bytes than have no blocks: the host may refuse to reserve bytes that
+    /// have blocks. Then a try with fewer bytes follows, or all have blocks.
     fn has_asked_too_much(&mut self) -> bool {
-        let Operation::Reserve { offset, len } = self.operation() else { return false };
-        let asked = self.lacking.clone().unwrap_or(offset..offset + len);
+        let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return false };
         if !self.core().writes_in_place {
             return false;
         }
-        if !self.has_lacking() {
-            self.done = 1;
+        let whole = offset..offset + len;
+        let asked = self.lacking.clone().unwrap_or(whole.clone());
+        match reserving::after_refusal(&asked, &whole, |range| blocks::first_lacking(fd.as_fd(), range)) {
+            AfterRefusal::Less(lacking) => self.lacking = Some(lacking),
+            AfterRefusal::AllHaveBlocks => (self.lacking, self.done) = (None, 1),
+            AfterRefusal::NoSpace => return false,
         }
-        self.lacking.as_ref() != Some(&asked)
+        true
     }
 
     fn failed(&mut self, operation: Operation, errno: i32) -> Result<(), DeviceError> {
