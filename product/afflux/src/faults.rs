@@ -198,6 +198,10 @@ impl Device for FaultyDevice {
         self.device.free_bytes_hint()
     }
 
+    fn too_many(&self) -> u64 {
+        self.device.too_many()
+    }
+
     fn report(&self) -> DeviceReport {
         self.device.report()
     }

@@ -150,8 +150,6 @@ pub struct DeviceReport {
     /// written: the quota of another computer or of a subvolume, a pool that several disks share. A front end whose
     /// clients close files writes the bytes before it answers a close.
     pub refuses_late: bool,
-    /// How often the store has refused a request because it gets too many. The device tried these again. Never falls.
-    pub too_many: u64,
 }
 
 /// A place where file data is kept: a disk with files on it.
@@ -188,6 +186,12 @@ pub trait Device: Send + Sync + 'static {
     /// Bytes that can still be allocated to files, as far as is known without blocking. Once this gets small, the
     /// engine has writers make a real reservation.
     fn free_bytes_hint(&self) -> u64;
+
+    /// How often the store has refused a request because it gets too many. The device tried these again. Never falls.
+    /// The engine asks at the end of each write.
+    fn too_many(&self) -> u64 {
+        0
+    }
 
     /// The device's own word on its state. A device over a network waits for its store inside a request: an outage
     /// fails no request, and is reported here.

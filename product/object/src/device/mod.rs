@@ -133,7 +133,11 @@ impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: P
         let is_silent = self.core.inline().syncs() > 0 && silent_ns >= SILENT_NS;
         let shown = Nanos(now.0.saturating_sub(silent_ns));
         let away_since = objects.away_since(now).or_else(|| is_silent.then_some(shown));
-        DeviceReport { away_since, too_many: objects.too_many(), ..DeviceReport::default() }
+        DeviceReport { away_since, ..DeviceReport::default() }
+    }
+
+    fn too_many(&self) -> u64 {
+        self.core.volume.objects.too_many()
     }
 }
 
