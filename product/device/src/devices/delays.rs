@@ -137,7 +137,7 @@ pub struct DeviceDelays {
 }
 
 /// The waits of one owner.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Account {
     waited: [FewDurations; KINDS],
     /// When it last ended a wait: the device's count of waits.
@@ -146,6 +146,8 @@ struct Account {
 
 struct FileAccount {
     backing: Backing,
+    /// When it last ended a wait.
+    latest: AtomicU64,
     account: Mutex<Account>,
 }
 
@@ -184,12 +186,14 @@ impl DelayAccounts {
             WaitAccount::File(slot, backing, delays) => {
                 let kept = delays.0.get_or_init(|| self.add_file(slot, backing));
                 lock(&kept.account).add(waited, number);
+                kept.latest.fetch_max(number, Ordering::Relaxed);
             }
         }
     }
 
     fn add_file(&self, slot: u32, backing: &Backing) -> Arc<FileAccount> {
-        let kept = Arc::new(FileAccount { backing: backing.clone(), account: Mutex::default() });
+        let kept =
+            Arc::new(FileAccount { backing: backing.clone(), latest: AtomicU64::default(), account: Mutex::default() });
         lock(&self.files).accounts.insert(slot, Arc::clone(&kept));
         kept
     }
@@ -208,7 +212,8 @@ impl DelayAccounts {
         &self.all[delay as usize]
     }
 
-    /// The accounts. `waiting` gives the number of calls of a client that wait now.
+    /// The accounts. `waiting` gives the number of calls of a client that wait now. Accounts are chosen by their last
+    /// wait before they are copied, and files' without the lock that a file's first wait takes.
     pub(crate) fn report(&self, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
         let (mut rows, mut others) = (Vec::new(), Shard::<(), ()>::default());
         for shard in &self.clients {
@@ -221,11 +226,24 @@ impl DelayAccounts {
                     .map(|(client, account)| (AccountOwner::Client(client.clone()), waiting(client), account.clone())),
             );
         }
-        let files = lock(&self.files);
-        others.takes_over(&files);
-        let row = |kept: &Arc<FileAccount>| (AccountOwner::File(kept.backing.clone()), 0, lock(&kept.account).clone());
-        rows.extend(files.accounts.values().map(row));
-        drop(files);
+        let files: Vec<(u64, Arc<FileAccount>)> = {
+            let files = lock(&self.files);
+            others.takes_over(&files);
+            files.accounts.values().map(|kept| (kept.latest.load(Ordering::Relaxed), Arc::clone(kept))).collect()
+        };
+        let mut latest: Vec<u64> = rows.iter().map(|(.., account)| account.latest).collect();
+        latest.extend(files.iter().map(|(latest, _)| *latest));
+        let shown_from = match latest.len().checked_sub(ACCOUNTS_MAX) {
+            Some(dropped) if dropped > 0 => *latest.select_nth_unstable(dropped).1,
+            _ => 0,
+        };
+        for (latest, kept) in &files {
+            let account = lock(&kept.account);
+            match *latest >= shown_from {
+                true => rows.push((AccountOwner::File(kept.backing.clone()), 0, account.clone())),
+                false => others.drops(&account),
+            }
+        }
         rows.sort_by_key(|(.., account)| std::cmp::Reverse(account.latest));
         rows.drain(rows.len().min(ACCOUNTS_MAX)..).for_each(|(.., account)| others.drops(&account));
         let told =
@@ -258,6 +276,14 @@ impl<K, A> Shard<K, A> {
     fn takes_over<L, B>(&mut self, shard: &Shard<L, B>) {
         merge(&mut self.others, &shard.others);
         self.others_count += shard.others_count;
+    }
+}
+
+impl Clone for Account {
+    fn clone(&self) -> Self {
+        #[cfg(test)]
+        tests::COPIES.set(tests::COPIES.get() + 1);
+        Self { waited: self.waited.clone(), latest: self.latest }
     }
 }
 

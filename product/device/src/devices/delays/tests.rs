@@ -1,8 +1,14 @@
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{ACCOUNTS_MAX, AccountOwner, Delay, DelayAccounts, DeviceDelays, FileDelays, SHARD_MAX, WaitAccount};
 use crate::client::Client;
 use crate::request::Backing;
+
+thread_local! {
+    /// Copies of accounts that this thread has made.
+    pub(super) static COPIES: Cell<usize> = const { Cell::new(0) };
+}
 
 fn ends(delays: &DelayAccounts, client: &Client, delay: Delay, ns: u64) {
     let mut waited = [0; Delay::ALL.len()];
@@ -96,4 +102,21 @@ fn the_one_that_ended_a_wait_last_is_told_first() {
         ends(&delays, &clients[at], Delay::Sync, 1);
     }
     assert_eq!(names(&told_of(&delays, |_| 0)), ["a", "c", "b"]);
+}
+
+#[test]
+fn however_many_files_waited_only_the_accounts_shown_are_copied() {
+    let delays = DelayAccounts::default();
+    let backing = Backing::new(Arc::new(()));
+    let files: Vec<FileDelays> = (0..3 * ACCOUNTS_MAX).map(|_| FileDelays::default()).collect();
+    for (slot, file) in files.iter().enumerate() {
+        delays.call_ended(WaitAccount::File(slot as u32, &backing, file), &[0, 0, 1 + slot as u64, 0]);
+    }
+    COPIES.set(0);
+    let told = told_of(&delays, |_| 0);
+    assert_eq!(told.accounts.len(), ACCOUNTS_MAX);
+    assert!(COPIES.get() <= ACCOUNTS_MAX, "{} accounts were copied", COPIES.get());
+    let slowest = told.accounts.iter().map(|one| one.times.of(Delay::Read).ns);
+    assert!(slowest.eq((0..3 * ACCOUNTS_MAX as u64).rev().take(ACCOUNTS_MAX).map(|slot| 1 + slot)), "the latest");
+    assert_eq!(told.others_count, 2 * ACCOUNTS_MAX as u64);
 }
