@@ -3,7 +3,8 @@
 //! Owns: what a request without a slot no longer takes from other files, and takes back for its end.
 //! Does not own: which requests are set aside, and when (`writeback::overdue`); the rest of a request's end.
 //! Invariants: while a request is set aside, its file is held: it gets no other request. Its pages stay under writeback
-//! and dirty, with room beyond the device's limit, as failed pages have it.
+//! and dirty, with room beyond the device's limit, as failed pages have it. All accounts but the slot change under the
+//! file's lock, which an end takes before it takes anything back: an end never comes before what it ends.
 
 use std::sync::Arc;
 
@@ -37,12 +38,10 @@ impl FileInner {
                 state.failures.set_aside(ticket.amount(pages));
                 self.note_failed(&mut state);
                 device.in_flight.set_aside(ticket, pages);
+                device.requests.uncount_write();
             }
-        }
-        let (kind, bytes) = request.load.kind();
-        device.figures.set_aside(kind, bytes, (request.submitted, now));
-        if kind == TransferKind::Write {
-            device.requests.uncount_write();
+            let (kind, bytes) = request.load.kind();
+            device.figures.set_aside(kind, bytes, (request.submitted, now));
         }
         device.slots().give_back(1);
         device.requests.write_ended().wake_all();
