@@ -20,6 +20,7 @@ use afflux_device::platform::Platform;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
+use crate::dirty::unwritable_pages_max;
 use crate::writeback::Writeback;
 
 /// Withheld pages may take this part of their device's dirty limit.
@@ -178,21 +179,26 @@ impl<P: Platform> Writeback<P> {
         pages: &Range<u64>,
     ) -> Result<(), Error> {
         let device = &file.device;
-        let (more, max) = (pages.end - pages.start, (self.base.devices.totals.part_pages() / ROOM_PART).max(1));
-        let lacks = || device.charges.unwritable.withheld_pages() + more > max;
-        if !lock(&file.state).withheld.has_any_in(pages) || !lacks() {
+        if !lock(&file.state).withheld.has_any_in(pages) {
             return Ok(());
         }
+        let more = pages.end - pages.start;
+        let max = (self.base.devices.totals.part_pages() / ROOM_PART).max(1);
+        // Beyond the policy's own limit earlier bytes are synced, but nobody is refused.
+        let synced_above = max.min(unwritable_pages_max(&self.base.devices, device, self.base.moment()));
+        let lacks = |max: u64| device.charges.unwritable.withheld_pages() + more > max;
         let mut next = 0;
-        while let Some(other) = device.worklist().withholding_from(next) {
+        while lacks(synced_above)
+            && let Some(other) = device.worklist().withholding_from(next)
+        {
             next = other.pages.slot + 1;
             while let Some(order) = other.obstacles(&(0..u64::MAX)).earlier
-                && lacks()
+                && lacks(synced_above)
             {
                 self.sync_earlier(&other, &order).await?;
             }
         }
-        match lacks() {
+        match lacks(max) {
             true => Err(Error::TooMuchWithheld { max_bytes: max * PAGE_BYTES }),
             false => Ok(()),
         }

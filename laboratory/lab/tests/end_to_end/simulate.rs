@@ -84,6 +84,27 @@ fn a_run_says_what_each_job_did_and_is_the_same_again() {
     assert_ne!(once["trace_hash"], other["trace_hash"]);
 }
 
+/// The example of the documents.
+#[test]
+fn a_file_whose_writes_fail_for_five_seconds_keeps_to_the_budget() {
+    let scratch = Scratch::new();
+    let faults = scratch.path().join("faults.toml");
+    let fault = "[[fault]]\ndo = \"error\"\ntarget = \"write\"\nfile = \"/mnt/usb/backup.0.0\"\nfrom = \"5 s\"\n";
+    let lost = "[[fault]]\ndo = \"power-loss\"\nat = \"20 s\"\n";
+    fs::write(&faults, format!("{fault}until = \"10 s\"\n{lost}")).unwrap();
+    let job = scratch.path().join("backup.fio");
+    let backup = "[global]\ndirectory=/mnt/usb\n[backup]\nrw=write\nbs=64k\nsize=2g\n";
+    fs::write(&job, format!("{backup}[desktop]\nrw=randwrite\nbs=4k\nsize=4m\nfsync=8\nrate_iops=20\n")).unwrap();
+    let arguments = ["simulate", job.to_str().unwrap(), "--device", "usb2-disk", "--json", "--faults"];
+    let output = run(scratch.path(), &[&arguments[..], &[faults.to_str().unwrap()]].concat());
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let samples = told["engine"]["devices"][0]["samples"].as_array().unwrap();
+    let most = |name: &str| samples.iter().map(|sample| sample[name].as_u64().unwrap()).max().unwrap();
+    let (dirty, limit) = (most("dirty_bytes"), most("dirty_limit_bytes"));
+    assert!(samples.last().unwrap()["at_s"].as_f64().unwrap() > 19.0, "{}", text(&output));
+    assert!(dirty <= limit * 3 / 2, "{dirty} bytes were dirty under a limit of {limit}");
+}
+
 #[test]
 fn several_runs_with_shifted_starts_give_ranges_and_are_the_same_again() {
     let scratch = Scratch::new();

@@ -111,6 +111,47 @@ fn bad_sectors_fail_their_file_alone_and_move_no_price() {
     }
 }
 
+/// Writes a new file on a disk, 64 KiB a call, and goes on after an error a millisecond later.
+fn writes_whatever_is_said(lab: &EngineFixture, disk: usize) {
+    let (here, file) = (Arc::clone(&lab.here), lab.file(disk, 0, 0));
+    lab.world.spawn("writer", async move {
+        let mut accepted = 0;
+        loop {
+            match here.write(&file, accepted, 64 << 10, 2).await {
+                Ok(()) => accepted += 64 << 10,
+                Err(_) => here.sleep(MILLISECOND).await,
+            }
+            here.sleep(16_000).await;
+        }
+    });
+}
+
+/// Failed pages take no room from other files, and give none to the writers of their own.
+#[test]
+fn while_writes_fail_no_more_is_dirty_than_the_budget_and_the_neighbour_is_left_alone() {
+    for error in [IO, DeviceError::NoSpace, DeviceError::Quota] {
+        for streams in [1, 4] {
+            let case = format!("{error:?}, {streams} writers");
+            let lab = lab(1 << 30, &[disk(SLOW), disk(SLOW)]);
+            (0..streams).for_each(|_| writes_whatever_is_said(&lab, 0));
+            let (_, neighbour) = Writer { disk: 1, ..Writer::STREAM }.begins(&lab);
+            lab.passes(5 * SECOND);
+            let (beside, before) = (lab.most_dirty(SECOND), neighbour.bytes());
+            let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(error)).times(u64::MAX);
+            lab.here.disks[0].add_fault(fault);
+            let most = lab.most_dirty(5 * SECOND);
+            // Failed pages may be as many as the budget lets be dirty. Until a file has failed, its writer is as any
+            // other.
+            assert!(most <= beside + 2 * SLOW, "{case}: {most} bytes are dirty, and {beside} before");
+            let written = neighbour.bytes() - before;
+            assert!(written >= SLOW * 5 / 100 * 95, "{case}: the neighbour goes on: {written}");
+            lab.here.disks[0].clear_faults();
+            lab.passes(60 * SECOND);
+            prices_are_right(&lab, SLOW).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_hundred_times_slower_is_found_out_in_a_second_and_what_is_owed_worked_off() {
     let lab = lab(1 << 30, &[disk(QUICK)]);

@@ -319,6 +319,13 @@ impl AdmissionQueue {
         (ledger.pages, ledger.guard_pages)
     }
 
+    /// How many pages in one run cost as much as `pages` pages in `runs` runs.
+    pub fn pages_worth(&self, pages: PageCount, runs: u64) -> PageCount {
+        let prices = self.line().ledger.prices;
+        let run_pages = prices.run.0 / prices.page.0.max(1);
+        pages.saturating_add(PageCount(run_pages.saturating_mul(runs.saturating_sub(1))))
+    }
+
     /// The pages that are charged to the device.
     pub fn pages(&self) -> PageCount {
         self.line().ledger.pages

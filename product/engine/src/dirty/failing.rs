@@ -4,18 +4,20 @@
 //! Does not own: the room for pages whose write failed (`limits`), when such pages are tried again (`writeback`), or
 //! the answer to a sync.
 //! Invariants: pages that cannot be written stay dirty, and take room from others only beyond that room, in
-//! memory; where a memory guard bounds them, they take none of a policy's room. A
-//! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
-//! counts as failing, or if failed pages hold all of its room.
+//! memory; where a memory guard bounds them, they take none of a policy's room, but count against the writers of the
+//! files that they belong to, up to the policy's own limit. A writer of a healthy file is refused only if the device
+//! itself counts as failing, or if failed pages hold all of its room.
 
 use afflux_device::devices::file::FileInner;
 use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::error::DeviceError;
+use afflux_pages::units::PageCount;
 use afflux_pages::wait::lock;
 
-use super::limits::{refresh_guard, room_pages};
+use super::limits::{refresh_guard, room_pages, unwritable_pages_max};
 
-/// A file whose writes keep failing may have this part of its device's dirty limit dirty. Beyond that its writers are
+/// A file whose writes keep failing may have this part of its device's dirty limit dirty
+/// ([`unwritable_pages_max`]). Beyond that, or once all failed pages of the device pass the limit, its writers are
 /// refused.
 const KEEPS_FAILING_PART: u64 = 8;
 /// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra room for failed pages
@@ -49,26 +51,55 @@ enum Verdict {
     Refuse(DeviceError),
 }
 
-fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
+/// How the file's last writes ended.
+enum FileIs {
+    Healthy,
+    Failed,
+    KeepsFailing,
+}
+
+fn verdict(devices: &Devices, file: &FileInner, pages: u64, moment: impl FnOnce() -> Moment) -> Verdict {
+    let device = &file.device;
     // Read without the lock: writers of healthy files check nothing else.
-    if file.device.failures.pages() == 0 {
+    if device.failures.pages() == 0 {
         return Verdict::Go;
     }
-    let state = lock(&file.state);
-    let over = |part: u64| state.dirty_pages() + pages > (devices.totals.part_pages() / part).max(1);
-    match state.failures.error() {
-        _ if state.failures.is_aside() && !state.is_discarded() && !file.device.hang().is_stalled() => Verdict::Wait,
-        _ if state.is_discarded() || state.failures.in_row() == 0 => Verdict::Go,
-        Some(error) if state.failures.is_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        Some(_) if !state.failures.is_failing() && over(FAILED_PART) => Verdict::Wait,
+    let (error, state_of, worth) = {
+        let state = lock(&file.state);
+        let failures = &state.failures;
+        if failures.is_aside() && !state.is_discarded() && !device.hang().is_stalled() {
+            return Verdict::Wait;
+        }
+        if state.is_discarded() {
+            return Verdict::Go;
+        }
+        let error = failures.error().filter(|_| failures.in_row() > 0);
+        let (dirty, runs) = (PageCount(state.dirty_pages()), state.dirty_runs() as u64);
+        let state_of = match (error, failures.is_failing()) {
+            (None, _) => FileIs::Healthy,
+            (Some(_), false) => FileIs::Failed,
+            (Some(_), true) => FileIs::KeepsFailing,
+        };
+        (error, state_of, device.admission().pages_worth(dirty, runs))
+    };
+    // A healthy file goes on, unless all files of the device fail one after the other: each new one would fail, too.
+    let Some(error) = error.or_else(|| device.failures.keeps_failing()) else { return Verdict::Go };
+    // The policy is asked with no lock held.
+    let most = unwritable_pages_max(devices, device, moment());
+    let is_device_over = device.failures.pages().saturating_add(pages) > most;
+    let is_over = |part: u64| is_device_over || worth.0.saturating_add(pages) > (most / part).max(1);
+    match state_of {
+        FileIs::Healthy if is_device_over => Verdict::Refuse(error),
+        FileIs::KeepsFailing if is_over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        FileIs::Failed if is_over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
 }
 
 /// Whether a writer that wants to dirty `pages` more pages of the file neither waits for it nor is refused because of
 /// it.
-pub(crate) fn may_admit(devices: &Devices, file: &FileInner, pages: u64) -> bool {
-    matches!(verdict(devices, file, pages), Verdict::Go)
+pub(crate) fn may_admit(devices: &Devices, file: &FileInner, pages: u64, moment: impl FnOnce() -> Moment) -> bool {
+    matches!(verdict(devices, file, pages, moment), Verdict::Go)
 }
 
 /// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it. `waits` is called before it
@@ -77,9 +108,10 @@ pub(crate) async fn admit<N>(
     devices: &Devices,
     file: &FileInner,
     pages: u64,
+    moment: impl Fn() -> Moment,
     waits: impl FnOnce() -> N,
 ) -> Result<(), DeviceError> {
-    let decided = || match verdict(devices, file, pages) {
+    let decided = || match verdict(devices, file, pages, &moment) {
         Verdict::Go => Some(Ok(())),
         Verdict::Wait => None,
         Verdict::Refuse(error) => Some(Err(error)),

@@ -4,7 +4,7 @@
 //! Does not own: the room that the policy in force gives, charges (`dirty`), failed files (`failing`).
 //! Invariants: the limits of all devices together leave frames to readers, and to a device added later.
 
-use afflux_device::devices::{DeviceState, Devices};
+use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::settings::Knob;
 use afflux_pages::units::PageCount;
 
@@ -64,6 +64,18 @@ pub(super) fn reading_pages(devices: &Devices) -> u64 {
     let count = devices.totals.devices().max(1);
     let clean = PageCount(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
     (clean / 2 / count).max(LIMIT_PAGES_MIN).0
+}
+
+/// The most dirty pages that may stand on the device for one cause that keeps them from being written: a part of the
+/// device's limit in bytes, or the policy's own limit if that is lower. Where the memory guard bounds them alone, the
+/// policy's limit is what its user asked for, and a writer may not pass it because its own pages take no room.
+pub(crate) fn unwritable_pages_max(devices: &Devices, device: &DeviceState, moment: Moment) -> u64 {
+    let part_pages = devices.totals.part_pages();
+    if !devices.policy.needs().memory_guard {
+        return part_pages;
+    }
+    let limits = devices.ask(device, moment, |policy, view, own, shared| policy.limits(view, own, shared));
+    part_pages.min(limits.dirty.max(LIMIT_PAGES_MIN.0))
 }
 
 /// The most failed pages that a higher limit makes up for.

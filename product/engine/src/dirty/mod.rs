@@ -17,11 +17,11 @@ use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::policy::Dirtied;
 use afflux_pages::units::PageCount;
 
-pub(crate) use limits::refresh_guard;
 use limits::{
     LIMIT_PAGES_MIN, UNSEEN_PART, all_pages, dirty_pages_max, guard_pages, reading_pages, room_pages,
     roomless_pages_max,
 };
+pub(crate) use limits::{refresh_guard, unwritable_pages_max};
 
 /// Takes pages that did not fit the last known state of the other devices, if they fit now.
 pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: PageCount) -> bool {

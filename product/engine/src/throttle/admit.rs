@@ -178,7 +178,7 @@ impl<P: Platform> Throttle<P> {
     /// Waits while the file has too much that cannot be written, or a write that does not end.
     async fn admit(&self, payer: &PayingCall<'_>, pages: u64) -> Result<(), Error> {
         let waits = || payer.pauses(&self.base, PauseCause::File, u64::MAX);
-        Ok(failing::admit(&self.base.devices, payer.file, pages, waits).await?)
+        Ok(failing::admit(&self.base.devices, payer.file, pages, || self.base.moment(), waits).await?)
     }
 
     /// Waits until pages fit in the device's admission queue.
@@ -239,7 +239,7 @@ impl<P: Platform> Throttle<P> {
 
     /// Why the writer does not wait in the device's line, if it does not.
     fn pass_line(&self, file: &FileInner, pages: u64) -> Option<Passed> {
-        if !failing::may_admit(&self.base.devices, file, pages) {
+        if !failing::may_admit(&self.base.devices, file, pages, || self.base.moment()) {
             return Some(Passed::ForItsFile);
         }
         if failing::may_try(file) && file.device.admission().try_enter_alone(PageCount(pages)) {
