@@ -74,7 +74,6 @@ statuses! {
     NoFileHandle 10020 "nfserr_nofilehandle";
     MinorVersionMismatch 10021 "nfserr_minor_vers_mismatch";
     StaleClientId 10022 "nfserr_stale_clientid";
-    StaleStateid 10023 "nfserr_stale_stateid";
     OldStateid 10024 "nfserr_old_stateid";
     BadStateid 10025 "nfserr_bad_stateid";
     NotSame 10027 "nfserr_not_same";

@@ -159,6 +159,11 @@ impl<P: Platform> Volume<P> {
         self.key.derived("hashes of what clients choose")
     }
 
+    /// A name for this server that is no secret, and stays the same while the key of handles does.
+    pub fn server_name(&self) -> [u8; 16] {
+        self.key.derived("name of this server")
+    }
+
     /// The write verifier, as [`Engine::write_verifier`] has it. It is drawn with the volume, unless the engine has one
     /// from an earlier process.
     pub fn write_verifier(&self) -> [u8; 8] {

@@ -94,6 +94,8 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) status: Status,
     /// The lock in the way of one that was refused.
     pub(super) denied: Option<Box<Denied>>,
+    /// The attributes that a SETATTR in progress has set.
+    pub(super) attributes_set: Bitmap,
     /// An earlier server's progress with it.
     pub(super) before: Before,
     /// Where the number of results is in the reply.
@@ -170,6 +172,7 @@ impl<P: Platform> Compound<P> {
             record_bytes: 0,
             status: Status::Ok,
             denied: None,
+            attributes_set: Bitmap::default(),
             before: Before::Nothing,
             count_at: Mark::default(),
         }
@@ -193,6 +196,7 @@ impl<P: Platform> Compound<P> {
         (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
         (self.status, self.denied, self.before) = (Status::Ok, None, Before::Nothing);
+        self.attributes_set = Bitmap::default();
     }
 
     /// The compound in progress, to be continued apart from the connection's next ones.
@@ -252,8 +256,7 @@ impl<P: Platform> Compound<P> {
         draft.writer.words([shown, status.code()]);
         const SETATTR: u32 = 34;
         if number == SETATTR {
-            // No attribute was set.
-            draft.writer.u32(0);
+            std::mem::take(&mut self.attributes_set).write(&mut draft.writer);
         }
         if let Some(denied) = self.denied.take().filter(|_| status == Status::LockDenied) {
             denied.write(&mut draft.writer);

@@ -112,7 +112,7 @@ pub(crate) struct Service<P: Platform> {
     /// The calls that a later server finds.
     pub(super) journal: Option<Arc<CallJournal>>,
     pub(super) root: PseudoRoot,
-    /// Names this server, over restarts.
+    /// Names this server to clients, over restarts.
     pub(super) name: [u8; 16],
     pub(crate) counts: Counts,
     xattrs: KnobId,
@@ -135,7 +135,7 @@ impl<P: Platform> Service<P> {
         Self {
             revocations: Arc::clone(&state.revocations),
             root: PseudoRoot::new(volume.exports(), Timestamp::from_wall(volume.engine().platform().wall_clock())),
-            name: hash_key.map(|byte| byte ^ 0x34),
+            name: volume.server_name(),
             hash_key,
             state: Mutex::new(state),
             journal,

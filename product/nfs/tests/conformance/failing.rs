@@ -13,7 +13,7 @@ use crate::errors;
 use crate::permitted::is_permitted;
 use crate::rig::{Rig, packed, results, status_of};
 
-/// What a server knows before the call.
+/// The objects that a server knows before the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Known {
     /// Nothing: it has just started.

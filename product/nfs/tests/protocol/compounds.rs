@@ -32,7 +32,6 @@ pub(crate) mod status {
     pub(crate) const NOFILEHANDLE: u32 = 10_020;
     pub(crate) const MINOR_VERS_MISMATCH: u32 = 10_021;
     pub(crate) const STALE_CLIENTID: u32 = 10_022;
-    pub(crate) const STALE_STATEID: u32 = 10_023;
     pub(crate) const OLD_STATEID: u32 = 10_024;
     pub(crate) const BAD_STATEID: u32 = 10_025;
     pub(crate) const LOCKS_HELD: u32 = 10_037;
@@ -343,7 +342,7 @@ fn sessions_and_state_of_others_are_unknown() {
     // Forged ones, and one of an earlier server.
     let (sequence, mut bytes) = stateid;
     bytes[0] ^= 1;
-    assert_eq!(session.call(ops().put(&file).read((sequence, bytes), 0, 1)).unwrap().status, status::STALE_STATEID);
+    assert_eq!(session.call(ops().put(&file).read((sequence, bytes), 0, 1)).unwrap().status, status::BAD_STATEID);
     bytes[0] ^= 1;
     bytes[7] ^= 0x40;
     assert_eq!(session.call(ops().put(&file).read((sequence, bytes), 0, 1)).unwrap().status, status::BAD_STATEID);

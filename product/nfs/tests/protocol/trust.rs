@@ -4,10 +4,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::sync::Arc;
 
 use afflux_nfs::{Rules, Squash};
-use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, Session, Stateid};
+use afflux_nfs_client::sessions::{ANONYMOUS, CURRENT, Compound, Session, Stateid, compound};
 use afflux_nfs_client::{Client, User};
 
-use crate::compounds::{BOTH, begun, open, ops, root, status};
+use crate::compounds::{BOTH, READ, WRITE, begun, open, ops, root, status};
 use crate::world::World;
 
 const ROFS: u32 = 30;
@@ -72,6 +72,76 @@ fn an_open_from_before_the_rules_sets_no_size_of_what_is_only_read_now() {
     assert_eq!(std::fs::read(world.path.join("file")).unwrap(), b"byte");
 }
 
+/// OPEN of a name by an owner of its own, with a cut to no bytes.
+fn cut(access: u32, deny: u32) -> Compound {
+    root().open_empty((access, deny), b"cut", b"file")
+}
+
+#[test]
+fn who_may_only_read_a_file_denies_and_cuts_nothing() {
+    const ACCES: u32 = 13;
+    if !rustix::process::geteuid().is_root() {
+        return afflux_scratch::skipped!("only root has files of several users");
+    }
+    let (world, _session) = begun(1);
+    let path = world.path.join("file");
+    std::fs::write(&path, b"bytes").unwrap();
+    admit(&world, false);
+    let (mut session, mut of_root) = (session_of(&world, 4001, 1), session_of(&world, 0, 1));
+    let file = session.walk(root().lookup(b"file")).unwrap();
+    // The file is root's, and then the user's own, which this user may not write either.
+    for owner in [0, 4001] {
+        chown(&path, Some(owner), Some(owner)).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
+        let mut status = |it| session.call(it).unwrap().status;
+        for deny in 1..=3 {
+            assert_eq!(status(root().open((READ, deny), b"user", b"file", false)), ACCES, "{owner} denies {deny}");
+            assert_eq!(status(root().open((READ, deny), b"user", b"file", true)), ACCES, "{owner} denies {deny}");
+            let by_handle = [0, READ, deny, 0, 0, 0, 0, 4].map(u32::to_be_bytes).concat();
+            assert_eq!(status(ops().put(&file).raw(18, &by_handle)), ACCES, "{owner} denies {deny} by the handle");
+        }
+        assert_eq!([status(cut(READ, 0)), status(cut(WRITE, 0)), status(cut(BOTH, 0))], [ACCES; 3], "{owner}");
+        // No denial is added to an open, and none is left behind.
+        assert_eq!(status(root().open((READ, 0), b"user", b"file", false)), 0);
+        assert_eq!(status(root().open((READ, WRITE), b"user", b"file", false)), ACCES, "{owner} denies more");
+        of_root.must(root().open((BOTH, 0), b"root", b"file", false).close(CURRENT)).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"bytes");
+    }
+}
+
+#[test]
+fn a_setattr_that_fails_names_what_it_has_set() {
+    const PERM: u32 = 1;
+    if !rustix::process::geteuid().is_root() {
+        return afflux_scratch::skipped!("only root has files of several users");
+    }
+    let (world, _session) = begun(1);
+    admit(&world, false);
+    std::fs::set_permissions(&world.path, PermissionsExt::from_mode(0o777)).unwrap();
+    let mut session = session_of(&world, 4001, 1);
+    let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    for by in [stateid, ANONYMOUS] {
+        session.must(ops().put(&file).write(stateid, 0, 2, b"bytes")).unwrap();
+        let set = |words: [u32; 2], values: &[u8]| {
+            let len = (values.len() as u32).to_be_bytes();
+            let head =
+                [by.0.to_be_bytes().to_vec(), by.1.to_vec(), [2, words[0], words[1]].map(u32::to_be_bytes).concat()];
+            ops().put(&file).raw(34, &[&head.concat(), &len[..], values].concat())
+        };
+        // A size, and an owner that only root gives.
+        let owner = [[0; 4], [0; 4], 1_u32.to_be_bytes(), *b"0\0\0\0"];
+        let both = session.call(set([1 << 4, 1 << 4], &owner.concat()));
+        let both = both.unwrap();
+        assert_eq!((both.status, &both.results[both.results.len() - 8..]), (PERM, &[0, 0, 0, 1, 0, 0, 0, 1 << 4][..]));
+        assert_eq!(std::fs::read(world.path.join("file")).unwrap(), b"");
+        // After one that has succeeded, in the same compound.
+        let alone = [&1_u32.to_be_bytes()[..], b"0\0\0\0"].concat();
+        let twice = set([1 << 4, 0], &0_u64.to_be_bytes()).followed_by(&set([0, 1 << 4], &alone));
+        let twice = session.call(twice).unwrap();
+        assert_eq!((twice.status, &twice.results[twice.results.len() - 4..]), (PERM, &[0; 4][..]));
+    }
+}
+
 #[test]
 fn stateids_with_a_meaning_of_their_own_are_no_state() {
     let (_world, mut session) = begun(1);
@@ -87,6 +157,48 @@ fn stateids_with_a_meaning_of_their_own_are_no_state() {
         assert_eq!(tested(opens(), special), status::BAD_STATEID, "{special:?}");
     }
     assert_eq!(session.call(ops().put(&file).read((7, [0xff; 12]), 0, 1)).unwrap().status, status::BAD_STATEID);
+}
+
+#[test]
+fn a_stateid_of_an_earlier_server_is_bad_for_each_operation() {
+    let (world, mut session) = begun(1);
+    let ((sequence, mut bytes), file) = open(&mut session, (BOTH, 0), b"owner", b"file");
+    let (before, locks) = (bytes, session.must(ops().put(&file).lock(2, (0, 1), (sequence, bytes), b"lock")).unwrap());
+    assert_eq!(locks.status, 0);
+    bytes[0] ^= 1;
+    let of_earlier = (sequence, bytes);
+    let tested = session.must(ops().test_stateid(of_earlier)).unwrap();
+    assert_eq!(tested.results.last_chunk(), Some(&status::BAD_STATEID.to_be_bytes()));
+    let uses = [
+        ops().read(of_earlier, 0, 1),
+        ops().write(of_earlier, 0, 0, b"x"),
+        ops().set_size(of_earlier, 0),
+        ops().close(of_earlier),
+        ops().downgrade(of_earlier, READ, 0),
+        ops().lock(2, (0, 1), of_earlier, b"other"),
+        ops().lock_more(2, (0, 1), of_earlier),
+        ops().unlock((0, 1), of_earlier),
+        ops().free(of_earlier),
+    ];
+    for (at, one) in uses.iter().enumerate() {
+        let outcome = session.call(ops().put(&file).followed_by(one)).unwrap();
+        assert_eq!(outcome.status, status::BAD_STATEID, "operation {at}");
+    }
+    session.must(ops().put(&file).write((sequence, before), 0, 0, b"x")).unwrap();
+    drop(world);
+}
+
+#[test]
+fn the_name_of_the_server_is_no_secret_of_its_hashes() {
+    let (world, mut session) = begun(1);
+    let told = compound(&mut session.client, 1, &ops().exchange_id(b"another", [1; 8], 0)).unwrap().results;
+    let key = world.volume.hash_key();
+    for mask in 0..=u8::MAX {
+        let masked = key.map(|byte| byte ^ mask);
+        assert!(!told.windows(key.len()).any(|bytes| bytes == masked), "the key is told, by {mask:#x}");
+    }
+    let name = world.volume.server_name();
+    assert!(told.windows(name.len()).any(|bytes| bytes == name));
 }
 
 #[test]

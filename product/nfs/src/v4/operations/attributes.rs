@@ -3,13 +3,13 @@
 //! Owns: their results.
 //! Does not own: the form of attributes (`v4::attributes`), rights (the volume).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
-//! size, also after a change of the file's mode.
+//! size, also after a change of the file's mode. A SETATTR that fails names the attributes that it has set.
 
 use std::sync::Arc;
 
 use afflux_volume::{AttributeChange, Attributes, Inode, Kind, Nanos, Platform, Share};
 
-use super::super::attributes;
+use super::super::attributes::{self, number as n};
 use super::super::codec::{AttributeValues, Bitmap};
 use super::super::compound::{Compound, Object};
 use super::super::shown::{self, OfHost, Shown};
@@ -134,7 +134,7 @@ pub(super) async fn access<P: Platform>(
 
 pub(super) async fn set<P: Platform>(
     on: &Task<'_, P>,
-    compound: &Compound<P>,
+    compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
     values: AttributeValues,
@@ -144,20 +144,25 @@ pub(super) async fn set<P: Platform>(
         Object::Above => return Err(Status::ReadOnly.into()),
         // An open may be from before the export's rules.
         Object::Inode(_) if on.caller.is_read_only() => return Err(Status::ReadOnly.into()),
-        Object::Inode(inode) => inode,
+        Object::Inode(inode) => Arc::clone(inode),
     };
-    let mut rest = change;
     if change.size.is_some() {
         check_regular(inode.kind())?;
-        if right_of(compound, stateid, Share::WRITE, inode.fileid())? == Right::OfOpen {
-            let size = AttributeChange { size: change.size, ..AttributeChange::default() };
-            on.as_server().volume.set_attributes_by(on.as_server().caller, inode, size, None).await.result?;
-            rest.size = None;
-        }
+        let right = right_of(compound, stateid, Share::WRITE, inode.fileid())?;
+        let size = AttributeChange { size: change.size, ..AttributeChange::default() };
+        let outcome = match right {
+            Right::OfOpen => on.as_server().volume.set_attributes_by(on.as_server().caller, &inode, size, None).await,
+            Right::OfUser => on.volume.set_attributes_by(on.caller, &inode, size, None).await,
+        };
+        outcome.result?;
+        // If the rest fails, the client hears of this.
+        compound.attributes_set = Bitmap::of(&[n::SIZE]);
     }
+    let rest = AttributeChange { size: None, ..change };
     if rest != AttributeChange::default() {
-        on.volume.set_attributes_by(on.caller, inode, rest, None).await.result?;
+        on.volume.set_attributes_by(on.caller, &inode, rest, None).await.result?;
     }
+    compound.attributes_set = Bitmap::default();
     values.which.write(&mut draft.writer);
     Ok(())
 }

@@ -2,9 +2,10 @@
 //!
 //! Owns: the steps of an OPEN: the file, the caller's right to it, a place in the table.
 //! Does not own: the table and its rules (`state::opens`), making files (the volume).
-//! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. The
-//! maker of a file may open it with any mode. A file is cut off only for an OPEN that was granted; one whose cut fails
-//! leaves no open behind.
+//! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. A user
+//! without the right to write denies and cuts nothing (`who_may_only_read_a_file_denies_and_cuts_nothing`). The maker
+//! of a file may open it with any mode. A file is cut off only for an OPEN that was granted; one whose cut fails leaves
+//! no open behind.
 
 use std::sync::Arc;
 
@@ -150,7 +151,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     };
     check_regular(opened.inode.kind())?;
     if !opened.is_new {
-        check_rights(on, &opened.inode, share).await?;
+        check_rights(on, &opened.inode, share, opened.size.is_some()).await?;
     }
     let owner = on.bytes(arguments.owner);
     let file = opened.inode.fileid();
@@ -266,12 +267,13 @@ pub(super) fn unchanged(of: Consistency) -> Consistency {
     Consistency { before, ..of }
 }
 
-/// Refuses an open that the user's rights do not allow. The right to execute a file is one to read it, since kernels
-/// read programs.
-async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share) -> Ended {
+/// Refuses an open that the user's rights do not allow. A denial takes the right to write, as a cut does. The right to
+/// execute a file is one to read it, since kernels read programs.
+async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share, cuts: bool) -> Ended {
     let (granted, _) = on.access(inode).await?;
     let reads = share.access & Share::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;
-    let writes = share.access & Share::WRITE == 0 || granted & access::WRITE != 0;
+    let needs_write = share.access & Share::WRITE != 0 || share.deny != 0 || cuts;
+    let writes = !needs_write || granted & access::WRITE != 0;
     match () {
         () if !writes && on.caller().is_read_only() => Err(Status::ReadOnly.into()),
         () if reads && writes => Ok(()),

@@ -59,7 +59,7 @@ impl LockState {
     }
 }
 
-/// What a later server finds of a lock owner: a record of all its ranges, and the steps since then.
+/// The state of a lock owner that a later server finds: a record of all its ranges, and the steps since then.
 #[derive(Default)]
 struct Kept {
     item: KeptItem,

@@ -117,7 +117,8 @@ impl<T> StatePlaces<T> {
     /// The thing that a stateid means.
     pub(crate) fn named(&self, at: StatePlace) -> Result<&T, Status> {
         if at.memory != self.memory {
-            return Err(Status::StaleStateid);
+            // In a session of 4.1 no stateid is stale.
+            return Err(Status::BadStateid);
         }
         let place = self.places.get(self.index(at.place)).filter(|place| place.0 == at.generation);
         place.and_then(|place| place.1.as_ref()).ok_or(Status::BadStateid)

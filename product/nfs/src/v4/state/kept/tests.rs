@@ -89,7 +89,7 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
             kept.put(id as u32, &mut item, PARTY, record);
             let found = KeptRoom::new(memory, 0).1.unwrap();
             assert_eq!(Record::read(found[0].kind, &found[0].bytes).as_ref(), Some(record));
-            // What is cut off is no record.
+            // A record that is cut off is none.
             assert_eq!(Record::read(record.kind(), &writer.since(0)[..len - 4]), None);
         }
     }

@@ -44,7 +44,7 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
     assert_eq!(states.find(1, at, 3).map(|it| it.number), Ok(77));
     assert_eq!(states.find(1, at, 2).map(|it| it.number), Err(Status::OldStateid));
     assert_eq!(states.find(2, at, 3).map(|it| it.number), Err(Status::BadStateid), "another client's");
-    assert_eq!(states.find(1, StatePlace { memory: 2, ..at }, 3).map(|it| it.number), Err(Status::StaleStateid));
+    assert_eq!(states.find(1, StatePlace { memory: 2, ..at }, 3).map(|it| it.number), Err(Status::BadStateid));
     assert_eq!(states.of_owner(10, 77).map(|it| it.client), Some(1));
     assert_eq!(states.end_of(0).len(), 2);
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));

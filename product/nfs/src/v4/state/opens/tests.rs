@@ -49,7 +49,7 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     assert_eq!(place(next).place, at.place);
     assert_eq!(opens.find(1, at, 0), Err(Status::BadStateid));
     // Neither does one of an earlier server, nor a forged one.
-    assert_eq!(opens.find(1, StatePlace { memory: 2, ..place(next) }, 0), Err(Status::StaleStateid));
+    assert_eq!(opens.find(1, StatePlace { memory: 2, ..place(next) }, 0), Err(Status::BadStateid));
     assert_eq!(opens.find(1, StatePlace { place: 900, ..place(next) }, 0), Err(Status::BadStateid));
 }
 
