@@ -40,6 +40,7 @@ use self::live::upkeep::Upkeep;
 use self::live::{figures, in_force};
 use self::start::check;
 use self::start::engine::{kept_prices, start, start_reactors};
+use self::start::open_files;
 use self::start::places::{Places, Taking, WantedPlaces};
 use self::start::prefault::Prefault;
 use self::start::source::Source;
@@ -184,6 +185,7 @@ fn run_over(
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
+    notes.extend(open_files::note(&running.volume));
     notes.extend(in_force::of_configuration(running.served(), &configuration.knobs));
     notes.extend(naming.iter().filter_map(|naming| naming.begin()));
     print_ready(&running, &rules, &ways, host, &notes, args.json);

@@ -370,7 +370,7 @@ impl<P: Platform> Mount<P> {
 
     /// Whether the requester may open one more file. A mount for one user needs no bound for each.
     pub(crate) fn may_open_one_more(&self, header: &RequestHeader) -> bool {
-        !self.options.acts_as_callers || lock(&self.open).has_room(header.uid)
+        !self.options.acts_as_callers || lock(&self.open).has_room(header.uid, self.volume.open_files_left())
     }
 
     /// Memory of messages that wait, in bytes.

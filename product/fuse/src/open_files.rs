@@ -59,9 +59,10 @@ impl<P: Platform> OpenFiles<P> {
         Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), shares }
     }
 
-    /// Whether the user may open one more. Root has no bound of its own.
-    pub(crate) fn has_room(&self, user: u32) -> bool {
-        user == 0 || self.shares.has_room(user)
+    /// Whether the user may open one more, if the server has descriptors for so many beside those that are open over
+    /// any front end. Root has no bound of its own.
+    pub(crate) fn has_room(&self, user: u32, left: usize) -> bool {
+        user == 0 || self.shares.has_room_in(user, left)
     }
 
     /// Adds a file; none if there is no room at all.

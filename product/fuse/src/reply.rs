@@ -75,6 +75,7 @@ impl From<VolumeError> for Errno {
             VolumeError::Symlink => 40,
             VolumeError::Leased | VolumeError::Delayed => 11,
             VolumeError::NoMemory => 12,
+            VolumeError::NoDescriptor => 23,
             // Errors of the host without a number, and errors that a volume may have in the future.
             _ => return Self::IO,
         })

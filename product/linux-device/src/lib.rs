@@ -22,6 +22,7 @@ pub mod pool;
 mod process_word;
 pub mod reactor;
 pub mod reopen;
+pub mod shortage;
 mod storing;
 mod watch;
 

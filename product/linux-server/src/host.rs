@@ -68,7 +68,7 @@ use crate::device_pools::DevicePools;
 use crate::tree_call::{HostCall, KeptCalls};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::pool::{Lane, PoolTask, PoolWork};
-use afflux_linux_device::{Caching, HostDevice};
+use afflux_linux_device::{Caching, HostDevice, SpareDescriptors};
 
 /// The exported directories of the host.
 pub struct HostTree {
@@ -100,6 +100,8 @@ struct Core {
     /// Open files without a name that the service manager keeps, if it does.
     unnamed: OnceLock<Arc<UnnamedFiles>>,
     file_systems: FileSystems,
+    /// Descriptors of files' bytes that can be closed and opened anew.
+    spare: Arc<SpareDescriptors>,
     /// Number of system calls made to climb up.
     #[cfg(test)]
     climbed: std::sync::atomic::AtomicU64,

@@ -133,7 +133,7 @@ impl From<&VolumeError> for Status {
             VolumeError::NotSupported => Self::NotSupported,
             VolumeError::NotSynchronised => Self::NotSynchronised,
             VolumeError::BadCookie => Self::BadCookie,
-            VolumeError::Leased | VolumeError::Delayed => Self::Jukebox,
+            VolumeError::Leased | VolumeError::Delayed | VolumeError::NoDescriptor => Self::Jukebox,
             VolumeError::NoAttribute => Self::NoXattr,
             VolumeError::ValueTooLong { .. } => Self::XattrTooBig,
             // Out of memory, and errors that a volume may have in the future.

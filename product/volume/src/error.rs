@@ -107,9 +107,12 @@ pub enum VolumeError {
     /// A client of NFS version 4 is in the way, and gives way or may still reclaim what it had. A later call succeeds.
     #[error("a client that gives way, or that may reclaim an open file, is in the way")]
     Delayed,
-    /// No memory or no descriptor is available now.
-    #[error("out of memory or descriptors")]
+    /// No memory is available now.
+    #[error("out of memory")]
     NoMemory,
+    /// The process or the host has no descriptor left. Others give theirs back: the call may be tried again.
+    #[error("out of descriptors")]
+    NoDescriptor,
 }
 
 /// Linux's errno for an operation that took too long.

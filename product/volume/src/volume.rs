@@ -99,7 +99,7 @@ impl<P: Platform> Volume<P> {
             let unit = devices.time_unit(stat.device, tree.time_unit_ns(&found.node));
             let make = || {
                 let node = found.node.clone();
-                Inode::new(&engine, found.identity, handle, node, stat, now, &table.descriptors).with_times_in(unit)
+                Inode::new(&engine, found.identity, handle, node, stat, now, &table.sums).with_times_in(unit)
             };
             let (root, _) = table.get_or_insert(&found.identity, make);
             Ok(ExportRoot { path: export.path.clone(), root, tag })
@@ -179,6 +179,11 @@ impl<P: Platform> Volume<P> {
     /// Files that may be open at a time. Each may take several of the host's descriptors.
     pub fn open_files_max(&self) -> usize {
         self.table.open_files_max()
+    }
+
+    /// Files that may be opened beside those that somebody has open now, over any front end.
+    pub fn open_files_left(&self) -> usize {
+        self.table.open_files_left()
     }
 
     /// The engine below.

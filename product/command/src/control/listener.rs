@@ -3,7 +3,8 @@
 //! Owns: the accepting thread, a thread for each connection, the bounds.
 //! Does not own: the effects of a request (the [`Responder`] has them).
 //! Invariants: at most [`CONNECTIONS_MAX`] connections are open at a time. A line that is too long or is no request is
-//! refused; the connection goes on or closes, but the server never stops for it.
+//! refused; the connection goes on or closes, but the server never stops for it. A client gets its connection also when
+//! the process has no descriptor left.
 
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+use afflux_linux_device::shortage::open_with_kept;
+use rustix::io::Errno;
 
 use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
 
@@ -31,9 +35,10 @@ pub(crate) trait Responder: Send + Sync + 'static {
 pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io::Result<()> {
     let open = Arc::new(());
     let accept = move || {
-        for stream in listener.incoming() {
+        loop {
+            let accept = || listener.accept().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
             // An error concerns only one client's connection, or descriptors that are free again later.
-            let Ok(stream) = stream else {
+            let Ok((stream, _)) = open_with_kept(accept) else {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
@@ -51,7 +56,8 @@ pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io
 
 fn connection(stream: UnixStream, is_room: bool, responder: &dyn Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
-    let mut output = stream.try_clone()?;
+    // One descriptor does for both directions: there may be no other.
+    let mut output = &stream;
     let mut send = move |reply: ControlReply| {
         let mut line = serde_json::to_vec(&reply)?;
         line.push(b'\n');
@@ -60,7 +66,7 @@ fn connection(stream: UnixStream, is_room: bool, responder: &dyn Responder) -> i
     if !is_room {
         return send(refused(format!("{CONNECTIONS_MAX} control connections are open already")));
     }
-    let mut input = BufReader::new(stream);
+    let mut input = BufReader::new(&stream);
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -10,6 +10,7 @@ mod checks;
 mod client;
 mod control;
 mod crowds;
+mod descriptors;
 mod durability;
 mod eject;
 mod explaining;

@@ -33,7 +33,12 @@ impl FairShares {
 
     /// Whether a user under the rule may take more.
     pub fn has_room(&self, user: u32) -> bool {
-        self.of_users.get(&user).copied().unwrap_or_default() < self.left()
+        self.has_room_in(user, self.left())
+    }
+
+    /// As [`FairShares::has_room`], if others than these users take of the same whole: so much is left of it.
+    pub fn has_room_in(&self, user: u32, left: usize) -> bool {
+        self.of_users.get(&user).copied().unwrap_or_default() < left.min(self.left())
     }
 
     /// Takes a part, permitted or not.

@@ -46,6 +46,7 @@ fn table() -> Vec<(VolumeError, i32)> {
         (VolumeError::Leased, 11),
         (VolumeError::Delayed, 11),
         (VolumeError::NoMemory, 12),
+        (VolumeError::NoDescriptor, 23),
     ]
 }
 

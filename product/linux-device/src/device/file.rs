@@ -195,10 +195,13 @@ impl HostFile {
         Self::with(Some(LentDescriptor::of_others(fd)), None, None)
     }
 
-    /// As [`HostFile::new`], with a descriptor that others use, too. The last user of the file may be a thread that
-    /// must not wait for the host.
-    pub fn closed_on(pool: &WorkerPool, fd: Arc<OwnedFd>) -> Self {
-        Self::with(Some(LentDescriptor::of_others(fd)), None, Some(pool.clone()))
+    /// A file of a tree of names, as [`HostFile::new`] and [`HostFile::pooled`], with a descriptor that others use,
+    /// too. The last user of the file may be a thread that must not wait for the host: `closes` waits for it.
+    pub fn of_tree(spare: &Arc<SpareDescriptors>, closes: &WorkerPool, fd: Arc<OwnedFd>) -> Arc<Self> {
+        Arc::new_cyclic(|me: &Weak<Self>| {
+            let me: Weak<Self> = me.clone();
+            Self::with(Some(LentDescriptor::of_others(fd)), Some(SpareMember::new(spare, me)), Some(closes.clone()))
+        })
     }
 
     /// A file without a descriptor; [`HostFile::lend`] gives it one. `pool` counts the descriptors that the file opens
@@ -281,6 +284,11 @@ impl HostFile {
         drop(descriptors);
         self.closed(old.spare_count());
         RevokedDescriptors(old)
+    }
+
+    /// Whether a program lends it its descriptor.
+    fn is_lent(&self) -> bool {
+        self.spare.is_some() && self.closes.is_none()
     }
 
     fn closed(&self, count: usize) {
@@ -485,14 +493,7 @@ impl HostFile {
             // A client that may write has a writable descriptor open, and meanwhile no other process can hold a lease.
             open_without_waiting(CWD, &format!("/proc/self/fd/{}", given.as_raw_fd()), access | direct)
         };
-        let opened = match (opened(), &self.spare) {
-            (Err(Errno::MFILE | Errno::NFILE), Some(spare)) => {
-                spare.close_all();
-                opened()
-            }
-            (result, _) => result,
-        };
-        match opened {
+        match opened() {
             Ok(fd) => {
                 let writable = wanted == DescriptorUse::Write;
                 Ok(Some(self.keep(path, Descriptor { fd: Arc::new(fd), writable, is_spare: true })))
@@ -501,11 +502,10 @@ impl HostFile {
                 self.refuse_direct();
                 Ok(None)
             }
-            // A reader with a pool gets the error: reads through the host's page cache would take twice the memory. A
-            // write takes the cache if it can, since the engine has accepted its bytes.
-            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() && wanted == DescriptorUse::Read => {
-                Err(error)
-            }
+            // A reader that a program has lent the file gets the error: reads through the host's page cache would take
+            // twice the memory. A write takes the cache if it can, since the engine has accepted its bytes; so does a
+            // reader of a tree's file, whose descriptor is the server's own.
+            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.is_lent() && wanted == DescriptorUse::Read => Err(error),
             // Perhaps no open succeeds any more but the given descriptor works: its open checked the permission.
             Err(_) if path == Path::Direct && self.opened(Path::Buffered, wanted).is_some() => Ok(None),
             Err(error) => Err(error),

@@ -17,6 +17,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use afflux_linux_device::shortage::open_or_close_spare;
+
 /// Bytes of directory entries read at a time.
 const ENTRIES_BYTES: usize = 32 * 1024;
 
@@ -43,7 +45,8 @@ pub(super) fn error_of(errno: Errno) -> VolumeError {
         Errno::NODATA => VolumeError::NoAttribute,
         Errno::INVAL => VolumeError::Invalid { what: "refused by the host" },
         Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY => VolumeError::NotSupported,
-        Errno::NOMEM | Errno::MFILE | Errno::NFILE => VolumeError::NoMemory,
+        Errno::NOMEM => VolumeError::NoMemory,
+        Errno::MFILE | Errno::NFILE => VolumeError::NoDescriptor,
         errno => VolumeError::Io { errno: errno.raw_os_error() },
     }
 }
@@ -121,7 +124,8 @@ pub(super) fn stat_of(raw: &rustix::fs::Statx) -> Stat {
 
 /// A directory, opened to read its entries or to sync them.
 pub(super) fn open_directory(fd: BorrowedFd<'_>) -> Result<OwnedFd, VolumeError> {
-    openat(fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open_or_close_spare(|| openat(fd, ".", flags, Mode::empty())).map_err(error_of)
 }
 
 /// Shows every entry but "." and ".." of a directory that is open for reading: its name, its number, and whether it may

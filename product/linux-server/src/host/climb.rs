@@ -18,6 +18,7 @@ use super::calls::{self, error_of};
 use super::containment::Containment;
 use super::node::{HostNode, host_node};
 use afflux_linux_device::reopen::open_without_waiting;
+use afflux_linux_device::shortage::open_or_close_spare;
 
 /// The most steps up: deeper directories below an export's root are refused. The kernel walks each step at each call,
 /// which takes it about a millisecond at this depth.
@@ -91,7 +92,7 @@ impl Core {
             return Err(VolumeError::Invalid { what: "an export's root has no parent" });
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = openat(directory.fd(), "..", flags, Mode::empty()).map_err(error_of)?;
+        let fd = open_or_close_spare(|| openat(directory.fd(), "..", flags, Mode::empty())).map_err(error_of)?;
         let found = self.found(fd, false)?;
         let parent = host_node(&found.node);
         if let Some(depth) = directory.depth() {
@@ -194,11 +195,12 @@ impl Core {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if !self.beneath {
             // One name, no separator, not "..", no link followed: this cannot leave the directory either.
-            return openat(directory.fd(), name, flags, mode).map_err(|errno| here(directory, errno));
+            let open = || openat(directory.fd(), name, flags, mode);
+            return open_or_close_spare(open).map_err(|errno| here(directory, errno));
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         for _ in 0..AGAIN_MAX {
-            match openat2(directory.fd(), name, flags, mode, resolve) {
+            match open_or_close_spare(|| openat2(directory.fd(), name, flags, mode, resolve)) {
                 // Not beneath: the entry was moved away before it was open.
                 Err(Errno::AGAIN | Errno::INTR | Errno::XDEV) => {}
                 result => return result.map_err(|errno| here(directory, errno)),
@@ -273,7 +275,7 @@ impl Ancestor<'_> {
     fn step_up(&self, steps: u32) -> Result<OwnedFd, VolumeError> {
         let path = if steps == 0 { ".".to_owned() } else { up(steps) };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(self.fd(), path, flags, Mode::empty()).map_err(error_of)
+        open_or_close_spare(|| openat(self.fd(), path.as_str(), flags, Mode::empty())).map_err(error_of)
     }
 }
 

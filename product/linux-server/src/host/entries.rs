@@ -152,7 +152,7 @@ impl Core {
             New::Regular => {
                 let fd = node.shared_fd().ok_or(VolumeError::Stale)?;
                 Some(OpenedData {
-                    backing: Backing::new(node.data(fd, true, &found.stat)),
+                    backing: Backing::new(node.data(&self.spare, fd, true, &found.stat)),
                     stat: found.stat,
                     writable: true,
                 })
@@ -431,7 +431,8 @@ impl Core {
             opened => opened?,
         };
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(OpenedData { backing: Backing::new(node.data(Arc::new(fd), must_write, &stat)), stat, writable: must_write })
+        let backing = Backing::new(node.data(&self.spare, Arc::new(fd), must_write, &stat));
+        Ok(OpenedData { backing, stat, writable: must_write })
     }
 
     /// Has a file open only for reading. Programs of the host see no writer any more.

@@ -188,7 +188,7 @@ impl FileSystems {
 /// file system is not met yet: without this descriptor, none of its objects could be opened by identity.
 fn unless_refused(opened: Result<OwnedFd, VolumeError>) -> Result<Option<OwnedFd>, VolumeError> {
     match opened {
-        Err(error @ (VolumeError::NoMemory | VolumeError::Io { .. })) => Err(error),
+        Err(error @ (VolumeError::NoMemory | VolumeError::NoDescriptor | VolumeError::Io { .. })) => Err(error),
         opened => Ok(opened.ok()),
     }
 }

@@ -23,6 +23,7 @@ use super::calls::{self, error_of, last_errno};
 use super::climb::check_entry;
 use super::filesystems::MetFileSystem;
 use super::node::{HostNode, host_node};
+use afflux_linux_device::shortage::open_or_close_spare;
 
 /// The origin of an identity's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,7 +99,7 @@ fn name_to_handle(fd: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<(Kernel
 /// function retries for at most a sixth of a second.
 fn open_by_handle(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     for doubled in 0..READY_TRIES_MAX {
-        match open_by_handle_once(mount, kind, bytes) {
+        match open_or_close_spare(|| open_by_handle_once(mount, kind, bytes)) {
             Err(Errno::NOMEM) => std::thread::sleep(READY_PAUSE * (1 << doubled)),
             other => return other,
         }

@@ -1,9 +1,11 @@
 //! The bound on the process's descriptors, and its shares.
 //!
-//! Owns: raising the soft limit to the hard one, the shares of objects and connections.
-//! Does not own: counting the descriptors in use (the volume).
-//! Invariants: objects, connections and all other users (rings, devices, calls in progress) have
-//! shares that do not overlap, so that no number of connections makes a file unusable.
+//! Owns: raising the soft limit to the hard one, the shares of objects, spare descriptors and connections.
+//! Does not own: counting the descriptors in use (the volume, `HostFile`), what happens if there is none left
+//! (`afflux_linux_device::shortage`).
+//! Invariants: objects, spare descriptors, connections and all other users (rings, devices, calls in progress) have
+//! shares that do not overlap, so that no number of connections makes a file unusable, and no number of files a
+//! connection.
 
 #[cfg(test)]
 mod tests;
@@ -11,42 +13,53 @@ mod tests;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::net::CONNECTIONS_MAX;
+use afflux_linux_device::shortage::keep_descriptors;
 
 /// The server never uses more: the volume keeps 65,536 inodes.
 const DESCRIPTORS_MAX: u64 = 1 << 19;
+/// The part of objects and of their spare descriptors: spare ones have one of so many, ...
+const SPARE_PART: usize = 16;
+/// ... and more if objects have these.
+const OBJECTS_MAX: usize = 160_000;
 /// The share of all other users: a quarter, within these bounds.
 const RESERVED_MIN: u64 = 64;
 const RESERVED_MAX: u64 = 2048;
 
 /// The numbers of descriptors for each use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Shares {
-    objects: usize,
+pub(super) struct DescriptorShares {
+    /// Objects, and the descriptors that files were opened with.
+    pub(super) objects: usize,
+    /// Further descriptors of files, which can be closed and opened anew.
+    pub(super) spare: usize,
     connections: usize,
 }
 
-impl Shares {
+impl DescriptorShares {
     fn of(limit: u64) -> Self {
         let limit = limit.min(DESCRIPTORS_MAX);
         let reserved = (limit / 4).clamp(RESERVED_MIN, RESERVED_MAX);
         let connections = (reserved as usize / 2).min(CONNECTIONS_MAX);
-        Self { objects: limit.saturating_sub(reserved) as usize, connections }
+        let files = limit.saturating_sub(reserved) as usize;
+        let objects = (files - files / SPARE_PART).min(OBJECTS_MAX);
+        Self { objects, spare: files - objects, connections }
     }
 }
 
-/// Raises the limit as far as possible, and returns the share of objects.
-pub(super) fn raise() -> usize {
+/// Raises the limit as far as possible, and returns the shares.
+pub(super) fn raise() -> DescriptorShares {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
     let mut limit = current.unwrap_or(DESCRIPTORS_MAX);
     if limit < wanted && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok() {
         limit = wanted;
     }
-    Shares::of(limit).objects
+    keep_descriptors();
+    DescriptorShares::of(limit)
 }
 
 /// Most connections to serve at once under the current limit on descriptors. Opening a tree raises
 /// that limit, so call this afterwards. At most [`CONNECTIONS_MAX`].
 pub fn connections_max() -> usize {
-    Shares::of(getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX)).connections
+    DescriptorShares::of(getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX)).connections
 }

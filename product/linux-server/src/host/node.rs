@@ -16,7 +16,7 @@ use super::calls;
 use super::stable::Group;
 use super::unnamed_places::KeptUnnamed;
 use afflux_linux_device::pool::WorkerPool;
-use afflux_linux_device::{HostFile, LentDescriptor};
+use afflux_linux_device::{HostFile, LentDescriptor, SpareDescriptors};
 
 /// The depth of a directory below its export's root is unknown.
 const UNKNOWN: u32 = u32::MAX;
@@ -118,7 +118,13 @@ impl HostNode {
 
     /// Its bytes, with a descriptor just opened for writing or only for reading. A descriptor for writing replaces the
     /// present one. While it is open, no process gets a lease on the file, so no request meets one.
-    pub(super) fn data(&self, fd: Arc<OwnedFd>, writable: bool, stat: &Stat) -> Arc<HostFile> {
+    pub(super) fn data(
+        &self,
+        spare: &Arc<SpareDescriptors>,
+        fd: Arc<OwnedFd>,
+        writable: bool,
+        stat: &Stat,
+    ) -> Arc<HostFile> {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match data.upgrade() {
             Some(file) => {
@@ -128,7 +134,7 @@ impl HostNode {
                 file
             }
             None => {
-                let file = Arc::new(HostFile::closed_on(&self.pool, fd));
+                let file = HostFile::of_tree(spare, &self.pool, fd);
                 *data = Arc::downgrade(&file);
                 file
             }

@@ -23,7 +23,7 @@ use super::node::host_node;
 use super::{Core, HostTree, limits};
 use crate::device_pools::DevicePools;
 use crate::tree_call::{CALLS_KEPT, KeptCalls};
-use afflux_linux_device::WorkerPool;
+use afflux_linux_device::{SpareDescriptors, WorkerPool};
 use afflux_linux_device::{file_system_kind, stores_files};
 
 /// The features of the host to use: all of them, unless a test says otherwise.
@@ -51,7 +51,8 @@ impl HostTree {
     /// pools like `pool`, one for each file system; calls about no file system run on `pool` itself. Raises the
     /// process's limit on descriptors. Blocks.
     pub fn open(paths: &[PathBuf], pool: &WorkerPool, options: &HostOptions) -> Result<Arc<Self>, HostError> {
-        let descriptors_max = limits::raise().min(options.descriptors_max);
+        let shares = limits::raise();
+        let descriptors_max = shares.objects.min(options.descriptors_max);
         let real = paths.iter().map(|path| checked(path)).collect::<Result<Vec<_>, _>>()?;
         let names = names(&real)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -70,6 +71,7 @@ impl HostTree {
             umask: OnceLock::new(),
             unnamed: OnceLock::new(),
             file_systems: FileSystems::new(real.clone()),
+            spare: SpareDescriptors::new(shares.spare),
             #[cfg(test)]
             climbed: std::sync::atomic::AtomicU64::new(0),
         };

@@ -13,6 +13,7 @@ use super::acting::Acting;
 use super::climb::here;
 use super::entries::FILE_MODE;
 use super::node::HostNode;
+use afflux_linux_device::shortage::open_or_close_spare;
 
 impl Core {
     pub(super) fn create_unnamed(
@@ -26,7 +27,7 @@ impl Core {
         let mode = Mode::from_raw_mode(attributes.mode.unwrap_or(FILE_MODE));
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let made = || {
-            openat(parent.fd(), ".", flags, mode).map_err(|errno| match errno {
+            open_or_close_spare(|| openat(parent.fd(), ".", flags, mode)).map_err(|errno| match errno {
                 // A file system without such files; EISDIR from one that does not even know the flag.
                 Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL => VolumeError::NotSupported,
                 errno => here(parent, errno),

@@ -27,6 +27,7 @@ use super::socket::connection_waits;
 use super::waiting::PartyQueue;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
+use afflux_linux_device::shortage::close_spare;
 
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -137,6 +138,8 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
             // Nobody keeps others from the room by coming all the time.
             Accepted::Some => accepted = 0,
             Accepted::Short => {
+                // On a thread of its own, since the host may be long in closing. Without a thread the next try does it.
+                drop(std::thread::Builder::new().name("afflux-spare".into()).spawn(close_spare));
                 service.admit(&mut waiting);
                 service.platform.sleep_until(clock::monotonic().after(SHORTAGE_PAUSE_NS)).await;
             }

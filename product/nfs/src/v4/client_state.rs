@@ -1,16 +1,18 @@
 //! The state of all clients together.
 //!
-//! Owns: the tables side by side, the end of a client with all that it has, room for one more of a party's.
+//! Owns: the tables side by side, the end of a client with all that it has, room for one more of a party's, the state
+//! that the party with most gives up for this.
 //! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and shares (the volume).
-//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. The
-//! caller gets the holders of files, and drops them without a lock.
+//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. A
+//! living client gives up state only if nothing is left and its party has most: a session, or an open. The caller
+//! gets the holders of files, and drops them without a lock.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use afflux_frontend::{KeptItem, Party};
-use afflux_volume::{HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos};
+use afflux_volume::{HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos, Span};
 use siphasher::sip::SipHasher13;
 
 use super::grace::Grace;
@@ -19,7 +21,7 @@ use super::state::clients::Clients;
 use super::state::kept::{Memory, Record};
 use super::state::leases::Lease;
 use super::state::lock_states::LockStates;
-use super::state::opens::{Opener, Opens};
+use super::state::opens::{Closed, Opener, Opens};
 use super::state::room::TableFull;
 use super::state::sessions::Sessions;
 use crate::status::Status;
@@ -42,6 +44,14 @@ pub(super) struct State<H> {
     pub(super) ending: Vec<HolderId>,
     /// Leases that were revoked by those who want the clients' locks.
     pub(super) revocations: Arc<Revocations>,
+}
+
+/// A table that needs room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StateTable {
+    Sessions,
+    Opens,
+    LockStates,
 }
 
 /// A client as a holder of locks.
@@ -124,20 +134,61 @@ impl<H> State<H> {
         Ok(holder)
     }
 
-    /// Makes room for one more of a party's. As long as `check` finds none, a silent client ends: one of the party if
-    /// the party has its part. Adds what held files.
+    /// Makes room for one more of a party's in a table. As long as `check` finds none, a silent client ends: one of the
+    /// party if the party has its part, or one of the party with most. Without a silent one the party with most gives
+    /// up an entry. The function adds the holders of files; `check` gets their number.
     pub(super) fn make_room(
         &mut self,
-        party: Party,
+        (party, table): (Party, StateTable),
         (locks, now_ns): (&Locks, u64),
         held: &mut Vec<H>,
-        check: impl Fn(&Self) -> Result<(), TableFull>,
+        check: impl Fn(&Self, usize) -> Result<(), TableFull>,
     ) -> Result<(), Status> {
-        while let Err(lack) = check(self) {
-            let Some(silent) = self.clients.end_silent(lack.whose(party), now_ns) else { return Err(lack.status()) };
-            held.extend(self.end_all(&[silent], locks));
+        while let Err(lack) = check(self, held.len()) {
+            let whose = match lack {
+                TableFull::OfParty => Some(party),
+                TableFull::OfAll { most } => Some(most),
+                TableFull::OfEach => None,
+            };
+            if let Some(silent) = self.clients.end_silent(whose, now_ns) {
+                held.extend(self.end_all(&[silent], locks));
+                continue;
+            }
+            match lack {
+                TableFull::OfAll { most } if self.try_take_one(most, table, (locks, now_ns), held) => {}
+                _ => return Err(lack.status()),
+            }
         }
         Ok(())
+    }
+
+    /// A party gives up an entry of this table, or of another table. The result is false if the party has nothing.
+    fn try_take_one(&mut self, of: Party, table: StateTable, locks: (&Locks, u64), held: &mut Vec<H>) -> bool {
+        if table == StateTable::Sessions && self.sessions.try_end_one_of(of) {
+            return true;
+        }
+        let of_locks = if table == StateTable::LockStates { self.lock_states.open_of_party(of) } else { None };
+        match of_locks.or_else(|| self.opens.one_of_party(of)) {
+            Some(place) => {
+                held.extend(self.end_open(place, locks));
+                true
+            }
+            None => self.sessions.try_end_one_of(of),
+        }
+    }
+
+    /// Ends the open at a place, with its locks. The client gets an error when it uses the open.
+    fn end_open(&mut self, place: u32, (locks, now_ns): (&Locks, u64)) -> Option<H> {
+        let Closed { client, file, holder: held, .. } = self.opens.end(place)?;
+        let ended = self.lock_states.end_of(place);
+        if let Some(holder) = self.holders.get(&client).copied() {
+            locks.end_share(file, (holder, u64::from(place)));
+            for state in ended {
+                // Without any part left over it needs no room.
+                let _ = locks.unlock(file, lock_owner(holder, state.number), Span::WHOLE, Nanos(now_ns));
+            }
+        }
+        Some(held)
     }
 
     /// Ends all that these clients had. Returns what held files, to be dropped without the lock. Others get the locks

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_frontend::Party;
 use afflux_volume::{Held, HolderId, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
 
-use super::client_state::{State, lock_owner};
+use super::client_state::{State, StateTable, lock_owner};
 use super::service::Service;
 use super::state::kept::RangeStep;
 use super::state::lock_states::{LockState, RangesAfter};
@@ -93,10 +93,11 @@ impl<P: Platform> Service<P> {
         let LockRequest { client, party, file, span, mode, reclaims, mark, .. } = *request;
         let Locker { open, number, place, owner: name } = self.locker(&state, request)?;
         let owner = lock_owner(state.holder(client, self.locks())?, number);
-        let has_room = state.make_room(party, (self.locks(), now.0), &mut ended, |state| {
-            // A change makes two ranges more at most.
-            state.lock_states.check_room(place, (party, name), || self.locks().count_of(file, owner) + 2)
-        });
+        let has_room =
+            state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
+                // A change makes two ranges more at most.
+                state.lock_states.check_room(place, (party, name), || self.locks().count_of(file, owner) + 2)
+            });
         self.keep_list(&mut state);
         has_room?;
         let wanted = Lock { owner, span, mode, process: 0 };
@@ -143,10 +144,11 @@ impl<P: Platform> Service<P> {
         }
         let (party, number) = (known.party, known.number);
         let owner = lock_owner(*state.holders.get(&client).ok_or(Status::BadStateid)?, number);
-        let has_room = state.make_room(party, (self.locks(), now.0), &mut ended, |state| {
-            // A hole makes one range more.
-            state.lock_states.check_room(Some(at.place), (party, &[]), || self.locks().count_of(file, owner) + 1)
-        });
+        let has_room =
+            state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
+                // A hole makes one range more.
+                state.lock_states.check_room(Some(at.place), (party, &[]), || self.locks().count_of(file, owner) + 1)
+            });
         self.keep_list(&mut state);
         has_room?;
         self.locks().unlock(file, owner, span, now).map_err(full)?;
@@ -192,6 +194,6 @@ pub(super) fn full(refusal: LockRefusal) -> Status {
         LockRefusal::Full => TableFull::OfParty.status(),
         // A silent client makes room.
         LockRefusal::Ending(_) => Status::Jukebox,
-        _ => TableFull::OfAll.status(),
+        _ => TableFull::OfEach.status(),
     }
 }

@@ -16,7 +16,7 @@ use afflux_volume::{
 use futures_util::future::{BoxFuture, OptionFuture};
 use siphasher::sip::SipHasher13;
 
-use super::client_state::State;
+use super::client_state::{State, StateTable};
 use super::counts::Counts;
 use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
@@ -350,7 +350,11 @@ impl<P: Platform> Service<P> {
             self.check_share(&mut state, (file, own), Share { access, ..share }, now_ns, &mut ended)?;
         }
         let has_room =
-            state.make_room(by.party, (self.locks(), now_ns), &mut ended, |state| state.opens.check_room(&by, file));
+            state.make_room((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {
+                // The files of opens that have ended here are closed after the lock.
+                let left = self.volume.open_files_left() + ended;
+                state.opens.check_room(&by, file, (left, self.volume.open_files_max()))
+            });
         self.keep_list(&mut state);
         has_room?;
         let holder = state.holder(by.client, self.locks())?;
@@ -418,7 +422,7 @@ impl<P: Platform> Service<P> {
     /// Closes an open, with the locks that were begun with it.
     pub(super) fn close(&self, client: u64, (at, sequence): (StatePlace, u32), now_ns: u64) -> Result<(), Status> {
         let mut state = self.state();
-        let Closed { file, place, holder: held } = state.opens.close(client, at, sequence)?;
+        let Closed { file, place, holder: held, .. } = state.opens.close(client, at, sequence)?;
         let ended = state.lock_states.end_of(place);
         if let Some(holder) = state.holders.get(&client).copied() {
             self.locks().end_share(file, (holder, u64::from(place)));

@@ -34,6 +34,7 @@ pub(crate) fn table() -> Vec<(VolumeError, nfsstat3)> {
         (VolumeError::Leased, NFS3ERR_JUKEBOX),
         (VolumeError::Delayed, NFS3ERR_JUKEBOX),
         (VolumeError::NoMemory, NFS3ERR_SERVERFAULT),
+        (VolumeError::NoDescriptor, NFS3ERR_JUKEBOX),
     ]
 }
 

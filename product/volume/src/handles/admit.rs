@@ -61,10 +61,8 @@ impl<P: Platform> Volume<P> {
         let stat = self.numbers.numbered(&identity, stat)?;
         let handle = self.key.seal(&identity, export);
         let unit = self.devices.time_unit(stat.device, self.tree.time_unit_ns(&node));
-        let make = || {
-            Inode::new(&self.engine, identity, handle, node, stat, self.now(), &self.table.descriptors)
-                .with_times_in(unit)
-        };
+        let make =
+            || Inode::new(&self.engine, identity, handle, node, stat, self.now(), &self.table.sums).with_times_in(unit);
         Ok(self.table.get_or_insert(&identity, make))
     }
 

@@ -28,9 +28,9 @@ use crate::tree::listed::KnownListing;
 use crate::tree::location::Location;
 use crate::tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 
-/// Most descriptors of a file's bytes beside the object's own: the one it was opened with, one past the host's cache,
-/// and one through that cache.
-const DESCRIPTORS_PER_FILE: usize = 3;
+/// Descriptors of a file's bytes beside the object's own: the one it was opened with. Others can be closed and opened
+/// anew, and the world bounds them.
+const DESCRIPTORS_PER_FILE: usize = 1;
 /// The same with the object's own.
 pub(crate) const DESCRIPTORS_OF_FILE: usize = 1 + DESCRIPTORS_PER_FILE;
 
@@ -78,8 +78,17 @@ pub struct Inode<P: Platform> {
     engine: Arc<Engine<P>>,
     /// The unit of times on its file system.
     time_unit: Arc<FileTimeUnit>,
-    /// Descriptors held by all inodes; the drop gives this inode's share back.
-    descriptors: Arc<AtomicUsize>,
+    /// The sums of all inodes; the drop gives this inode's part back.
+    sums: Arc<InodeSums>,
+}
+
+/// What all inodes together take, in the table or not.
+#[derive(Default)]
+pub(crate) struct InodeSums {
+    /// Descriptors.
+    pub(crate) descriptors: AtomicUsize,
+    /// Inodes with holders: files and directories that somebody has open.
+    pub(crate) held: AtomicUsize,
 }
 
 /// The part that changes, under the state's lock.
@@ -143,10 +152,10 @@ impl<P: Platform> Inode<P> {
         node: Node,
         stat: Stat,
         now: Nanos,
-        descriptors: &Arc<AtomicUsize>,
+        sums: &Arc<InodeSums>,
     ) -> Self {
-        descriptors.fetch_add(1, Ordering::Relaxed);
-        let descriptors = Arc::clone(descriptors);
+        sums.descriptors.fetch_add(1, Ordering::Relaxed);
+        let sums = Arc::clone(sums);
         let state = InodeState {
             stat,
             checked: now,
@@ -185,7 +194,7 @@ impl<P: Platform> Inode<P> {
             writable: AtomicBool::new(false),
             engine: Arc::clone(engine),
             time_unit: Arc::default(),
-            descriptors,
+            sums,
         }
     }
 
@@ -244,7 +253,7 @@ impl<P: Platform> Inode<P> {
     /// Stores the opened file. Called with `opening` held.
     pub(crate) fn opened(&self, file: File) {
         assert!(self.file.set(file).is_ok(), "a file is opened once");
-        self.descriptors.fetch_add(DESCRIPTORS_PER_FILE, Ordering::Relaxed);
+        self.sums.descriptors.fetch_add(DESCRIPTORS_PER_FILE, Ordering::Relaxed);
     }
 
     pub(crate) fn descriptors_held(&self) -> usize {
@@ -309,8 +318,15 @@ impl<P: Platform> Inode<P> {
         if state.has_ended() {
             return Err(VolumeError::Stale);
         }
-        state.holders += 1;
+        self.add_holder(&mut state);
         Ok(())
+    }
+
+    fn add_holder(&self, state: &mut InodeState) {
+        if state.holders == 0 {
+            self.sums.held.fetch_add(1, Ordering::Relaxed);
+        }
+        state.holders += 1;
     }
 
     /// Whether it is held, and has no name.
@@ -328,13 +344,16 @@ impl<P: Platform> Inode<P> {
 
     /// Adds a holder to those that there are.
     pub(crate) fn hold_again(&self) {
-        self.state().holders += 1;
+        self.add_holder(&mut self.state());
     }
 
     /// Takes a holder away; the result tells that the object has ended with it.
     pub(crate) fn release(&self) -> Option<LastUse> {
         let mut state = self.state();
         state.holders -= 1;
+        if state.holders == 0 {
+            self.sums.held.fetch_sub(1, Ordering::Relaxed);
+        }
         state.has_ended().then_some(LastUse)
     }
 
@@ -785,6 +804,6 @@ impl<P: Platform> Drop for Inode<P> {
         if let (true, Some(file)) = (removed, self.file()) {
             self.engine.discard(file);
         }
-        self.descriptors.fetch_sub(self.descriptors_held(), Ordering::Relaxed);
+        self.sums.descriptors.fetch_sub(self.descriptors_held(), Ordering::Relaxed);
     }
 }

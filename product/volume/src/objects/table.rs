@@ -11,12 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::Platform;
 
-use crate::objects::inode::{DESCRIPTORS_OF_FILE, Inode};
+use crate::objects::inode::{DESCRIPTORS_OF_FILE, Inode, InodeSums};
 use crate::tree::identity::{Identity, IdentityMap};
 use crate::tree::stat::DeviceKey;
 
 const SHARDS: usize = 64;
 const _: () = assert!(SHARDS.is_power_of_two());
+
+/// One descriptor of so many is for objects that are not open.
+const UNOPENED_PART: usize = 64;
 
 /// Most inodes for any descriptor limit: about 0.8 KiB each.
 const INODES_MAX: usize = 65_536;
@@ -32,8 +35,8 @@ const CLEAN_BATCH: usize = 32;
 pub(crate) struct InodeTable<P: Platform> {
     shards: [Mutex<IdentityMap<Arc<Inode<P>>>>; SHARDS],
     count: AtomicUsize,
-    /// Descriptors held by inodes, in the table or not.
-    pub(crate) descriptors: Arc<AtomicUsize>,
+    /// The sums of all inodes, in the table or not.
+    pub(crate) sums: Arc<InodeSums>,
     descriptors_max: usize,
     /// The shard where the next search starts.
     hand: AtomicUsize,
@@ -70,7 +73,7 @@ impl<P: Platform> InodeTable<P> {
         Self {
             shards: std::array::from_fn(|_| Mutex::new(IdentityMap::default())),
             count: AtomicUsize::new(0),
-            descriptors: Arc::default(),
+            sums: Arc::default(),
             descriptors_max: descriptors_max.max(DESCRIPTORS_MIN),
             hand: AtomicUsize::new(0),
             pause: Pause::default(),
@@ -131,13 +134,19 @@ impl<P: Platform> InodeTable<P> {
         self.pause.begin(self.len());
     }
 
-    /// Files that may be open at a time: each may take all descriptors that a file can have.
+    /// Files that may be open at a time: each may take all descriptors that a file can have. Some of all are for
+    /// objects that are not open.
     pub(crate) fn open_files_max(&self) -> usize {
-        self.descriptors_max / DESCRIPTORS_OF_FILE
+        (self.descriptors_max - self.descriptors_max / UNOPENED_PART) / DESCRIPTORS_OF_FILE
+    }
+
+    /// Files that may be opened beside those that are open.
+    pub(crate) fn open_files_left(&self) -> usize {
+        self.open_files_max().saturating_sub(self.sums.held.load(Ordering::Relaxed))
     }
 
     fn is_above(&self, inodes: usize, descriptors: usize) -> bool {
-        self.len() >= inodes || self.descriptors.load(Ordering::Relaxed) >= descriptors
+        self.len() >= inodes || self.sums.descriptors.load(Ordering::Relaxed) >= descriptors
     }
 
     /// Every inode. For the rare walks over all of them.
@@ -186,7 +195,7 @@ impl<P: Platform> InodeTable<P> {
     /// `remember` for each one right before it leaves the table.
     pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
         let mut sweep = Sweep { dropped: Vec::new(), unwritten: BTreeMap::new() };
-        let (mut inodes, mut descriptors) = (self.len(), self.descriptors.load(Ordering::Relaxed));
+        let (mut inodes, mut descriptors) = (self.len(), self.sums.descriptors.load(Ordering::Relaxed));
         for _ in 0..2 * SHARDS {
             if inodes <= INODES_MAX / 8 * 7 && descriptors <= self.descriptors_max / 8 * 7 {
                 break;

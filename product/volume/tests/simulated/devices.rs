@@ -246,7 +246,8 @@ fn devices_that_hang_keep_no_object_from_being_opened() {
     };
     world.run(opened).unwrap();
     assert!(platform.now().since(began) < 3 * Nanos::SECOND, "one caller waits for each device");
-    assert!((1..=2).contains(&host.waiting()), "one task makes the objects of a device clean");
+    // Of each of two devices: one task makes objects clean, one sets the times of clean ones.
+    assert!((1..=4).contains(&host.waiting()), "{}", host.waiting());
     host.hold(false);
     world.run(platform.sleep_until(platform.now().after(Nanos::SECOND))).unwrap();
     assert_eq!(host.waiting(), 0);

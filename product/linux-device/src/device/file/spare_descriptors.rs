@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::shortage::{SparePool, add_pool};
+
 /// A file of a pool, which opens descriptors that it can close and open anew.
 pub(super) trait SpareHolder: Send + Sync {
     /// Closes the idle ones.
@@ -30,7 +32,10 @@ pub struct SpareDescriptors {
 impl SpareDescriptors {
     /// At most `max`, beside those in use.
     pub fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { max, open: AtomicUsize::new(0), files: Mutex::default() })
+        let pool = Arc::new(Self { max, open: AtomicUsize::new(0), files: Mutex::default() });
+        let added: Weak<Self> = Arc::downgrade(&pool);
+        add_pool(added);
+        pool
     }
 
     /// Their number.
@@ -62,6 +67,12 @@ impl SpareDescriptors {
     }
 }
 
+impl SparePool for SpareDescriptors {
+    fn close_idle(&self) {
+        self.close_all();
+    }
+}
+
 /// A file's part in the pool.
 pub(super) struct SpareMember {
     pool: Arc<SpareDescriptors>,
@@ -76,11 +87,6 @@ impl SpareMember {
     /// Makes room for a descriptor that the file is about to open.
     pub(super) fn make_room(&self) {
         self.pool.close_until(self.pool.max.saturating_sub(1));
-    }
-
-    /// Closes all idle ones, since the host has no more.
-    pub(super) fn close_all(&self) {
-        self.pool.close_all();
     }
 
     pub(super) fn opened(&self) {

@@ -1,4 +1,4 @@
-use super::Shares;
+use super::DescriptorShares;
 use crate::net::CONNECTIONS_MAX;
 
 #[test]
@@ -6,9 +6,10 @@ fn the_shares_leave_room_for_everything_else() {
     // Rings, listeners, control connections, and calls in progress on every thread of a pool.
     const REST: usize = 32;
     for limit in [128, 256, 1_000, 1_024, 4_096, 20_000, 65_536, 1 << 19, 1 << 30] {
-        let Shares { objects, connections } = Shares::of(limit);
-        assert!(objects as u64 + connections as u64 + REST as u64 <= limit, "{limit}: {objects} {connections}");
-        assert!(objects >= 64 && connections >= 32, "{limit}: {objects} {connections}");
+        let DescriptorShares { objects, spare, connections } = DescriptorShares::of(limit);
+        let all = objects as u64 + spare as u64 + connections as u64 + REST as u64;
+        assert!(all <= limit, "{limit}: {objects} {spare} {connections}");
+        assert!(objects >= 56 && spare >= 4 && connections >= 32, "{limit}: {objects} {spare} {connections}");
     }
-    assert_eq!(Shares::of(20_000).connections, CONNECTIONS_MAX);
+    assert_eq!(DescriptorShares::of(20_000).connections, CONNECTIONS_MAX);
 }

@@ -45,7 +45,7 @@ fn a_file_that_is_looked_for_meanwhile_lives() {
             // A thread of the earlier server has closed a descriptor since they were counted.
             Ok(_) => (refused, spare) = (0, 0),
             Err(error) => {
-                assert_eq!(error, VolumeError::NoMemory, "with {spare} descriptors");
+                assert_eq!(error, VolumeError::NoDescriptor, "with {spare} descriptors");
                 (refused, spare) = (refused + 1, spare + 1);
                 assert_eq!(world.handle(&world.resolve(&handle).unwrap()), handle);
             }

@@ -11,6 +11,7 @@ use afflux_frontend::Left;
 use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
+use super::super::client_state::StateTable;
 use super::super::codec::{
     CompoundOperation, IntroductionArguments, SequenceArguments, SessionArguments, number, stateid_at,
 };
@@ -245,7 +246,8 @@ fn create<P: Platform>(
         return Ok(());
     }
     let lease = state.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
-    let has_room = state.make_room(party, (compound.service.locks(), compound.now_ns), &mut held, |state| {
+    let clock = (compound.service.locks(), compound.now_ns);
+    let has_room = state.make_room((party, StateTable::Sessions), clock, &mut held, |state, _| {
         state.clients.check_room(client).and_then(|()| state.sessions.check_room(party))
     });
     compound.service.keep_list(&mut state);

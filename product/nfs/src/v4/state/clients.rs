@@ -5,8 +5,8 @@
 //! Does not own: the search for a name (`names`), a client's opens (`opens`) and sessions (`sessions`). The caller ends
 //! both for each client that is named as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
-//! another user has no influence on a client. There are at most [`CLIENTS_MAX`], and [`PARTY_CLIENTS_MAX`] of one
-//! party. A client that was never confirmed goes first.
+//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`room`).
+//! A client that was never confirmed goes first, then one with an ended lease, then one without state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,8 +21,6 @@ use crate::status::Status;
 
 /// Most clients.
 pub(crate) const CLIENTS_MAX: usize = 4096;
-/// Most clients of one party.
-pub(crate) const PARTY_CLIENTS_MAX: usize = CLIENTS_MAX / 2;
 
 /// The party of the connection, and the user of the call.
 pub(crate) type Speaker = (Party, Option<u32>);
@@ -203,7 +201,7 @@ impl Clients {
         if let Some((id, _)) = unconfirmed {
             self.forget(id, gone);
         }
-        self.make_room(party, now_ns, gone)?;
+        self.make_room(party, now_ns, |id| !is_idle(id), gone)?;
         let client = self.next;
         self.next += 1;
         let made = Client {
@@ -235,23 +233,37 @@ impl Clients {
     }
 
     /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client
-    /// with an ended lease.
-    fn make_room(&mut self, party: Party, now_ns: u64, gone: &mut Vec<u64>) -> Result<(), Status> {
+    /// with an ended lease, and that before one of the party with most.
+    fn make_room(
+        &mut self,
+        party: Party,
+        now_ns: u64,
+        has_state: impl Fn(u64) -> bool,
+        gone: &mut Vec<u64>,
+    ) -> Result<(), Status> {
         self.forget_silent(now_ns, gone);
-        let of_party = self.names.count(party);
-        let Err(lack) = TableFull::check((self.known.len(), CLIENTS_MAX), (of_party, PARTY_CLIENTS_MAX)) else {
-            return Ok(());
-        };
+        let Err(lack) = self.names.counts().check_room(party, 1, CLIENTS_MAX) else { return Ok(()) };
+        let of_party = self.names.counts().of(party);
         // A party without clients may take the place of another party's client that was never confirmed.
         let may_go = |of: Party, id: u64| {
             of == party || of_party == 0 || self.known.get(&id).is_some_and(|it| it.lease.has_ended(now_ns))
         };
-        let whose = lack.whose(party);
+        let whose = (lack == TableFull::OfParty).then_some(party);
+        let of_most = if let TableFull::OfAll { most } = lack { Some(most) } else { whose };
         let unconfirmed = self.names.longest_unconfirmed(whose).filter(|(of, _, id)| may_go(*of, *id));
         let first = unconfirmed.min_by_key(|(_, heard_ns, _)| *heard_ns).map(|(_, _, id)| id);
-        let victim = first.or_else(|| self.longest_silent(whose, |it| it.lease.has_ended(now_ns)));
+        let silent = || self.longest_silent(of_most, |it| it.lease.has_ended(now_ns));
+        let heard = || of_most.filter(|most| *most != party).and_then(|most| self.first_to_go(most, has_state));
+        let victim = first.or_else(silent).or_else(heard);
         self.forget(victim.ok_or(lack.status())?, gone);
         Ok(())
+    }
+
+    /// The client of a party that makes room for another party. Clients without state go first, then the longest silent
+    /// ones.
+    fn first_to_go(&self, party: Party, has_state: impl Fn(u64) -> bool) -> Option<u64> {
+        let own = self.known.iter().filter(|(_, it)| it.party == party);
+        own.min_by_key(|(id, it)| (it.is_confirmed, has_state(**id), it.lease.heard_ns())).map(|(id, _)| *id)
     }
 
     /// Forgets the clients that were silent for too long. As long as nobody can be, this looks at nobody.

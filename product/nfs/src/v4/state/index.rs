@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
+use super::room::PartyCounts;
+
 /// The keys of a place.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaceKeys {
@@ -23,14 +25,20 @@ pub(crate) struct PlaceKeys {
 pub(crate) struct PlaceIndex {
     of_owner: BTreeMap<(u64, u64), u32>,
     of_group: BTreeMap<u64, BTreeSet<u32>>,
-    of_party: BTreeMap<Party, usize>,
+    /// The groups of a party that have places.
+    of_party: BTreeMap<Party, BTreeSet<u64>>,
+    counts: PartyCounts,
 }
 
 impl PlaceIndex {
     pub(crate) fn insert(&mut self, place: u32, keys: PlaceKeys) {
         self.of_owner.insert(keys.owner, place);
-        self.of_group.entry(keys.group).or_default().insert(place);
-        *self.of_party.entry(keys.party).or_default() += 1;
+        let group = self.of_group.entry(keys.group).or_default();
+        if group.is_empty() {
+            self.of_party.entry(keys.party).or_default().insert(keys.group);
+        }
+        group.insert(place);
+        self.counts.add(keys.party, 1);
     }
 
     pub(crate) fn remove(&mut self, place: u32, keys: PlaceKeys) {
@@ -39,11 +47,17 @@ impl PlaceIndex {
             places.remove(&place);
             if places.is_empty() {
                 self.of_group.remove(&keys.group);
+                self.forget_group(keys);
             }
         }
-        if let Some(count) = self.of_party.get_mut(&keys.party) {
-            *count -= 1;
-            if *count == 0 {
+        self.counts.remove(keys.party, 1);
+    }
+
+    /// A group of a party has no places any more.
+    fn forget_group(&mut self, keys: PlaceKeys) {
+        if let Some(groups) = self.of_party.get_mut(&keys.party) {
+            groups.remove(&keys.group);
+            if groups.is_empty() {
                 self.of_party.remove(&keys.party);
             }
         }
@@ -52,6 +66,11 @@ impl PlaceIndex {
     /// The place of a file's owner.
     pub(crate) fn of_owner(&self, file: u64, number: u64) -> Option<u32> {
         self.of_owner.get(&(file, number)).copied()
+    }
+
+    /// The places of a file, by their owners' numbers.
+    pub(crate) fn of_file(&self, file: u64) -> impl Iterator<Item = u32> {
+        self.of_owner.range((file, 0)..=(file, u64::MAX)).map(|(_, place)| *place)
     }
 
     /// The places of a group.
@@ -64,8 +83,13 @@ impl PlaceIndex {
         self.of_group.contains_key(&group)
     }
 
-    /// Number of a party's places.
-    pub(crate) fn of_party(&self, party: Party) -> usize {
-        self.of_party.get(&party).copied().unwrap_or_default()
+    /// The number of each party's places.
+    pub(crate) fn counts(&self) -> &PartyCounts {
+        &self.counts
+    }
+
+    /// One of a party's places.
+    pub(crate) fn one_of_party(&self, party: Party) -> Option<u32> {
+        self.of_group.get(self.of_party.get(&party)?.first()?)?.first().copied()
     }
 }

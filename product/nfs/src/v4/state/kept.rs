@@ -4,14 +4,13 @@
 //! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`,
 //! `sessions`, `opens`, `lock_states`), its return (`v4::recovery`).
 //! Invariants: a state is kept before the server answers, and before another client can get a state that it excludes.
-//! The room for a record is checked before the state changes. One party has at most half of the room. A change of an
+//! The room for a record is checked before the state changes. Each party has its part (`room`). A change of an
 //! owner's locks is one piece, however many locks it has: a record of all, and steps since then.
 //!
 //! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record
 //! whose client or open is not there any more, since a kill came between two removals, does not come back.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +18,7 @@ use afflux_frontend::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems, KeptWord
 use afflux_volume::{LockMode, Share, Span};
 
 use super::agreed::{Calling, Channel, SessionId};
-use super::room::TableFull;
+use super::room::{PartyCounts, TableFull};
 use crate::limits::OWNER_BYTES_MAX;
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
@@ -43,8 +42,8 @@ pub(crate) struct KeptRoom {
 
 #[derive(Default)]
 struct Taken {
-    /// Pieces of each party that has any.
-    of_party: BTreeMap<Party, usize>,
+    /// Pieces of each party.
+    pieces: PartyCounts,
     buffer: Vec<u8>,
 }
 
@@ -134,7 +133,7 @@ impl ServerMemory {
     /// Counts a record of an earlier server as its party's.
     pub(crate) fn found(&self, item: &KeptItem, party: Party) {
         if let Some(room) = &self.room {
-            *room.taken().of_party.entry(party).or_default() += room.items.pieces(item);
+            room.taken().pieces.add(party, room.items.pieces(item));
         }
     }
 
@@ -147,12 +146,11 @@ impl ServerMemory {
     pub(crate) fn check_room(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), TableFull> {
         let Some(room) = &self.room else { return Ok(()) };
         let (before, after) = (room.items.pieces(item), KeptItems::pieces_of(bytes));
-        let of_party = room.taken().of_party.get(&party).copied().unwrap_or_default();
-        match () {
-            () if after > before && of_party + after - before > room.items.capacity() / 2 => Err(TableFull::OfParty),
-            () if !room.items.has_room(item, bytes) => Err(TableFull::OfAll),
-            () => Ok(()),
+        if after > before {
+            // A change needs an eighth for a moment.
+            room.taken().pieces.check_room(party, after - before, room.items.capacity() / 8 * 7)?;
         }
+        if room.items.has_room(item, bytes) { Ok(()) } else { Err(TableFull::OfEach) }
     }
 
     /// Keeps a record in place of the one before. The caller has checked that there is room.
@@ -196,11 +194,8 @@ impl KeptRoom {
 
 impl Taken {
     fn count(&mut self, party: Party, before: usize, after: usize) {
-        let of_party = self.of_party.entry(party).or_default();
-        *of_party = *of_party + after - before;
-        if *of_party == 0 {
-            self.of_party.remove(&party);
-        }
+        self.pieces.remove(party, before.saturating_sub(after));
+        self.pieces.add(party, after.saturating_sub(before));
     }
 }
 

@@ -5,7 +5,7 @@
 //! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`kept`).
 //! Invariants: the record of a change does not grow with the number of locks. A lock owner has one stateid for a file.
 //! The stateid works for its own client alone, and ends with the open that began it. There are at most
-//! [`LOCK_STATES_MAX`], and [`PARTY_LOCK_STATES_MAX`] of one party.
+//! [`LOCK_STATES_MAX`]; each party has its part (`room`).
 
 use std::borrow::Cow;
 
@@ -20,8 +20,6 @@ use crate::status::Status;
 
 /// Most lock owners of files.
 pub(crate) const LOCK_STATES_MAX: usize = 65_536;
-/// Most lock owners of files of one party.
-pub(crate) const PARTY_LOCK_STATES_MAX: usize = LOCK_STATES_MAX / 2;
 /// The number of the first place: those of opens are below.
 const FIRST_PLACE: u32 = 1 << 31;
 /// Bits of a step's number among those of its lock owner.
@@ -142,8 +140,7 @@ impl LockStates {
                 .check_step(state.party, kept)
                 .or_else(|_| self.memory.check_room(&kept.item, state.party, locks_bytes(&state.owner, ranges()))),
             None => {
-                let of_party = self.index.of_party(party);
-                TableFull::check((self.len(), LOCK_STATES_MAX), (of_party, PARTY_LOCK_STATES_MAX))?;
+                self.index.counts().check_room(party, 1, LOCK_STATES_MAX)?;
                 self.memory.check_room(&KeptItem::default(), party, locks_bytes(owner, ranges()))
             }
         }
@@ -151,7 +148,9 @@ impl LockStates {
 
     /// Whether there is no room for one more step.
     fn check_step(&self, party: Party, kept: &Kept) -> Result<(), TableFull> {
-        TableFull::check((0, 1), (kept.steps.len(), STEPS_MAX))?;
+        if kept.steps.len() >= STEPS_MAX {
+            return Err(TableFull::OfParty);
+        }
         self.memory.check_room(&KeptItem::default(), party, STEP_BYTES)
     }
 
@@ -271,6 +270,11 @@ impl LockStates {
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
         let (place, (state, _)) = self.places.all().find(|(_, (state, _))| state.by == mark)?;
         Some(self.places.stateid(place, state.sequence))
+    }
+
+    /// The open with which one of a party's lock owners was begun.
+    pub(crate) fn open_of_party(&self, party: Party) -> Option<u32> {
+        self.at(self.index.one_of_party(party)?).map(|state| state.open)
     }
 
     /// Ends an owner's stateid.

@@ -4,8 +4,8 @@
 //! Does not own: files (an `H` holds one), the form of what is kept (`kept`), rights of users on files and share
 //! reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
-//! alone. There are at most [`OPENS_MAX`], and [`PARTY_OPENS_MAX`] of one party. The caller gets the holder of a file,
-//! and drops it without a lock.
+//! alone. There are at most [`OPENS_MAX`], and no more than the volume has room for files. Each party has its part
+//! (`room`). The caller gets the holder of a file, and drops it without a lock.
 
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
@@ -13,14 +13,12 @@ use afflux_volume::Share;
 use super::index::{PlaceIndex, PlaceKeys};
 use super::kept::{Memory, Record, open_bytes};
 use super::places::StatePlaces;
-use super::room::TableFull;
+use super::room::{PartyCounts, TableFull};
 use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
 use crate::status::Status;
 
 /// Most opens.
 pub(crate) const OPENS_MAX: usize = 65_536;
-/// Most opens of one party.
-pub(crate) const PARTY_OPENS_MAX: usize = OPENS_MAX / 2;
 
 /// The bit of a pair of rights in the set of pairs that were asked for.
 fn bit(share: Share) -> u16 {
@@ -56,6 +54,8 @@ struct Open<H> {
     sequence: u32,
     /// The operation that changed it last.
     by: u64,
+    /// Of the opens of a file by a party, this open counts for the file.
+    stands_for_file: bool,
     holder: H,
     item: KeptItem,
 }
@@ -94,6 +94,7 @@ pub(crate) struct LeftOpen {
 
 /// An open that has ended.
 pub(crate) struct Closed<H> {
+    pub(crate) client: u64,
     pub(crate) file: u64,
     pub(crate) place: u32,
     pub(crate) holder: H,
@@ -104,13 +105,15 @@ pub(crate) struct Opens<H> {
     memory: Memory,
     places: StatePlaces<Open<H>>,
     index: PlaceIndex,
+    /// The number of files that each party has open.
+    files: PartyCounts,
 }
 
 impl<H> Opens<H> {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
         let (places, memory) = (StatePlaces::new(memory, 0), Memory::clone(memory));
-        Self { memory, places, index: PlaceIndex::default() }
+        Self { memory, places, index: PlaceIndex::default(), files: PartyCounts::default() }
     }
 
     /// Number of opens.
@@ -134,13 +137,32 @@ impl<H> Opens<H> {
         self.own(by, file).map(|(place, _)| place)
     }
 
-    /// Whether there is no room for an open of a file.
-    pub(crate) fn check_room(&self, by: &Opener<'_>, file: u64) -> Result<(), TableFull> {
+    /// Whether there is no room for an open of a file. The pair has the number of files that may still be opened, and
+    /// the number of files that may be open at a time.
+    pub(crate) fn check_room(
+        &self,
+        by: &Opener<'_>,
+        file: u64,
+        (files_left, files_max): (usize, usize),
+    ) -> Result<(), TableFull> {
         if self.own(by, file).is_some() {
             return Ok(());
         }
-        TableFull::check((self.len(), OPENS_MAX), (self.index.of_party(by.party), PARTY_OPENS_MAX))?;
+        self.index.counts().check_room(by.party, 1, OPENS_MAX)?;
+        if self.of_party(by.party, file).is_none() {
+            self.files.check_left(by.party, 1, (files_left, files_max))?;
+        }
         self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
+    }
+
+    /// The place of one of a party's opens.
+    pub(crate) fn one_of_party(&self, party: Party) -> Option<u32> {
+        self.index.one_of_party(party)
+    }
+
+    /// Ends the open at a place, which makes room for others'.
+    pub(crate) fn end(&mut self, place: u32) -> Option<Closed<H>> {
+        self.take(place)
     }
 
     /// The rights of an owner's open of a file, to go back to them.
@@ -183,6 +205,7 @@ impl<H> Opens<H> {
             asked: bit(share),
             sequence: 1,
             by: by.mark,
+            stands_for_file: false,
             holder,
             item: KeptItem::default(),
         });
@@ -192,8 +215,26 @@ impl<H> Opens<H> {
     }
 
     fn list(&mut self, place: u32) {
-        let keys = self.places.get(place).map(Open::keys);
-        keys.into_iter().for_each(|keys| self.index.insert(place, keys));
+        let Some((keys, file)) = self.places.get(place).map(|open| (open.keys(), open.file)) else { return };
+        if self.of_party(keys.party, file).is_none() {
+            self.stand_for_file(place);
+        }
+        self.index.insert(place, keys);
+    }
+
+    /// An open of a file by a party. The search looks at few opens: behind many of others the party's open is not
+    /// found, and the file counts again.
+    fn of_party(&self, party: Party, file: u64) -> Option<u32> {
+        const LOOKS_MAX: usize = 64;
+        let is_own = |place: &u32| self.places.get(*place).is_some_and(|open| open.party == party);
+        self.index.of_file(file).take(LOOKS_MAX).find(is_own)
+    }
+
+    fn stand_for_file(&mut self, place: u32) {
+        if let Some(open) = self.places.get_mut(place).filter(|open| !open.stands_for_file) {
+            open.stands_for_file = true;
+            self.files.add(open.party, 1);
+        }
     }
 
     fn keep(&mut self, place: u32) {
@@ -230,7 +271,21 @@ impl<H> Opens<H> {
         };
         self.memory.found(&item, party);
         let (names, owner_bytes) = ([owner, handle].concat().into(), owner.len() as u16);
-        let open = Open { client, party, names, owner_bytes, number, file, share, asked, sequence, by, holder, item };
+        let open = Open {
+            client,
+            party,
+            names,
+            owner_bytes,
+            number,
+            file,
+            share,
+            asked,
+            sequence,
+            by,
+            stands_for_file: false,
+            holder,
+            item,
+        };
         let is_one = self.places.try_restore(place, generation, open, OPENS_MAX);
         if is_one {
             self.list(place);
@@ -351,7 +406,13 @@ impl<H> Opens<H> {
         let mut open = self.places.take(place)?;
         self.memory.remove(&mut open.item, open.party);
         self.index.remove(place, open.keys());
-        Some(Closed { file: open.file, place, holder: open.holder })
+        if open.stands_for_file {
+            self.files.remove(open.party, 1);
+            if let Some(next) = self.of_party(open.party, open.file) {
+                self.stand_for_file(next);
+            }
+        }
+        Some(Closed { client: open.client, file: open.file, place, holder: open.holder })
     }
 
     /// Closes all that a client has open.

@@ -1,44 +1,105 @@
 //! Room in a table of state, which all parties share.
 //!
-//! Owns: the reasons for which there is none, and the errors that they are.
-//! Does not own: the bounds of the tables, the end of silent clients (`client_state`).
-//! Invariants: a client that has filled its own party's part is never told to come again: only it makes room there. One
-//! that finds the room of all taken is.
+//! Owns: the number of entries of each party, the rule for one more, which party makes room, the errors of a full
+//! table.
+//! Does not own: the bounds of the tables, the end of state that makes room (`client_state`).
+//! Invariants: a party gets more only while it has less than the rest that is left. So no party takes all, two or three
+//! parties leave room for others, and a lone party has half. Some entries belong to root of this host. If nothing is
+//! left, the party with most makes room for a party that has less. The server never tells the party with most to come
+//! again.
+
+use std::collections::BTreeMap;
 
 use afflux_frontend::Party;
 
 use crate::status::Status;
 
+/// One entry out of this many is for this host's root alone.
+const ENTRIES_FOR_ONE_OF_ROOT: usize = 16;
+
 /// Why there is no room for one more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TableFull {
-    /// The party has as much as one may have.
+    /// The party has its part.
     OfParty,
-    /// All parties together have all.
-    OfAll,
+    /// Nothing is left. This other party has most, and more than the one that asks will have.
+    OfAll { most: Party },
+    /// Nothing is left, and no other party has more.
+    OfEach,
 }
 
 impl TableFull {
-    /// Compares what there is with its bounds: of all, and of one party.
-    pub(crate) fn check((all, most): (usize, usize), (of_party, most_of_party): (usize, usize)) -> Result<(), Self> {
-        match () {
-            () if of_party >= most_of_party => Err(Self::OfParty),
-            () if all >= most => Err(Self::OfAll),
-            () => Ok(()),
-        }
-    }
-
-    /// The party whose clients could make room; none if each could.
-    pub(crate) fn whose(self, party: Party) -> Option<Party> {
-        (self == Self::OfParty).then_some(party)
-    }
-
     /// The error for the client. Version 4.1 has no error for a bound of the server, and this one that ends the
     /// program's call.
     pub(crate) fn status(self) -> Status {
         match self {
             Self::OfParty => Status::ServerFault,
-            Self::OfAll => Status::Jukebox,
+            Self::OfAll { .. } | Self::OfEach => Status::Jukebox,
         }
     }
 }
+
+/// The number of entries of each party in a table.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct PartyCounts {
+    of_party: BTreeMap<Party, usize>,
+    all: usize,
+}
+
+impl PartyCounts {
+    /// Number of all entries.
+    pub(crate) fn all(&self) -> usize {
+        self.all
+    }
+
+    /// Number of a party's entries.
+    pub(crate) fn of(&self, party: Party) -> usize {
+        self.of_party.get(&party).copied().unwrap_or_default()
+    }
+
+    /// Counts entries of a party.
+    pub(crate) fn add(&mut self, party: Party, count: usize) {
+        if count > 0 {
+            *self.of_party.entry(party).or_default() += count;
+            self.all += count;
+        }
+    }
+
+    /// Entries of a party are gone.
+    pub(crate) fn remove(&mut self, party: Party, count: usize) {
+        if let Some(own) = self.of_party.get_mut(&party) {
+            *own -= count;
+            self.all -= count;
+            if *own == 0 {
+                self.of_party.remove(&party);
+            }
+        }
+    }
+
+    /// Whether there is no room for `count` more of a party in a table of so many.
+    pub(crate) fn check_room(&self, party: Party, count: usize, most: usize) -> Result<(), TableFull> {
+        self.check_left(party, count, (most.saturating_sub(self.all), most))
+    }
+
+    /// As [`PartyCounts::check_room`], for room of which others take, too. The caller knows how much of `most` is left.
+    pub(crate) fn check_left(&self, party: Party, count: usize, (left, most): (usize, usize)) -> Result<(), TableFull> {
+        let roots = most / ENTRIES_FOR_ONE_OF_ROOT;
+        // Root's entries beyond its own take those of others.
+        let weight =
+            |party: Party, count: usize| if party == Party::ROOT { count.saturating_sub(roots) } else { count };
+        let kept = if party == Party::ROOT { 0 } else { roots.saturating_sub(self.of(Party::ROOT)) };
+        let (free, own) = (left.saturating_sub(kept), weight(party, self.of(party)));
+        if count <= free {
+            return if own + count <= left { Ok(()) } else { Err(TableFull::OfParty) };
+        }
+        let others = self.of_party.iter().filter(|(of, _)| **of != party).map(|(of, its)| (weight(*of, *its), *of));
+        match others.max() {
+            Some((its, most)) if its > own + count => Err(TableFull::OfAll { most }),
+            _ if own > 0 => Err(TableFull::OfParty),
+            _ => Err(TableFull::OfEach),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

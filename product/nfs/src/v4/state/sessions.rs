@@ -3,8 +3,8 @@
 //! Owns: the table of sessions, each session's client and party.
 //! Does not own: the slots' rules (`slots`), what both sides agreed on (`agreed`), clients (`clients`).
 //! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
-//! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`], and [`PARTY_SESSIONS_MAX`] of
-//! one party.
+//! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its part
+//! (`room`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,14 +15,12 @@ use super::super::back_channel::BackChannel;
 use super::agreed::{Channel, SessionId};
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
-use super::room::TableFull;
+use super::room::{PartyCounts, TableFull};
 use super::slots::{SLOTS_MAX, Slots};
 use crate::status::Status;
 
 /// Most sessions.
 pub(crate) const SESSIONS_MAX: usize = 1024;
-/// Most sessions of one party.
-pub(crate) const PARTY_SESSIONS_MAX: usize = SESSIONS_MAX / 2;
 
 /// A session.
 pub(crate) struct Session {
@@ -54,19 +52,19 @@ impl Session {
 pub(crate) struct Sessions {
     memory: Memory,
     known: BTreeMap<SessionId, Arc<Session>>,
+    counts: PartyCounts,
     next: u32,
 }
 
 impl Sessions {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
-        Self { memory: Memory::clone(memory), known: BTreeMap::new(), next: 0 }
+        Self { memory: Memory::clone(memory), known: BTreeMap::new(), counts: PartyCounts::default(), next: 0 }
     }
 
     /// Whether there is no room for a session of a party.
     pub(crate) fn check_room(&self, party: Party) -> Result<(), TableFull> {
-        let of_party = self.known.values().filter(|session| session.party == party).count();
-        TableFull::check((self.known.len(), SESSIONS_MAX), (of_party, PARTY_SESSIONS_MAX))?;
+        self.counts.check_room(party, 1, SESSIONS_MAX)?;
         self.memory.check_room(&KeptItem::default(), party, CLIENT_BYTES_MAX)
     }
 
@@ -104,7 +102,9 @@ impl Sessions {
             item: Mutex::new(item),
             slots: Mutex::new(slots),
         });
-        self.known.insert(id, Arc::clone(&session));
+        if self.known.insert(id, Arc::clone(&session)).is_none() {
+            self.counts.add(party, 1);
+        }
         session
     }
 
@@ -155,10 +155,21 @@ impl Sessions {
     /// Ends one, also for connections that know it. Its calls in progress go on.
     pub(crate) fn end(&mut self, id: &SessionId) {
         if let Some(session) = self.known.remove(id) {
+            self.counts.remove(session.party, 1);
             session.slots().end_all();
             self.memory.remove(&mut session.item(), session.party);
             session.back.forget(&self.memory, session.party);
         }
+    }
+
+    /// Ends a session of a party's longest silent client, if possible a session without calls in progress. The client
+    /// makes another session when it needs one. The function returns false if the party has no session.
+    pub(crate) fn try_end_one_of(&mut self, party: Party) -> bool {
+        let own = self.known.values().filter(|session| session.party == party);
+        let first = own.min_by_key(|session| (session.slots().is_at_work(), session.lease.heard_ns(), session.number));
+        let id = first.map(|session| session.id);
+        id.iter().for_each(|id| self.end(id));
+        id.is_some()
     }
 
     /// Ends all of a client.

@@ -80,6 +80,11 @@ impl Slots {
         self.0.len() as u32
     }
 
+    /// Whether a call is in progress.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.0.iter().any(|slot| slot.progress == Progress::Running)
+    }
+
     /// Begins a call, or finds it again.
     pub(crate) fn begin(&mut self, call: &SlotCall) -> Result<Begun, Status> {
         let count = self.count();

@@ -1,9 +1,12 @@
 use super::super::kept::ServerMemory;
 use super::*;
 
+/// The clients of a lone party.
+const PARTY_CLIENTS_MAX: usize = CLIENTS_MAX / 2;
+
 const SECOND: u64 = 1_000_000_000;
-const ME: Speaker = (Party::User(0), Some(0));
-const OTHER_USER: Speaker = (Party::User(0), Some(9));
+const ME: Speaker = (Party::User(6), Some(0));
+const OTHER_USER: Speaker = (Party::User(6), Some(9));
 const OTHER_PARTY: Speaker = (Party::Orphans, Some(0));
 
 fn hello(verifier: u8) -> Introduction<'static> {
@@ -172,6 +175,40 @@ fn a_party_with_all_its_clients_gets_an_error_that_ends_its_call_until_one_is_si
     let first = clients.known.keys().next().copied().unwrap();
     let (_, gone) = introduce(&mut clients, PARTY_CLIENTS_MAX, ME, 70 * SECOND).unwrap();
     assert_eq!(gone, [first], "the one that was silent for longest");
+}
+
+/// Makes a client that has a session.
+fn made(clients: &mut Clients, name: usize, by: Speaker, has_state: impl Fn(u64) -> bool) -> Result<u64, Status> {
+    let owner = name.to_be_bytes();
+    let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
+    let known = clients.introduce(who, by, SECOND, |id| !has_state(id), &mut Vec::new())?;
+    clients.confirm(known.client, SECOND + name as u64, &mut Vec::new());
+    Ok(known.client)
+}
+
+#[test]
+fn users_who_take_all_clients_leave_some_to_root_and_the_one_with_most_makes_room_for_others() {
+    let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
+    for uid in 10..30 {
+        let by = (Party::User(uid), Some(uid));
+        let mut name = 0;
+        while clients.names.counts().check_room(by.0, 1, CLIENTS_MAX).is_ok() {
+            made(&mut clients, name, by, |_| true).unwrap();
+            name += 1;
+        }
+    }
+    let (all, first) = (clients.len(), *clients.known.keys().next().unwrap());
+    let without_state = *clients.known.keys().nth(5).unwrap();
+    let has_state = |id| id != without_state;
+    made(&mut clients, 0, (Party::Orphans, None), has_state).unwrap();
+    assert_eq!((clients.len(), clients.lease(without_state).is_none()), (all, true), "one without state goes first");
+    made(&mut clients, 1, (Party::Orphans, None), has_state).unwrap();
+    assert_eq!((clients.len(), clients.lease(first).is_none()), (all, true), "then the longest silent one");
+    let most = (Party::User(10), Some(10));
+    assert_eq!(made(&mut clients, PARTY_CLIENTS_MAX, most, |_| true), Err(Status::ServerFault));
+    made(&mut clients, 0, (Party::ROOT, Some(0)), |_| true).unwrap();
+    assert_eq!(clients.len(), all + 1, "root has places of its own");
+    assert_eq!(clients.names, names_of(&clients));
 }
 
 #[test]

@@ -7,7 +7,9 @@ use super::*;
 const READ: u8 = Share::READ;
 const WRITE: u8 = Share::WRITE;
 
-const PARTY: Party = Party::User(0);
+const PARTY: Party = Party::User(5);
+/// Room for files that bounds nobody.
+const FILES: (usize, usize) = (usize::MAX, usize::MAX);
 
 fn by(client: u64, owner: &[u8]) -> Opener<'_> {
     let number = client << 8 | u64::from(owner[0]);
@@ -79,17 +81,38 @@ fn rights_that_are_taken_back_leave_an_open_as_it_was() {
 }
 
 #[test]
-fn a_party_that_opens_all_files_leaves_room_to_others() {
+fn opens_are_bounded_by_the_files_that_may_be_open() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
-    for file in 0..PARTY_OPENS_MAX as u64 {
+    for file in 0..10 {
+        assert_eq!(opens.check_room(&by(1, b"a"), file, (20 - file as usize, 20)), Ok(()));
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.check_room(&by(1, b"a"), 1 << 40), Err(TableFull::OfParty));
-    assert_eq!(opens.check_room(&by(1, b"a"), 7), Ok(()), "an open that is there gets more rights");
+    assert_eq!(opens.check_room(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty), "half of them");
+    // Other owners of a file that the party has open take no file, and one of them stands for it in the end.
+    assert_eq!(opens.check_room(&by(1, b"b"), 9, (10, 20)), Ok(()));
+    let second = opens.open(by(1, b"b"), 9, share(READ, 0), free, || Ok(())).unwrap();
+    let first = opens.place_of_owner(&by(1, b"a"), 9).unwrap();
+    opens.end(first).unwrap();
+    assert_eq!(opens.check_room(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty));
+    opens.close(1, place(second), 0).unwrap();
+    assert_eq!(opens.check_room(&by(1, b"a"), 10, (11, 20)), Ok(()));
     let other = Opener { party: Party::Orphans, ..by(2, b"a") };
-    assert_eq!(opens.check_room(&other, 1 << 40), Ok(()));
+    assert_eq!(opens.check_room(&other, 10, (10, 20)), Ok(()));
+    assert_eq!(opens.check_room(&other, 10, (0, 20)), Err(TableFull::OfAll { most: PARTY }));
+}
+
+#[test]
+fn a_party_that_opens_all_files_leaves_room_to_others() {
+    let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
+    for file in 0..OPENS_MAX as u64 / 2 {
+        opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
+    }
+    assert_eq!(opens.check_room(&by(1, b"a"), 1 << 40, FILES), Err(TableFull::OfParty));
+    assert_eq!(opens.check_room(&by(1, b"a"), 7, FILES), Ok(()), "an open that is there gets more rights");
+    let other = Opener { party: Party::Orphans, ..by(2, b"a") };
+    assert_eq!(opens.check_room(&other, 1 << 40, FILES), Ok(()));
     assert!(opens.open(other, 1 << 40, share(READ, 0), free, || Ok(())).is_ok());
-    assert_eq!(opens.release(1).len(), PARTY_OPENS_MAX);
+    assert_eq!(opens.release(1).len(), OPENS_MAX / 2);
     assert_eq!((opens.len(), opens.has_any(1), opens.has_any(2)), (1, false, true));
 }
 

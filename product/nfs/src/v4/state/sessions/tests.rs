@@ -1,4 +1,5 @@
 use super::super::kept::ServerMemory;
+use super::super::slots::SlotCall;
 use super::*;
 use crate::status::Status;
 
@@ -59,9 +60,25 @@ fn a_party_that_wants_all_sessions_leaves_some_to_others() {
         sessions.make(number(at), (at as u64, party), channel(8, 1), Arc::new(Lease::begun(0)));
         Ok(())
     };
-    for at in 0..PARTY_SESSIONS_MAX {
+    for at in 0..SESSIONS_MAX / 2 {
         make(at, PARTY).unwrap();
     }
-    assert_eq!(make(PARTY_SESSIONS_MAX, PARTY), Err(TableFull::OfParty));
+    assert_eq!(make(SESSIONS_MAX / 2, PARTY), Err(TableFull::OfParty));
     assert_eq!(make(SESSIONS_MAX, Party::User(8)), Ok(()));
+}
+
+#[test]
+fn the_party_with_most_gives_up_an_idle_session_of_its_longest_silent_client() {
+    let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
+    for at in 0..3 {
+        let lease = Arc::new(Lease::begun(10 - at as u64));
+        sessions.make(number(at), (at as u64, PARTY), channel(8, 1), lease);
+    }
+    let at_work = sessions.find(&number(2), PARTY).unwrap();
+    at_work.slots().begin(&SlotCall { slot: 0, sequence: 1, highest: 0, kept_call: 0 }).unwrap();
+    assert!(sessions.try_end_one_of(PARTY));
+    assert!(sessions.find(&number(1), PARTY).is_err() && sessions.find(&number(2), PARTY).is_ok());
+    assert!(sessions.try_end_one_of(PARTY) && sessions.try_end_one_of(PARTY));
+    assert!(!sessions.try_end_one_of(PARTY) && !sessions.try_end_one_of(Party::Orphans));
+    assert_eq!(sessions.counts, PartyCounts::default());
 }
