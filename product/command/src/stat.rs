@@ -125,7 +125,9 @@ fn device_line(before: Option<&DeviceGauges>, device: &DeviceGauges, time: Durat
         (bytes, _) => format!("flushed above {}", units::memory(bytes)),
     };
     let (dirty, limit) = (units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes));
-    let owed = match now.dirty_bytes / PAGE_BYTES {
+    let unsynced_bytes = device.store.as_ref().map_or(0, |store| store.unsynced_bytes);
+    let owed = match now.dirty_bytes.saturating_sub(unsynced_bytes) / PAGE_BYTES {
+        0 if unsynced_bytes > 0 => " (sent, not yet durable)".to_owned(),
         0 => String::new(),
         pages => format!(" ({} in {})", units::plural(pages, "page"), units::plural(now.dirty_runs, "run")),
     };

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::collect::next_page;
 use crate::error::{ObjectVolumeError, refused};
 use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
 use crate::format::records::{Body, SegmentBytes, SegmentRecord, file_key};
 use crate::format::segment::{LINE_BYTES, OBJECT_BYTES_MAX, check_lines, directory, lines};
 use crate::format::segment_id::SegmentId;
 use crate::open::get;
+use crate::pages::next_page;
 use crate::retry::until_answered;
 use crate::seams::{Clock, Durability, ObjectError, Objects, RecordDatabase};
 

@@ -14,8 +14,9 @@ use crate::format::error::FormatError;
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
+use crate::pages::next_page;
 use crate::retry::until_answered;
-use crate::seams::{Batch, Clock, Durability, Key, ObjectError, Objects, Record, RecordChange, RecordDatabase};
+use crate::seams::{Batch, Clock, Durability, Key, ObjectError, Objects, RecordChange, RecordDatabase};
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Finds dead segments, and records the newest manifest with each.
@@ -168,13 +169,5 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             Ok(()) | Err(ObjectError::Missing) => Ok(()),
             Err(error) => Err(refused(error)),
         }
-    }
-}
-
-/// The key to go on with after a scan for so many records.
-pub(crate) fn next_page(found: &[Record], most: usize, end: &Key) -> Key {
-    match found.last() {
-        Some((last, _)) if found.len() == most => [last.as_slice(), &[0]].concat(),
-        _ => end.clone(),
     }
 }

@@ -136,6 +136,17 @@ impl ObjectFile {
         unnamed + if self.last_batch > durable { self.given_bytes } else { 0 }
     }
 
+    /// The bytes of ended writes among them. `is_ended` tells it of a write that is in no segment.
+    pub(crate) fn unsynced_bytes(&self, durable: Sequence, is_ended: impl Fn(u64) -> bool) -> u64 {
+        let ended = self.writes.iter().filter(|write| match &write.content {
+            UnnamedContent::Segment(_, on_way) => on_way.is_none(),
+            UnnamedContent::Buffered(_) => is_ended(write.number),
+            UnnamedContent::Hole | UnnamedContent::Cut(_) => false,
+        });
+        let unnamed: u64 = ended.map(ObjectWrite::data_bytes).sum();
+        unnamed + if self.last_batch > durable { self.given_bytes } else { 0 }
+    }
+
     /// A batch with records of the file was given to the records. It names so many bytes of writes.
     pub(crate) fn gave(&mut self, batch: Sequence, bytes: u64, durable: Sequence) {
         let earlier = if self.last_batch > durable { self.given_bytes } else { 0 };

@@ -30,6 +30,7 @@ mod naming;
 mod open;
 mod overwritten;
 mod packing;
+mod pages;
 mod paths;
 mod ranges;
 mod read;

@@ -18,6 +18,7 @@ use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, UnnamedContent};
 use crate::format::records::{Brief, Lineage, VolumeHeader, decode_cut};
 use crate::joints::Joints;
+use crate::pages::next_page;
 use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, Value};
 use crate::state::{VolumeLimits, VolumeState};
 
@@ -30,6 +31,8 @@ const LONG_SUCCESSOR_NS: u64 = 11_000_000_000;
 const PROOF_NS: u64 = ANSWER_NS / 4;
 /// Files that an end makes durable at a time.
 const DRAINED_MAX: usize = 256;
+/// Begun cuts that one scan reads.
+const CUTS_READ: usize = 1_024;
 
 /// Random values for an opening.
 #[derive(Clone, Debug)]
@@ -184,12 +187,16 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
 
     /// Goes on with the cuts that the last writer began.
     async fn resume_cuts(&self) -> Result<(), ObjectVolumeError> {
-        let cuts = self.records.scan(vec![b't'], vec![b't' + 1], Durability::Applied).await?;
-        for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(CheckedRule::ResumeCuts)) {
-            let (ino, size) = decode_cut(&key, &value)?;
-            let number = self.state().take(ino, size, END, 0, UnnamedContent::Cut(Cut { size, is_begun: true }));
-            let sequence = self.name_all(ino, number).await?;
-            self.records.durable(sequence).await?;
+        let (mut from, end) = (vec![b't'], vec![b't' + 1]);
+        while from < end {
+            let cuts = self.records.scan_first(from, end.clone(), Durability::Applied, CUTS_READ).await?;
+            from = next_page(&cuts, CUTS_READ, &end);
+            for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(CheckedRule::ResumeCuts)) {
+                let (ino, size) = decode_cut(&key, &value)?;
+                let number = self.state().take(ino, size, END, 0, UnnamedContent::Cut(Cut { size, is_begun: true }));
+                let sequence = self.name_all(ino, number).await?;
+                self.records.durable(sequence).await?;
+            }
         }
         Ok(())
     }
@@ -247,6 +254,14 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         let (state, durable) = (self.state(), self.records.durable_through());
         let volatile = state.files.iter().map(|(ino, file)| (*ino, file.volatile_bytes(durable)));
         volatile.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
+    /// The bytes of ended writes that a kill would lose: they are in the store, or on their way with a sync, and no
+    /// durable record names them.
+    pub fn unsynced_bytes(&self) -> u64 {
+        let (state, durable) = (self.state(), self.records.durable_through());
+        let is_ended = |number: u64| !state.buffered.contains_key(&number);
+        state.files.values().map(|file| file.unsynced_bytes(durable, is_ended)).sum()
     }
 
     /// Waits until this writer may answer a call.

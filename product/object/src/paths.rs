@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_volume::Kind;
 
-use crate::collect::next_page;
 use crate::error::ObjectVolumeError;
 use crate::format::entry::Entry;
 use crate::format::inode::ROOT;
+use crate::pages::next_page;
 use crate::seams::{Durability, RecordDatabase};
 
 const PAGE: usize = 4_096;

@@ -232,7 +232,7 @@ gauges! {
         #[serde(default)]
         knobs_in_force: Vec<KnobGauge> = Word "knobs_in_force" "" "" "" "Knobs that act with another value than they were given: `knob`, `value` (null: no effect), `unit`, and the reason (`because`).";
         #[serde(default)]
-        store: Option<StoreGauges> = Word "store" "" "" "" "The object store behind the device: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about a failed request (`trouble`), `is_read_only`, the time since its last answer (`silent_ns`), and the requests that wait for it (`waiting`, the oldest for `waiting_ns`).";
+        store: Option<StoreGauges> = Word "store" "" "" "" "The object store behind the device: its requests since the start (`puts`, `gets`, `lists`, `deletes`), its words about a failed request (`trouble`), `is_read_only`, the time since its last answer (`silent_ns`), the requests that wait for it (`waiting`, the oldest for `waiting_ns`), and the dirty bytes that it has and no durable record names (`unsynced_bytes`).";
         in_force: BTreeMap<String, Option<FigureGauge>> = Word "in_force" "" "" "" "The policy's own figures, below.";
         pauses: Vec<PauseGauges> = Word "pauses" "" "" "" "Writers' pauses by `cause`: those that last (`waiting`), the ended ones (`count`), their sum (`ns`), the longest (`longest_ns`).";
         waits: PerWait<WaitTimes> = Word "waits" "" "" "" "Ended waits since the start: `throttle` (all pauses of a write, and its own writeback), `reclaim` (for a frame), `read` (for bytes), `pause` (single ones), `sync`, `commit`. Each has `count`, `ns`, `p50_ns`, `p99_ns`, `p999_ns` and `max_ns`; quantiles are at most 3.2 % off.";
@@ -275,6 +275,9 @@ pub(crate) struct StoreGauges {
     /// For how long the oldest of them.
     #[serde(default)]
     pub(crate) waiting_ns: u64,
+    /// Bytes that were sent, and that no durable record names yet. They count as dirty.
+    #[serde(default)]
+    pub(crate) unsynced_bytes: u64,
 }
 
 impl StoreGauges {

@@ -5,8 +5,8 @@
 //!
 //! Owns: the way of each request to the volume, which writes wait for their sync.
 //! Does not own: which writes share a segment and other decisions of the volume, the cache of pages.
-//! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. Bytes that wait for a
-//! sync are bounded.
+//! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. The volume counts the
+//! bytes as unsynced until durable records name them. Bytes that wait for a sync are bounded.
 
 mod ahead;
 mod clock;

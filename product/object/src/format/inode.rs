@@ -158,6 +158,12 @@ impl InodeRecord {
         (Self::xattr_key(ino, b""), end)
     }
 
+    /// The object of an extended attribute's key; nothing for another key.
+    pub(crate) fn xattr_owner(key: &[u8]) -> Option<u64> {
+        let (ino, rest) = key.get(1..)?.split_first_chunk()?;
+        (key[0] == b'i' && rest.first() == Some(&b'x')).then(|| u64::from_be_bytes(*ino))
+    }
+
     /// The name in the key of an extended attribute.
     pub(crate) fn xattr_name(key: &[u8]) -> &[u8] {
         key.get(10..).unwrap_or_default()

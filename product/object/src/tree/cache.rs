@@ -15,9 +15,38 @@ use crate::format::inode::InodeRecord;
 pub(super) struct Slot {
     pub(super) ino: u64,
     inode: Mutex<Option<InodeRecord>>,
+    xattr_bytes: Mutex<Option<XattrBytes>>,
+}
+
+/// The bytes of an object's extended attributes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct XattrBytes {
+    /// Those of the names, each with a zero behind it.
+    pub(super) names: usize,
+    /// Those of names and values.
+    pub(super) all: usize,
 }
 
 impl Slot {
+    fn new(ino: u64) -> Arc<Self> {
+        Arc::new(Self { ino, inode: Mutex::new(None), xattr_bytes: Mutex::new(None) })
+    }
+
+    /// The bytes of the attributes, if they were counted.
+    pub(super) fn xattr_bytes(&self) -> Option<XattrBytes> {
+        *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the count after a batch that was given to the records.
+    pub(super) fn set_xattr_bytes(&self, bytes: XattrBytes) {
+        *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+    }
+
+    /// The attributes change in another way.
+    pub(super) fn forget_xattr_bytes(&self) {
+        *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<InodeRecord>> {
         self.inode.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -59,7 +88,7 @@ impl SlotCache {
         if let Some(slot) = young.get(&ino) {
             return Arc::clone(slot);
         }
-        let slot = old.remove(&ino).unwrap_or_else(|| Arc::new(Slot { ino, inode: Mutex::new(None) }));
+        let slot = old.remove(&ino).unwrap_or_else(|| Slot::new(ino));
         young.insert(ino, Arc::clone(&slot));
         if young.len() >= self.slots_max / 2 {
             // Nobody can come to use a slot while the generations are locked.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the ranges of places that one scan reads.
 //! Does not own: the order of names (`Window::place`), objects (`read`).
-//! Invariants: one scan reads some thousands of entries at most, since names are spread evenly over places.
+//! Invariants: one scan reads some thousands of entries at most. Names are spread evenly over places.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,15 @@ use super::data_core::DataCore;
 use super::read::Used;
 use super::state::ObjectTree;
 use crate::format::entry::Entry;
+use crate::pages::next_page;
+use crate::seams::{Durability, RecordDatabase};
 
 /// Places are below this.
 const PLACES: u64 = 1 << 31;
 /// Entries that one scan reads, as far as names are spread evenly.
 const SCAN_ENTRIES: u64 = 16_384;
+/// One scan reads no more, however names are spread.
+const SCANNED_MAX: usize = 2 * SCAN_ENTRIES as usize;
 /// Names with so many entries between them, as far as names are spread evenly, are read together.
 const GAP_ENTRIES: u64 = 16;
 
@@ -42,9 +46,14 @@ impl<D: DataCore> ObjectTree<D> {
         let (mut from, mut last) = (first, PLACES - 1);
         while from <= last && entries > 0 {
             let to = from.saturating_add(step.max(1)).min(PLACES);
-            let found = self.scan(Entry::place_key(directory, from), Entry::place_key(directory, to)).await?;
-            for (key, value) in found {
-                last = show(Entry::decode(&key, &value)?).min(PLACES - 1);
+            let (mut key, end) = (Entry::place_key(directory, from), Entry::place_key(directory, to));
+            while key < end {
+                let records = self.core.records();
+                let found = records.scan_first(key, end.clone(), Durability::Applied, SCANNED_MAX).await?;
+                key = next_page(&found, SCANNED_MAX, &end);
+                for (key, value) in found {
+                    last = show(Entry::decode(&key, &value)?).min(PLACES - 1);
+                }
             }
             from = to;
         }

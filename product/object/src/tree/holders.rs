@@ -165,6 +165,11 @@ impl Holders {
         }
     }
 
+    /// Whether an object found no room in the queue since the marks were read.
+    pub(super) fn has_left_marks(&self) -> bool {
+        self.lock().is_incomplete
+    }
+
     /// An object was reaped, or cannot be.
     pub(super) fn reaped(&self, ino: u64) {
         self.lock().due.remove(&ino);

@@ -151,9 +151,10 @@ impl<D: DataCore> ObjectTree<D> {
         let mut edit = Edit::default();
         edit.inode(&self.cache.slot(ino), inode.clone());
         edit.nameless(ino);
+        // The reaper may see the mark at once.
+        let held = self.holders.hold_nameless(ino);
         self.apply(&mut order, edit)?;
         self.core.begin_file(ino);
-        let held = self.holders.hold_nameless(ino);
         drop(order);
         let backing = self.core.backing(Arc::clone(&held));
         let found = self.found(held, &inode, Body::default());
@@ -257,6 +258,7 @@ impl<D: DataCore> ObjectTree<D> {
         let mut edit = Edit::default();
         if (change.uid.is_some() || change.gid.is_some()) && inode.has_xattrs && inode.kind() != Kind::Directory {
             edit.record(remove_capability(used.ino()));
+            view.slot.forget_xattr_bytes();
         }
         edit.inode(&view.slot, inode);
         self.apply(&mut order, edit)?;

@@ -21,11 +21,15 @@ use crate::file::BodyInMemory;
 use crate::format::error::FormatError;
 use crate::format::inode::{Content, InodeRecord};
 use crate::format::records::Body;
+use crate::pages::next_page;
+use crate::seams::{Durability, Record, RecordDatabase};
 
 /// Objects whose numbers differ by no more are read together. Files made together have neighbouring numbers.
 const GAP: u64 = 32;
 /// The most numbers that one scan spans.
 const RUN: u64 = 1_024;
+/// The most records that one scan reads.
+const ROWS: usize = 512;
 
 /// An object for a call, and the user of the call.
 #[derive(Clone)]
@@ -155,7 +159,7 @@ impl<D: DataCore> ObjectTree<D> {
         };
         let unknown = known.iter().filter(|(_, (slot, body))| is_unknown(slot, *body));
         let unknown: Vec<u64> = unknown.map(|(ino, _)| *ino).collect();
-        let scans = runs(&unknown).map(|(first, last)| self.scan(InodeRecord::key(first), InodeRecord::end_key(last)));
+        let scans = runs(&unknown).map(|(first, last)| self.rows(first, last));
         let mut bodies = BTreeMap::new();
         for (key, value) in try_join_all(scans).await?.into_iter().flatten() {
             match Row::decode(&key, &value)? {
@@ -168,6 +172,23 @@ impl<D: DataCore> ObjectTree<D> {
             }
         }
         Ok(bodies)
+    }
+
+    /// The records of the inodes and bodies of a run. Extended attributes lie between them: the next scan begins behind
+    /// those of the object that the last one ended in.
+    async fn rows(&self, first: u64, last: u64) -> Result<Vec<Record>, VolumeError> {
+        let (mut from, end) = (InodeRecord::key(first), InodeRecord::end_key(last));
+        let mut rows = Vec::new();
+        while from < end {
+            let most = ROWS.min(2 * (last - first + 1) as usize + 1);
+            let found = self.core.records().scan_first(from, end.clone(), Durability::Applied, most).await?;
+            from = next_page(&found, most, &end);
+            if let Some(ino) = found.last().filter(|_| from < end).and_then(|(key, _)| InodeRecord::xattr_owner(key)) {
+                from = from.max(InodeRecord::xattr_keys(ino).1);
+            }
+            rows.extend(found.into_iter().filter(|(key, _)| InodeRecord::xattr_owner(key).is_none()));
+        }
+        Ok(rows)
     }
 
     pub(super) async fn view(&self, ino: u64) -> Result<Option<ReadView>, VolumeError> {

@@ -19,10 +19,13 @@ use super::xattrs::remove_xattrs;
 use crate::error::ObjectVolumeError;
 use crate::format::inode::InodeRecord;
 use crate::open::get;
+use crate::pages::next_page;
 use crate::seams::{Durability, RecordDatabase};
 
 /// Most objects that are reaped at once: each may take some round trips.
 const REAPED_AT_ONCE: usize = 64;
+/// Marks that one scan reads.
+const MARKS_READ: usize = 1_024;
 
 /// The next event of the reaper.
 enum Step {
@@ -91,9 +94,14 @@ async fn reap_unnamed<D: DataCore>(core: &D, cache: &SlotCache, ino: u64) -> Res
 }
 
 async fn read_marks<D: DataCore>(core: &D, holders: &Holders) -> Result<(), ObjectVolumeError> {
-    let (from, to) = InodeRecord::unnamed_keys();
-    for (key, _) in core.records().scan(from, to, Durability::Applied).await? {
-        holders.found_mark(InodeRecord::unnamed(&key)?);
+    let (mut from, end) = InodeRecord::unnamed_keys();
+    // Marks behind a full queue are read again later.
+    while from < end && !holders.has_left_marks() {
+        let found = core.records().scan_first(from, end.clone(), Durability::Applied, MARKS_READ).await?;
+        from = next_page(&found, MARKS_READ, &end);
+        for (key, _) in found {
+            holders.found_mark(InodeRecord::unnamed(&key)?);
+        }
     }
     Ok(())
 }

@@ -1,13 +1,15 @@
 //! Extended attributes.
 //!
-//! Owns: their records, the namespaces, the bound on an object's names.
+//! Owns: their records, the namespaces, the bounds on an object's names and on all bytes of its attributes.
 //! Does not own: access control lists, which a volume does not have.
 //! Invariants: an inode says whether its object may have attributes, so that others cost no read. The header of the
-//! volume says so before the first attribute is there. Attributes go before their inode.
+//! volume says so before the first attribute is there. Attributes go before their inode. No call holds more than a part
+//! of an object's values: an earlier version may have written any number.
 
 use afflux_volume::{ChangedAttributes, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
 
+use super::cache::XattrBytes;
 use super::data_core::DataCore;
 use super::edit::Edit;
 use super::permission::{self, READ, User, WRITE};
@@ -17,10 +19,20 @@ use crate::error::ObjectVolumeError;
 use crate::format::inode::InodeRecord;
 use crate::format::records::VolumeHeader;
 use crate::open::get;
-use crate::seams::{Durability, RecordChange, RecordDatabase};
+use crate::pages::next_page;
+use crate::seams::{Durability, Key, Record, RecordChange, RecordDatabase};
 
 /// Most bytes of an object's names, each with a zero behind it: Linux lists no more.
 const NAMES_BYTES_MAX: usize = 65_536;
+/// Most bytes of an object's names and values. A value has 64 KiB at most.
+const ALL_BYTES_MAX: usize = 1 << 20;
+
+/// A scan begins with so many attributes: their values may be the largest.
+const SCANNED_MIN: usize = 4;
+/// It reads so many at most.
+const SCANNED_MAX: usize = 512;
+/// Later scans read as many as have so many bytes, by the values so far.
+const SCANNED_BYTES: usize = 256 << 10;
 
 /// The names of a volume's namespaces begin with these. Nothing is called by one of them alone.
 const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
@@ -72,9 +84,27 @@ impl<D: DataCore> ObjectTree<D> {
         if !view.current().has_xattrs {
             return Ok(Vec::new());
         }
-        let (from, to) = InodeRecord::xattr_keys(view.slot.ino);
-        let found = self.scan(from, to).await?;
-        Ok(found.iter().map(|(key, _)| Bytes::copy_from_slice(InodeRecord::xattr_name(key))).collect())
+        let mut names = Vec::new();
+        let mut scan = XattrScan::new(view.slot.ino);
+        while let Some(found) = scan.next(&*self.core).await? {
+            names.extend(found.iter().map(|(key, _)| Bytes::copy_from_slice(InodeRecord::xattr_name(key))));
+        }
+        Ok(names)
+    }
+
+    /// The bytes of an object's attributes. They are counted once, and then followed in memory.
+    async fn xattr_bytes(&self, view: &ReadView) -> Result<XattrBytes, VolumeError> {
+        if !view.current().has_xattrs {
+            return Ok(XattrBytes::default());
+        }
+        if let Some(counted) = view.slot.xattr_bytes() {
+            return Ok(counted);
+        }
+        let (mut bytes, mut scan) = (XattrBytes::default(), XattrScan::new(view.slot.ino));
+        while let Some(found) = scan.next(&*self.core).await? {
+            found.iter().for_each(|(key, value)| bytes.add(InodeRecord::xattr_name(key), value));
+        }
+        Ok(bytes)
     }
 
     pub(super) async fn xattrs(&self, used: &Used) -> Result<Vec<Bytes>, VolumeError> {
@@ -94,18 +124,20 @@ impl<D: DataCore> ObjectTree<D> {
         loop {
             let view = self.held(used).await?;
             check(&view, used.user(), name, WRITE)?;
-            let names = self.xattr_names(&view).await?;
-            let is_there = names.iter().any(|other| other == name);
-            match (&change, is_there) {
+            let mut bytes = self.xattr_bytes(&view).await?;
+            let before = self.xattr_of(&view, name).await?;
+            match (&change, before.is_some()) {
                 (XattrChange::Create(_), true) => return Err(VolumeError::Exists),
                 (XattrChange::Replace(_) | XattrChange::Remove, false) => return Err(VolumeError::NoAttribute),
                 _ => {}
             }
-            let bytes: usize = names.iter().map(|name| name.len() + 1).sum();
-            if !is_there && bytes + name.len() + 1 > NAMES_BYTES_MAX {
+            let counted = bytes;
+            before.iter().for_each(|value| bytes.subtract(name, value));
+            value_of(&change).iter().for_each(|value| bytes.add(name, value));
+            if bytes.has_no_room_after(counted) {
                 return Err(VolumeError::NoSpace);
             }
-            if let Some(changed) = self.change_xattr_now(&view, name, &change, durable)? {
+            if let Some(changed) = self.change_xattr_now(&view, name, &change, bytes, durable)? {
                 return Ok(changed);
             }
         }
@@ -117,6 +149,7 @@ impl<D: DataCore> ObjectTree<D> {
         view: &ReadView,
         name: &[u8],
         change: &XattrChange,
+        bytes: XattrBytes,
         durable: bool,
     ) -> Result<Option<ChangedAttributes>, VolumeError> {
         let mut order = self.order();
@@ -138,7 +171,15 @@ impl<D: DataCore> ObjectTree<D> {
         let stat = self.stat_of(ino, &inode, view.body);
         edit.inode(&view.slot, inode);
         let sequence = self.apply(&mut order, edit)?;
+        view.slot.set_xattr_bytes(bytes);
         Ok(Some(ChangedAttributes { stat, stable: self.stable(sequence, durable) }))
+    }
+}
+
+fn value_of(change: &XattrChange) -> Option<&Bytes> {
+    match change {
+        XattrChange::Set(value) | XattrChange::Create(value) | XattrChange::Replace(value) => Some(value),
+        XattrChange::Remove => None,
     }
 }
 
@@ -149,8 +190,55 @@ pub(super) fn remove_capability(ino: u64) -> RecordChange {
 
 /// Removes the attributes of an object that nobody uses.
 pub(super) async fn remove_xattrs<D: DataCore>(core: &D, ino: u64) -> Result<(), ObjectVolumeError> {
-    let (from, to) = InodeRecord::xattr_keys(ino);
-    let found = core.records().scan(from, to, Durability::Applied).await?;
-    core.records().apply(found.into_iter().map(|(key, _)| RecordChange::Remove(key)).collect())?;
+    let mut scan = XattrScan::new(ino);
+    while let Some(found) = scan.next(core).await? {
+        core.records().apply(found.into_iter().map(|(key, _)| RecordChange::Remove(key)).collect())?;
+    }
     Ok(())
+}
+
+impl XattrBytes {
+    fn add(&mut self, name: &[u8], value: &[u8]) {
+        self.names += name.len() + 1;
+        self.all += name.len() + 1 + value.len();
+    }
+
+    fn subtract(&mut self, name: &[u8], value: &[u8]) {
+        self.names = self.names.saturating_sub(name.len() + 1);
+        self.all = self.all.saturating_sub(name.len() + 1 + value.len());
+    }
+
+    /// Whether a change makes the attributes too large. A change that makes them smaller is allowed: an earlier version
+    /// had another bound.
+    fn has_no_room_after(self, before: Self) -> bool {
+        let is_too_many = |now: usize, before: usize, most: usize| now > most && now > before;
+        is_too_many(self.names, before.names, NAMES_BYTES_MAX) || is_too_many(self.all, before.all, ALL_BYTES_MAX)
+    }
+}
+
+/// A look at all attributes of an object, some at a time.
+struct XattrScan {
+    from: Key,
+    end: Key,
+    most: usize,
+}
+
+impl XattrScan {
+    fn new(ino: u64) -> Self {
+        let (from, end) = InodeRecord::xattr_keys(ino);
+        Self { from, end, most: SCANNED_MIN }
+    }
+
+    /// The next attributes with their values; nothing behind the last.
+    async fn next<D: DataCore>(&mut self, core: &D) -> Result<Option<Vec<Record>>, ObjectVolumeError> {
+        if self.from >= self.end {
+            return Ok(None);
+        }
+        let from = std::mem::take(&mut self.from);
+        let found = core.records().scan_first(from, self.end.clone(), Durability::Applied, self.most).await?;
+        self.from = next_page(&found, self.most, &self.end);
+        let bytes: usize = found.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.most = (SCANNED_BYTES * found.len() / bytes.max(1)).clamp(SCANNED_MIN, SCANNED_MAX);
+        Ok(Some(found))
+    }
 }

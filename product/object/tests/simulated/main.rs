@@ -10,3 +10,4 @@ mod figures;
 mod fixture;
 mod holes;
 mod kills;
+mod unsynced;

@@ -9,6 +9,7 @@ mod client;
 mod clients;
 mod disk_core;
 mod lab;
+mod large_xattrs;
 mod model;
 mod records;
 mod rules;

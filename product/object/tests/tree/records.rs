@@ -26,6 +26,14 @@ pub(crate) struct Calls {
     pub(crate) batches: u64,
 }
 
+/// Records that scans gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadRecords {
+    pub(crate) bytes: usize,
+    /// The most bytes of one scan.
+    pub(crate) most_bytes: usize,
+}
+
 #[derive(Default)]
 struct State {
     applied: Map,
@@ -34,6 +42,7 @@ struct State {
     waiting: Vec<Waker>,
     is_flushing: bool,
     calls: Calls,
+    read: ReadRecords,
     is_fenced: bool,
 }
 
@@ -82,6 +91,11 @@ impl MapRecords {
     /// The calls since the last look.
     pub(crate) fn take_calls(&self) -> Calls {
         std::mem::take(&mut self.state().calls)
+    }
+
+    /// The records that were read since the last look.
+    pub(crate) fn take_read(&self) -> ReadRecords {
+        std::mem::take(&mut self.state().read)
     }
 
     /// Another writer takes over.
@@ -156,7 +170,11 @@ impl RecordDatabase for MapRecords {
             let mut state = self.state();
             state.calls.scans += 1;
             let records = state.applied.range(from..to).map(|(key, value)| (key.clone(), value.clone()));
-            records.take(most).collect()
+            let records: Vec<Record> = records.take(most).collect();
+            let bytes = records.iter().map(|(key, value)| key.len() + value.len()).sum();
+            state.read.bytes += bytes;
+            state.read.most_bytes = state.read.most_bytes.max(bytes);
+            records
         };
         self.pause().await;
         Ok(records)

@@ -96,7 +96,12 @@ pub(crate) type StoreFigures = Box<dyn Fn() -> StoreGauges + Send + Sync>;
 
 impl Running {
     fn report(&self) -> Report {
-        let status = self.engine.status();
+        let mut status = self.engine.status();
+        let store = self.store.as_ref().map(|store| store());
+        // Bytes are clean once they are durable.
+        let unsynced_bytes = store.as_ref().map_or(0, |store| store.unsynced_bytes);
+        status.dirty_bytes += unsynced_bytes;
+        status.devices.iter_mut().for_each(|device| device.dirty_bytes += unsynced_bytes);
         let sums = self.engine.platform().counters().sum();
         let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
         let settings = self.engine.settings();
@@ -116,7 +121,7 @@ impl Running {
             uptime_ns: nanos(self.since.elapsed()),
             policy: status.policy.to_owned(),
             eviction: status.eviction.to_owned(),
-            devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
+            devices: status.devices.iter().map(|device| self.device_gauges(device, store.clone())).collect(),
             cache: CacheGauges {
                 resident_huge_bytes: resident.huge_bytes,
                 resident_base_bytes: resident.base_bytes,
@@ -193,7 +198,7 @@ impl Running {
         Ok(ended)
     }
 
-    fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
+    fn device_gauges(&self, status: &DeviceStatus, store: Option<StoreGauges>) -> DeviceGauges {
         let waits = self.engine.waits(status.id).unwrap_or_default();
         let listed = self.engine.listed_files(status.id).unwrap_or_default();
         let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_)));
@@ -206,7 +211,7 @@ impl Running {
             last_error: status.last_error.map(|error| error.to_string()),
             knobs: self.own_knobs(status.id),
             knobs_in_force: in_force::of_device(&self.engine, status.id),
-            store: self.store.as_ref().map(|store| store()),
+            store,
             in_force: status.figures.iter().map(gauges::figure).collect(),
             pauses: status.pauses.iter().map(gauges::pause).collect(),
             waits: waits.times,
@@ -394,6 +399,12 @@ impl Running {
     /// The files with unwritten bytes. Asks no device.
     fn dirty_files(&self) -> UnwrittenFiles {
         let mut files = self.unwritten();
+        let store = self.store.as_ref().map(|store| store());
+        files.extend(store.map(|store| LeftUnwritten {
+            file: "sent to the store, and not yet named by its records".to_owned(),
+            bytes: store.unsynced_bytes,
+            reason: None,
+        }));
         files.retain(|file| file.bytes > 0);
         files.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.file.cmp(&other.file)));
         let others = files.split_off(files.len().min(DIRTY_FILES_MAX));

@@ -96,6 +96,7 @@ impl StoreVolume {
     /// Reads the figures of the store.
     pub(crate) fn figures(&self) -> StoreFigures {
         let (store, is_read_only) = (self.place.store.clone(), self.writer.is_none());
+        let volume = self.writer.as_ref().map(|writer| Arc::clone(&writer.volume));
         Box::new(move || {
             let (requests, waits) = (store.requests(), store.waits());
             StoreGauges {
@@ -108,6 +109,7 @@ impl StoreVolume {
                 trouble: store.trouble().map(|trouble| trouble.why),
                 is_read_only,
                 silent_ns: store.silent_ns(),
+                unsynced_bytes: volume.as_ref().map_or(0, |volume| volume.unsynced_bytes()),
             }
         })
     }
