@@ -102,8 +102,8 @@ impl File {
         self.0.bytes_max
     }
 
-    /// Counts our changes to the host's file that have ended: writebacks, and sizes set. If the count has moved since
-    /// right before a look at the host's file, the look may be older than one of the changes: see
+    /// Counts our changes to the host's file that have ended: writebacks, sizes set and holes. If the count has moved
+    /// since right before a look at the host's file, the look may be older than one of the changes: see
     /// [`Engine::try_invalidate`].
     pub fn change_count(&self) -> u64 {
         lock(&self.0.state).host.changes()

@@ -114,7 +114,11 @@ impl<P: Platform> Reshaping<P> {
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
         self.ask(file, &Intent::Hole(range.clone()), operation).await?;
-        file.owe_flush(&mut lock(&file.state), self.base.now());
+        {
+            let mut state = lock(&file.state);
+            state.host.note_change();
+            file.owe_flush(&mut state, self.base.now());
+        }
         self.drop_pages(file, FileInner::pages_of(&range));
         let settled = file.settle(&mut lock(&file.state));
         file.kept.iter().for_each(KeptFile::end);

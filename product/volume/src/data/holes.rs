@@ -5,14 +5,16 @@
 //! engine).
 //! Invariants: bytes of an acknowledged write are never reported as a hole, also if they reach the host in the middle
 //! of the question. So a hole counts only if the engine had nothing there *before* the host said so: what was clean
-//! then is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no others.
+//! then is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no
+//! others. A change that fails tells what it changed.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_engine::Platform;
+use afflux_engine::{File, Platform};
 
+use super::bytes_before::BytesBefore;
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
@@ -92,11 +94,18 @@ impl<P: Platform> Volume<P> {
         let file = self.opened(caller, inode, true).await?;
         let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
-        self.engine.punch(file, range).await?;
+        let before = BytesBefore::of(file);
+        let punched = self.engine.punch(file, range).await;
+        if let Err(error) = punched
+            && !before.may_have_changed(file)
+        {
+            return Err(error.into());
+        }
         let reshaped = self.reshaped(inode).await;
         let consistency = taken.map_or(reshaped, |(taken, _)| taken.then(reshaped));
         drop(changing);
         self.tell_bytes(caller, inode);
+        punched?;
         Ok(consistency)
     }
 
@@ -141,6 +150,27 @@ impl<P: Platform> Volume<P> {
         self.tree.reserve(&inode.node, range.clone()).await?;
         let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
+        let before = BytesBefore::of(file);
+        let filled = self.fill(inode, file, range, how).await;
+        if filled.is_err() && !before.may_have_changed(file) {
+            return filled.map(|()| inode.unchanged());
+        }
+        let reshaped = self.reshaped(inode).await;
+        let consistency = taken.map_or(reshaped, |(taken, _)| taken.then(reshaped));
+        drop(changing);
+        self.tell_bytes(caller, inode);
+        filled?;
+        Ok(consistency)
+    }
+
+    /// Zeros and grows a range that is reserved, as far as that is wanted.
+    async fn fill(
+        &self,
+        inode: &Arc<Inode<P>>,
+        file: &File,
+        range: Range<u64>,
+        how: Reserve,
+    ) -> Result<(), VolumeError> {
         if how.zeros {
             // The new hole gives the space back.
             self.engine.punch(file, range.clone()).await?;
@@ -149,11 +179,7 @@ impl<P: Platform> Volume<P> {
         if how.grows && range.end > file.size() {
             self.engine.set_size(file, range.end).await?;
         }
-        let reshaped = self.reshaped(inode).await;
-        let consistency = taken.map_or(reshaped, |(taken, _)| taken.then(reshaped));
-        drop(changing);
-        self.tell_bytes(caller, inode);
-        Ok(consistency)
+        Ok(())
     }
 
     async fn next_data(&self, inode: &Arc<Inode<P>>, offset: u64) -> Result<Option<u64>, VolumeError> {

@@ -5,6 +5,7 @@
 //! Invariants: every caller sees an acknowledged change at once, whether it is on the host or not.
 
 mod attributes;
+mod bytes_before;
 mod fsync;
 pub(crate) mod holes;
 mod locking;

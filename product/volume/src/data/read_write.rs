@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use afflux_engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Platform};
 use bytes::Bytes;
 
+use super::bytes_before::BytesBefore;
 use crate::error::VolumeError;
 use crate::objects::found_files::key_of;
 use crate::objects::inode::{HostView, Inode, Times};
@@ -363,8 +364,7 @@ struct Writing<'a, P: Platform> {
     inode: &'a Arc<Inode<P>>,
     file: &'a File,
     range: Range<u64>,
-    /// The engine's count of changes on the host at the start.
-    host_changes: u64,
+    before: BytesBefore,
     ended: bool,
 }
 
@@ -376,7 +376,7 @@ impl<'a, P: Platform> Writing<'a, P> {
         file: &'a File,
         range: Range<u64>,
     ) -> Self {
-        Self { volume, caller, inode, file, range, host_changes: file.change_count(), ended: false }
+        Self { volume, caller, inode, file, range, before: BytesBefore::of(file), ended: false }
     }
 
     /// All bytes were written.
@@ -388,9 +388,7 @@ impl<'a, P: Platform> Writing<'a, P> {
 
 impl<P: Platform> Drop for Writing<'_, P> {
     fn drop(&mut self) {
-        // Written bytes are dirty, or were written back since.
-        let untouched = self.file.is_clean() && self.file.change_count() == self.host_changes;
-        if !self.ended && !untouched {
+        if !self.ended && self.before.may_have_changed(self.file) {
             self.volume.note_written(self.caller, self.inode, self.range.clone());
         }
     }

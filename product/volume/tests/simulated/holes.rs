@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_simulator::{Random, TreeOptions};
-use afflux_volume::{AttributeChange, Caller, Seek, VolumeError};
+use afflux_volume::{AttributeChange, Caller, DeviceKey, ForeignChange, ForeignListener, Reserve, Seek, VolumeError};
 
 use crate::client::{Files, Object};
 use crate::clients::VolumeFixture;
@@ -140,6 +140,43 @@ fn acknowledged_bytes_are_never_in_a_hole() {
                 let platform = lab.world.platform();
                 platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
             }
+        });
+    }
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Told(Mutex<usize>);
+
+impl ForeignListener for Told {
+    fn changed(&self, _device: DeviceKey, change: ForeignChange) {
+        *self.0.lock().unwrap() += usize::from(matches!(change, ForeignChange::Bytes(_)));
+    }
+}
+
+// rule: a change of bytes that fails half-way moves the times and is told, and one that changed nothing does neither
+// kept in: `product/volume/src/data/bytes_before.rs`, `product/volume/src/data/holes.rs`
+#[test]
+fn a_reservation_that_fails_after_its_zeros_tells_of_them() {
+    for (refused, is_changed) in [(0, false), (1, true)] {
+        let lab = VolumeFixture::new(3, TreeOptions::default());
+        let volume = &lab.volume;
+        lab.run(async {
+            let root = volume.mount(b"").await.unwrap();
+            let file = create(volume, &root, b"file").await;
+            write(volume, &file, 0, &[7; 3 * PAGE as usize]).await;
+            volume.sync(&file, 0, 0).await.result.unwrap();
+            let before = volume.attributes(&file).await.unwrap();
+            let told = Arc::new(Told::default());
+            volume.listen(Some(Arc::clone(&told) as _));
+            lab.tree.refuse(refused..refused + 1, VolumeError::NoSpace);
+            let how = Reserve { zeros: true, grows: false };
+            let result = volume.reserve_by(OWN, &file, 0..3 * PAGE, how).await.result;
+            lab.tree.refuse_nothing();
+            assert_eq!(result, Err(VolumeError::NoSpace));
+            let zeros = read(volume, &file).await.iter().all(|byte| *byte == 0);
+            let moved = volume.attributes(&file).await.unwrap().mtime > before.mtime;
+            assert_eq!((zeros, moved, *told.0.lock().unwrap()), (is_changed, is_changed, usize::from(is_changed)));
         });
     }
 }

@@ -29,7 +29,7 @@ impl HostSide {
         self.size = self.size.max(size);
     }
 
-    /// How many of our changes to the host's file have ended: writes, even failed ones, and sizes.
+    /// How many of our changes to the host's file have ended: writes, even failed ones, sizes and holes.
     pub fn changes(&self) -> u64 {
         self.changes
     }
