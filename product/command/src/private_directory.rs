@@ -197,11 +197,13 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 /// processes try at the same moment, one of them gets the file.
 ///
 /// # Errors
-/// When the file cannot be read, or not be removed durably.
+/// When the file cannot be read, or not be removed durably. It may be there for a later process then.
 pub(crate) fn take(path: &Path) -> io::Result<Option<String>> {
     let taken = beside(path, "taken");
-    if fs::rename(path, &taken).is_err() {
-        return Ok(None);
+    match fs::rename(path, &taken) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
     }
     let text = read(&taken);
     fs::remove_file(&taken).and_then(|()| sync_directory_of(path))?;

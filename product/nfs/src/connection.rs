@@ -522,6 +522,9 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     }
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
+        if self.server.gate.poll_open(cx).is_pending() {
+            return Poll::Pending;
+        }
         self.records_calls = self.server.recording().is_on();
         self.notice_admission();
         let turn_over = self.start_calls();

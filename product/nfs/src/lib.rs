@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod call_gate;
 mod calls;
 mod connection;
 mod knobs;
@@ -32,7 +33,8 @@ pub use server::{Server, TlsUse};
 pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::ClientList;
-pub use v4::service::{ClientMemory, NotHeld};
+pub use v4::recovery::LostOpen;
+pub use v4::service::ClientMemory;
 pub use wire::admission::{AdmittedPeers, GroupsOf, Network, Rules, Squash};
 pub use wire::record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use wire::rpc;

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use afflux_frontend::{CallJournal, EntryForm, EntryOwner, KeptWords, Parties, Peer, Recording, RoomBounds};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
+use crate::call_gate::CallGate;
 use crate::calls::Calls;
 use crate::knobs::NfsKnob;
 use crate::v3::mounts::Mounts;
@@ -48,6 +49,8 @@ pub struct Server<P: Platform> {
     /// Number of changes of `admission`.
     admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
+    /// Holds calls back while the clients of an earlier server come back.
+    pub(crate) gate: Arc<CallGate>,
     /// Version 4, if it is offered.
     pub(crate) version_4: OnceLock<Arc<Service<P>>>,
     /// Clients may use TLS, or must.
@@ -86,6 +89,7 @@ impl<P: Platform> Server<P> {
             admission: RwLock::new(admission),
             admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
+            gate: Arc::default(),
             version_4: OnceLock::new(),
             tls: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
@@ -100,9 +104,16 @@ impl<P: Platform> Server<P> {
     }
 
     /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once,
-    /// before the first connection.
+    /// before the first connection. No call of any version is answered before these clients have their open files again
+    /// ([`Server::recovered`]).
     pub fn offer_version_4(&self, memory: ClientMemory) {
-        self.version_4.get_or_init(|| Arc::new(Service::new(&self.volume, memory))).begin();
+        self.version_4.get_or_init(|| Service::begin(&self.volume, memory, &self.gate));
+    }
+
+    /// Waits until the clients of an earlier server have their open files and locks again. Another front end over the
+    /// same volume begins after that: its callers must not pass these locks.
+    pub fn recovered(&self) -> impl Future<Output = ()> + Send + '_ {
+        self.gate.opened()
     }
 
     /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that

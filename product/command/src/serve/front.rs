@@ -297,6 +297,11 @@ impl PreparedFront {
         self.nfs.is_some()
     }
 
+    /// Whether clients of version 4 can come.
+    pub(crate) fn has_version_4(&self) -> bool {
+        self.nfs.as_ref().is_some_and(|(_, _, version)| *version == NfsVersion::V4)
+    }
+
     /// Takes calls from now on.
     pub(crate) fn start(
         self,
@@ -323,6 +328,8 @@ impl PreparedFront {
             if version == NfsVersion::V4 {
                 let (kept, left) = ClientState::taken(memory, clients()?);
                 server.offer_version_4(left);
+                // A mount begins after this, too: its programs must not pass the locks of clients.
+                platform.block_on(server.recovered());
                 kept_state = kept;
                 kept_clients::report(&server);
             }

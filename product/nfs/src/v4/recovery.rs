@@ -1,17 +1,91 @@
 //! The return of clients with their sessions, opens and locks from memory that an earlier server left.
 //!
-//! Owns: the order of return, the choice between going on and beginning anew.
-//! Does not own: the form of what was kept (`state::kept`), the tables (`state`), the files of opens (`service`).
+//! Owns: the files of kept opens, the order of return, the choice between going on and beginning anew.
+//! Does not own: the form of what was kept (`state::kept`), the tables (`state`), the moment of the return (`service`).
 //! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their
-//! state. What lacks its client or its open stays away. No lock comes back beside one that it excludes.
+//! state. What lacks its client, its open or its file stays away. A file is found by its handle, and never by a number:
+//! another file may have the number now (`each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials`). Each open
+//! holds its file, so that no other file gets the number while it lives. No lock comes back beside one that it excludes.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
 
 use afflux_frontend::{FoundItem, KeptItem, Party};
-use afflux_volume::{HolderId, Lock, LockFamily, LockOwner, Locks, Nanos};
+use afflux_volume::{Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, Platform, Volume, VolumeError};
+use futures_util::future::{Either, select};
+use futures_util::stream::{self, StreamExt};
 
 use super::client_state::{State, lock_owner};
 use super::state::kept::{LockedRange, Memory, RangeStep, Record};
+
+/// Files that are looked for at the same time.
+const AT_A_TIME: usize = 64;
+/// A server waits no longer than this for files of opens before it answers others.
+const PATIENCE_NS: u64 = 20 * Nanos::SECOND;
+/// Linux's errno for a file system that has not answered in time.
+const ETIMEDOUT: i32 = 110;
+
+/// An open of an earlier server's client that has ended with that server, since its file cannot be had again. Its locks
+/// and denials have ended with it.
+#[derive(Debug)]
+pub struct LostOpen {
+    /// The number that the file had.
+    pub file: u64,
+    /// The client, for people.
+    pub client: String,
+    /// Why the file cannot be had.
+    pub error: VolumeError,
+}
+
+/// The files of kept opens, by handle, as they were found.
+pub(super) type FoundFiles<P> = BTreeMap<Box<[u8]>, Result<Held<P>, VolumeError>>;
+
+/// The file of a handle: its number now, and a holder.
+pub(super) type FileOf<'a, H> = &'a dyn Fn(&[u8]) -> Result<(u64, H), VolumeError>;
+
+/// The handles of all files that were open.
+pub(super) fn handles(found: &[FoundItem]) -> Vec<Box<[u8]>> {
+    let handle = |item: &FoundItem| match Record::read(item.kind, &item.bytes) {
+        Some(Record::Open { handle, .. }) => Some(Box::from(handle)),
+        _ => None,
+    };
+    let handles: std::collections::BTreeSet<Box<[u8]>> = found.iter().filter_map(handle).collect();
+    handles.into_iter().collect()
+}
+
+/// Holds the files of these handles. A file whose file system does not answer in time counts as one that is not found.
+pub(super) async fn hold_all<P: Platform>(volume: &Volume<P>, handles: Vec<Box<[u8]>>) -> FoundFiles<P> {
+    let platform = volume.engine().platform();
+    let mut files: FoundFiles<P> =
+        handles.iter().map(|it| (it.clone(), Err(VolumeError::Io { errno: ETIMEDOUT }))).collect();
+    let hold = |handle: Box<[u8]>| async move {
+        let held = volume.hold_left(&handle).await;
+        (handle, held)
+    };
+    let mut found = pin!(stream::iter(handles).map(hold).buffer_unordered(AT_A_TIME));
+    let mut over = pin!(platform.sleep_until(platform.now().after(PATIENCE_NS)));
+    while let Either::Left((Some((handle, held)), _)) = select(found.next(), &mut over).await {
+        files.insert(handle, held);
+    }
+    files
+}
+
+/// Shows the locks of these files to programs of the host, if they are to see any. A program that got a lock meanwhile
+/// keeps it, and the client's own stays.
+pub(super) async fn show_on_host<P: Platform>(volume: &Volume<P>, files: &FoundFiles<P>) {
+    if !volume.locks().are_on_host() {
+        return;
+    }
+    let platform = volume.engine().platform();
+    let show = |held: &Held<P>| {
+        let inode = std::sync::Arc::clone(held.inode());
+        async move { drop(volume.host_locks(&inode).await) }
+    };
+    let mut shown = pin!(stream::iter(files.values().flatten()).map(show).buffer_unordered(AT_A_TIME));
+    let mut over = pin!(platform.sleep_until(platform.now().after(PATIENCE_NS)));
+    while let Either::Left((Some(()), _)) = select(shown.next(), &mut over).await {}
+}
 
 /// The place of a volume's number for a client's lock owner.
 pub(super) type OwnerNumber<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
@@ -61,30 +135,31 @@ pub(super) fn of_server(found: &[FoundItem]) -> Option<(u32, u32, u64, bool)> {
     }
 }
 
-impl<H: Default> State<H> {
-    /// The state that was found. None if it is not whole; then the volume has no lock of it.
+impl<H> State<H> {
+    /// The state that was found, and the opens that have ended. None if it is not whole; then the volume has no lock of
+    /// it.
     pub(super) fn recovered(
         memory: &Memory,
         found: Vec<FoundItem>,
-        number: OwnerNumber<'_>,
+        (number, file): (OwnerNumber<'_>, FileOf<'_, H>),
         locks: &Locks,
         now_ns: u64,
-    ) -> Option<Self> {
-        let mut state = Self::new(memory);
-        let is_whole = state.restore_all(memory, found, number, locks, now_ns).is_some();
+    ) -> Option<(Self, Vec<LostOpen>)> {
+        let (mut state, mut lost) = (Self::new(memory), Vec::new());
+        let is_whole = state.restore_all(memory, found, (number, file), (locks, now_ns), &mut lost).is_some();
         if !is_whole {
             state.holders.values().for_each(|holder| locks.release_holder(*holder, Nanos(now_ns)));
         }
-        is_whole.then_some(state)
+        is_whole.then_some((state, lost))
     }
 
     fn restore_all(
         &mut self,
         memory: &Memory,
         found: Vec<FoundItem>,
-        number: OwnerNumber<'_>,
-        locks: &Locks,
-        now_ns: u64,
+        (number, file): (OwnerNumber<'_>, FileOf<'_, H>),
+        (locks, now_ns): (&Locks, u64),
+        lost: &mut Vec<LostOpen>,
     ) -> Option<()> {
         let mut called: BTreeMap<u32, (u32, KeptItem)> = BTreeMap::new();
         let (mut sessions, mut left) = (Vec::new(), BTreeMap::new());
@@ -105,19 +180,25 @@ impl<H: Default> State<H> {
                     called.insert(id, (*sequence, std::mem::take(&mut item)));
                     true
                 }
-                Record::Open { client, .. } => match self.party(*client) {
-                    Some(party) => {
-                        self.try_restore_open(id, (party, number), &record, std::mem::take(&mut item), (locks, now_ns))
+                Record::Open { client, handle, file: number_before, .. } => match (self.party(*client), file(handle)) {
+                    (Some(party), Ok(file)) => {
+                        let item = std::mem::take(&mut item);
+                        self.try_restore_open(id, (party, number), &record, (item, file), (locks, now_ns))
                     }
-                    None => {
+                    (party, file) => {
+                        let client = party.and_then(|_| self.clients.named_for_people(*client));
+                        if let (Some((_, client)), Err(error)) = (client, file) {
+                            lost.push(LostOpen { file: *number_before, client, error });
+                        }
                         memory.drop_found(&mut item);
                         true
                     }
                 },
-                Record::Locks { client, open, file, .. } => match self.party(*client) {
-                    Some(party) if self.opens.is_of(*open, *client, *file) => {
+                // By their open's place: nothing took that while the earlier server removed the open and these.
+                Record::Locks { client, open, .. } => match (self.party(*client), self.opens.file_at(*open, *client)) {
+                    (Some(party), Some(file)) => {
                         let item = std::mem::take(&mut item);
-                        let found = self.restore_locks(id, (party, number), &record, item, locks);
+                        let found = self.restore_locks(id, (party, number, file), &record, item, locks);
                         found.map(|found| left.insert(id, found)).is_some()
                     }
                     _ => {
@@ -165,27 +246,30 @@ impl<H: Default> State<H> {
         place: u32,
         (party, number): (Party, OwnerNumber<'_>),
         record: &Record<'_>,
-        item: KeptItem,
+        (item, (file, held)): (KeptItem, (u64, H)),
         (locks, now_ns): (&Locks, u64),
     ) -> bool {
-        let Record::Open { client, file, share, owner, .. } = *record else { return false };
+        let Record::Open { client, share, owner, .. } = *record else { return false };
         let Ok(holder) = self.holder(client, locks) else { return false };
-        self.opens.try_restore(place, (party, number(client, owner)), record, item, H::default())
+        self.opens.try_restore(place, (party, number(client, owner)), record, item, (file, held))
             && locks.share(file, (holder, u64::from(place)), share, Nanos(now_ns)).is_ok()
     }
 
     fn restore_locks(
         &mut self,
         place: u32,
-        (party, number): (Party, OwnerNumber<'_>),
+        (party, number, file): (Party, OwnerNumber<'_>, u64),
         record: &Record<'_>,
         item: KeptItem,
         locks: &Locks,
     ) -> Option<LeftLocks> {
-        let Record::Locks { client, file, owner, ranges, .. } = record else { return None };
+        let Record::Locks { client, owner, ranges, .. } = record else { return None };
         let (number, holder) = (number(*client, owner), self.holder(*client, locks).ok()?);
-        let is_there = self.lock_states.try_restore(place, (party, number), record, item);
+        let is_there = self.lock_states.try_restore(place, (party, number, file), record, item);
         let (owner, ranges) = (lock_owner(holder, number), ranges.to_vec());
-        is_there.then(|| LeftLocks { file: *file, owner, ranges, steps: Vec::new() })
+        is_there.then(|| LeftLocks { file, owner, ranges, steps: Vec::new() })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The part of version 4 that all connections share: clients, sessions, opens, and the directory of all exports.
 //!
-//! Owns: the lock of the state, the end of clients whose locks were revoked, the numbers that name this server.
+//! Owns: the lock of the state, the moment at which the clients of an earlier server come back, the end of clients whose
+//! locks were revoked, the numbers that name this server.
 //! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), the way of a lock
 //! (`locking`), locks and shares (the volume).
 //! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks
@@ -21,13 +22,13 @@ use super::counts::Counts;
 use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
-use super::recovery::of_server;
-use super::revocation::Revocations;
+use super::recovery::{self, FoundFiles, LostOpen, of_server};
 use super::state::agreed::SessionId;
 use super::state::clients::ClientName;
 use super::state::kept::{KeptRoom, ServerMemory};
-use super::state::opens::{Closed, LeftOpen, OpenRights, Opener};
+use super::state::opens::{Closed, OpenRights, Opener};
 use super::state::stateids::{Meaning, StatePlace, Stateid};
+use crate::call_gate::CallGate;
 use crate::knobs::NfsKnob;
 use crate::status::Status;
 
@@ -46,20 +47,16 @@ pub struct ClientMemory {
     pub list: Option<Arc<dyn ClientList>>,
     /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
     pub words: Option<KeptWords>,
-    /// Is told of each file of an earlier server's client that cannot be held again.
-    pub told: Option<Arc<dyn Fn(NotHeld) + Send + Sync>>,
+    /// Is told of the opens of an earlier server's clients that have ended with that server.
+    pub told: Option<Arc<dyn Fn(&[LostOpen]) + Send + Sync>>,
 }
 
-/// A file that a client has open over a kill of the server, and that cannot be held. Its last name takes the bytes with
-/// it, and the client's calls get STALE if that is gone already.
-#[derive(Debug)]
-pub struct NotHeld {
-    /// The file's number.
-    pub file: u64,
-    /// The client, for people.
-    pub client: String,
-    /// Why not.
-    pub error: VolumeError,
+/// What an earlier server has left of its clients, until the files of their opens are found.
+struct LeftClients {
+    room: Arc<KeptRoom>,
+    found: Vec<FoundItem>,
+    /// Names of clients.
+    names: Vec<u64>,
 }
 
 /// Why an OPEN is not granted.
@@ -104,11 +101,8 @@ impl OpenGrant {
 pub(crate) struct Service<P: Platform> {
     state: Mutex<State<Option<Held<P>>>>,
     pub(super) volume: Arc<Volume<P>>,
-    /// Leases that others have revoked.
-    revocations: Arc<Revocations>,
     /// Keeps the names of clients for a later server.
     list: Option<Arc<dyn ClientList>>,
-    told: Option<Arc<dyn Fn(NotHeld) + Send + Sync>>,
     /// The calls that a later server finds.
     pub(super) journal: Option<Arc<CallJournal>>,
     pub(super) root: PseudoRoot,
@@ -121,30 +115,74 @@ pub(crate) struct Service<P: Platform> {
 }
 
 impl<P: Platform> Service<P> {
-    /// With the clients that an earlier server has left, as far as its memory is there.
-    pub(crate) fn new(volume: &Arc<Volume<P>>, ClientMemory { left, list, words, told }: ClientMemory) -> Self {
+    /// With the clients that an earlier server has left, as far as its memory is there. The gate is shut until their
+    /// files are found.
+    pub(crate) fn begin(
+        volume: &Arc<Volume<P>>,
+        ClientMemory { left, list, words, told }: ClientMemory,
+        gate: &Arc<CallGate>,
+    ) -> Arc<Self> {
         let hash_key = volume.hash_key();
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
-        let mut state = found.flatten().and_then(|found| recovered(volume, room.as_ref()?, found, &left));
-        let state = state.take().unwrap_or_else(|| fresh(volume, room.as_ref(), left));
-        if state.grace.missing() > 0 {
-            volume.locks().begin_grace(state.grace.are_denials_missing());
-        }
-        Self {
-            revocations: Arc::clone(&state.revocations),
+        let (state, left) = match room.clone().zip(found.flatten()) {
+            // Nobody asks for this state before the one that was left is there.
+            Some((room, found)) => {
+                (State::new(&ServerMemory::new(0, 0, None)), Some(LeftClients { room, found, names: left }))
+            }
+            None => (fresh(volume, room.as_ref(), left), None),
+        };
+        let service = Arc::new(Self {
             root: PseudoRoot::new(volume.exports(), Timestamp::from_wall(volume.engine().platform().wall_clock())),
             name: volume.server_name(),
             hash_key,
             state: Mutex::new(state),
             journal,
             list,
-            told,
             counts: Counts::new(),
             xattrs: NfsKnob::Xattrs.id(volume.engine().settings()),
             volume: Arc::clone(volume),
+        });
+        let told = told.unwrap_or_else(|| Arc::new(|_| {}));
+        match left {
+            Some(left) => service.find_files(left, told, gate),
+            None => service.begin_tasks(),
         }
+        service
+    }
+
+    /// Finds the files of an earlier server's opens, and brings the clients back. No call starts before that.
+    fn find_files(
+        self: &Arc<Self>,
+        left: LeftClients,
+        told: Arc<dyn Fn(&[LostOpen]) + Send + Sync>,
+        gate: &Arc<CallGate>,
+    ) {
+        let handles = recovery::handles(&left.found);
+        if handles.is_empty() {
+            return told(&self.bring_back(left, &FoundFiles::new()));
+        }
+        gate.shut();
+        let (me, volume, gate) = (Arc::downgrade(self), Arc::clone(&self.volume), Arc::clone(gate));
+        self.volume.engine().platform().spawn("find open files", async move {
+            let files = recovery::hold_all(&volume, handles).await;
+            if let Some(service) = me.upgrade() {
+                told(&service.bring_back(left, &files));
+                drop(service);
+                recovery::show_on_host(&volume, &files).await;
+            }
+            gate.open();
+        });
+    }
+
+    /// The clients of an earlier server have their state again, with these files. Returns the opens that have ended.
+    fn bring_back(self: &Arc<Self>, LeftClients { room, found, names }: LeftClients, files: &FoundFiles<P>) -> Vec<LostOpen> {
+        let back = recovered(&self.volume, &room, (found, files), &names);
+        let (state, lost) = back.unwrap_or_else(|| (fresh(&self.volume, Some(&room), names), Vec::new()));
+        *self.state() = state;
+        self.begin_tasks();
+        lost
     }
 
     /// The state. Nothing is awaited, and no holder is dropped, while it is locked.
@@ -187,7 +225,7 @@ impl<P: Platform> Service<P> {
     /// As [`Service::end_revoked`], by one who has the state. Adds the holders of files, to be dropped without the
     /// lock.
     pub(super) fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, held: &mut Vec<Option<Held<P>>>) {
-        if self.revocations.take() {
+        if state.revocations.take() {
             let clients = state.clients.take_revoked();
             held.extend(state.end_all(&clients, self.locks()));
             self.keep_list(state);
@@ -201,8 +239,8 @@ impl<P: Platform> Service<P> {
         let lease = client.and_then(|client| state.clients.lease(client));
         lease.inspect(|lease| lease.revoke());
         let is_one = lease.is_some();
+        state.revocations.begin();
         drop(state);
-        self.revocations.begin();
         self.end_revoked();
         is_one
     }
@@ -212,27 +250,33 @@ impl<P: Platform> Service<P> {
         self.locks().is_in_grace()
     }
 
-    /// Begins the tasks of the service: those that end silent clients, and the end of the grace period.
-    pub(crate) fn begin(self: &Arc<Self>) {
+    /// The state of this server is there. Begins the tasks that end silent clients and the grace period.
+    fn begin_tasks(self: &Arc<Self>) {
         let (me, volume) = (Arc::downgrade(self), Arc::clone(&self.volume));
-        self.revocations.call(move || {
+        let end_clients = move || {
             let me = me.clone();
             volume.engine().platform().spawn("end silent clients", async move {
                 if let Some(service) = me.upgrade() {
                     service.end_revoked();
                 }
             });
+        };
+        let until = {
+            let state = self.state();
+            state.revocations.call(end_clients);
+            if state.grace.missing() == 0 {
+                return;
+            }
+            self.locks().begin_grace(state.grace.are_denials_missing());
+            Nanos(state.grace.until_ns())
+        };
+        let (me, volume) = (Arc::downgrade(self), Arc::clone(&self.volume));
+        self.volume.engine().platform().spawn("end the grace period", async move {
+            volume.engine().platform().sleep_until(until).await;
+            if let Some(service) = me.upgrade() {
+                service.end_grace().await;
+            }
         });
-        self.hold_left();
-        if self.is_in_grace() {
-            let (me, volume, until) = (Arc::downgrade(self), Arc::clone(&self.volume), self.state().grace.until_ns());
-            self.volume.engine().platform().spawn("the end of the grace period", async move {
-                volume.engine().platform().sleep_until(Nanos(until)).await;
-                if let Some(service) = me.upgrade() {
-                    service.end_grace().await;
-                }
-            });
-        }
     }
 
     /// Gives up on the clients that are missing. Others get locks once the list without them is durable.
@@ -438,50 +482,6 @@ impl<P: Platform> Service<P> {
         let state = self.state();
         state.opens.changed_by(mark).or_else(|| state.lock_states.changed_by(mark))
     }
-
-    /// Has all opens of an earlier server hold their files again. The open of a removed file stays until the client
-    /// closes it. One that fails is told.
-    fn hold_left(self: &Arc<Self>) {
-        let left = self.state().opens.handles();
-        if left.is_empty() {
-            return;
-        }
-        let (me, volume) = (Arc::downgrade(self), Arc::clone(&self.volume));
-        self.volume.engine().platform().spawn("hold open files", async move {
-            for LeftOpen { place, generation, client, file, handle } in left {
-                let held = volume.hold_left(&handle).await;
-                let Some(service) = me.upgrade() else { return };
-                match held {
-                    Ok(held) => {
-                        let inode = Arc::clone(held.inode());
-                        drop(service.set_holder(place, generation, held));
-                        if volume.locks().are_on_host() {
-                            // A program that got a lock meanwhile keeps it, and the client's own stays.
-                            let _ = volume.host_locks(&inode).await;
-                        }
-                    }
-                    Err(error) => service.tell_not_held(place, generation, (client, file), error),
-                }
-            }
-        });
-    }
-
-    /// Stores the holder of an open. Returns the holder that is not needed.
-    fn set_holder(&self, place: u32, generation: u32, held: Held<P>) -> Option<Held<P>> {
-        self.state().opens.set_holder(place, generation, Some(held))
-    }
-
-    /// Tells of an open whose file cannot be held, unless the client has closed it.
-    fn tell_not_held(&self, place: u32, generation: u32, (client, file): (u64, u64), error: VolumeError) {
-        let name = {
-            let state = self.state();
-            let is_open = state.opens.is_in(place, generation);
-            is_open.then(|| state.clients.named_for_people(client)).flatten()
-        };
-        if let (Some((_, client)), Some(told)) = (name, &self.told) {
-            told(NotHeld { file, client, error });
-        }
-    }
 }
 
 /// Releases the locks of clients that have ended, once the list without them is durable.
@@ -513,18 +513,23 @@ fn fresh<P: Platform>(volume: &Volume<P>, room: Option<&Arc<KeptRoom>>, left: Ve
     state
 }
 
-/// The state that an earlier server has left. None if it is not whole.
+/// The state that an earlier server has left, and the opens that have ended. None if it is not whole.
 fn recovered<P: Platform>(
     volume: &Volume<P>,
     room: &Arc<KeptRoom>,
-    found: Vec<FoundItem>,
+    (found, files): (Vec<FoundItem>, &FoundFiles<P>),
     left: &[u64],
-) -> Option<State<Option<Held<P>>>> {
+) -> Option<(State<Option<Held<P>>>, Vec<LostOpen>)> {
     let (number, run, next_client, is_grace_over) = of_server(&found)?;
     let (memory, now_ns) = (ServerMemory::new(number, run, Some(room)), volume.engine().platform().now().0);
     let key = volume.hash_key();
     let number_of = |client, owner: &[u8]| owner_number(&key, client, owner);
-    let mut state = State::recovered(&memory, found, &number_of, volume.locks(), now_ns)?;
+    let file_of = |handle: &[u8]| match files.get(handle) {
+        Some(Ok(held)) => Ok((held.inode().fileid(), Some(held.clone()))),
+        Some(Err(error)) => Err(error.clone()),
+        None => Err(VolumeError::Stale),
+    };
+    let (mut state, lost) = State::recovered(&memory, found, (&number_of, &file_of), volume.locks(), now_ns)?;
     state.clients.number_from(next_client);
     let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(&key, name), has_reclaimed));
     let is_left = |name: u64| left.iter().any(|left| are_of_one(*left, name));
@@ -538,7 +543,7 @@ fn recovered<P: Platform>(
         state.grace.add_denials();
     }
     state.keep_server();
-    Some(state)
+    Some((state, lost))
 }
 
 /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.

@@ -9,15 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_frontend::KeptWords;
-use afflux_nfs::{AdmittedPeers, ClientMemory, NotHeld, Server};
+use afflux_linux_device::LinuxPlatform;
+use afflux_nfs::{AdmittedPeers, ClientMemory, LostOpen, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
-use afflux_volume::{Nanos, VolumeError};
+use afflux_volume::{Nanos, Volume, VolumeError};
 
 use crate::compounds::{BOTH, READ, ops, root, status};
 use crate::peer::Peer;
 use crate::world::{CLIENT, World};
 
 const EXCLUSIVE: u32 = 2;
+const SHARE_DENIED: u32 = 10_015;
+const BAD_STATEID: u32 = 10_025;
 const WORDS: usize = 8192;
 
 /// Words that are copied before each use while a log is wanted: each store is a use of its own.
@@ -314,10 +317,39 @@ fn an_open_that_cuts_a_file_off_does_so_when_it_comes_again_after_a_kill() {
     assert_eq!(size(&mut clients), 0);
 }
 
+/// Opens that the next server tells of as ended.
+type Lost = Arc<Mutex<Vec<(u64, String, VolumeError)>>>;
+
+/// The next server over these words, and what it tells. It has no locks of its own.
+fn next_telling(volume: &Arc<Volume<LinuxPlatform>>, words: Vec<u64>) -> (Arc<Server<LinuxPlatform>>, Lost) {
+    let locks = volume.locks();
+    locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
+    let heard = Lost::default();
+    let hears = Arc::clone(&heard);
+    let told: Arc<dyn Fn(&[LostOpen]) + Send + Sync> = Arc::new(move |lost| {
+        hears.lock().unwrap().extend(lost.iter().map(|it| (it.file, it.client.clone(), it.error.clone())));
+    });
+    let server = Server::new(Arc::clone(volume), AdmittedPeers::AnyPeer);
+    server.offer_version_4(ClientMemory { words: Some(memory(words)), told: Some(told), ..ClientMemory::default() });
+    (server, heard)
+}
+
+/// What each holder of locks has: ranges, and opens that deny something.
+fn locked(volume: &Volume<LinuxPlatform>) -> (usize, usize) {
+    let held = volume.locks().held();
+    (held.iter().map(|it| it.ranges).sum(), held.iter().map(|it| it.denying).sum())
+}
+
+// rule: after a restart an open whose file is gone has ended, with its locks and denials, before the first call is
+// answered
+// kept in: `product/nfs/src/v4/recovery.rs`, `product/nfs/src/call_gate.rs`
 #[test]
-fn a_file_that_cannot_be_held_after_a_kill_is_told_with_its_number_and_its_client() {
+fn a_file_that_is_gone_ends_its_opens_before_the_first_answer() {
+    const DENIES_WRITING: u32 = 2;
     let mut clients = begun();
-    clients.one.open();
+    let (opened, _) = clients.one.open();
+    let denying = clients.one.call(&root().open((READ, DENIES_WRITING), b"denier", b"stays", true));
+    let stays = stateid(&denying);
     let number = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(clients.world.path.join("file")).unwrap());
     assert_eq!(clients.other.call(&root().remove(b"file")).status, 0);
     let words = clients.words.copy();
@@ -326,18 +358,48 @@ fn a_file_that_cannot_be_held_after_a_kill_is_told_with_its_number_and_its_clien
     for session in [&mut clients.one, &mut clients.other] {
         session.peer = Peer::new(&clients.world, CLIENT);
     }
-    let locks = clients.world.volume.locks();
-    locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
-    let heard: Arc<Mutex<Vec<NotHeld>>> = Arc::default();
-    let hears = Arc::clone(&heard);
-    let told: Arc<dyn Fn(NotHeld) + Send + Sync> = Arc::new(move |it| hears.lock().unwrap().push(it));
-    let server = Server::new(Arc::clone(&clients.world.volume), AdmittedPeers::AnyPeer);
-    server.offer_version_4(ClientMemory { words: Some(memory(words)), told: Some(told), ..ClientMemory::default() });
-    afflux_scratch::eventually("both opens are told", || heard.lock().unwrap().len() == 2);
+    let (server, heard) = next_telling(&clients.world.volume, words);
+    clients.world.server = server;
+    // The first call of all is a new client's. It finds the locks as they are to be from now on.
+    let mut new = Session::begin(&clients.world, b"new");
+    assert_eq!(locked(&clients.world.volume), (0, 1), "the lock has ended, and the other file's denial has not");
     let heard = heard.lock().unwrap();
-    assert!(heard.iter().all(|it| it.file == number && it.error == VolumeError::Stale), "{heard:?}");
-    let named = |name: &str| heard.iter().any(|it| it.client.contains(name));
+    assert_eq!(heard.len(), 2);
+    assert!(heard.iter().all(|it| it.0 == number && it.2 == VolumeError::Stale), "{heard:?}");
+    let named = |name: &str| heard.iter().any(|it| it.1.contains(name));
     assert!(named("one") && named("other"), "{heard:?}");
+    // Whatever file has the name, or the number, now: the old stateids are of none.
+    let made = new.call(&root().open((BOTH, 0), b"program", b"file", true).get_handle());
+    assert_eq!(made.status, 0);
+    clients.one.peer = Peer::new(&clients.world, CLIENT);
+    let (again, file) = clients.one.open();
+    assert_ne!(again.1, opened.1, "the owner's next open is a new one");
+    for call in [ops().put(&file).read(opened, 0, 10), ops().put(&file).close(opened)] {
+        assert_eq!(clients.one.call(&call).status, BAD_STATEID);
+    }
+    let wanted = ops().put(&file).lock(EXCLUSIVE, OTHERS, stateid(&made), b"owner");
+    assert_eq!(new.call(&wanted).status, 0, "nobody has locked the new file");
+    assert_eq!(new.call(&root().open((BOTH, 0), b"program", b"stays", false)).status, SHARE_DENIED);
+    let (_, stays_at) = (stays, clients.one.call(&root().open((READ, 0), b"denier", b"stays", false)));
+    assert_eq!(stateid(&stays_at).1, stays.1, "the same owner has it open");
+}
+
+#[test]
+fn a_server_of_other_directories_has_no_open_file_of_the_one_before() {
+    let mut clients = begun();
+    clients.one.open();
+    // The same key, as with the same state; and a file of the same name.
+    let mut others = World::over(|path| std::fs::write(path.join("file"), "another's").unwrap());
+    let (server, heard) = next_telling(&others.volume, clients.words.copy());
+    others.server = server;
+    let mut new = Session::begin(&others, b"new");
+    assert_eq!((locked(&others.volume), heard.lock().unwrap().len()), ((0, 0), 2));
+    let (opened, file) = new.open();
+    assert_eq!(new.call(&ops().put(&file).lock(EXCLUSIVE, OTHERS, opened, b"owner")).status, 0);
+    assert_eq!(others.server.held_by_version_4().unwrap().2, 1);
+    // With the first directories all is there.
+    let words = clients.words.copy();
+    clients.kill(words);
 }
 
 #[test]

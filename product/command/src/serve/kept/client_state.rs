@@ -3,9 +3,11 @@
 //!
 //! Owns: the file, and its form.
 //! Does not own: the state (`afflux_nfs`), the names of clients (`kept_clients`).
-//! Invariants: one server takes the file once, and it is durably gone before that server serves. It is written after
-//! the last answer (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store has none:
-//! another host may have served it since.
+//! Invariants: each server removes the file durably before it serves, and only the next one after the server that left
+//! the file takes its contents: a server without version 4 lets others change what a client had locked
+//! (`a_server_without_version_4_in_between_ends_the_state_of_clients`). It is written after the last answer
+//! (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store has none: another host may
+//! have served it since. The file names no directories: each open has its file's handle, which names the export.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,24 +15,48 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_frames::{CLIENT_STATE_BYTES, FrameTable, Memory, Part};
-use afflux_nfs::{ClientMemory, NotHeld};
+use afflux_nfs::{ClientMemory, LostOpen};
 use afflux_report::output;
 use tracing::{info, warn};
 
 use crate::private_directory::{self, FILE_BYTES_MAX};
 use crate::serve::kept::kept_clients::KeptClients;
+use crate::serve::kept::state::{CLIENT_STATE, StateDirectory};
 
 /// Words of a piece of the state.
 const PIECE_WORDS: usize = CLIENT_STATE_BYTES / 8;
 /// The first words of the file. Another form has another number.
 const FORM: &str = "afflux-nfs-state 1";
 
-/// Tells which file of a client could not be held, and what follows.
-fn tell_not_held(NotHeld { file, client, error }: NotHeld) {
-    warn!(
-        "file number {file}, which client {client} had open when the last server was killed, cannot be held: {error}. \
-         The client's calls fail once the file has no name."
-    );
+/// Lines about opens that have ended.
+const LOST_LINES_MAX: usize = 8;
+
+/// Tells which opens of clients have ended with the last server.
+fn tell_lost(lost: &[LostOpen]) {
+    for LostOpen { file, client, error } in lost.iter().take(LOST_LINES_MAX) {
+        warn!(
+            "client {client} had the file with the number {file} open at the last server, and this server does not find \
+             that file: {error}. The open has ended, with its locks; the client opens the file again if it is there."
+        );
+    }
+    if lost.len() > LOST_LINES_MAX {
+        warn!("{} more open files of clients have ended in this way", lost.len() - LOST_LINES_MAX);
+    }
+}
+
+/// Removes what an earlier server has left, since this server does not go on with it, and nobody may later.
+pub(crate) fn forget(directory: &StateDirectory) {
+    let Some(path) = directory.file(CLIENT_STATE) else { return };
+    match private_directory::take(&path) {
+        Ok(None) => {}
+        Ok(Some(_)) => info!("clients of NFS version 4 of the last server ask again for their open files and locks"),
+        Err(error) => {
+            let shown = output::shown(path.display());
+            warn!(
+                "{shown} is of clients of an earlier server and cannot be removed: {error}; remove it before version 4 is served"
+            );
+        }
+    }
 }
 
 /// The state of clients in a server's memory.
@@ -45,11 +71,11 @@ impl ClientState {
     pub(crate) fn taken(memory: &Arc<Memory>, kept: KeptClients) -> (Option<Self>, ClientMemory) {
         let KeptClients { left, list, state } = kept;
         let state = state.map(|path| Self { pieces: Arc::new(memory.table(Part::Clients)), path });
+        state.iter().for_each(Self::take);
         // The memory of an earlier form has no room.
         let state = state.filter(|state| !state.words().is_empty());
-        state.iter().for_each(Self::take);
         let words = state.as_ref().map(|state| Arc::clone(&state.pieces) as _);
-        (state, ClientMemory { left, list, words, told: Some(Arc::new(tell_not_held)) })
+        (state, ClientMemory { left, list, words, told: Some(Arc::new(tell_lost)) })
     }
 
     fn words(&self) -> &[AtomicU64] {

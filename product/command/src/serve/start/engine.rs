@@ -23,6 +23,7 @@ use crate::configuration::Configuration;
 use crate::knobs;
 use crate::serve::front::{OfTree, PreparedFront};
 use crate::serve::kept::arena::{self, CacheMemory};
+use crate::serve::kept::client_state;
 use crate::serve::kept::kept_prices::KeptPrices;
 use crate::serve::kept::state::{PLACES, PRICES, StateDirectory};
 use crate::serve::kept::unnamed_files;
@@ -108,6 +109,9 @@ pub(crate) fn start(
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
     arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
+    if !(front.has_version_4() && source.is_of_host()) {
+        client_state::forget(state);
+    }
     let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
     let front = front.start(platform, &engine, &volume, rules, of_tree, || source.kept_clients(state))?;
     arena.iter_mut().for_each(ArenaFile::keep);

@@ -129,6 +129,15 @@ impl Source {
         !matches!(self, Self::Host(_))
     }
 
+    /// Whether it is directories of this host.
+    pub(crate) fn is_of_host(&self) -> bool {
+        match self {
+            Self::Host(_) => true,
+            #[cfg(feature = "object")]
+            Self::Store(_) => false,
+        }
+    }
+
     /// Whether nobody changes the tree except through this server.
     pub(crate) fn is_sole(&self) -> bool {
         match self {

@@ -89,6 +89,7 @@ pub(crate) enum Record<'a> {
     },
     Open {
         client: u64,
+        /// The number that the file had for the server that wrote this. Another server finds the file by its handle.
         file: u64,
         generation: u32,
         sequence: u32,
@@ -100,6 +101,7 @@ pub(crate) enum Record<'a> {
     },
     Locks {
         client: u64,
+        /// As the number of an open's file. Another server takes the file of the open.
         file: u64,
         generation: u32,
         sequence: u32,

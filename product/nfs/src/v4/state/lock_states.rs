@@ -219,16 +219,16 @@ impl LockStates {
         kept.steps.push(item);
     }
 
-    /// Puts a lock owner of an earlier server in its place, with the number that the volume has for it now. False if it
-    /// cannot be there. To be followed by [`LockStates::restored`].
+    /// Puts a lock owner of an earlier server in its place, with the numbers that the volume has for it and its file now.
+    /// False if it cannot be there. To be followed by [`LockStates::restored`].
     pub(crate) fn try_restore(
         &mut self,
         place: u32,
-        (party, number): (Party, u64),
+        (party, number, file): (Party, u64, u64),
         record: &Record<'_>,
         item: KeptItem,
     ) -> bool {
-        let Record::Locks { client, file, generation, sequence, open, by, owner, ref ranges } = *record else {
+        let Record::Locks { client, generation, sequence, open, by, owner, ref ranges, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);

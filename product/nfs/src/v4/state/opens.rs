@@ -83,15 +83,6 @@ pub(crate) struct OpenRights {
     sequence: u32,
 }
 
-/// An open of an earlier server, whose file is to be held again.
-pub(crate) struct LeftOpen {
-    pub(crate) place: u32,
-    pub(crate) generation: u32,
-    pub(crate) client: u64,
-    pub(crate) file: u64,
-    pub(crate) handle: Box<[u8]>,
-}
-
 /// An open that has ended.
 pub(crate) struct Closed<H> {
     pub(crate) client: u64,
@@ -256,17 +247,17 @@ impl<H> Opens<H> {
         open.item = item;
     }
 
-    /// Puts an open of an earlier server in its place, with its owner's number. False if it cannot be there. To be
-    /// followed by [`Opens::restored`].
+    /// Puts an open of an earlier server in its place, with its owner's number, and with the number and the holder that
+    /// its file has now. False if it cannot be there. To be followed by [`Opens::restored`].
     pub(crate) fn try_restore(
         &mut self,
         place: u32,
         (party, number): (Party, u64),
         record: &Record<'_>,
         item: KeptItem,
-        holder: H,
+        (file, holder): (u64, H),
     ) -> bool {
-        let Record::Open { client, file, generation, sequence, share, asked, by, owner, handle } = *record else {
+        let Record::Open { client, generation, sequence, share, asked, by, owner, handle, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);
@@ -298,33 +289,9 @@ impl<H> Opens<H> {
         self.places.restored();
     }
 
-    /// All opens, and their files' handles.
-    pub(crate) fn handles(&self) -> Vec<LeftOpen> {
-        let all = self.places.all();
-        let left = |(place, open): (u32, &Open<H>)| {
-            let generation = self.places.generation(place);
-            LeftOpen { place, generation, client: open.client, file: open.file, handle: open.handle().into() }
-        };
-        all.map(left).collect()
-    }
-
-    /// Whether the place has an open of this client and file.
-    pub(crate) fn is_of(&self, place: u32, client: u64, file: u64) -> bool {
-        self.places.get(place).is_some_and(|open| (open.client, open.file) == (client, file))
-    }
-
-    /// Whether the place has the open of this generation.
-    pub(crate) fn is_in(&self, place: u32, generation: u32) -> bool {
-        self.places.generation(place) == generation && self.places.get(place).is_some()
-    }
-
-    /// Stores the holder of an open, unless another open has its place. Returns the holder that is not needed.
-    pub(crate) fn set_holder(&mut self, place: u32, generation: u32, holder: H) -> H {
-        let is_it = self.places.generation(place) == generation;
-        match self.places.get_mut(place).filter(|_| is_it) {
-            Some(open) => std::mem::replace(&mut open.holder, holder),
-            None => holder,
-        }
+    /// The file of a client's open at a place.
+    pub(crate) fn file_at(&self, place: u32, client: u64) -> Option<u64> {
+        self.places.get(place).filter(|open| open.client == client).map(|open| open.file)
     }
 
     /// The stateid of the open that an operation has changed last.
