@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use afflux_frontend::{ProtocolMachine as _, Segment};
-use afflux_fuse::{MESSAGE_BYTES_MAX, MessageStream, Mount, MountOptions, Requesters, ThreadRights};
+use afflux_fuse::{MESSAGE_BYTES_MAX, MessageStream, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -24,6 +24,10 @@ const ROOT: u64 = 1;
 struct NoProcess;
 
 impl Requesters for NoProcess {
+    fn synced_changes(&self) -> SyncedChanges {
+        SyncedChanges::None
+    }
+
     fn process(&self, _: u32) -> Option<u32> {
         None
     }

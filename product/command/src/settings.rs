@@ -77,7 +77,7 @@ pub(crate) const OF_SERVE: [&str; 16] = [
 ];
 
 /// The settings that take a mount.
-pub(crate) const OF_MOUNT: [&str; 2] = ["kernel_cache", "sole"];
+pub(crate) const OF_MOUNT: [&str; 4] = ["kernel_cache", "sole", "sync", "dirsync"];
 
 /// The settings that `serve` runs with.
 #[derive(Clone, Debug, Args)]
@@ -218,6 +218,19 @@ pub(crate) struct MountSettings {
     /// The kernel keeps names and attributes for an hour. A mount over the directory itself does so anyway.
     #[arg(long, help_heading = MOUNT)]
     pub(crate) sole: bool,
+    /// Have every change of the mount durable before its call returns, as mount(8)'s sync does
+    #[arg(long, help_heading = MOUNT)]
+    pub(crate) sync: bool,
+    /// Have changes of names durable before their call returns, as mount(8)'s dirsync does
+    #[arg(long, help_heading = MOUNT)]
+    pub(crate) dirsync: bool,
+}
+
+impl MountSettings {
+    /// Whether a setting of a mount is there that needs one.
+    pub(crate) fn needs_point(&self) -> bool {
+        self.kernel_cache || self.sole || self.sync || self.dirsync
+    }
 }
 
 /// The settings of a volume in an object store.

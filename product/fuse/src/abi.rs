@@ -153,6 +153,8 @@ pub(crate) mod o {
     pub(crate) const EXCL: u32 = 0o200;
     pub(crate) const TRUNC: u32 = 0o1000;
     pub(crate) const APPEND: u32 = 0o2000;
+    /// O_DSYNC, and the further bit of O_SYNC.
+    pub(crate) const SYNC: u32 = 0o4_010_000;
 }
 
 /// The fields that SETATTR sets.

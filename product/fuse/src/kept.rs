@@ -107,6 +107,9 @@ const NODES: KeptRecords =
 const LOOKUPS_AT: usize = NODE_WORDS - 1;
 /// The write verifier stands behind an open file's opener.
 const VERIFIER_AT: usize = FILE_WORDS - 1;
+/// The bit of a synchronous file beside its process: Linux's numbers of processes end at 2^22. Earlier versions of this
+/// form take the bit for a part of the number, which only names the payer.
+const SYNCHRONOUS: u32 = 1 << 31;
 /// Bits of the check beside a word that changes alone.
 const WORD_CHECK_BITS: u32 = 24;
 
@@ -125,6 +128,8 @@ pub(crate) struct KeptOpenFile {
     /// The process that opened it; zero if that was not known.
     pub(crate) process: u32,
     pub(crate) user: u32,
+    /// It was opened with O_SYNC or O_DSYNC. Versions that did not keep this left it false.
+    pub(crate) is_synchronous: bool,
     /// The write verifier under which its program was told of no loss last.
     pub(crate) verifier: ShortVerifier,
 }
@@ -270,7 +275,8 @@ impl Kept {
     }
 
     pub(crate) fn put_file(&self, number: u64, file: &KeptOpenFile) {
-        let opener = u64::from(file.process) << 32 | u64::from(file.user);
+        let process = file.process | if file.is_synchronous { SYNCHRONOUS } else { 0 };
+        let opener = u64::from(process) << 32 | u64::from(file.user);
         let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         let verifier = checked(place, generation, file.verifier.0);
         self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener, verifier]));
@@ -291,7 +297,9 @@ impl Kept {
             let rest = &record[2 + HANDLE_WORDS..];
             let [node, opener, word] = [0, 1, 2].map(|at: usize| rest[at].load(Ordering::Relaxed));
             let (handle, verifier) = (handle_of(&record[1..])?, ShortVerifier(word >> WORD_CHECK_BITS));
-            let file = KeptOpenFile { handle, node, process: (opener >> 32) as u32, user: opener as u32, verifier };
+            let (process, user) = ((opener >> 32) as u32, opener as u32);
+            let (is_synchronous, process) = (process & SYNCHRONOUS != 0, process & !SYNCHRONOUS);
+            let file = KeptOpenFile { handle, node, process, user, is_synchronous, verifier };
             Some(file).filter(|_| checked(place, generation, verifier.0) == word)
         });
         files.ok_or(KeptError::Damaged("open files"))

@@ -35,4 +35,4 @@ pub use afflux_frontend::KeptWords;
 pub use connection::MessageStream;
 pub use kept::{KEPT_WORDS, KEPT_WORDS_MIN, Kept, KeptError};
 pub use limits::{CALLS_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NODES_MAX, OPEN_FILES_MAX};
-pub use mount::{Mount, MountOptions, Requesters, ThreadRights};
+pub use mount::{Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};

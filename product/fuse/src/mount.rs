@@ -29,8 +29,23 @@ use crate::open_files::{OpenFile, OpenFiles, Opened};
 use crate::reply::{Errno, Granted, ReplyDraft, Validity};
 use crate::request::{self, RequestHeader};
 
-/// Facts about the threads whose requests come.
+/// The changes that the flags of a mount make synchronous: they are durable before their call returns.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum SyncedChanges {
+    /// None but those of files that are opened so.
+    #[default]
+    None,
+    /// Those of names (`dirsync`).
+    Names,
+    /// All (`sync`).
+    All,
+}
+
+/// Facts about the kernel's side: the mount's flags there, and the threads whose requests come.
 pub trait Requesters: Send + Sync + 'static {
+    /// The changes that the mount's flags make synchronous now. Asked about each change of names or attributes.
+    fn synced_changes(&self) -> SyncedChanges;
+
     /// The process of a thread; none if it is gone or in no namespace of ours. Asked once for each open.
     fn process(&self, thread: u32) -> Option<u32>;
 
@@ -378,17 +393,24 @@ impl<P: Platform> Mount<P> {
         self.waiting.bytes()
     }
 
-    /// Opens an object for the requester. Returns its number.
-    pub(crate) fn open(&self, header: &RequestHeader, node: u64, inode: Held<P>) -> Result<u64, Errno> {
+    /// The changes that the mount's flags in the kernel make synchronous.
+    pub(crate) fn synced_changes(&self) -> SyncedChanges {
+        self.requesters.synced_changes()
+    }
+
+    /// Opens an object for the requester, by flags of open(2). Returns its number.
+    pub(crate) fn open(&self, header: &RequestHeader, (node, flags): (u64, u32), inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread).unwrap_or_default();
         let handle = self.volume.handle(&inode);
         let client = client(process, header.uid);
-        let file = OpenFile { inode, node, client, owes_error: AtomicBool::new(false) };
+        let is_synchronous = request::is_synchronous(flags);
+        let file = OpenFile { inode, node, client, is_synchronous, owes_error: AtomicBool::new(false) };
         let fh = lock(&self.open).insert(header.uid, Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
         if let (Some(grants), Some(kept)) = (&self.grants, &self.kept) {
             // In this order: a file without a grant would stay open.
             grants.grant(header.unique, Grant::File(fh));
-            kept.put_file(fh, &KeptOpenFile { handle, node, process, user: header.uid, verifier: self.verifier() });
+            let (user, verifier) = (header.uid, self.verifier());
+            kept.put_file(fh, &KeptOpenFile { handle, node, process, user, is_synchronous, verifier });
         }
         Ok(fh)
     }
@@ -496,7 +518,9 @@ async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptOpenFile) -> 
     let found = volume.hold_left(file.handle.as_bytes()).await;
     found.map_or(Opened::Lost, |inode| {
         let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
-        Opened::File(Arc::new(OpenFile { inode, node: file.node, client: client(file.process, file.user), owes_error }))
+        let KeptOpenFile { node, is_synchronous, .. } = *file;
+        let client = client(file.process, file.user);
+        Opened::File(Arc::new(OpenFile { inode, node, client, is_synchronous, owes_error }))
     })
 }
 

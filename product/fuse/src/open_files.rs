@@ -30,6 +30,8 @@ pub(crate) struct OpenFile<P: Platform> {
     pub(crate) node: u64,
     /// The process that opened it.
     pub(crate) client: Client,
+    /// Its program opened it with O_SYNC or O_DSYNC: each call that changes its bytes is durable before the answer.
+    pub(crate) is_synchronous: bool,
     /// Bytes that it was told are accepted may be lost, and its next sync has to tell.
     pub(crate) owes_error: AtomicBool,
 }

@@ -155,6 +155,8 @@ pub(crate) enum FuseOperation<'a> {
         data: &'a [u8],
         /// At the file's end, wherever the kernel takes that to be.
         append: bool,
+        /// The bytes are durable before the answer.
+        synchronous: bool,
         /// The kernel's own, of pages that a program has mapped.
         is_kernels: bool,
     },
@@ -245,6 +247,11 @@ pub(crate) struct Init {
     pub(crate) minor: u32,
     pub(crate) readahead_bytes: u32,
     pub(crate) flags: u64,
+}
+
+/// Whether flags of open(2) have changes of the file wait until they are durable.
+pub(crate) fn is_synchronous(flags: u32) -> bool {
+    flags & abi::o::SYNC != 0
 }
 
 /// The arguments of a message with this header.
@@ -371,8 +378,10 @@ fn write<'a>(it: &mut FieldReader<'a>) -> Result<FuseOperation<'a>, WireError> {
     skip_words(it, 1)?;
     let is_kernels = kind & abi::WRITE_CACHE != 0;
     let append = flags & abi::o::APPEND != 0 && !is_kernels;
+    // The kernel syncs mapped pages by a request of its own.
+    let synchronous = is_synchronous(flags) && !is_kernels;
     let data = it.rest().get(..extent.size as usize).ok_or(WireError::Truncated)?;
-    Ok(FuseOperation::Write { extent, data, append, is_kernels })
+    Ok(FuseOperation::Write { extent, data, append, synchronous, is_kernels })
 }
 
 fn set_attributes(it: &mut FieldReader<'_>) -> Result<SetAttributes, WireError> {

@@ -11,6 +11,7 @@ use std::io::Read;
 mod buffers;
 mod device;
 mod kept;
+mod mount_flags;
 mod mount_memory;
 mod mounting;
 mod own_mounts;
@@ -18,6 +19,7 @@ mod resting;
 mod session;
 
 pub use kept::{KeptMount, MOUNT_DESCRIPTORS, remove_mount};
+pub use mount_flags::{MountFlags, SyncFlags};
 pub use mount_memory::MountMemory;
 pub use mounting::{FuseMount, MountError, MountTarget, unmount};
 pub use own_mounts::OwnMounts;

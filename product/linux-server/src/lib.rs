@@ -22,8 +22,8 @@ pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait};
 pub use descriptor_store::{DescriptorStore, NoStore};
 pub use filter::refuse_foreign_calls;
 pub use fuse::{
-    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountMemory, MountTarget, OwnMounts, is_killed,
-    is_over, process_of, remove_mount, rights_of, unmount,
+    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountFlags, MountMemory, MountTarget, OwnMounts,
+    SyncFlags, is_killed, is_over, process_of, remove_mount, rights_of, unmount,
 };
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, RescueFile, UNNAMED_FILES_MAX, UnkeptFile, connections_max,

@@ -4,7 +4,7 @@
 //! Does not own: the objects (`objects`); which calls fail (`refusals`); file bytes and sizes, which a simulated disk
 //! keeps.
 //! Invariants: the result of a call depends only on the calls before it and on the disk. An object lives while it has a
-//! name or a node. Names are durable at once.
+//! name or a node. Names outlive each kill; the tree counts the objects that a crash of the host might undo.
 
 mod objects;
 mod refusals;
@@ -155,6 +155,12 @@ impl MemoryTree {
         self.shared.lock().by_number.len()
     }
 
+    /// The number of objects whose names or attributes have changed since their last sync: a crash of the host may undo
+    /// that.
+    pub fn unsynced(&self) -> usize {
+        self.shared.lock().unsynced.len()
+    }
+
     /// The number of objects that would outlive a kill without a name.
     pub fn kept_unnamed(&self) -> usize {
         self.shared.lock().by_number.values().filter(|object| object.outlives).count()
@@ -186,6 +192,19 @@ impl MemoryTree {
             let result = refusals.next().and_then(|()| call(&shared));
             shared.platform.preemption_point().await;
             result
+        })
+    }
+
+    /// A call that changes names or attributes of these objects, unless it fails.
+    fn change<T: Send + 'static>(
+        &self,
+        changed: Vec<Node>,
+        call: impl FnOnce(&Arc<Shared>) -> Result<T, VolumeError> + Send + 'static,
+    ) -> TreeResult<'static, T> {
+        self.call(move |shared| {
+            let result = call(shared)?;
+            shared.lock().unsynced.extend(changed.iter().map(number_of));
+            Ok(result)
         })
     }
 
@@ -298,7 +317,8 @@ impl Directory for MemoryTree {
     }
 
     fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> TreeResult<'_, ChangedAttributes> {
-        self.with(node, move |shared, number| {
+        let number = number_of(node);
+        self.change(vec![node.clone()], move |shared| {
             let mut objects = shared.lock();
             shared.set(&mut objects, number, &change);
             Ok(ChangedAttributes { stat: shared.stat(&mut objects, number), stable: Stable::not_begun() })
@@ -333,7 +353,8 @@ impl Directory for MemoryTree {
         _durable: bool,
     ) -> TreeResult<'_, Created> {
         let name = self.kept_name(name);
-        self.with(directory, move |shared, directory| shared.create(directory, name, &new, &attributes))
+        let parent = number_of(directory);
+        self.change(vec![directory.clone()], move |shared| shared.create(parent, name, &new, &attributes))
     }
 
     fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
@@ -360,7 +381,8 @@ impl Directory for MemoryTree {
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> TreeResult<'_, Removed> {
         let name = self.kept_name(name);
-        self.with(directory, move |shared, directory| shared.remove(directory, &name, directory_wanted))
+        let parent = number_of(directory);
+        self.change(vec![directory.clone()], move |shared| shared.remove(parent, &name, directory_wanted))
     }
 
     fn rename(
@@ -370,13 +392,15 @@ impl Directory for MemoryTree {
         how: RenameHow,
         _durable: bool,
     ) -> TreeResult<'_, Renamed> {
-        let (from_name, to, to_name) = (self.kept_name(from.1), to.0.clone(), self.kept_name(to.1));
-        self.with(from.0, move |shared, from| shared.rename((from, from_name), (number_of(&to), to_name), how))
+        let changed = vec![from.0.clone(), to.0.clone()];
+        let from = (number_of(from.0), self.kept_name(from.1));
+        let to = (number_of(to.0), self.kept_name(to.1));
+        self.change(changed, move |shared| shared.rename(from, to, how))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> TreeResult<'_, Linked> {
-        let (directory, name) = (directory.clone(), self.kept_name(name));
-        self.with(node, move |shared, number| shared.link(number, number_of(&directory), name))
+        let (number, parent, name) = (number_of(node), number_of(directory), self.kept_name(name));
+        self.change(vec![node.clone(), directory.clone()], move |shared| shared.link(number, parent, name))
     }
 
     fn xattr(&self, node: &Node, name: Bytes) -> TreeResult<'_, Bytes> {
@@ -397,7 +421,8 @@ impl Directory for MemoryTree {
         _durable: bool,
     ) -> TreeResult<'_, ChangedAttributes> {
         let privileged = node.user().is_none_or(|user| user.is_root());
-        self.with(node, move |shared, number| shared.change_xattr(number, name, change, privileged))
+        let number = number_of(node);
+        self.change(vec![node.clone()], move |shared| shared.change_xattr(number, name, change, privileged))
     }
 
     fn seek(&self, node: &Node, from: u64, wanted: Seek) -> TreeResult<'_, Option<u64>> {
@@ -416,11 +441,17 @@ impl Directory for MemoryTree {
     }
 
     fn sync(&self, node: &Node) -> TreeResult<'_, ()> {
-        self.with(node, |_, _| Ok(()))
+        self.with(node, |shared, number| {
+            shared.lock().unsynced.remove(&number);
+            Ok(())
+        })
     }
 
     fn sync_everything(&self) -> TreeResult<'_, ()> {
-        self.call(|_| Ok(()))
+        self.call(|shared| {
+            shared.lock().unsynced.clear();
+            Ok(())
+        })
     }
 
     fn space(&self, node: &Node) -> TreeResult<'_, Space> {

@@ -25,11 +25,12 @@ use std::time::Duration;
 use afflux_engine::{Engine, Nanos, Platform, lock};
 use afflux_frames::{Part, REPLY_BYTES};
 use afflux_frontend::{Peer, Recording};
-use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
+use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
-    DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountMemory, MountTarget,
-    OwnMounts, ServeHandle, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of, serve,
+    DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
+    MountTarget, OwnMounts, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others, process_of,
+    rights_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
@@ -66,6 +67,7 @@ pub(crate) struct WantedFront {
 struct WantedMount {
     point: MountTarget,
     options: MountOptions,
+    flags: SyncFlags,
     /// The tree is one of the host, and the mount must not hide it from the server.
     is_of_host: bool,
 }
@@ -145,8 +147,8 @@ impl WantedFront {
         is_kept: bool,
     ) -> Outcome<Self> {
         let Some(point) = &settings.point else {
-            if settings.kernel_cache || settings.sole {
-                let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(" and ");
+            if settings.needs_point() {
+                let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(", ");
                 return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
             }
             return Ok(Self { nfs, is_kept, mount: None });
@@ -177,7 +179,8 @@ impl WantedFront {
             shares_locks: nfs == Some(NfsVersion::V4),
         };
         let is_of_host = directory.is_some();
-        Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, is_of_host }) })
+        let flags = SyncFlags { sync: settings.sync, dirsync: settings.dirsync };
+        Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, flags, is_of_host }) })
     }
 
     /// The number of its descriptors in the service manager's store.
@@ -372,9 +375,10 @@ impl PreparedMount {
             ..self.wanted.options
         };
         let volume_of_mount = Arc::clone(volume);
+        let requesters = HostRequesters { flags: self.mounted.take_flags() };
         let mount = match &self.memory {
             Some(PreparedMemory { contents, is_left: true, .. }) => {
-                let resumed = Mount::resumed(volume_of_mount, &root, options, Threads, recording, contents.clone());
+                let resumed = Mount::resumed(volume_of_mount, &root, options, requesters, recording, contents.clone());
                 match platform.block_on(resumed) {
                     Ok((mount, lost)) => told(mount, lost),
                     Err(error) => return Err(self.given_up(&error)),
@@ -382,7 +386,7 @@ impl PreparedMount {
             }
             memory => {
                 let kept = memory.as_ref().map(|fresh| fresh.contents.clone());
-                Mount::new(volume_of_mount, &root, options, Threads, recording, kept)
+                Mount::new(volume_of_mount, &root, options, requesters, recording, kept)
             }
         };
         self.mounted.begin(&*mount).or_failed(NOT_SERVED)?;
@@ -454,7 +458,7 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool)
     }
     const NOT_MOUNTED: &str = "cannot mount";
     let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
-    let mut mounted = wanted.point.mount(source, own.as_ref()).or_failed(NOT_MOUNTED)?;
+    let mut mounted = wanted.point.mount(source, wanted.flags, own.as_ref()).or_failed(NOT_MOUNTED)?;
     unmounter.is_mounted(mounted.number());
     let memory = memory.map(|memory| {
         mounted.keep(&memory).or_failed(NOT_MOUNTED)?;
@@ -465,10 +469,20 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool)
     Ok(PreparedMount { mounted, unmounter, wanted, memory })
 }
 
-/// The threads of this host.
-struct Threads;
+/// The threads of this host, and the mount's flags.
+struct HostRequesters {
+    flags: Option<MountFlags>,
+}
 
-impl Requesters for Threads {
+impl Requesters for HostRequesters {
+    fn synced_changes(&self) -> SyncedChanges {
+        match self.flags.as_ref().map(MountFlags::now).unwrap_or_default() {
+            SyncFlags { sync: true, .. } => SyncedChanges::All,
+            SyncFlags { dirsync: true, .. } => SyncedChanges::Names,
+            _ => SyncedChanges::None,
+        }
+    }
+
     fn process(&self, thread: u32) -> Option<u32> {
         process_of(thread)
     }

@@ -59,6 +59,7 @@ mod stores;
 mod stores_away;
 #[cfg(feature = "object")]
 mod stores_refuse;
+mod synchronous_mounts;
 mod systemd;
 mod terminal;
 mod tls;

@@ -586,7 +586,7 @@ fn the_settings_of_a_mount_need_a_mount() {
     let scratch = Scratch::new();
     let (data, point) = apart(&scratch);
     let (data, point) = (data.to_str().unwrap(), point.to_str().unwrap());
-    for flag in ["--kernel-cache", "--sole"] {
+    for flag in ["--kernel-cache", "--sole", "--sync", "--dirsync"] {
         let output = run(scratch.path(), &["serve", data, "--listen", "127.0.0.1:0", flag]);
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
         assert!(text(&output).contains("are settings of a mount"), "{}", text(&output));
@@ -637,8 +637,11 @@ fn the_helper_of_mount_comes_back_once_the_mount_is_there() {
     assert!(Command::new("umount").arg(&point).status().unwrap().success());
     // The server removes its socket at its end.
     afflux_scratch::eventually("the server ends", || !control.exists());
-    let output = help(&format!("ro,cache=64MiB,control={}", control.display()));
+    let output = help(&format!("ro,sync,dirsync,cache=64MiB,control={}", control.display()));
     assert!(output.status.success(), "{}", text(&output));
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let row = table.lines().find(|row| row.contains(point.to_str().unwrap())).unwrap();
+    assert!(row.contains("sync,dirsync"), "{row}");
     assert_eq!(fs::write(point.join("third"), "").unwrap_err().raw_os_error(), READ_ONLY);
     assert!(Command::new("umount").arg(&point).status().unwrap().success());
     afflux_scratch::eventually("the server ends", || !control.exists());

@@ -14,6 +14,7 @@ use crate::abi::set;
 use crate::limits::PAGE_BYTES;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::{ActingRequester, capability, is_doubtful};
+use crate::operations::synchronous;
 use crate::reply::{self, Errno, ReplyDraft};
 use crate::request::{RequestHeader, SetAttributes};
 use crate::wire::Put;
@@ -70,6 +71,15 @@ pub(super) async fn set<P: Platform>(on: &Mount<P>, header: &RequestHeader, want
         None if change == AttributeChange::default() => take_privileges(on, header, &inode).await?,
         None => set_as_requester(on, header, &inode, change).await?,
     };
+    if change.size.is_some() {
+        let is_synchronous = match fh {
+            Some(fh) => on.opened(fh)?.is_synchronous,
+            None => false,
+        };
+        synchronous::size(on, &inode, is_synchronous).await?;
+    } else {
+        synchronous::attributes(on, header, &inode).await?;
+    }
     let attributes = match after {
         Some(after) => after,
         None => on.volume.attributes(&inode).await?,

@@ -1,7 +1,8 @@
 //! OPEN, READ, WRITE, COPY_FILE_RANGE, FALLOCATE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
 //!
 //! Owns: the flags of an opened file, the offsets of appends, which sync an fsync needs.
-//! Does not own: the cache and durability (the volume); the order of one mount's appends, which is the kernel's.
+//! Does not own: the cache and durability (the volume); which changes are synchronous (`synchronous`); the order of one
+//! mount's appends, which is the kernel's.
 //! Invariants: an open that succeeds has asked the host for the wanted use. An fsync that succeeds has made the bytes
 //! durable, and for `fsync` also names and attributes that were changed here.
 
@@ -21,9 +22,9 @@ use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::ContentStamp;
 use crate::open_files::OpenFile;
-use crate::operations::{acting, locks};
+use crate::operations::{acting, locks, synchronous};
 use crate::reply::{Errno, ReplyDraft};
-use crate::request::{OpenExtent, RequestHeader};
+use crate::request::{OpenExtent, RequestHeader, is_synchronous};
 use crate::wire::Put;
 
 /// `struct fuse_open_out`.
@@ -57,7 +58,7 @@ fn opened<P: Platform>(
     flags: u32,
     attributes: Option<&Attributes>,
 ) -> Outcome {
-    let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
+    let fh = on.open(header, (header.node, flags), on.volume.hold(inode)?)?;
     locks::share(on, fh, inode, flags)?;
     let open_flags = match attributes.map(ContentStamp::of) {
         Some(stamp) if on.known().replace_stamp(header.node, stamp) == Some(stamp) => flag::KEEP_CACHE | no_flush(on),
@@ -111,6 +112,7 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
         _share = Some(locks::share_to_cut(on, header, &inode, flags)?);
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
+        synchronous::size(on, &inode, is_synchronous(flags)).await?;
     }
     let attributes = if is_kept(on, flags) { Some(on.volume.attributes(&inode).await?) } else { None };
     opened(on, header, &inode, flags, attributes.as_ref())
@@ -183,11 +185,11 @@ pub(super) async fn write<P: Platform>(
     header: &RequestHeader,
     mut extent: OpenExtent,
     data: &[u8],
-    append: bool,
+    (append, synchronous): (bool, bool),
 ) -> Outcome {
     let file = on.opened(extent.fh)?;
     if !append {
-        return write_at(on, &file, extent.offset, data).await;
+        return write_at(on, &file, extent.offset, data, synchronous).await;
     }
     // Others may have made the file longer since the kernel looked.
     let end = on.volume.attributes(&file.inode).await?.size;
@@ -195,7 +197,7 @@ pub(super) async fn write<P: Platform>(
     // The bytes of an earlier server's try may have moved the end already.
     extent.offset = if let Before::Begun { value, .. } = change.before { value } else { end };
     let outcome = match check_end(extent) {
-        Ok(()) => write_at(on, &file, extent.offset, data).await,
+        Ok(()) => write_at(on, &file, extent.offset, data, synchronous).await,
         Err(errno) => Err(errno),
     };
     match outcome {
@@ -206,9 +208,20 @@ pub(super) async fn write<P: Platform>(
     outcome
 }
 
-async fn write_at<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, data: &[u8]) -> Outcome {
+async fn write_at<P: Platform>(
+    on: &Mount<P>,
+    file: &OpenFile<P>,
+    offset: u64,
+    data: &[u8],
+    synchronous: bool,
+) -> Outcome {
     record(on, file, TracedOperation::Write, offset, data.len() as u64);
-    Ok(written(write_fitting(on, file, offset, data).await?))
+    let bytes = write_fitting(on, file, offset, data).await?;
+    if synchronous {
+        record(on, file, TracedOperation::Sync, 0, 0);
+        synchronous::bytes(on, file, (offset, bytes as u64)).await?;
+    }
+    Ok(written(bytes))
 }
 
 /// Writes the bytes, or those below the largest offset that the host has, as its own file system does. Returns how
@@ -244,7 +257,9 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
     record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
-    Ok(written(write_fitting(on, &target, to.1, &copied).await?))
+    let bytes = write_fitting(on, &target, to.1, &copied).await?;
+    synchronous::range(on, &target, (to.1, bytes as u64)).await?;
+    Ok(written(bytes))
 }
 
 /// LSEEK: where the file has data or a hole. The kernel does the other kinds of lseek(2) itself.
@@ -273,6 +288,7 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
         _ => return Err(Errno::NOT_SUPPORTED),
     };
     outcome.result?;
+    synchronous::range(on, &file, (offset, len)).await?;
     Ok(ReplyDraft::empty())
 }
 
@@ -303,25 +319,14 @@ pub(super) async fn sync<P: Platform>(on: &Mount<P>, header: &RequestHeader, fh:
     record(on, &file, TracedOperation::Sync, 0, 0);
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
     if !data_only {
-        sync_object(on, &file).await?;
+        synchronous::object(on, file.node, &file.inode).await?;
     }
     on.tell_loss(header, fh, &file)?;
     Ok(ReplyDraft::empty())
 }
 
-/// Makes names and attributes durable that were changed here. They stay noted until a sync has succeeded, so each sync
-/// that comes meanwhile makes them durable, too.
-async fn sync_object<P: Platform>(on: &Mount<P>, file: &OpenFile<P>) -> Result<(), Errno> {
-    let unsynced = on.known().unsynced(file.node);
-    if let Some(change) = unsynced {
-        on.volume.sync_object(&file.inode).await?;
-        on.known().note_synced(file.node, change);
-    }
-    Ok(())
-}
-
 pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let opened = on.opened(fh)?;
-    sync_object(on, &opened).await?;
+    synchronous::object(on, opened.node, &opened.inode).await?;
     Ok(ReplyDraft::empty())
 }

@@ -21,7 +21,7 @@ fn opened<P: Platform>(on: &Mount<P>, header: &RequestHeader, inode: &Arc<Inode<
         return Err(Errno::NOT_DIRECTORY);
     }
     let mut answer = ReplyDraft::empty();
-    let fh = on.open(header, header.node, on.volume.hold(inode)?)?;
+    let fh = on.open(header, (header.node, 0), on.volume.hold(inode)?)?;
     answer.granted.file = Some(fh);
     answer.head.u64(fh);
     // The kernel keeps no listings: they would miss the changes of others.

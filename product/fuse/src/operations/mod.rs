@@ -12,6 +12,7 @@ mod listing;
 mod locks;
 mod names;
 mod repeated;
+mod synchronous;
 mod xattrs;
 
 use afflux_volume::Platform;
@@ -32,6 +33,8 @@ pub(crate) fn at_once<P: Platform>(
         FuseOperation::Open { flags } => data::try_open(on, header, flags),
         FuseOperation::OpenDirectory => listing::try_open(on, header),
         FuseOperation::Read(extent) => data::try_read(on, extent),
+        // One that has to be durable waits.
+        FuseOperation::Write { synchronous: true, .. } => None,
         FuseOperation::Write { extent, data, append, .. } => data::try_write(on, extent, data, append),
         FuseOperation::GetXattr { name, .. } => xattrs::try_get(on, header, name),
         FuseOperation::Flush { fh, owner } => {
@@ -83,8 +86,8 @@ pub(crate) async fn carry_out<P: Platform>(
         FuseOperation::Open { flags } => Box::pin(data::open(on, header, flags)).await,
         FuseOperation::OpenDirectory => listing::open(on, header).await,
         FuseOperation::Read(extent) => Box::pin(data::read(on, extent)).await,
-        FuseOperation::Write { extent, data, append, .. } => {
-            Box::pin(data::write(on, header, extent, data, append)).await
+        FuseOperation::Write { extent, data, append, synchronous, .. } => {
+            Box::pin(data::write(on, header, extent, data, (append, synchronous))).await
         }
         FuseOperation::Copy { from, to, len } => Box::pin(data::copy(on, from, to, len)).await,
         FuseOperation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,

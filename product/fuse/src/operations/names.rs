@@ -17,9 +17,9 @@ use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::ActingRequester;
 use crate::operations::locks::CuttingShare;
-use crate::operations::{data, locks, repeated};
+use crate::operations::{data, locks, repeated, synchronous};
 use crate::reply::{self, Errno, ReplyDraft, device_parts};
-use crate::request::{Mode, RequestHeader};
+use crate::request::{Mode, RequestHeader, is_synchronous};
 
 /// The access control list that new objects in a directory get.
 const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
@@ -42,14 +42,17 @@ fn entry<P: Platform>(
 }
 
 /// The answer about a new object in the directory of a request.
-fn made<P: Platform>(
+async fn made<P: Platform>(
     on: &Mount<P>,
     header: &RequestHeader,
+    directory: &Arc<Inode<P>>,
     result: Result<(Arc<Inode<P>>, Attributes), VolumeError>,
 ) -> Outcome {
     let (inode, attributes) = result?;
+    note_changed(on, &[header.node]);
+    synchronous::names(on, header, &[(header.node, directory)]).await?;
     let (answer, node) = entry(on, header, &inode, &attributes)?;
-    note_changed(on, &[header.node, node]);
+    note_changed(on, &[node]);
     on.note_made(node);
     Ok(answer)
 }
@@ -102,7 +105,7 @@ pub(super) async fn symlink<P: Platform>(
     let change = repeated::begin(on, header);
     let outcome = on.volume.symlink_by(&caller, &directory, name, target, AttributeChange::default()).await;
     let result = repeated::made(on, &change, (&directory, name), Kind::Symlink, outcome.result).await;
-    made(on, header, result)
+    made(on, header, &directory, result).await
 }
 
 /// The mode of a new object in a directory. Its default access control list, if there is one, stands in for the umask.
@@ -143,7 +146,7 @@ pub(super) async fn make_directory<P: Platform>(
     let change = repeated::begin(on, header);
     let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
     let result = repeated::made(on, &change, (&directory, name), Kind::Directory, outcome.result).await;
-    made(on, header, result)
+    made(on, header, &directory, result).await
 }
 
 pub(super) async fn make_node<P: Platform>(
@@ -172,7 +175,7 @@ pub(super) async fn make_node<P: Platform>(
         None => on.volume.create_by(&caller, &directory, name, CreateHow::Guarded(attributes)).await,
     };
     let result = repeated::made(on, &change, (&directory, name), kind, outcome.result).await;
-    made(on, header, result)
+    made(on, header, &directory, result).await
 }
 
 /// Makes a file and opens it. The handle writes whatever the mode.
@@ -202,6 +205,8 @@ pub(super) async fn create<P: Platform>(
         }
         result => result.map(|(inode, attributes)| (inode, attributes, None))?,
     };
+    note_changed(on, &[header.node]);
+    synchronous::names(on, header, &[(header.node, &directory)]).await?;
     created(on, header, flags, (on.volume.hold(&inode)?, is_new), &attributes)
 }
 
@@ -219,10 +224,10 @@ fn created<P: Platform>(
     }
     let inode = Arc::clone(&file);
     // Without an answer the file does not count as looked up.
-    let fh = on.open(header, node, file).inspect_err(|_| on.known().forget(node, 1))?;
+    let fh = on.open(header, (node, flags), file).inspect_err(|_| on.known().forget(node, 1))?;
     locks::share(on, fh, &inode, flags).inspect_err(|_| on.known().forget(node, 1))?;
     answer.granted.file = Some(fh);
-    note_changed(on, &[header.node, node]);
+    note_changed(on, &[node]);
     data::open_out(&mut answer.head, fh, data::direct(on, flags));
     Ok(answer)
 }
@@ -270,6 +275,7 @@ async fn existing<'a, P: Platform>(
     let share = locks::share_to_cut(on, header, &inode, flags)?;
     let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
     on.volume.set_attributes_by(caller, &inode, empty, None).await.result?;
+    synchronous::size(on, &inode, is_synchronous(flags)).await?;
     let attributes = on.volume.attributes(&inode).await?;
     Ok((inode, attributes, Some(share)))
 }
@@ -296,6 +302,7 @@ pub(super) async fn remove<P: Platform>(
         repeated::gone(on, &change, &directory, result).await?;
     }
     note_changed(on, &[header.node]);
+    synchronous::names(on, header, &[(header.node, &directory)]).await?;
     Ok(ReplyDraft::empty())
 }
 
@@ -323,6 +330,8 @@ pub(super) async fn rename<P: Platform>(
         change.done();
     }
     note_changed(on, &[header.node, to.0]);
+    // The new name first: a crash in between leaves both names, never none.
+    synchronous::names(on, header, &[(to.0, &to_directory), (header.node, &from_directory)]).await?;
     Ok(ReplyDraft::empty())
 }
 
@@ -341,7 +350,7 @@ pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &RequestHeader, tar
     if !Arc::ptr_eq(&found, &inode) {
         return Err(VolumeError::Exists.into());
     }
-    let (answer, node) = entry(on, header, &inode, &attributes)?;
-    note_changed(on, &[header.node, node]);
-    Ok(answer)
+    note_changed(on, &[header.node, target]);
+    synchronous::names(on, header, &[(header.node, &directory)]).await?;
+    Ok(entry(on, header, &inode, &attributes)?.0)
 }

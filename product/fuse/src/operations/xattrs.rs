@@ -13,6 +13,7 @@ use bytes::Bytes;
 use crate::abi::xattr;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::{ActingRequester, capability};
+use crate::operations::synchronous;
 use crate::reply::{Errno, ReplyDraft};
 use crate::request::{self, RequestHeader};
 use crate::wire::Put;
@@ -95,7 +96,9 @@ async fn take_setgid<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Resu
         return Ok(());
     }
     let without = AttributeChange { mode: Some(mode & 0o7777 & !SETGID), ..AttributeChange::default() };
-    Ok(on.volume.set_attributes_by(&on.own, &inode, without, None).await.result?)
+    on.volume.set_attributes_by(&on.own, &inode, without, None).await.result?;
+    on.known().note_unsynced(header.node);
+    synchronous::attributes(on, header, &inode).await
 }
 
 pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8]) -> Outcome {
@@ -119,6 +122,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8],
     on.known().note_changed(header.node);
     begun.ended(&result);
     result?;
+    synchronous::attributes(on, header, &inode).await?;
     Ok(ReplyDraft::empty())
 }
 

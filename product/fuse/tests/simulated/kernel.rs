@@ -1,13 +1,13 @@
 //! A kernel: it writes messages and reads replies, with layouts of its own.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use std::task::{Context, Poll, Waker};
 
 use afflux_engine::Recovered;
 use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
-use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters, ThreadRights};
+use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -17,11 +17,19 @@ pub(crate) const ROOT: u64 = 1;
 pub(crate) const RESENT: u64 = 1 << 63;
 
 /// Threads of a process have its hundred. The thread [`KILLED`] is being killed.
-struct Hundreds;
+#[derive(Clone, Default)]
+struct Hundreds {
+    /// The mount's flags.
+    synced: Arc<Mutex<SyncedChanges>>,
+}
 
 pub(crate) const KILLED: u32 = 99;
 
 impl Requesters for Hundreds {
+    fn synced_changes(&self) -> SyncedChanges {
+        *self.synced.lock().unwrap()
+    }
+
     fn process(&self, thread: u32) -> Option<u32> {
         Some(thread / 100)
     }
@@ -46,6 +54,7 @@ pub(crate) struct Kernel {
     pub(crate) tree: Arc<MemoryTree>,
     pub(crate) mount: Arc<Mount<SimPlatform>>,
     pub(crate) volume: Arc<afflux_volume::Volume<SimPlatform>>,
+    requesters: Hundreds,
     unique: Cell<u64>,
     /// The last call waited.
     pub(crate) waited: Cell<bool>,
@@ -132,7 +141,8 @@ impl Kernel {
     pub(crate) fn resume_at(&mut self, path: &str, kept: Kept) -> Result<(), KeptError> {
         let volume = Arc::clone(&self.volume);
         let root = self.world.run(volume.mount(format!("/{path}").as_bytes())).unwrap().unwrap();
-        let resumed = Mount::resumed(volume, &root, MountOptions::default(), Hundreds, Arc::default(), kept);
+        let resumed =
+            Mount::resumed(volume, &root, MountOptions::default(), self.requesters.clone(), Arc::default(), kept);
         let (mount, lost) = self.world.run(resumed).unwrap()?;
         assert_eq!(lost, 0);
         self.mount = mount;
@@ -149,7 +159,8 @@ impl Kernel {
         assert_eq!(volume.found_elsewhere(), 0);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
         let own = Arc::clone(&volume);
-        let resumed = Mount::resumed(own, &root, MountOptions::default(), Hundreds, Arc::default(), kept);
+        let resumed =
+            Mount::resumed(own, &root, MountOptions::default(), self.requesters.clone(), Arc::default(), kept);
         let (mount, lost) = world.run(resumed).unwrap().unwrap();
         assert_eq!(lost, 0);
         Self { world, disk, tree, mount, volume, ..self }
@@ -178,9 +189,15 @@ impl Kernel {
         let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         volume.set_names_durable(false);
         let root = world.run(volume.mount(b"/")).unwrap().unwrap();
-        let mount = Mount::new(Arc::clone(&volume), &root, options, Hundreds, Arc::default(), kept);
+        let requesters = Hundreds::default();
+        let mount = Mount::new(Arc::clone(&volume), &root, options, requesters.clone(), Arc::default(), kept);
         volume.listen(Some(Arc::clone(&mount) as _));
-        Self { world, disk, tree, mount, volume, unique: Cell::new(0), waited: Cell::new(false) }
+        Self { world, disk, tree, mount, volume, requesters, unique: Cell::new(0), waited: Cell::new(false) }
+    }
+
+    /// The mount gets flags that make these changes synchronous.
+    pub(crate) fn remount(&self, synced: SyncedChanges) {
+        *self.requesters.synced.lock().unwrap() = synced;
     }
 
     pub(crate) fn message(&self, opcode: u32, node: u64, body: &[u8]) -> Vec<u8> {

@@ -16,5 +16,6 @@ mod notices;
 mod outliving;
 mod samples;
 mod start;
+mod synchronous;
 mod users;
 mod xattrs;

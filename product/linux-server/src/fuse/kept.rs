@@ -15,6 +15,7 @@ use rustix::fs::{FileType, fstat, major, minor};
 use rustix::mount::UnmountFlags;
 
 use super::device::FuseDevice;
+use super::mount_flags::MountFlags;
 use super::mount_memory::{MountMemory, MountPlace};
 use super::mounting::{FuseMount, KIND, TopMount};
 use crate::descriptor_store::DescriptorStore;
@@ -34,6 +35,7 @@ pub struct KeptMount {
     device: OwnedFd,
     memory: MountMemory,
     place: MountPlace,
+    flags: Option<MountFlags>,
 }
 
 impl KeptMount {
@@ -62,10 +64,10 @@ impl KeptMount {
         let memory = MountMemory::left(memory).map_err(|error| format!("its memory: {error}"))?;
         let place = memory.place().ok_or("its memory does not say where it is")?;
         let at = TopMount::at(&place.point).filter(|top| top.number == place.number);
-        if at.is_none_or(|top| top.file_system() != place.file_system) || !is_connected(&device) {
-            return Err(format!("it is not mounted at {} any more", place.point.display()));
+        match at.filter(|top| top.file_system() == place.file_system && is_connected(&device)) {
+            Some(top) => Ok(Self { device, memory, place, flags: top.flags() }),
+            None => Err(format!("it is not mounted at {} any more", place.point.display())),
         }
-        Ok(Self { device, memory, place })
     }
 
     /// Its mount point.
@@ -97,7 +99,7 @@ impl KeptMount {
 
     /// The mount, and its memory.
     pub fn into_mount(self) -> (FuseMount, MountMemory) {
-        let mount = FuseMount { device: FuseDevice::kept(self.device), place: Some(self.place) };
+        let mount = FuseMount { device: FuseDevice::kept(self.device), place: Some(self.place), flags: self.flags };
         (mount, self.memory)
     }
 

@@ -22,6 +22,7 @@ use rustix::net::{
 use rustix::process::{getegid, geteuid};
 
 use super::device::{self, FuseDevice};
+use super::mount_flags::{self, SyncFlags};
 use super::mount_memory::MountPlace;
 use super::own_mounts::{OwnMounts, unescaped};
 
@@ -76,18 +77,18 @@ impl MountTarget {
         &self.path
     }
 
-    /// Mounts on it, with `source` as the mount's name. Root's mount is for all users, another user's for that user.
-    /// Nothing below can be used before the mount is served. With a view of its `own`, this process does not see the
-    /// mount.
+    /// Mounts on it, with `source` as the mount's name and with these flags. Root's mount is for all users, another
+    /// user's for that user. Nothing below can be used before the mount is served. With a view of its `own`, this
+    /// process does not see the mount.
     ///
     /// # Errors
     /// The kernel or the helper refuses it.
-    pub fn mount(&self, source: &Path, own: Option<&OwnMounts>) -> Result<FuseMount, MountError> {
+    pub fn mount(&self, source: &Path, flags: SyncFlags, own: Option<&OwnMounts>) -> Result<FuseMount, MountError> {
         let failed = |source| MountError::Point { point: self.path.clone(), source };
-        let Some(own) = own else { return self.mount_here(source) };
+        let Some(own) = own else { return self.mount_here(source, flags) };
         let (mount, copied) = own
             .in_common(|| {
-                let mount = self.mount_here(source)?;
+                let mount = self.mount_here(source, flags)?;
                 Ok((mount, TopMount::at(self.path())))
             })
             .map_err(failed)??;
@@ -101,17 +102,17 @@ impl MountTarget {
         Ok(mount)
     }
 
-    fn mount_here(&self, source: &Path) -> Result<FuseMount, MountError> {
-        let descriptor = if geteuid().is_root() { self.mount_as_root(source)? } else { self.mount_by_helper(source)? };
-        let place = TopMount::at(self.path()).map(|top| MountPlace {
-            point: self.path.clone(),
-            number: top.number,
-            file_system: top.file_system(),
-        });
-        Ok(FuseMount { device: FuseDevice::new(descriptor), place })
+    fn mount_here(&self, source: &Path, flags: SyncFlags) -> Result<FuseMount, MountError> {
+        let descriptor =
+            if geteuid().is_root() { self.mount_as_root(source, flags)? } else { self.mount_by_helper(source, flags)? };
+        let top = TopMount::at(self.path());
+        let flags = top.as_ref().and_then(TopMount::flags);
+        let place =
+            top.map(|top| MountPlace { point: self.path.clone(), number: top.number, file_system: top.file_system() });
+        Ok(FuseMount { device: FuseDevice::new(descriptor), place, flags })
     }
 
-    fn mount_as_root(&self, source: &Path) -> Result<OwnedFd, MountError> {
+    fn mount_as_root(&self, source: &Path, wanted: SyncFlags) -> Result<OwnedFd, MountError> {
         let descriptor = device::fresh().map_err(MountError::Device)?;
         let options = format!(
             "fd={},rootmode=40000,user_id={},group_id={},allow_other,default_permissions",
@@ -120,19 +121,23 @@ impl MountTarget {
             getegid().as_raw()
         );
         let options = CString::new(options).unwrap_or_default();
-        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+        flags.set(MountFlags::SYNCHRONOUS, wanted.sync);
+        flags.set(MountFlags::DIRSYNC, wanted.dirsync);
         rustix::mount::mount(source, self.path(), KIND, flags, options.as_c_str())
             .map_err(|error| MountError::Point { point: self.path.clone(), source: error.into() })?;
         Ok(descriptor)
     }
 
-    fn mount_by_helper(&self, source: &Path) -> Result<OwnedFd, MountError> {
+    fn mount_by_helper(&self, source: &Path, flags: SyncFlags) -> Result<OwnedFd, MountError> {
         let failed = |error: &dyn std::fmt::Display| MountError::Helper(error.to_string());
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)
             .map_err(|error| failed(&io::Error::from(error)))?;
         // A comma would begin another option.
         let name = String::from_utf8_lossy(source.as_os_str().as_bytes()).replace(',', "_");
-        let options = format!("nosuid,nodev,default_permissions,subtype=afflux,fsname={name}");
+        let sync = if flags.sync { ",sync" } else { "" };
+        let dirsync = if flags.dirsync { ",dirsync" } else { "" };
+        let options = format!("nosuid,nodev{sync}{dirsync},default_permissions,subtype=afflux,fsname={name}");
         let helper = Command::new(HELPER)
             .args(["-o", &options, "--"])
             .arg(self.path())
@@ -166,9 +171,16 @@ pub struct FuseMount {
     pub(super) device: FuseDevice,
     /// None if the kernel does not show it.
     pub(super) place: Option<MountPlace>,
+    pub(super) flags: Option<mount_flags::MountFlags>,
 }
 
 impl FuseMount {
+    /// Its flags, for the machine that serves it. None if the kernel does not show the mount, or if they were taken
+    /// before.
+    pub fn take_flags(&mut self) -> Option<mount_flags::MountFlags> {
+        self.flags.take()
+    }
+
     /// The kernel's number of the mount.
     pub fn number(&self) -> u64 {
         self.place.as_ref().map_or(0, |place| place.number)
@@ -196,6 +208,11 @@ impl TopMount {
             is_there.then_some(Self { number, file_system, kind })
         });
         found.next_back()
+    }
+
+    /// The flags of the file system, in this thread's view.
+    pub(super) fn flags(&self) -> Option<mount_flags::MountFlags> {
+        mount_flags::MountFlags::of(self.file_system.clone()).ok()
     }
 
     /// Major and minor number of the file system, in one.

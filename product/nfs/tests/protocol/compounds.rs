@@ -497,6 +497,8 @@ fn holes_are_found_made_and_filled_and_bytes_copied_in_pieces() {
     assert_eq!(seek(0, 7), Err(10_090));
     session.must(ops().put(&file).raw(ALLOCATE, &of(&[0, 2 << 20]))).unwrap();
     assert_eq!(std::fs::metadata(world.path.join("file")).unwrap().len(), 2 << 20);
+    // Clients send no COMMIT after it: what they wrote there is as durable as the space.
+    assert_eq!(std::fs::read(world.path.join("file")).unwrap()[1 << 20..][..8], *b"far away");
     session.must(ops().put(&file).write(stateid, 0, 2, &[7; 8192]).raw(DEALLOCATE, &of(&[0, 4096]))).unwrap();
     session.keeps = false;
     let read = session.must(ops().put(&file).read(stateid, 4095, 2)).unwrap();

@@ -37,6 +37,8 @@ pub(super) struct Objects {
     pub(super) by_number: BTreeMap<u64, Object>,
     pub(super) free: BTreeSet<u64>,
     pub(super) generations: u32,
+    /// Objects whose names or attributes have changed since their last sync.
+    pub(super) unsynced: BTreeSet<u64>,
 }
 
 #[derive(Clone)]
@@ -118,7 +120,8 @@ impl Objects {
         let by_number = left.map(|(number, object)| (*number, Object { nodes: 0, ..object.clone() }));
         let gone = self.by_number.iter().filter(|(_, object)| !stays(object)).map(|(number, _)| *number);
         let free = self.free.iter().copied().chain(gone).collect();
-        Self { by_number: by_number.collect(), free, generations: self.generations }
+        let unsynced = self.unsynced.clone();
+        Self { by_number: by_number.collect(), free, generations: self.generations, unsynced }
     }
 
     /// # Panics
@@ -184,6 +187,7 @@ impl Shared {
             self.disk.remove_file(file);
         }
         objects.by_number.remove(&number);
+        objects.unsynced.remove(&number);
         objects.free.insert(number);
     }
 

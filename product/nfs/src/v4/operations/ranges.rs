@@ -85,7 +85,8 @@ pub(super) async fn allocate<P: Platform>(
 ) -> Ended {
     let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
     let how = Reserve { zeros: false, grows: true };
-    Ok(on.volume.reserve_by(by.caller, &inode, range(offset, len)?, how).await.result?)
+    on.volume.reserve_by(by.caller, &inode, range(offset, len)?, how).await.result?;
+    Ok(on.volume.commit_by(by.caller, None, &inode, offset, len).await.result?)
 }
 
 pub(super) async fn deallocate<P: Platform>(
@@ -95,7 +96,8 @@ pub(super) async fn deallocate<P: Platform>(
     (offset, len): (u64, u64),
 ) -> Ended {
     let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
-    Ok(on.volume.punch_by(by.caller, &inode, range(offset, len)?).await.result?)
+    on.volume.punch_by(by.caller, &inode, range(offset, len)?).await.result?;
+    Ok(on.volume.commit_by(by.caller, None, &inode, offset, len).await.result?)
 }
 
 pub(super) async fn copy<P: Platform>(
