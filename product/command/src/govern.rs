@@ -58,7 +58,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let (_, signalled) = signalled.or_failed("signals")?;
     let missing = if args.dry_run { Missing::Leave } else { Missing::Make };
     let state = StateDirectory::at(args.state.as_deref(), missing)?;
-    let (kept, warnings) = KeptPrices::read(state.file(SPEEDS));
+    let (kept, warnings) = KeptPrices::read(state.shared_file(SPEEDS));
     warnings.iter().for_each(|warning| warn!("{warning}"));
     let (governor, events, warning) = Governor::start(host, options, &directory).map_err(Failure::failed)?;
     if let Some(warning) = warning {

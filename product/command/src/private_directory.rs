@@ -168,6 +168,9 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
     if !found.is_file() || !is_trusted(found.uid()) {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file of this user"));
     }
+    if found.len() > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("it has {} bytes, more than {FILE_BYTES_MAX}", found.len())));
+    }
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
@@ -201,9 +204,8 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
 pub(crate) fn take(path: &Path) -> io::Result<Option<String>> {
     let taken = beside(path, "taken");
     match fs::rename(path, &taken) {
-        Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+        renamed => renamed?,
     }
     let text = read(&taken);
     fs::remove_file(&taken).and_then(|()| sync_directory_of(path))?;
@@ -238,7 +240,11 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     path.with_extension(format!("{what}-{}", process::id()))
 }
 
-fn sync_directory_of(path: &Path) -> io::Result<()> {
+/// Makes the names in a file's directory durable.
+///
+/// # Errors
+/// The host's.
+pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     let directory = path.parent().ok_or(ErrorKind::NotFound)?;
     File::open(directory)?.sync_all()
 }

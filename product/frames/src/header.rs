@@ -1,6 +1,7 @@
 //! The header of an arena's memory: what the memory is, and how its last user left it.
 //!
-//! Owns: the constant part with its checksum; the write verifier, the state, the recoveries in a row, the holder.
+//! Owns: the constant part with its checksum; the write verifier, the state, the recoveries in a row, the holder, the
+//! number of the servers.
 //! Does not own: the choice of a verifier, what a state means for the tables (the engine).
 //! Invariants: the constant part is written once, its first word last. Memory whose header does not check is never used
 //! as an arena.
@@ -12,6 +13,9 @@ use crate::layout::{Form, HEADER_BYTES, Layout};
 
 #[cfg(test)]
 mod tests;
+
+/// Beside the holder: a server has given the memory a number. A version without numbers writes the whole word.
+const HAS_NUMBER: u64 = 1 << 32;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
 
@@ -28,7 +32,9 @@ mod at {
     pub(super) const VERIFIER: usize = 8;
     pub(super) const STATE: usize = 9;
     pub(super) const RECOVERIES: usize = 10;
+    /// The process in the lower half. In the upper one, [`HAS_NUMBER`](super::HAS_NUMBER).
     pub(super) const HOLDER: usize = 11;
+    pub(super) const NUMBER: usize = 12;
 }
 
 /// How the last user left the memory.
@@ -53,7 +59,7 @@ pub enum HeaderError {
     #[error("it is no arena of this program")]
     Foreign,
     /// Another version wrote it.
-    #[error("it has form {found}, and this version reads forms {}, {} and {}", Form::Unchecked as u64, Form::Checked as u64, Form::PRESENT as u64)]
+    #[error("it has form {found}, and this version reads forms {}, {} and {}: start the version that wrote it and stop it in order, or remove the memory with all that is unwritten in it", Form::Unchecked as u64, Form::Checked as u64, Form::PRESENT as u64)]
     Form {
         /// The form that was found.
         found: u64,
@@ -164,7 +170,18 @@ impl<'a> Header<'a> {
 
     /// Sets the process that uses the memory.
     pub fn set_holder(self, process: u32) {
-        self.set(at::HOLDER, process.into());
+        self.set(at::HOLDER, self.get(at::HOLDER) & HAS_NUMBER | u64::from(process));
+    }
+
+    /// The number of the servers that used the memory one after the other, if the last of them knew such numbers.
+    pub fn number(self) -> Option<u64> {
+        (self.get(at::HOLDER) & HAS_NUMBER != 0).then(|| self.get(at::NUMBER))
+    }
+
+    /// Gives the memory a number.
+    pub fn set_number(self, number: u64) {
+        self.set(at::NUMBER, number);
+        self.words[at::HOLDER].fetch_or(HAS_NUMBER, Ordering::AcqRel);
     }
 }
 

@@ -35,6 +35,7 @@ mod tests;
 pub use error::ArenaFileError;
 use error::host;
 use holder::HolderState;
+pub use holder::is_ending;
 use memory_file::MemoryRoom;
 use own_file::take_room;
 
@@ -125,12 +126,33 @@ impl ArenaFile {
             if let Some(left) = opened.left(boot)? {
                 return Ok((opened, ArenaContents::Left(left)));
             }
-            opened.is_fresh = true;
-            ftruncate(&opened.file, 0).map_err(host("truncate"))?;
-            take_room(&opened.file, layout.bytes() as u64)?;
-            let memory = opened.begun(layout, boot)?;
+            let memory = opened.emptied(layout, boot)?;
             return Ok((opened, ArenaContents::Fresh(memory)));
         }
+    }
+
+    /// Makes the file's contents anew, for an arena of this form.
+    fn emptied(&mut self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
+        self.is_fresh = true;
+        ftruncate(&self.file, 0).map_err(host("truncate"))?;
+        take_room(&self.file, layout.bytes() as u64)?;
+        self.begun(layout, boot)
+    }
+
+    /// Drops the memory of an earlier server, which is not mapped and holds no unwritten bytes. Makes memory for an
+    /// arena of this form.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn renewed(mut self, layout: Layout) -> Result<(Self, Arc<Memory>), ArenaFileError> {
+        let boot = boot()?;
+        if self.path().is_none() {
+            Self::forget_stored().map_err(tell)?;
+            memory_file::give_back(&self.file);
+            return Self::made_for_store(layout, boot);
+        }
+        let memory = self.emptied(layout, boot)?;
+        Ok((self, memory))
     }
 
     /// Finds what [`Self::open`] would refuse, and changes nothing. The file may be in use by the process `own`.
@@ -188,11 +210,17 @@ impl ArenaFile {
             }
             return Ok((opened, ArenaContents::Left(memory)));
         }
+        let (opened, memory) = Self::made_for_store(layout, boot)?;
+        Ok((opened, ArenaContents::Fresh(memory)))
+    }
+
+    /// New memory for the service manager.
+    fn made_for_store(layout: Layout, boot: [u8; 16]) -> Result<(Self, Arc<Memory>), ArenaFileError> {
         let made = memory_file::made("afflux-arena", layout.bytes() as u64, MemoryRoom::Taken)?;
         let opened = Self { file: memory_file::reopened(&made)?, place: Place::Store(made), is_fresh: true };
-        lock(&opened.file, told)?;
+        lock(&opened.file, &mut |_| {})?;
         let memory = opened.begun(layout, boot)?;
-        Ok((opened, ArenaContents::Fresh(memory)))
+        Ok((opened, memory))
     }
 
     /// A file of the manager, if an earlier server left something in it.

@@ -38,6 +38,7 @@ mod xattrs;
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{
@@ -73,6 +74,7 @@ use afflux_linux_device::{Caching, HostDevice, SpareDescriptors};
 /// The exported directories of the host.
 pub struct HostTree {
     core: Arc<Core>,
+    directories: Vec<PathBuf>,
     exports: Vec<Export>,
     descriptors_max: usize,
     notes: Vec<String>,
@@ -112,6 +114,11 @@ impl HostTree {
     /// Empty if there are none.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The absolute paths of the exports, free of symbolic links.
+    pub fn directories(&self) -> &[PathBuf] {
+        &self.directories
     }
 
     /// As [`HostTree::with`], for a call on behalf of the node's user.

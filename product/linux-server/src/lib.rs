@@ -18,7 +18,7 @@ mod net;
 mod tree_call;
 mod users;
 
-pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait};
+pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait, is_ending};
 pub use descriptor_store::{DescriptorStore, NoStore};
 pub use filter::refuse_foreign_calls;
 pub use fuse::{

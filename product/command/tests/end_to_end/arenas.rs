@@ -21,7 +21,7 @@ pub(crate) const LAZY: [&str; 6] =
 pub(crate) struct Place {
     pub(crate) scratch: Scratch,
     pub(crate) data: PathBuf,
-    memory: afflux_scratch::Scratch,
+    pub(crate) memory: afflux_scratch::Scratch,
 }
 
 impl Place {
@@ -56,7 +56,7 @@ impl Place {
     }
 
     /// The words of a server that does not start.
-    fn refused(&self, more: &[&str]) -> String {
+    pub(crate) fn refused(&self, more: &[&str]) -> String {
         let (arena, data) = (self.arena(), self.data.to_str().unwrap());
         let mut arguments = vec!["serve", data, "--arena", arena.to_str().unwrap()];
         for default in [["--cache", "64MiB"], ["--listen", "127.0.0.1:0"]] {

@@ -77,7 +77,8 @@ fn the_write_verifier_is_kept_over_a_clean_end_alone() {
     let flags = ["--state", state.to_str().unwrap()];
     let start = || {
         let server = Server::start(scratch.path(), &[&data], &flags);
-        assert!(!state.join("write-verifier").exists(), "gone before it serves");
+        let told = fs::read_to_string(state.join("write-verifier")).unwrap();
+        assert!(told.starts_with("serving\n"), "gone before it serves: {told}");
         let mut client = Client::mount(&server);
         let root = client.root();
         client.write_file_uncommitted(&root, "f", b"x");

@@ -121,6 +121,43 @@ fn a_lock_outlives_a_kill_of_the_server_until_its_client_has_asked_for_it_again(
     server.stop();
 }
 
+/// An error is no empty list: new clients wait for the unknown clients, which have lost their locks.
+#[test]
+fn after_a_kill_a_list_of_clients_that_cannot_be_read_counts_as_clients_that_are_missing() {
+    if !rustix::process::geteuid().is_root() {
+        afflux_scratch::skipped!("only root gives files to another user");
+        return;
+    }
+    let spoil: [fn(&Path); 3] = [
+        |list| std::os::unix::fs::chown(list, Some(4711), Some(4711)).unwrap(),
+        |list| std::fs::write(list, "no name").unwrap(),
+        |list| {
+            std::fs::remove_file(list).unwrap();
+            std::fs::create_dir(list).unwrap();
+        },
+    ];
+    for spoil in spoil {
+        let scratch = Scratch::new();
+        let data = scratch.directory("data");
+        let server = serve(&scratch, &data);
+        let mut holder = Session::begin(connect(&server), b"holder", 1).unwrap();
+        let (stateid, file) = open(&mut holder);
+        holder.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+        server.kill();
+        spoil(&scratch.path().join("afflux/nfs-clients"));
+        let server = serve(&scratch, &data);
+        let mut other = Session::begin(connect(&server), b"other", 1).unwrap();
+        let opens = || ops().put_root().open(BOTH, b"program", b"file", false);
+        assert_eq!(other.call(opens()).unwrap().status, GRACE);
+        let mut holder = Session::begin_reclaiming(connect(&server), b"holder", 1).unwrap();
+        let reclaims = ops().put(&file).reclaim_open(BOTH, b"program");
+        assert_ne!(holder.call(reclaims).unwrap().status, 0);
+        server.signal(rustix::process::Signal::KILL);
+        let ended = server.wait();
+        assert!(ended.stderr.contains("are unknown: they lose their locks"), "{ended:?}");
+    }
+}
+
 /// The server is replaced: its clients go on as if it had not been, and a new one waits for nobody.
 fn go_on_over(server: Server, end: impl FnOnce(Server), start: impl FnOnce() -> Server) {
     let mut holder = Session::begin(connect(&server), b"holder", 1).unwrap();

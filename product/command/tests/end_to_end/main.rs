@@ -36,6 +36,7 @@ mod mount_views;
 mod mounted;
 mod mounts;
 mod names;
+mod passed_over;
 mod permissions;
 mod power_cuts;
 mod protocol;

@@ -77,3 +77,19 @@ fn a_changed_verifier_is_another_one_each_time() {
         .collect();
     assert_eq!(verifiers.len(), 100);
 }
+
+/// A version that knows no numbers writes its process over the whole word.
+#[test]
+fn a_number_stays_with_later_holders_that_know_numbers() {
+    let memory = Memory::anonymous(Layout::new(1 << 20, 64).unwrap()).unwrap();
+    let header = memory.header();
+    header.set_holder(7);
+    assert_eq!(header.number(), None);
+    header.set_number(0);
+    assert_eq!((header.number(), header.holder()), (Some(0), 7));
+    header.set_number(u64::MAX);
+    header.set_holder(8);
+    assert_eq!((header.number(), header.holder()), (Some(u64::MAX), 8));
+    header.set(at::HOLDER, 9);
+    assert_eq!((header.number(), header.holder()), (None, 9));
+}

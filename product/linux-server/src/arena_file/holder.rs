@@ -48,6 +48,12 @@ impl HolderState {
     }
 }
 
+/// Whether a process is about to end: it was killed, is exiting, or is gone.
+pub fn is_ending(process: u32) -> bool {
+    let read = |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
+    HolderState::is_ending(&read("status"), &read("stat"))
+}
+
 /// The fields of a line of /proc/PID/stat after the program's name, which may contain anything.
 fn after_name(stat: &str) -> Option<&str> {
     stat.rsplit_once(')').map(|(_, rest)| rest)

@@ -1,18 +1,22 @@
 //! A host file that takes what a killed server left of it, past every cache of ours.
 //!
-//! Owns: opening it by its identity, its calls.
+//! Owns: opening it by its identity, its calls, its path for people.
 //! Does not own: what is written (the engine's `Recovered`), when (the command).
 //! Invariants: a file that is gone is told apart from one that cannot be opened.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use afflux_engine::RescuedFile;
 use afflux_volume::{Directory, Identity, VolumeError};
-use rustix::fs::{OFlags, fsync, ftruncate};
+use rustix::fs::{OFlags, fsync, ftruncate, readlinkat};
 use rustix::io::{Errno, pwrite};
 
 use super::HostTree;
+use super::calls::error_of;
 
 /// A file to write home to.
 pub struct RescueFile(OwnedFd);
@@ -27,6 +31,18 @@ impl HostTree {
         };
         let open = self.with(&found.node, |core, node| core.reopen(node, OFlags::RDWR));
         open.await.map(|file| Some(RescueFile(file)))
+    }
+}
+
+impl HostTree {
+    /// The present path of an object, for people; `None` if it cannot be opened.
+    pub async fn path_of(&self, identity: Identity) -> Option<PathBuf> {
+        let found = self.open_identity(identity).await.ok()?;
+        let path = self.with(&found.node, |core, node| {
+            let number = rustix::path::DecInt::from_fd(node.fd());
+            readlinkat(&core.descriptors, number, Vec::new()).map_err(error_of)
+        });
+        Some(PathBuf::from(OsString::from_vec(path.await.ok()?.into_bytes())))
     }
 }
 

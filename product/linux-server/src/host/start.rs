@@ -102,7 +102,15 @@ impl HostTree {
             notes.push("openat2 is missing (Linux before 5.6, or a sandbox): names are opened one at a time with O_NOFOLLOW instead".to_owned());
         }
         let sets = KeptCalls::new(CALLS_KEPT);
-        Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes, sets, _marks: marks }))
+        Ok(Arc::new(Self {
+            core: Arc::new(core),
+            directories: real,
+            exports,
+            descriptors_max,
+            notes,
+            sets,
+            _marks: marks,
+        }))
     }
 }
 

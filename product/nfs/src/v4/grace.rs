@@ -25,6 +25,9 @@ pub trait ClientList: Send + Sync + 'static {
 
 /// On the list, it stands for clients whose opens deny uses to others. No client has this name.
 const DENIALS: u64 = u64::MAX;
+/// The list if that of an earlier server cannot be read: some client, which no other is, had opens that deny uses. So
+/// others wait as for any missing client, and nobody may reclaim anything.
+pub const UNKNOWN_CLIENTS: [u64; 2] = [DENIALS - 1, DENIALS];
 
 /// Whether two names on the list are of one client. The upper half stands for its party and its own name, so that a
 /// client that starts again is known. The lower half stands for its own name and its run, at any address of a machine.

@@ -4,12 +4,14 @@
 //! Does not own: the file and its lock, the service manager's store (`afflux_linux_server`), the look at the contents
 //! (the engine), the files' return (the volume).
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those.
-//! It is removed only after everything was written.
+//! It is removed only after everything was written. Only bytes of the last server are written home
+//! (`end_to_end::passed_over`).
 
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
+use std::{fmt, io};
 
 use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
@@ -25,7 +27,9 @@ use crate::configuration::Configuration;
 use crate::private_directory::{self, Missing, Refused};
 use crate::serve::front::WantedFront;
 use crate::serve::front::own_clients;
+use crate::serve::kept::last_run::LastRun;
 use crate::serve::kept::rescue::{RECOVERIES_MAX, files_elsewhere};
+use crate::serve::kept::state::WRITE_VERIFIER;
 use crate::settings::{ArenaPlace, LockMemory};
 
 /// Between two tries to open files that an earlier server left.
@@ -119,6 +123,43 @@ impl CacheMemory {
     /// Whether the memory outlives this process.
     pub(crate) fn is_kept(&self) -> bool {
         self.arena.is_some()
+    }
+
+    /// The same memory, made anew if another server has served since and no bytes are unwritten.
+    ///
+    /// # Errors
+    /// Another server has served since, and the memory has unwritten bytes. The files may have newer bytes.
+    pub(crate) fn unless_passed_over(
+        self,
+        last: &io::Result<LastRun>,
+        found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
+    ) -> Outcome<Self> {
+        let Some((file, ArenaContents::Left(memory))) = self.arena else { return Ok(self) };
+        let Some(why) = passed_over(memory.header().number(), last) else {
+            return Ok(Self { arena: Some((file, ArenaContents::Left(memory))), ..self });
+        };
+        let recovered = Recovered::look(memory);
+        let shown = output::shown(&file);
+        if recovered.files().next().is_none() && recovered.quarantined().pages == 0 {
+            drop(recovered);
+            let layout = Layout::new(self.bytes, FILE_SLOTS).map_err(Failure::failed)?;
+            let (file, memory) = file.renewed(layout).or_failed(&shown)?;
+            return Ok(Self { arena: Some((file, ArenaContents::Fresh(memory))), ..self });
+        }
+        let (names, elsewhere) = found(&recovered);
+        if elsewhere > 0 {
+            return Err(files_elsewhere(elsewhere));
+        }
+        let unwritten = Unwritten::of(&recovered);
+        let names = names.iter().map(output::shown).map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+        let without = match file.path() {
+            Some(path) => format!("rm {}", output::shown(path.display())),
+            None => "systemctl stop, then start, of its unit".to_owned(),
+        };
+        Err(Failure::failed(format!(
+            "{shown}: {why}. It has {unwritten} ({names}), which may be older than the files are now, and are not written. \
+             To go on without them: {without}"
+        )))
     }
 
     /// The engine over the memory, and the memory's file.
@@ -230,13 +271,49 @@ pub(crate) fn pause_before_next_start() {
     sleep(PAUSE);
 }
 
-fn report(arena: &ArenaFile, recovered: &Recovered) {
-    let (mut files, mut pages) = (0, 0);
-    for (_, dirty) in recovered.files() {
-        (files, pages) = (files + 1, pages + dirty as u64);
+/// Why the memory with this number is not of the last server; none if it is.
+fn passed_over(number: Option<u64>, last: &io::Result<LastRun>) -> Option<String> {
+    match (last, number) {
+        (Ok(LastRun::Begun { number: last }), Some(number)) if *last == number => None,
+        // Both are of versions without numbers.
+        (Ok(LastRun::Unknown), None) => None,
+        (Ok(LastRun::Begun { .. } | LastRun::Ended { .. }), _) => {
+            Some("another server has served since the one that left this memory".to_owned())
+        }
+        (Ok(LastRun::Unknown), Some(_)) => Some(
+            "this state directory is not of the server that left this memory, or a server of an earlier version has \
+             served since (--state names that server's directory)"
+                .to_owned(),
+        ),
+        (Err(error), _) => Some(format!(
+            "whether another server has served since the one that left this memory is unknown ({WRITE_VERIFIER} in the \
+             state directory: {error})"
+        )),
     }
-    let unwritten = units::data(pages * afflux_frames::FRAME_BYTES as u64);
-    info!("an earlier server left {unwritten} unwritten in {}, of {files} files", output::shown(arena));
+}
+
+/// How much an earlier server left.
+struct Unwritten {
+    bytes: u64,
+    files: usize,
+}
+
+impl Unwritten {
+    fn of(recovered: &Recovered) -> Self {
+        let pages: u64 = recovered.files().map(|(_, dirty)| dirty as u64).sum();
+        Self { bytes: pages * afflux_frames::FRAME_BYTES as u64, files: recovered.files().count() }
+    }
+}
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} unwritten of {} files", units::data(self.bytes), self.files)
+    }
+}
+
+fn report(arena: &ArenaFile, recovered: &Recovered) {
+    let Unwritten { bytes, files } = Unwritten::of(recovered);
+    info!("an earlier server left {} unwritten in {}, of {files} files", units::data(bytes), output::shown(arena));
     let broken = recovered.quarantined();
     if broken.files + broken.pages > 0 {
         warn!(

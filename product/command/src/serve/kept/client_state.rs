@@ -5,12 +5,12 @@
 //! Does not own: the state (`afflux_nfs`), the names of clients (`kept_clients`).
 //! Invariants: each server removes the file durably before it serves, and only the next one after the server that left
 //! the file takes its contents: a server without version 4 lets others change what a client had locked
-//! (`a_server_without_version_4_in_between_ends_the_state_of_clients`). It is written after the last answer
-//! (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store has none: another host may
-//! have served it since. The file names no directories: each open has its file's handle, which names the export.
+//! (`a_server_without_version_4_in_between_ends_the_state_of_clients`). The file has the number of that server. It is
+//! written after the last answer (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store
+//! has none: another host may have served it since. The file names no directories: each open has its file's handle,
+//! which names the export.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,13 +20,13 @@ use afflux_report::output;
 use tracing::{info, warn};
 
 use crate::private_directory::{self, FILE_BYTES_MAX};
-use crate::serve::kept::kept_clients::KeptClients;
+use crate::serve::kept::kept_clients::{KeptClients, StateFile};
 use crate::serve::kept::state::{CLIENT_STATE, StateDirectory};
 
 /// Words of a piece of the state.
 const PIECE_WORDS: usize = CLIENT_STATE_BYTES / 8;
 /// The first words of the file. Another form has another number.
-const FORM: &str = "afflux-nfs-state 1";
+const FORM: &str = "afflux-nfs-state 2";
 
 /// Lines about opens that have ended.
 const LOST_LINES_MAX: usize = 8;
@@ -46,7 +46,7 @@ fn tell_lost(lost: &[LostOpen]) {
 
 /// Removes what an earlier server has left, since this server does not go on with it, and nobody may later.
 pub(crate) fn forget(directory: &StateDirectory) {
-    let Some(path) = directory.file(CLIENT_STATE) else { return };
+    let Some(path) = directory.own_file(CLIENT_STATE) else { return };
     match private_directory::take(&path) {
         Ok(None) => {}
         Ok(Some(_)) => info!("clients of NFS version 4 of the last server ask again for their open files and locks"),
@@ -63,14 +63,14 @@ pub(crate) fn forget(directory: &StateDirectory) {
 pub(crate) struct ClientState {
     pieces: Arc<FrameTable<[AtomicU64; PIECE_WORDS]>>,
     /// The file for an orderly end.
-    path: Option<PathBuf>,
+    file: Option<StateFile>,
 }
 
 impl ClientState {
     /// The memory for a server that begins, with the state that an earlier one has left.
     pub(crate) fn taken(memory: &Arc<Memory>, kept: KeptClients) -> (Option<Self>, ClientMemory) {
         let KeptClients { left, list, state } = kept;
-        let state = state.map(|path| Self { pieces: Arc::new(memory.table(Part::Clients)), path });
+        let state = state.map(|file| Self { pieces: Arc::new(memory.table(Part::Clients)), file });
         state.iter().for_each(Self::take);
         // The memory of an earlier form has no room.
         let state = state.filter(|state| !state.words().is_empty());
@@ -84,22 +84,24 @@ impl ClientState {
 
     /// Takes the state that a server has left at its orderly end, unless the memory has that of a killed one.
     fn take(&self) {
-        let Some(path) = &self.path else { return };
+        let Some(StateFile { path, left_by, .. }) = &self.file else { return };
         let taken = private_directory::take(path);
-        if let Err(error) = taken.and_then(|text| text.map_or(Ok(()), |text| self.fill(&text))) {
+        if let Err(error) = taken.and_then(|text| text.map_or(Ok(()), |text| self.fill(&text, *left_by))) {
             self.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
             info!("clients ask again for their open files and locks: {}: {error}", output::shown(path.display()));
         }
     }
 
-    fn fill(&self, text: &str) -> io::Result<()> {
-        let wrong = || io::Error::other("it is not of this version, or of a server with another cache");
+    /// Takes the state in a file of the server with the number `left_by`.
+    fn fill(&self, text: &str, left_by: Option<u64>) -> io::Result<()> {
+        let wrong = || io::Error::other("it is not of the last server, or of one with another cache");
         let words = self.words();
         if words.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
             return Ok(());
         }
+        let left_by = left_by.ok_or_else(wrong)?;
         let mut lines = text.trim_end().lines();
-        if lines.next() != Some(&self.head()) {
+        if lines.next() != Some(&self.head(left_by)) {
             return Err(wrong());
         }
         for line in lines {
@@ -110,16 +112,16 @@ impl ClientState {
         Ok(())
     }
 
-    fn head(&self) -> String {
-        format!("{FORM} {:x}", self.words().len())
+    fn head(&self, number: u64) -> String {
+        format!("{FORM} {:x} {number:016x}", self.words().len())
     }
 
     /// Keeps the state of a server that answers no more calls. The file has each word that is not zero, with its place.
     pub(crate) fn keep(&self) {
-        let Some(path) = &self.path else { return };
+        let Some(StateFile { path, number, .. }) = &self.file else { return };
         let words = self.words().iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
         let used = words.filter(|(_, word)| *word != 0).map(|(at, word)| format!("\n{at:x} {word:x}"));
-        let text: String = std::iter::once(self.head()).chain(used).collect();
+        let text: String = std::iter::once(self.head(*number)).chain(used).collect();
         let written = match text.len() as u64 <= FILE_BYTES_MAX {
             true => private_directory::leave(path, &text),
             false => Err(io::Error::other("there are too many for a file")),

@@ -2,16 +2,18 @@
 //!
 //! Owns: the file, the thread that keeps the lists in their order.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
-//! Invariants: the last list whose end was told is kept, or a later one. A server of directories without a state
-//! directory keeps none: its clients have to mount again, and have nothing to ask for. A volume in a store has the list
-//! beside its data, so that a server on another host finds it.
+//! Invariants: the last list whose end was told is kept, or a later one. A list that cannot be read is no empty list:
+//! others wait as for a missing client, and nobody asks for locks that another client may have by now. A server of
+//! directories without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A
+//! volume in a store has the list beside its data, so that a server on another host finds it.
 
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::lock;
 use afflux_linux_device::{LinuxPlatform, WorkerPool};
-use afflux_nfs::{ClientList, Server};
+use afflux_nfs::{ClientList, Server, UNKNOWN_CLIENTS};
 #[cfg(feature = "object")]
 use afflux_object::LeftClients;
 #[cfg(feature = "object")]
@@ -22,6 +24,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tracing::{info, warn};
 
 use crate::private_directory;
+use crate::serve::kept::last_run::{LastRun, ServerRun};
 use crate::serve::kept::state::{CLIENT_STATE, CLIENTS, StateDirectory};
 #[cfg(feature = "object")]
 use crate::serve::stores::store_place::StorePlace;
@@ -77,21 +80,51 @@ pub(crate) struct KeptClients {
     pub(crate) list: Option<Arc<dyn ClientList>>,
     /// If this host alone serves the volume, all state may be kept here. With a state directory, its file after an
     /// orderly end.
-    pub(crate) state: Option<Option<PathBuf>>,
+    pub(crate) state: Option<Option<StateFile>>,
+}
+
+/// The file for the state of clients after an orderly end.
+pub(crate) struct StateFile {
+    pub(crate) path: PathBuf,
+    /// The number of the last server, if that ended in order: its file is taken.
+    pub(crate) left_by: Option<u64>,
+    /// The number of this server.
+    pub(crate) number: u64,
 }
 
 /// Those on this host: names in a file, and all state.
-pub(crate) fn on_host(directory: &StateDirectory) -> KeptClients {
-    let state = Some(directory.file(CLIENT_STATE));
-    let Some(path) = directory.file(CLIENTS) else { return KeptClients { state, ..KeptClients::default() } };
-    let left = private_directory::read(&path).unwrap_or_default();
-    let left = left.lines().filter_map(|line| u64::from_str_radix(line, 16).ok()).collect();
+pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> KeptClients {
+    let left_by = match run.last {
+        LastRun::Ended { number, .. } => number,
+        LastRun::Begun { .. } | LastRun::Unknown => None,
+    };
+    let path = directory.own_file(CLIENT_STATE);
+    let state = Some(path.map(|path| StateFile { path, left_by, number: run.number }));
+    let Some(path) = directory.own_file(CLIENTS) else { return KeptClients { state, ..KeptClients::default() } };
+    let left = left_in(&path).unwrap_or_else(|error| {
+        warn!(
+            "{}: {error}. Clients of NFS version 4 that an earlier server had are unknown: they lose their locks, and \
+             others wait for them, at most 70 s",
+            output::shown(path.display())
+        );
+        UNKNOWN_CLIENTS.to_vec()
+    });
     let list = Lists::kept_by(move |names| {
         let text: String = names.iter().map(|name| format!("{name:016x}\n")).collect();
         let kept = private_directory::replace(&path, &text);
         kept.map_err(|error| format!("{}: {error}", output::shown(path.display())))
     });
     KeptClients { left, list: Some(list), state }
+}
+
+/// The names in a file. A missing file has none.
+fn left_in(path: &Path) -> io::Result<Vec<u64>> {
+    let text = match private_directory::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text?,
+    };
+    let name = |line| u64::from_str_radix(line, 16).map_err(|_| io::Error::other("a line of it is no client's name"));
+    text.lines().filter(|line| !line.is_empty()).map(name).collect()
 }
 
 /// Tells what became of the clients of an earlier server.

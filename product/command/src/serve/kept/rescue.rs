@@ -19,8 +19,29 @@ pub(crate) const RECOVERIES_MAX: u64 = 3;
 pub(crate) fn files_elsewhere(files: usize) -> Failure {
     Failure::failed(format!(
         "an earlier server left {files} files that are below none of these directories; serve the same directories with the \
-         same --state and --arena, and stop that server in order"
+         same --state and --arena, and stop that server in order; without its memory (`rm`, or a stop of the unit) they are \
+         lost"
     ))
+}
+
+/// Most files that are named for people.
+const NAMED_MAX: usize = 4;
+
+/// The paths of some found files, for people, and the number of files that this server does not serve.
+pub(crate) fn named(
+    platform: &LinuxPlatform,
+    tree: &HostTree,
+    key: &HandleKey,
+    recovered: &Recovered,
+) -> (Vec<String>, usize) {
+    let keys = recovered.files().map(|(key, _)| *key).collect();
+    let (files, elsewhere) = found_identities(tree, key, keys);
+    let path = |identity| platform.block_on(tree.path_of(identity)).map(|path| path.display().to_string());
+    let mut names: Vec<String> = files.iter().take(NAMED_MAX).filter_map(|(_, identity)| path(*identity)).collect();
+    if files.len() > NAMED_MAX {
+        names.push("others".to_owned());
+    }
+    (names, elsewhere)
 }
 
 /// Writes all found files home and makes them durable.

@@ -1,9 +1,12 @@
 //! The directory for state that outlives a server.
 //!
-//! Owns: the place of the directory, the names in it.
-//! Does not own: its checks, and how a file in it is replaced (`private_directory`); the contents of the files
-//! (`afflux_linux_server::handle_key`, `afflux_linux_server::kept_places`, `kept_prices`, `kept_verifier`).
-//! Invariants: a directory that others could change is not used. A server works without it if it cannot be made.
+//! Owns: the place of the directory, the names in it, which part of it is a server's own.
+//! Does not own: its checks, and how a file in it is replaced (`private_directory`); the choice of a place and the lock
+//! (`own_place`); the contents of the files (`afflux_linux_server::handle_key`, `afflux_linux_server::kept_places`,
+//! `kept_prices`, `last_run`).
+//! Invariants: a directory that others could change is not used. A server works without it if it cannot be made. One
+//! server at a time has a place for files of one server. All servers of a user share the key of handles and the prices
+//! of disks.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +15,14 @@ use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use crate::private_directory::{self, Missing, Refused, variable};
+use crate::serve::kept::own_place::OwnPlace;
 
 /// The key that handles are sealed with.
 pub(crate) const HANDLE_KEY: &str = "handle-key";
 /// The last known places of objects, to find them again.
 pub(crate) const PLACES: &str = "places";
 pub(crate) const PRICES: &str = "disks.json";
-/// The write verifier of a server that ended with everything written.
+/// How the last server ended, its number, and its write verifier.
 pub(crate) const WRITE_VERIFIER: &str = "write-verifier";
 /// The clients of NFS version 4 that may have open files and locks.
 pub(crate) const CLIENTS: &str = "nfs-clients";
@@ -29,6 +33,8 @@ pub(crate) const SPEEDS: &str = "govern-disks.json";
 
 pub(crate) struct StateDirectory {
     directory: Option<PathBuf>,
+    /// The place of this server's own files. A server of a store has none: the store has its state.
+    own: Option<OwnPlace>,
     /// Why nothing is kept.
     refused: Option<String>,
 }
@@ -40,15 +46,39 @@ impl StateDirectory {
     /// When others could change the directory that was named. Another place is only not used then.
     pub(crate) fn at(named: Option<&Path>, missing: Missing) -> Outcome<Self> {
         let Some(directory) = named.map(Path::to_path_buf).or_else(usual) else {
-            return Ok(Self { directory: None, refused: Some("no home directory is known".to_owned()) });
+            let refused = Some("no home directory is known".to_owned());
+            return Ok(Self { directory: None, own: None, refused });
         };
         match private_directory::check(&directory, missing) {
-            Ok(()) => Ok(Self { directory: Some(directory), refused: None }),
+            Ok(()) => Ok(Self { directory: Some(directory), own: None, refused: None }),
             Err(Refused::Unsafe(reason)) if named.is_some() => Err(Failure::failed(format!(
                 "--state: {reason}; name a directory that only this user and root can change"
             ))),
-            Err(refused) => Ok(Self { directory: None, refused: Some(refused.reason()) }),
+            Err(refused) => Ok(Self { directory: None, own: None, refused: Some(refused.reason()) }),
         }
+    }
+
+    /// The same with a place for a server of these directories, until the process ends. In a directory that was `named`
+    /// this is the directory itself.
+    ///
+    /// # Errors
+    /// When another server has the directory that was named, or the same directories.
+    pub(crate) fn for_server(self, named: bool, exports: &[PathBuf]) -> Outcome<Self> {
+        let own = match &self.directory {
+            Some(directory) if named => Some(OwnPlace::whole(directory)?),
+            Some(directory) => Some(OwnPlace::among(directory, exports)?),
+            None => None,
+        };
+        Ok(Self { own, ..self })
+    }
+
+    /// The same if no other server has the directory, which was named. Takes nothing.
+    ///
+    /// # Errors
+    /// As [`Self::for_server`].
+    pub(crate) fn free_for_server(self) -> Outcome<Self> {
+        self.directory.as_deref().map_or(Ok(()), OwnPlace::refuse_taken)?;
+        Ok(self)
     }
 
     /// Its path, if there is a place for it.
@@ -56,9 +86,14 @@ impl StateDirectory {
         self.directory.as_deref()
     }
 
-    /// The file of this name in it.
-    pub(crate) fn file(&self, name: &str) -> Option<PathBuf> {
+    /// The file of this name that all servers of the user share.
+    pub(crate) fn shared_file(&self, name: &str) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(name))
+    }
+
+    /// The file of this name that belongs to this server.
+    pub(crate) fn own_file(&self, name: &str) -> Option<PathBuf> {
+        Some(self.own.as_ref()?.path().join(name))
     }
 
     /// Why nothing can be kept, if that is so.

@@ -25,7 +25,8 @@ use crate::serve::front::{OfTree, PreparedFront};
 use crate::serve::kept::arena::{self, CacheMemory};
 use crate::serve::kept::client_state;
 use crate::serve::kept::kept_prices::KeptPrices;
-use crate::serve::kept::state::{PLACES, PRICES, StateDirectory};
+use crate::serve::kept::last_run::{LastRun, ServerRun};
+use crate::serve::kept::state::{PLACES, PRICES, StateDirectory, WRITE_VERIFIER};
 use crate::serve::kept::unnamed_files;
 use crate::serve::live::running::{Running, ServedDevices};
 use crate::serve::live::{device_identity, device_label};
@@ -39,7 +40,7 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.
 pub(crate) fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
-    let (kept, warnings) = KeptPrices::read(state.file(PRICES));
+    let (kept, warnings) = KeptPrices::read(state.shared_file(PRICES));
     for warning in warnings {
         warn!("{warning}");
     }
@@ -88,6 +89,12 @@ pub(crate) fn start(
 ) -> Outcome<Running> {
     let (settings, policies) = knobs_and_policies(configuration)?;
     let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
+    let last = ServerRun::last(state);
+    let memory = memory.unless_passed_over(&last, |recovered| source.named(platform, &key, recovered))?;
+    let last = last.unwrap_or_else(|error| {
+        warn!("how the last server ended is unknown: {WRITE_VERIFIER} in the state directory: {error}");
+        LastRun::Unknown
+    });
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     // A server that was killed has left its verifier in the memory.
@@ -100,7 +107,7 @@ pub(crate) fn start(
         keep_places(&volume, state);
     }
     arena::refuse_files_elsewhere(&volume)?;
-    source.take_verifier(&volume, state, is_recovered);
+    source.continue_verifier(&volume, last, is_recovered);
     volume.upkeep_every(TEND_NS);
     if configuration.settings.posix_locks {
         volume.locks().show_on_host();
@@ -108,12 +115,13 @@ pub(crate) fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
+    let run = ServerRun::begin(&engine, state, is_kept, last)?;
     arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
     if !(front.has_version_4() && source.is_of_host()) {
         client_state::forget(state);
     }
     let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
-    let front = front.start(platform, &engine, &volume, rules, of_tree, || source.kept_clients(state))?;
+    let front = front.start(platform, &engine, &volume, rules, of_tree, || source.kept_clients(state, run))?;
     arena.iter_mut().for_each(ArenaFile::keep);
     unnamed_files::drop_left(source);
     arena::adopt_files(&engine, &volume);
@@ -123,7 +131,7 @@ pub(crate) fn start(
 
 /// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
 fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
-    let Some(path) = state.file(PLACES) else { return };
+    let Some(path) = state.own_file(PLACES) else { return };
     match kept_places(&path) {
         Ok((record, store)) => {
             if !volume.keep_locations(&record, store) {

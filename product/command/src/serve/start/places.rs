@@ -99,6 +99,13 @@ impl Places {
         let mut own_paths = vec![("the state directory", state.path()), ("the control socket", places.control)];
         own_paths.extend(places.tls.files().map(|path| ("the file of --tls", Some(path))));
         front.refuse_below(&own_paths)?;
+        let state = match source.and_then(Source::host) {
+            // A server of a store has its state in the store.
+            None => state,
+            Some(tree) if taking == Taking::Start => state.for_server(places.state.is_some(), tree.directories())?,
+            Some(_) if taking.running().is_none() && places.state.is_some() => state.free_for_server()?,
+            Some(_) => state,
+        };
         let tls = Tls::prepared(places.tls)?;
         let listening = match taking.is_own(places.listen) {
             true => None,

@@ -16,7 +16,7 @@ use afflux_volume::{Directory, HandleKey, Volume};
 use tracing::info;
 
 use crate::serve::kept::kept_clients::{self, KeptClients};
-use crate::serve::kept::kept_verifier;
+use crate::serve::kept::last_run::{self, LastRun, ServerRun};
 use crate::serve::kept::rescue;
 use crate::serve::kept::state::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER};
 use crate::serve::live::running::StoreFigures;
@@ -91,9 +91,9 @@ impl Source {
     }
 
     /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
-    pub(crate) fn kept_clients(&self, state: &StateDirectory) -> Outcome<KeptClients> {
+    pub(crate) fn kept_clients(&self, state: &StateDirectory, run: ServerRun) -> Outcome<KeptClients> {
         match self {
-            Self::Host(_) => Ok(kept_clients::on_host(state)),
+            Self::Host(_) => Ok(kept_clients::on_host(state, run)),
             #[cfg(feature = "object")]
             Self::Store(volume) => volume.kept_clients(),
         }
@@ -153,7 +153,7 @@ impl Source {
         if let Self::Store(volume) = self {
             return volume.parts.key.clone();
         }
-        let (key, origin) = handle_key(state.file(HANDLE_KEY).as_deref());
+        let (key, origin) = handle_key(state.shared_file(HANDLE_KEY).as_deref());
         if let KeyOrigin::Unkept { reason } = origin {
             info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
         }
@@ -162,11 +162,12 @@ impl Source {
 
     /// Has the server go on with the verifier of one that had written everything, unless the memory of a killed one has
     /// a later verifier.
-    pub(crate) fn take_verifier(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory, is_recovered: bool) {
-        let kept = match self {
-            Self::Host(_) => state.file(WRITE_VERIFIER).and_then(|path| kept_verifier::take(&path)),
+    pub(crate) fn continue_verifier(&self, volume: &Volume<LinuxPlatform>, last: LastRun, is_recovered: bool) {
+        let kept = match (self, last) {
+            (Self::Host(_), LastRun::Ended { verifier, .. }) => Some(verifier),
+            (Self::Host(_), LastRun::Begun { .. } | LastRun::Unknown) => None,
             #[cfg(feature = "object")]
-            Self::Store(store) => Some(store.parts.verifier),
+            (Self::Store(store), _) => Some(store.parts.verifier),
         };
         kept.into_iter().filter(|_| !is_recovered).for_each(|kept| volume.keep_write_verifier(kept));
     }
@@ -177,6 +178,20 @@ impl Source {
             Self::Host(tree) => rescue::write_home(platform, tree, key, recovered),
             #[cfg(feature = "object")]
             Self::Store(_) => Ok(()),
+        }
+    }
+
+    /// The paths of some files that an earlier server left, and the number of those that are not served here.
+    pub(crate) fn named(
+        &self,
+        platform: &LinuxPlatform,
+        key: &HandleKey,
+        recovered: &Recovered,
+    ) -> (Vec<String>, usize) {
+        match self {
+            Self::Host(tree) => rescue::named(platform, tree, key, recovered),
+            #[cfg(feature = "object")]
+            Self::Store(_) => Default::default(),
         }
     }
 
@@ -203,8 +218,9 @@ impl Source {
         if self.host().is_none() {
             return Ok(());
         }
-        if let Some(path) = state.file(WRITE_VERIFIER)
-            && let Err(error) = kept_verifier::keep(&path, volume.write_verifier())
+        let number = volume.engine().frames().memory().header().number();
+        if let (Some(path), Some(number)) = (state.own_file(WRITE_VERIFIER), number)
+            && let Err(error) = last_run::end(&path, number, volume.write_verifier())
         {
             info!(
                 "clients will send uncommitted writes again, although they are durable: {}: {error}",

@@ -30,7 +30,7 @@ pub(crate) struct LastWriter {
 impl LastWriter {
     /// Takes the lock, unless another process has it or the state directory cannot be used.
     pub(crate) fn take(state: &StateDirectory, header: &VolumeHeader) -> Option<Self> {
-        let path = state.file(&format!("volume-{:032x}", u128::from_be_bytes(header.id)))?;
+        let path = state.shared_file(&format!("volume-{:032x}", u128::from_be_bytes(header.id)))?;
         let taken = (|| -> io::Result<Self> {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o600);

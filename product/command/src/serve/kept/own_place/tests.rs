@@ -1,0 +1,76 @@
+use super::*;
+
+fn directory() -> afflux_scratch::Scratch {
+    afflux_scratch::Scratch::new(&std::env::temp_dir(), "own-place").unwrap()
+}
+
+fn paths(paths: &[&str]) -> Vec<PathBuf> {
+    paths.iter().map(PathBuf::from).collect()
+}
+
+fn place(directory: &Path, exports: &[&str]) -> OwnPlace {
+    OwnPlace::among(directory, &paths(exports)).ok().unwrap()
+}
+
+#[test]
+fn each_server_finds_its_place_again_in_either_order() {
+    let scratch = directory();
+    let at = scratch.path();
+    let (a, b) = (place(at, &["/srv/a"]), place(at, &["/srv/b"]));
+    assert_eq!(a.path(), at);
+    let place_of_b = b.path().to_path_buf();
+    assert_eq!(place_of_b, at.join("servers/1"));
+    drop((a, b));
+    let (b, a) = (place(at, &["/srv/b"]), place(at, &["/srv/a"]));
+    assert_eq!((a.path(), b.path()), (at, place_of_b.as_path()));
+    drop((a, b));
+    // One more directory is served: what clients have of the others stays known.
+    assert_eq!(place(at, &["/srv/c", "/srv/b"]).path(), place_of_b);
+    assert_eq!(place(at, &["/srv/c"]).path(), place_of_b);
+    assert_eq!(place(at, &["/srv/a", "/srv/d"]).path(), at);
+    assert_eq!(place(at, &["/srv/e"]).path(), at.join("servers/2"), "nobody takes another server's place");
+}
+
+#[test]
+fn a_second_server_of_the_same_directories_has_a_place_of_its_own() {
+    let scratch = directory();
+    let first = place(scratch.path(), &["/srv/a"]);
+    let second = place(scratch.path(), &["/srv/a"]);
+    assert_ne!(first.path(), second.path());
+}
+
+#[test]
+fn a_named_directory_has_one_server() {
+    let scratch = directory();
+    let first = OwnPlace::whole(scratch.path()).ok().unwrap();
+    let refused = OwnPlace::whole(scratch.path()).err().unwrap().to_string();
+    let said = format!("process {} keeps its state in {}", std::process::id(), scratch.path().display());
+    assert!(refused.contains(&said) && refused.contains("name another with --state"), "{refused}");
+    drop(first);
+    assert!(OwnPlace::whole(scratch.path()).is_ok());
+}
+
+/// An error is no empty list: such a place is nobody's, and another server's state stays where it is.
+#[test]
+fn a_list_that_cannot_be_read_makes_no_place_free() {
+    let scratch = directory();
+    fs::create_dir(scratch.path().join("exports")).unwrap();
+    assert_eq!(place(scratch.path(), &["/srv/a"]).path(), scratch.path().join("servers/1"));
+}
+
+#[test]
+fn paths_of_any_bytes_are_told_apart() {
+    let one = lines_of(&paths(&["/srv/a\n/srv/b"]));
+    assert_eq!(one.len(), 1);
+    assert_ne!(one, lines_of(&paths(&["/srv/a", "/srv/b"])));
+    assert_eq!(list_of(&paths(&["/b", "/a"])), list_of(&paths(&["/a", "/b"])));
+}
+
+#[test]
+fn the_number_of_places_has_a_bound() {
+    let scratch = directory();
+    let below = scratch.path().join("servers");
+    (1..=PLACES_MAX).for_each(|number| fs::create_dir_all(below.join(number.to_string())).unwrap());
+    let refused = new_place(&below).err().unwrap().to_string();
+    assert!(refused.contains("remove old ones"), "{refused}");
+}
