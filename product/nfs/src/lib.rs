@@ -34,7 +34,7 @@ pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use v4::grace::{ClientList, UNKNOWN_CLIENTS};
 pub use v4::recovery::LostOpen;
-pub use v4::service::ClientMemory;
+pub use v4::service::{ClientMemory, TellLost};
 pub use wire::admission::{AdmittedPeers, GroupsOf, Network, Rules, Squash};
 pub use wire::record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use wire::rpc;

@@ -111,7 +111,7 @@ impl<P: Platform> Server<P> {
     }
 
     /// Waits until the clients of an earlier server have their open files and locks again. Another front end over the
-    /// same volume begins after that: its callers must not pass these locks.
+    /// same volume begins after that: its callers must respect the locks of clients.
     pub fn recovered(&self) -> impl Future<Output = ()> + Send + '_ {
         self.gate.opened()
     }

@@ -181,7 +181,7 @@ impl<P: Platform> Volume<P> {
         self.table.open_files_max()
     }
 
-    /// Files that may be opened beside those that somebody has open now, over any front end.
+    /// The number of files that callers may open now, over any front end, beside the open ones.
     pub fn open_files_left(&self) -> usize {
         self.table.open_files_left()
     }

@@ -97,7 +97,7 @@ fn uuid_of_udev(database: &Path, device: DeviceKey) -> Option<Vec<u8>> {
     }
 }
 
-/// The id of a UUID. Where it is a whole one, the kernel's own digest of it: so a host that begins to tell the digest
+/// The id of a UUID: the kernel's own digest of a whole one. So a host that begins to tell the digest
 /// changes nothing. A short one is not unique, so the file system's size counts, too. `None` if nobody has set it.
 fn id_of_uuid(uuid: &[u8], bytes: u64) -> Option<u64> {
     if uuid.iter().all(|byte| [0, b'0', b'-'].contains(byte)) {

@@ -148,7 +148,7 @@ impl<H> State<H> {
             let whose = match lack {
                 TableFull::OfParty => Some(party),
                 TableFull::OfAll { most } => Some(most),
-                TableFull::OfEach => None,
+                TableFull::Even => None,
             };
             if let Some(silent) = self.clients.end_silent(whose, now_ns) {
                 held.extend(self.end_all(&[silent], locks));

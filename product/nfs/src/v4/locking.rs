@@ -194,6 +194,6 @@ pub(super) fn full(refusal: LockRefusal) -> Status {
         LockRefusal::Full => TableFull::OfParty.status(),
         // A silent client makes room.
         LockRefusal::Ending(_) => Status::Jukebox,
-        _ => TableFull::OfEach.status(),
+        _ => TableFull::Even.status(),
     }
 }

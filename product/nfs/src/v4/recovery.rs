@@ -5,10 +5,10 @@
 //! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their
 //! state. What lacks its client, its open or its file stays away. A file is found by its handle, and never by a number:
 //! another file may have the number now (`each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials`). Each open
-//! holds its file, so that no other file gets the number while it lives. No lock comes back beside one that it excludes.
+//! holds its file, so that no other file gets the number while it lives. No lock comes back beside one that it
+//! excludes.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::pin::pin;
 
 use afflux_frontend::{FoundItem, KeptItem, Party};

@@ -1,7 +1,7 @@
 //! The part of version 4 that all connections share: clients, sessions, opens, and the directory of all exports.
 //!
-//! Owns: the lock of the state, the moment at which the clients of an earlier server come back, the end of clients whose
-//! locks were revoked, the numbers that name this server.
+//! Owns: the lock of the state, the moment at which the clients of an earlier server come back, the end of clients
+//! whose locks were revoked, the numbers that name this server.
 //! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), the way of a lock
 //! (`locking`), locks and shares (the volume).
 //! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks
@@ -48,8 +48,11 @@ pub struct ClientMemory {
     /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
     pub words: Option<KeptWords>,
     /// Is told of the opens of an earlier server's clients that have ended with that server.
-    pub told: Option<Arc<dyn Fn(&[LostOpen]) + Send + Sync>>,
+    pub told: Option<TellLost>,
 }
+
+/// Tells people of opens that have ended.
+pub type TellLost = Arc<dyn Fn(&[LostOpen]) + Send + Sync>;
 
 /// What an earlier server has left of its clients, until the files of their opens are found.
 struct LeftClients {
@@ -127,7 +130,7 @@ impl<P: Platform> Service<P> {
         let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
         let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
         let (state, left) = match room.clone().zip(found.flatten()) {
-            // Nobody asks for this state before the one that was left is there.
+            // No call sees this state: the calls wait until the clients are back.
             Some((room, found)) => {
                 (State::new(&ServerMemory::new(0, 0, None)), Some(LeftClients { room, found, names: left }))
             }
@@ -156,7 +159,7 @@ impl<P: Platform> Service<P> {
     fn find_files(
         self: &Arc<Self>,
         left: LeftClients,
-        told: Arc<dyn Fn(&[LostOpen]) + Send + Sync>,
+        told: TellLost,
         gate: &Arc<CallGate>,
     ) {
         let handles = recovery::handles(&left.found);
@@ -177,7 +180,11 @@ impl<P: Platform> Service<P> {
     }
 
     /// The clients of an earlier server have their state again, with these files. Returns the opens that have ended.
-    fn bring_back(self: &Arc<Self>, LeftClients { room, found, names }: LeftClients, files: &FoundFiles<P>) -> Vec<LostOpen> {
+    fn bring_back(
+        self: &Arc<Self>,
+        LeftClients { room, found, names }: LeftClients,
+        files: &FoundFiles<P>,
+    ) -> Vec<LostOpen> {
         let back = recovered(&self.volume, &room, (found, files), &names);
         let (state, lost) = back.unwrap_or_else(|| (fresh(&self.volume, Some(&room), names), Vec::new()));
         *self.state() = state;
@@ -309,7 +316,7 @@ impl<P: Platform> Service<P> {
         let mut state = self.state();
         state.clients.reclaimed(client)?;
         let list = self.listed_name(&state, client).and_then(|name| state.grace.complete(name));
-        // Nobody loses anything by it: the client is on the list as one of this server's.
+        // A later server still knows the client: the list has the client's present name.
         drop(self.keep(list));
         if self.is_in_grace() && state.grace.missing() == 0 {
             state.keep_server();
@@ -389,7 +396,7 @@ impl<P: Platform> Service<P> {
         let mut ended = Vec::new();
         let mut state = self.state();
         if share.deny != 0 || self.locks().has_denials() {
-            // The other client loses the record of its open before this one gets the file.
+            // The other client's open ends before the caller gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
             self.check_share(&mut state, (file, own), Share { access, ..share }, now_ns, &mut ended)?;
         }
@@ -513,13 +520,16 @@ fn fresh<P: Platform>(volume: &Volume<P>, room: Option<&Arc<KeptRoom>>, left: Ve
     state
 }
 
-/// The state that an earlier server has left, and the opens that have ended. None if it is not whole.
+/// The state that an earlier server has left, and the opens that have ended.
+type Recovered<P> = (State<Option<Held<P>>>, Vec<LostOpen>);
+
+/// The state that an earlier server has left. None if it is not whole.
 fn recovered<P: Platform>(
     volume: &Volume<P>,
     room: &Arc<KeptRoom>,
     (found, files): (Vec<FoundItem>, &FoundFiles<P>),
     left: &[u64],
-) -> Option<(State<Option<Held<P>>>, Vec<LostOpen>)> {
+) -> Option<Recovered<P>> {
     let (number, run, next_client, is_grace_over) = of_server(&found)?;
     let (memory, now_ns) = (ServerMemory::new(number, run, Some(room)), volume.engine().platform().now().0);
     let key = volume.hash_key();

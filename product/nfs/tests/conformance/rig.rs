@@ -59,7 +59,7 @@ impl Rig {
         self.serve_tree();
     }
 
-    /// Over a tree that exports these directories of its root, or its root if there are none.
+    /// Over a tree that exports these directories, or its root without any.
     pub(crate) fn exporting(names: &[&str]) -> Self {
         let mut rig = Self::new();
         rig.tree = rig.tree_exporting(names);

@@ -414,7 +414,7 @@ fn a_lost_lock_is_given_to_another_only_once_a_later_server_would_know_of_the_lo
         let mut one = Session::begin(Client::connect(world.serve()).unwrap(), b"one", 1).unwrap();
         let (by_one, file) = open(&mut one, (BOTH, WRITE), b"program", b"file");
         one.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, by_one, b"owner")).unwrap();
-        // Another file of the one who loses, and one of nobody.
+        // The client loses this second file as well. The third file has no open of the client.
         let (_, other_file) = open(&mut one, (READ, WRITE), b"program", b"other");
         let mut two = second(&world);
         let (by_two, free) = open(&mut two, (BOTH, 0), b"program", b"free");

@@ -3,8 +3,8 @@
 //! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks; the refusal
 //! of a use that somebody's open denies.
 //! Does not own: the queue (`locks`).
-//! Invariants: a wait that is dropped leaves the queue, and no lock behind. In the grace period a program waits for its
-//! lock as it waits for one that somebody has.
+//! Invariants: a wait that is dropped leaves the queue, and no lock behind. In the grace period a program waits for a
+//! lock as for a held lock.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

@@ -113,7 +113,7 @@ impl Table {
         });
     }
 
-    /// Checks that nobody's share is in the way of this one.
+    /// Checks that no share excludes the wanted one.
     fn check_shares(
         &self,
         file: u64,
@@ -413,7 +413,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Checks that nobody's share is in the way of this one. An open is not in its own way. The end of a lapsed holder
+    /// Checks that no share excludes the wanted one. An open is not in its own way. The end of a lapsed holder
     /// that is in the way begins.
     pub fn check_share(
         &self,

@@ -76,7 +76,7 @@ fn is_locked(locks: &Locks, file: u64, byte: u64) -> (bool, bool) {
     let owner = LockOwner { holder: HolderId(u64::MAX), number: 1, family: LockFamily::Single };
     let span = Span::between(byte, byte).unwrap();
     let wanted = Lock { owner, span, mode: LockMode::Shared, process: 0 };
-    (locks.conflict(file, &wanted, Nanos(0)).is_some(), !locks.may_share(file, None, WRITES, Nanos(0)))
+    (locks.conflict(file, &wanted, Nanos(0)).is_some(), locks.check_share(file, None, WRITES, Nanos(0)).is_err())
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl ServerMemory {
             // A change needs an eighth for a moment.
             room.taken().pieces.check_room(party, after - before, room.items.capacity() / 8 * 7)?;
         }
-        if room.items.has_room(item, bytes) { Ok(()) } else { Err(TableFull::OfEach) }
+        if room.items.has_room(item, bytes) { Ok(()) } else { Err(TableFull::Even) }
     }
 
     /// Keeps a record in place of the one before. The caller has checked that there is room.

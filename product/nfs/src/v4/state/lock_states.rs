@@ -98,6 +98,7 @@ impl LockStates {
     }
 
     /// Number of lock owners of files.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
@@ -219,8 +220,8 @@ impl LockStates {
         kept.steps.push(item);
     }
 
-    /// Puts a lock owner of an earlier server in its place, with the numbers that the volume has for it and its file now.
-    /// False if it cannot be there. To be followed by [`LockStates::restored`].
+    /// Puts a lock owner of an earlier server in its place, with the numbers that the volume has for it and its file
+    /// now. False if it cannot be there. To be followed by [`LockStates::restored`].
     pub(crate) fn try_restore(
         &mut self,
         place: u32,

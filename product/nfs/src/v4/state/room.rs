@@ -22,10 +22,10 @@ const ENTRIES_FOR_ONE_OF_ROOT: usize = 16;
 pub(crate) enum TableFull {
     /// The party has its part.
     OfParty,
-    /// Nothing is left. This other party has most, and more than the one that asks will have.
+    /// Nothing is left. The party `most` has most, and more than the asking party will have.
     OfAll { most: Party },
     /// Nothing is left, and no other party has more.
-    OfEach,
+    Even,
 }
 
 impl TableFull {
@@ -34,7 +34,7 @@ impl TableFull {
     pub(crate) fn status(self) -> Status {
         match self {
             Self::OfParty => Status::ServerFault,
-            Self::OfAll { .. } | Self::OfEach => Status::Jukebox,
+            Self::OfAll { .. } | Self::Even => Status::Jukebox,
         }
     }
 }
@@ -47,11 +47,6 @@ pub(crate) struct PartyCounts {
 }
 
 impl PartyCounts {
-    /// Number of all entries.
-    pub(crate) fn all(&self) -> usize {
-        self.all
-    }
-
     /// Number of a party's entries.
     pub(crate) fn of(&self, party: Party) -> usize {
         self.of_party.get(&party).copied().unwrap_or_default()
@@ -96,7 +91,7 @@ impl PartyCounts {
         match others.max() {
             Some((its, most)) if its > own + count => Err(TableFull::OfAll { most }),
             _ if own > 0 => Err(TableFull::OfParty),
-            _ => Err(TableFull::OfEach),
+            _ => Err(TableFull::Even),
         }
     }
 }

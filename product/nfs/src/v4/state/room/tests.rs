@@ -54,7 +54,7 @@ fn root_s_entries_are_free_whatever_others_take() {
     for uid in 1..=1000 {
         fill(&mut counts, user(uid), 160);
     }
-    assert_eq!((counts.all(), counts.check_room(user(2000), 1, 160)), (150, Err(TableFull::OfAll { most: user(1) })));
+    assert_eq!((counts.all, counts.check_room(user(2000), 1, 160)), (150, Err(TableFull::OfAll { most: user(1) })));
     for _ in 0..10 {
         assert_eq!(counts.check_room(Party::ROOT, 1, 160), Ok(()));
         counts.add(Party::ROOT, 1);
@@ -76,8 +76,8 @@ fn room_that_others_take_is_not_left() {
 fn each_with_one_and_nothing_left_may_come_again() {
     let mut counts = PartyCounts::default();
     (1..=15).for_each(|uid| counts.add(user(uid), 1));
-    assert_eq!(counts.check_room(user(16), 1, 16), Err(TableFull::OfEach));
-    assert_eq!(TableFull::OfEach.status(), Status::Jukebox);
+    assert_eq!(counts.check_room(user(16), 1, 16), Err(TableFull::Even));
+    assert_eq!(TableFull::Even.status(), Status::Jukebox);
     assert_eq!(counts.check_room(user(15), 1, 16), Err(TableFull::OfParty));
 }
 
