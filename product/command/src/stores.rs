@@ -72,8 +72,13 @@ impl Volumes {
 
 /// Waits for a call of the store. Its error is the user's.
 fn call<T>(call: impl Future<Output = Result<T, StoreError>>) -> Outcome<T> {
-    wait(call).and_then(|result| result).map_err(|error| match error {
+    wait(call).and_then(|result| result).map_err(|error| failure(&error))
+}
+
+/// The user's error. A wrong address or setting is a wrong use.
+pub(crate) fn failure(error: &StoreError) -> Failure {
+    match error {
         StoreError::Address { .. } | StoreError::Settings { .. } => Failure::wrong_use(output::shown(error)),
         error => Failure::failed(output::shown(error)),
-    })
+    }
 }

@@ -13,6 +13,7 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+use url::Url;
 
 use crate::address::{Address, StoreAddress};
 use crate::error::StoreError;
@@ -31,6 +32,17 @@ const KEYS_ELSEWHERE: [&str; 4] = [
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 ];
 
+/// The variable of S3 alone. It wins over the one of all services.
+const S3_ENDPOINT: &str = "AWS_ENDPOINT_URL_S3";
+
+/// Texts that become parts of a request.
+const HEADER_TEXTS: [(&str, AmazonS3ConfigKey); 4] = [
+    ("access key id", AmazonS3ConfigKey::AccessKeyId),
+    ("secret access key", AmazonS3ConfigKey::SecretAccessKey),
+    ("session token", AmazonS3ConfigKey::Token),
+    ("region", AmazonS3ConfigKey::Region),
+];
+
 const NO_RETRIES: RetryConfig = RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BACKOFF };
 const BACKOFF: BackoffConfig = BackoffConfig { init_backoff: Duration::ZERO, max_backoff: Duration::ZERO, base: 1.0 };
 
@@ -44,6 +56,9 @@ pub(crate) fn connect(
     // A process has one source of cryptography; a second call changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = |error: object_store::Error| StoreError::Settings { url: url.to_owned(), why: chain(&error) };
+    if let Some(endpoint) = &options.endpoint {
+        check_endpoint(url, "--endpoint", endpoint)?;
+    }
     let (transport, options) = (Transport { doubt: Arc::default() }, options.clone());
     Ok(match &address.place {
         StoreAddress::S3 { bucket } => {
@@ -114,8 +129,16 @@ fn azure(container: &str, options: &Options) -> MicrosoftAzureBuilder {
 
 fn s3(url: &str, bucket: &str, options: &Options, variables: &Variables) -> Result<AmazonS3Builder, StoreError> {
     let profile = Profile::read(variables);
+    if let Some(name) = variables.get("AWS_PROFILE").filter(|name| is_missing(name, &profile)) {
+        let why = format!(
+            "no file of the AWS command line has the profile '{name}' of AWS_PROFILE; correct the name, or unset it"
+        );
+        return Err(StoreError::Settings { url: url.to_owned(), why });
+    }
     let mut builder = AmazonS3Builder::new().with_bucket_name(bucket).with_retry(NO_RETRIES);
-    for (name, value) in variables.iter().filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()) {
+    let is_set =
+        |(name, value): &(&String, &String)| name.starts_with("AWS_") && *name != S3_ENDPOINT && !value.is_empty();
+    for (name, value) in variables.iter().filter(is_set) {
         if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
             builder = builder.with_config(key, value);
         }
@@ -141,10 +164,25 @@ fn s3(url: &str, bucket: &str, options: &Options, variables: &Variables) -> Resu
     {
         builder = builder.with_region(region);
     }
-    let endpoint = options.endpoint.clone().or_else(|| known(&builder, AmazonS3ConfigKey::Endpoint));
-    let endpoint = endpoint.or_else(|| profile.get("endpoint_url").map(str::to_owned));
-    if let Some(endpoint) = &endpoint {
+    let of_service = variables.get(S3_ENDPOINT).filter(|value| !value.is_empty()).cloned();
+    let endpoints = [
+        ("--endpoint", options.endpoint.clone()),
+        (S3_ENDPOINT, of_service),
+        ("AWS_ENDPOINT_URL", known(&builder, AmazonS3ConfigKey::Endpoint)),
+        ("endpoint_url of the profile", profile.get("endpoint_url").map(str::to_owned)),
+    ];
+    let named = endpoints.into_iter().find_map(|(name, endpoint)| Some((name, endpoint?)));
+    if let Some((name, endpoint)) = &named {
+        check_endpoint(url, name, endpoint)?;
         builder = builder.with_endpoint(endpoint);
+    }
+    let endpoint = named.map(|(_, endpoint)| endpoint);
+    for (name, key) in HEADER_TEXTS {
+        let has_control = known(&builder, key).is_some_and(|text| text.chars().any(|it| it.is_control() || it == ' '));
+        if has_control {
+            let why = format!("the {name} has a blank, a line break or another control character; write it without");
+            return Err(StoreError::Settings { url: url.to_owned(), why });
+        }
     }
     // A connection with TLS checks each byte, so the signature need not cover the body: its hash takes 30 % of a
     // writer's processor time.
@@ -153,6 +191,29 @@ fn s3(url: &str, bucket: &str, options: &Options, variables: &Variables) -> Resu
     }
     // Objects are removed one by one: not every store has the request for many, and a sweep is in no hurry.
     Ok(builder.with_disable_bulk_delete(true).with_client_options(client(endpoint.as_deref())))
+}
+
+/// Whether a profile was named and no file has it. The usual one may be absent.
+fn is_missing(name: &str, profile: &Profile) -> bool {
+    !["", "default"].contains(&name) && !profile.is_there()
+}
+
+/// Refuses a text that is no address of a server. The libraries below take any text, and fail at the first request.
+fn check_endpoint(url: &str, name: &str, endpoint: &str) -> Result<(), StoreError> {
+    let parsed = Url::parse(endpoint).ok();
+    let is_server = |parsed: &Url| {
+        let is_web = ["http", "https"].contains(&parsed.scheme()) && parsed.has_host();
+        is_web && parsed.query().is_none() && parsed.fragment().is_none()
+    };
+    let is_plain_text = !endpoint.chars().any(|it| it.is_control() || it.is_whitespace());
+    if is_plain_text && endpoint.contains("://") && parsed.is_some_and(|parsed| is_server(&parsed)) {
+        return Ok(());
+    }
+    let why = format!(
+        "{name}: '{}' is no address of a server; write http:// or https://, a host, and perhaps a port",
+        endpoint.escape_debug()
+    );
+    Err(StoreError::Settings { url: url.to_owned(), why })
 }
 
 /// Whether requests go without TLS.

@@ -9,7 +9,10 @@ use std::path::PathBuf;
 
 /// The values of one profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Profile(BTreeMap<String, String>);
+pub(crate) struct Profile {
+    values: BTreeMap<String, String>,
+    is_there: bool,
+}
 
 /// The variables of a process.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -23,35 +26,54 @@ impl Profile {
             let path = variables.get(of).map(PathBuf::from).or(home)?;
             std::fs::read_to_string(path).ok()
         };
-        let mut values = BTreeMap::new();
+        let (mut values, mut is_there) = (BTreeMap::new(), false);
+        let mut take = |found: Option<BTreeMap<String, String>>| {
+            is_there |= found.is_some();
+            values.extend(found.into_iter().flatten());
+        };
         // In the second file a profile other than the default one has a word before its name. The first file wins.
         if let Some(text) = file("AWS_CONFIG_FILE", "config") {
-            values.extend(section(&text, name));
-            values.extend(section(&text, &format!("profile {name}")));
+            take(section(&text, name));
+            take(section(&text, &format!("profile {name}")));
         }
         if let Some(text) = file("AWS_SHARED_CREDENTIALS_FILE", "credentials") {
-            values.extend(section(&text, name));
+            take(section(&text, name));
         }
-        Self(values)
+        Self { values, is_there }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// Whether a file has a section of the profile.
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_there
     }
 }
 
-/// The values of a section.
-fn section(text: &str, name: &str) -> BTreeMap<String, String> {
-    let mut values = BTreeMap::new();
+/// The values of a section, if there is one.
+fn section(text: &str, name: &str) -> Option<BTreeMap<String, String>> {
+    let mut values = None;
     let mut is_inside = false;
-    for line in text.lines().map(str::trim) {
+    for line in text.lines().map(|line| without_comment(line).trim()) {
         if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            is_inside = header.split_whitespace().eq(name.split_whitespace());
+            let words = header.split_whitespace().map(|word| word.trim_matches(['"', '\'']));
+            is_inside = words.eq(name.split_whitespace());
+            if is_inside {
+                values.get_or_insert_with(BTreeMap::new);
+            }
         } else if let Some((key, value)) = line.split_once('=').filter(|_| is_inside && !line.starts_with(['#', ';'])) {
-            values.insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
+            values.get_or_insert_with(BTreeMap::new).insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
         }
     }
     values
+}
+
+/// A line without the comment behind a blank.
+fn without_comment(line: &str) -> &str {
+    let at = [" #", " ;", "\t#", "\t;"].iter().filter_map(|mark| line.find(mark)).min();
+    at.map_or(line, |at| &line[..at])
 }
 
 #[cfg(test)]

@@ -77,3 +77,62 @@ fn a_secret_is_not_printed() {
     let keys = Keys { id: "id".to_owned(), secret: "hidden".to_owned() };
     assert!(!format!("{:?}", Options { keys: Some(keys), ..Options::default() }).contains("hidden"));
 }
+
+// rule: A text of the user is used, or refused with the reason: no library below meets a text that it cannot take.
+#[test]
+fn an_endpoint_that_is_no_address_is_refused_with_its_name() {
+    let texts = [
+        "",
+        "127.0.0.1:9000",
+        "store:9000",
+        "http://",
+        "http:/h",
+        "http://h:1 # mine",
+        "http://h:x",
+        "ftp://h",
+        "http://h\n",
+    ];
+    let refused = |options: &Options, credentials: &str, variables: &[(&str, &str)], name: &str| {
+        let error = built(options, credentials, variables).map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Settings { .. }) && error.to_string().contains(name), "{error}");
+    };
+    for text in texts {
+        let options = Options { endpoint: Some(text.to_owned()), ..Options::default() };
+        refused(&options, CREDENTIALS, &[], "--endpoint: '");
+        if !text.is_empty() {
+            refused(&Options::default(), CREDENTIALS, &[("AWS_ENDPOINT_URL", text)], "AWS_ENDPOINT_URL: '");
+            refused(&Options::default(), CREDENTIALS, &[("AWS_ENDPOINT_URL_S3", text)], "AWS_ENDPOINT_URL_S3: '");
+        }
+    }
+    refused(&Options::default(), "[default]\nendpoint_url = h:1\n", &[], "endpoint_url of the profile: 'h:1'");
+}
+
+#[test]
+fn the_endpoint_of_s3_alone_wins_over_the_one_of_all_services() {
+    let variables = [("AWS_ENDPOINT_URL", "http://all"), ("AWS_ENDPOINT_URL_S3", "http://s3")];
+    let builder = built(&Options::default(), CREDENTIALS, &variables).unwrap();
+    assert_eq!(value(&builder, AmazonS3ConfigKey::Endpoint).as_deref(), Some("http://s3"));
+    assert_eq!(value(&builder, AmazonS3ConfigKey::UnsignedPayload).as_deref(), Some("false"), "plain HTTP is known");
+}
+
+#[test]
+fn keys_and_regions_that_no_request_can_have_are_refused() {
+    for (name, shown) in [
+        ("AWS_ACCESS_KEY_ID", "access key id"),
+        ("AWS_SECRET_ACCESS_KEY", "secret access key"),
+        ("AWS_SESSION_TOKEN", "session token"),
+        ("AWS_REGION", "region"),
+    ] {
+        for text in ["qq\nqq", "qq qq", "qq\u{7f}"] {
+            let error = built(&Options::default(), CREDENTIALS, &[(name, text)]).map(drop).unwrap_err().to_string();
+            assert!(error.contains(&format!("the {shown} has a blank")) && !error.contains(text), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_refused() {
+    let profile = |name| built(&Options::default(), CREDENTIALS, &[("AWS_PROFILE", name)]).map(drop);
+    assert!(profile("default").is_ok() && profile("").is_ok());
+    assert!(profile("typo").unwrap_err().to_string().contains("has the profile 'typo' of AWS_PROFILE"));
+}

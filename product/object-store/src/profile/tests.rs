@@ -57,3 +57,17 @@ fn absent_files_have_no_keys() {
     let nowhere = Variables::from([("HOME".to_owned(), "/nowhere".to_owned())]);
     assert_eq!(Profile::read(&nowhere), Profile::default());
 }
+
+#[test]
+fn headers_and_values_are_read_as_the_command_line_reads_them() {
+    for header in ["[profile p] # mine", "[profile \"p\"]", "[ profile  p ]\t; mine", "[profile 'p']"] {
+        let text = format!(
+            "[default]\nregion = no\n{header}\nregion = eu # old\nendpoint_url = http://h/#1\n[q]\nregion = no\n"
+        );
+        let values = super::section(&text, "profile p").unwrap();
+        assert_eq!(values.get("region").map(String::as_str), Some("eu"), "{header}");
+        assert_eq!(values.get("endpoint_url").map(String::as_str), Some("http://h/#1"), "{header}");
+    }
+    assert_eq!(super::section("[p]\n", "other"), None);
+    assert_eq!(super::section("[p]\n", "p").map(|values| values.len()), Some(0));
+}

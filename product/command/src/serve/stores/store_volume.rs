@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use afflux_linux_device::LinuxPlatform;
 use afflux_object_store::{Store, ViewState};
-use afflux_report::failure::{Failure, Outcome};
-use afflux_report::output;
+use afflux_report::failure::Outcome;
 use afflux_volume::{DeviceFactory, NewDevice};
 
 use crate::control::messages::StoreGauges;
@@ -55,7 +54,7 @@ impl StoreVolume {
             Some(_) => Store::open_to_read(&url, &options).await,
             None => Store::open(&url, &options).await,
         };
-        let place = StorePlace { url, platform, store: store.map_err(|error| Failure::failed(output::shown(error)))? };
+        let place = StorePlace { url, platform, store: store.map_err(|error| stores::failure(&error))? };
         if settings.standby {
             // A standby outlives outages of its store.
             place.store.serve();
