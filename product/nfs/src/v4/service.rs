@@ -156,12 +156,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Finds the files of an earlier server's opens, and brings the clients back. No call starts before that.
-    fn find_files(
-        self: &Arc<Self>,
-        left: LeftClients,
-        told: TellLost,
-        gate: &Arc<CallGate>,
-    ) {
+    fn find_files(self: &Arc<Self>, left: LeftClients, told: TellLost, gate: &Arc<CallGate>) {
         let handles = recovery::handles(&left.found);
         if handles.is_empty() {
             return told(&self.bring_back(left, &FoundFiles::new()));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_frontend::KeptWords;
 use afflux_linux_device::LinuxPlatform;
-use afflux_nfs::{AdmittedPeers, ClientMemory, LostOpen, Server};
+use afflux_nfs::{AdmittedPeers, ClientMemory, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
 use afflux_volume::{Nanos, Volume, VolumeError};
 
@@ -165,7 +165,7 @@ impl Clients {
         assert_eq!(first.status, 0);
         assert!(left.len() > 10, "{} stores", left.len());
         let after = self.words.copy();
-        // What the other client does meanwhile is no part of the copies: it starts anew with each.
+        // The copies lack the later calls of the other client, which starts anew with each copy.
         let others = self.other.sequence;
         for words in left.into_iter().chain([after.clone()]) {
             self.other.sequence = others;
@@ -326,7 +326,7 @@ fn next_telling(volume: &Arc<Volume<LinuxPlatform>>, words: Vec<u64>) -> (Arc<Se
     locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
     let heard = Lost::default();
     let hears = Arc::clone(&heard);
-    let told: Arc<dyn Fn(&[LostOpen]) + Send + Sync> = Arc::new(move |lost| {
+    let told: afflux_nfs::TellLost = Arc::new(move |lost| {
         hears.lock().unwrap().extend(lost.iter().map(|it| (it.file, it.client.clone(), it.error.clone())));
     });
     let server = Server::new(Arc::clone(volume), AdmittedPeers::AnyPeer);
@@ -368,7 +368,7 @@ fn a_file_that_is_gone_ends_its_opens_before_the_first_answer() {
     assert!(heard.iter().all(|it| it.0 == number && it.2 == VolumeError::Stale), "{heard:?}");
     let named = |name: &str| heard.iter().any(|it| it.1.contains(name));
     assert!(named("one") && named("other"), "{heard:?}");
-    // Whatever file has the name, or the number, now: the old stateids are of none.
+    // The old stateids are of no file that has the name or the number now.
     let made = new.call(&root().open((BOTH, 0), b"program", b"file", true).get_handle());
     assert_eq!(made.status, 0);
     clients.one.peer = Peer::new(&clients.world, CLIENT);
