@@ -7,7 +7,7 @@
 //! device, and waits for no other device.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_engine::Platform;
 use futures_util::future::join_all;
@@ -25,6 +25,7 @@ impl<P: Platform> Volume<P> {
     /// Calls [`Volume::upkeep`] every `every_ns` nanoseconds, in a task of the world, until the volume is
     /// dropped.
     pub fn upkeep_every(&self, every_ns: u64) {
+        self.end_turns_in_time();
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
         self.engine.platform().spawn("tend", async move {
             loop {
@@ -33,6 +34,25 @@ impl<P: Platform> Volume<P> {
                 platform.spawn("tend once", async move { volume.upkeep().await });
             }
         });
+    }
+
+    /// Ends turns of waiting owners when their time is over.
+    fn end_turns_in_time(&self) {
+        let (me, platform, is_timed) =
+            (self.me.clone(), Arc::clone(self.engine.platform()), Arc::new(AtomicBool::new(false)));
+        self.locks.tell_turns(Box::new(move |end| {
+            if is_timed.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            let (me, clock, is_timed) = (me.clone(), Arc::clone(&platform), Arc::clone(&is_timed));
+            platform.spawn("end turns", async move {
+                clock.sleep_until(end).await;
+                is_timed.store(false, Ordering::Release);
+                if let Some(volume) = me.upgrade() {
+                    volume.locks.tick(volume.now());
+                }
+            });
+        }));
     }
 
     /// Called every few seconds: see [`Volume::upkeep_every`]. Asks the host about objects that were not used since the

@@ -6,14 +6,14 @@
 //! most half of each. The same holds for owners that wait: [`WAITERS_MAX`] of all files, and [`FILE_WAITERS_MAX`] of
 //! one. A group without holders takes no memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::task::Waker;
 
 use afflux_engine::Nanos;
 
+use super::owner::{HolderId, Lock};
 use super::queue::LockQueue;
-use super::ranges::{HolderId, Lock, LockedRanges};
 
 /// Most ranges.
 pub const LOCKS_MAX: usize = 65_536;
@@ -63,6 +63,8 @@ struct Holder {
     it: Arc<dyn LockHolder>,
     group: u64,
     ranges: usize,
+    /// The files with its locks, shares and waits.
+    files: BTreeSet<u64>,
     /// The front end has begun to end this holder.
     is_ending: bool,
     /// Calls that wait for the end of this holder.
@@ -93,7 +95,10 @@ impl LockHolders {
     pub(super) fn register(&mut self, it: Arc<dyn LockHolder>, group: u64) -> HolderId {
         self.last += 1;
         let holder = HolderId(self.last);
-        self.known.insert(holder, Holder { it, group, ranges: 0, is_ending: false, waiting: Vec::new() });
+        self.known.insert(
+            holder,
+            Holder { it, group, ranges: 0, files: BTreeSet::new(), is_ending: false, waiting: Vec::new() },
+        );
         self.of_groups.entry(group).or_default().holders += 1;
         holder
     }
@@ -108,6 +113,25 @@ impl LockHolders {
             }
         }
         removed.waiting
+    }
+
+    /// A holder has locks, shares or waits of a file from now on.
+    pub(super) fn add_file(&mut self, holder: HolderId, file: u64) {
+        if let Some(it) = self.known.get_mut(&holder) {
+            it.files.insert(file);
+        }
+    }
+
+    /// A holder has left a file.
+    pub(super) fn remove_file(&mut self, holder: HolderId, file: u64) {
+        if let Some(it) = self.known.get_mut(&holder) {
+            it.files.remove(&file);
+        }
+    }
+
+    /// The files that a holder may be in.
+    pub(super) fn files(&self, holder: HolderId) -> Vec<u64> {
+        self.known.get(&holder).map_or_else(Vec::new, |it| it.files.iter().copied().collect())
     }
 
     /// The end of a holder has begun.
@@ -144,15 +168,13 @@ impl LockHolders {
         self.known.get(&holder).map(|it| it.group)
     }
 
-    /// How many more ranges of this file and holder there may be, and the refusal if these are too few.
-    pub(super) fn room(&self, of_file: &LockedRanges, holder: HolderId) -> (usize, LockRefusal) {
+    /// How many more ranges of a file and a holder there may be, and the refusal if these are too few. The file has
+    /// `of_file` ranges, and `own_of_file` of the holder's group.
+    pub(super) fn room(&self, (of_file, own_of_file): (usize, usize), holder: HolderId) -> (usize, LockRefusal) {
         let group = self.group(holder);
         let of_group = group.and_then(|group| self.of_groups.get(&group)).map_or(0, |of_group| of_group.ranges);
-        let is_own = |other: HolderId| other == holder || self.group(other) == group;
-        let own_of_file: usize =
-            of_file.owners().filter(|(owner, _)| is_own(owner.holder)).map(|(_, count)| count).sum();
         let own = GROUP_LOCKS_MAX.saturating_sub(of_group).min(FILE_GROUP_LOCKS_MAX.saturating_sub(own_of_file));
-        let all = LOCKS_MAX.saturating_sub(self.ranges).min(FILE_LOCKS_MAX.saturating_sub(of_file.len()));
+        let all = LOCKS_MAX.saturating_sub(self.ranges).min(FILE_LOCKS_MAX.saturating_sub(of_file));
         if own <= all { (own, LockRefusal::Full) } else { (all, LockRefusal::Crowded) }
     }
 

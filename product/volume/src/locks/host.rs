@@ -6,8 +6,9 @@
 
 use std::sync::Arc;
 
+use super::owner::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 use super::queue::LockWaker;
-use super::ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner, LockedRanges};
+use super::ranges::LockedRanges;
 use super::span::Span;
 
 /// The owner that stands for the programs of the host. No holder has its number.

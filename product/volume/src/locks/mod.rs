@@ -9,16 +9,20 @@
 
 mod holders;
 mod host;
+mod index;
+mod owner;
 mod queue;
 mod ranges;
 mod shares;
 mod span;
+mod steps;
 mod table;
+mod tree;
 
 pub use holders::{FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, LOCKS_MAX, LockHolder, LockRefusal};
 pub use host::{HostLocks, HostRefusal};
+pub use owner::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use queue::LockWaker;
-pub use ranges::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 pub use shares::{Share, ShareRefusal};
 pub use span::Span;
 pub use table::{HeldBy, Locks};

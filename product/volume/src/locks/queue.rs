@@ -3,17 +3,21 @@
 //! Owns: their order, their turns, the time for which a turn of a distant client is kept.
 //! Does not own: the ranges (`ranges`), the wait itself (front ends, `data::locking`).
 //! Invariants: nobody has a turn while a lock or an earlier waiter is in its way. A turn of a caller on this host is
-//! kept until the caller has taken it or has gone; that of a client elsewhere for [`TURN_NS`].
+//! kept until the caller has taken it or has gone; that of a client elsewhere for [`TURN_NS`]. Dead waiters delay
+//! living clients by a single turn.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use afflux_engine::Nanos;
 
-use super::ranges::{HolderId, Lock, LockOwner, LockedRanges};
+use super::index::LockIndex;
+use super::owner::{HolderId, Lock, LockOwner};
+use super::ranges::LockedRanges;
+use super::steps::step;
 
-/// Time for which freed bytes are kept for a client that was told of them. A client that is there asks within
-/// milliseconds.
-const TURN_NS: u64 = 3 * Nanos::SECOND;
+/// Time for which freed bytes are kept for a client after its notice. A living client asks within milliseconds.
+const TURN_NS: u64 = 300_000_000;
 
 /// Tells one who waits that it may ask again.
 pub trait LockWaker: Send + Sync + 'static {
@@ -31,6 +35,8 @@ struct Waiter {
     waker: Arc<dyn LockWaker>,
     /// It is its turn, until then.
     turn: Option<Nanos>,
+    /// The lock in the way at the last look. A release of this lock causes the next look.
+    behind: Option<Lock>,
 }
 
 impl Waiter {
@@ -53,40 +59,55 @@ impl LockQueue {
         self.0.iter().map(|waiter| waiter.wanted.owner.holder)
     }
 
+    /// The holders of the locks that waiters are behind, once each.
+    pub(super) fn holders_in_the_way(&self) -> BTreeSet<HolderId> {
+        self.0.iter().filter_map(|waiter| waiter.behind).map(|behind| behind.owner.holder).collect()
+    }
+
     /// The group of each waiter's holder.
     pub(super) fn groups(&self) -> impl Iterator<Item = u64> {
         self.0.iter().map(|waiter| waiter.group)
     }
 
-    /// The waiter that goes before one who asks. `waker` is of one who waits itself; others pass those without a turn.
+    /// The waiter that goes before the asking owner. An owner that waits has a `waker`. Without a `waker` the owner
+    /// passes the waiters without a turn.
     pub(super) fn before(&self, wanted: &Lock, waker: Option<&Arc<dyn LockWaker>>) -> Option<&Lock> {
         let end = waker.and_then(|waker| self.0.iter().position(|waiter| waiter.is_of(wanted, waker)));
         let earlier = &self.0[..end.unwrap_or(self.0.len())];
-        let counts = |waiter: &&Waiter| waker.is_some() || waiter.turn.is_some();
+        let counts = |waiter: &&Waiter| {
+            step();
+            waker.is_some() || waiter.turn.is_some()
+        };
         earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.is_excluding(wanted))
     }
 
-    /// Whether an owner in the way of this lock waits for a lock of the same owner as this one. Longer circles stay.
+    /// Whether the owner of a lock in the way waits for a lock of the asking owner. Longer circles stay.
     pub(super) fn is_in_circle(&self, wanted: &Lock, ranges: &LockedRanges) -> bool {
-        let waits_for_own = |other: Lock| {
-            let waiting = self.0.iter().filter(|waiter| waiter.wanted.owner == other.owner);
-            waiting
-                .map(|waiter| waiter.wanted)
-                .any(|their| ranges.of(wanted.owner).any(|held| held.is_excluding(&their)))
-        };
-        ranges.has(wanted.owner) && ranges.conflicts(*wanted).any(waits_for_own)
+        ranges.has(wanted.owner)
+            && self.0.iter().map(|waiter| &waiter.wanted).any(|their| {
+                their.owner != wanted.owner
+                    && ranges.is_in_the_way(wanted.owner, their)
+                    && ranges.is_in_the_way(their.owner, wanted)
+            })
     }
 
-    /// One waits, behind the others if it is new. False for a new one without room.
-    pub(super) fn try_wait(&mut self, wanted: Lock, waker: Arc<dyn LockWaker>, group: u64, has_room: bool) -> bool {
-        if let Some(known) = self.0.iter_mut().find(|waiter| waiter.is_of(&wanted, &waker)) {
-            *known = Waiter { wanted, group, waker, turn: None };
-            return true;
+    /// Adds a waiter, or changes a known waiter. `behind` is a held lock in the way. False for a new waiter without
+    /// room.
+    pub(super) fn try_wait(
+        &mut self,
+        wanted: Lock,
+        waker: Arc<dyn LockWaker>,
+        group: u64,
+        (behind, has_room): (Option<Lock>, bool),
+    ) -> bool {
+        let known = self.0.iter_mut().inspect(|_| step()).find(|waiter| waiter.is_of(&wanted, &waker));
+        let new = Waiter { wanted, group, waker, turn: None, behind };
+        match known {
+            Some(known) => *known = new,
+            None if has_room => self.0.push(new),
+            None => return false,
         }
-        if has_room {
-            self.0.push(Waiter { wanted, group, waker, turn: None });
-        }
-        has_room
+        true
     }
 
     /// One does not wait any more.
@@ -99,25 +120,59 @@ impl LockQueue {
         self.0.retain(|waiter| waiter.waker.is_local() || !is_meant(&waiter.wanted.owner));
     }
 
-    /// Ends the turns that nobody has taken, and the waits of holders that are gone.
-    pub(super) fn expire(&mut self, now: Nanos, is_gone: impl Fn(HolderId) -> bool) {
+    /// Ends the waits of holders that are gone. A client that has missed its turn leaves the queue. Then all clients
+    /// elsewhere are told and leave the queue: the first to ask gets the lock.
+    pub(super) fn expire(
+        &mut self,
+        now: Nanos,
+        is_gone: impl Fn(HolderId) -> bool,
+        wakers: &mut Vec<Arc<dyn LockWaker>>,
+    ) {
+        let mut is_missed = false;
         self.0.retain(|waiter| {
-            let is_over = waiter.turn.is_some_and(|until| until < now);
+            step();
+            let is_over = !waiter.waker.is_local() && waiter.turn.is_some_and(|until| until <= now);
+            is_missed |= is_over;
             waiter.waker.is_local() || !(is_over || is_gone(waiter.wanted.owner.holder))
         });
+        if is_missed {
+            let told = self.0.iter().filter(|waiter| !waiter.waker.is_local() && waiter.turn.is_none());
+            wakers.extend(told.map(|waiter| Arc::clone(&waiter.waker)));
+            self.0.retain(|waiter| waiter.waker.is_local() || waiter.turn.is_some());
+        }
     }
 
-    /// Gives turns to all whose way is free. Adds those to wake.
-    pub(super) fn give_turns(&mut self, ranges: &LockedRanges, now: Nanos, wakers: &mut Vec<Arc<dyn LockWaker>>) {
-        for at in 0..self.0.len() {
-            let (earlier, rest) = self.0.split_at_mut(at);
-            let Some(waiter) = rest.first_mut().filter(|waiter| waiter.turn.is_none()) else { continue };
-            let is_behind = earlier.iter().any(|other| other.wanted.is_excluding(&waiter.wanted));
-            if is_behind && !ranges.has(waiter.wanted.owner) || ranges.conflicts(waiter.wanted).next().is_some() {
-                continue;
+    /// The time at which the next turn of a client elsewhere ends.
+    pub(super) fn next_end(&self) -> Option<Nanos> {
+        self.0.iter().filter(|waiter| !waiter.waker.is_local()).filter_map(|waiter| waiter.turn).min()
+    }
+
+    /// Gives turns to the waiters whose way is free, and adds their wakers. A waiter behind a lock is looked at if the
+    /// lock `may_be_gone`.
+    pub(super) fn give_turns(
+        &mut self,
+        ranges: &LockedRanges,
+        now: Nanos,
+        may_be_gone: impl Fn(&Lock) -> bool,
+        wakers: &mut Vec<Arc<dyn LockWaker>>,
+    ) {
+        let is_due = |waiter: &Waiter| {
+            step();
+            waiter.turn.is_none() && waiter.behind.as_ref().is_none_or(&may_be_gone)
+        };
+        let Some(first) = self.0.iter().position(is_due) else { return };
+        let mut earlier = LockIndex::default();
+        self.0[..first].iter().for_each(|waiter| earlier.insert(&waiter.wanted));
+        for waiter in &mut self.0[first..] {
+            if is_due(waiter) {
+                waiter.behind = ranges.conflict(&waiter.wanted);
+                let passes = || ranges.has(waiter.wanted.owner) || earlier.conflict(&waiter.wanted).is_none();
+                if waiter.behind.is_none() && passes() {
+                    waiter.turn = Some(now.after(TURN_NS));
+                    wakers.push(Arc::clone(&waiter.waker));
+                }
             }
-            waiter.turn = Some(now.after(TURN_NS));
-            wakers.push(Arc::clone(&waiter.waker));
+            earlier.insert(&waiter.wanted);
         }
     }
 }

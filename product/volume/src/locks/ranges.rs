@@ -1,79 +1,17 @@
 //! The locked bytes of one file.
 //!
-//! Owns: which owners exclude each other; splitting, joining and changing the ranges of an owner.
-//! Does not own: bounds, the fate of a refused owner (`table`).
+//! Owns: splitting, joining and changing the ranges of an owner.
+//! Does not own: which owners exclude each other (`owner`), the search for a lock in the way (`index`), bounds, the
+//! fate of a refused owner (`table`).
 //! Invariants: an owner's ranges do not overlap, and two with one mode do not touch. A change that is refused has
 //! changed nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::index::LockIndex;
+use super::owner::{HolderId, Lock, LockFamily, LockMode, LockOwner};
 use super::span::Span;
-
-/// The number of a holder of locks: a client of NFS, or a mount.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct HolderId(pub u64);
-
-/// Which of a holder's own locks exclude each other. As on a local file, a mount's `flock` does not see its `fcntl`
-/// locks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockFamily {
-    /// All exclude each other: the protocol has one kind of lock.
-    Single,
-    /// Those of `fcntl`, on bytes.
-    Bytes,
-    /// Those of `flock`, on whole files.
-    Files,
-}
-
-/// The owner of locks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LockOwner {
-    /// Its party: all its locks may end together.
-    pub holder: HolderId,
-    /// The holder's number for it.
-    pub number: u64,
-    /// The kind of its locks.
-    pub family: LockFamily,
-}
-
-impl LockOwner {
-    /// Whether locks of the two can exclude each other.
-    fn can_exclude(self, other: Self) -> bool {
-        let is_blind =
-            self.family != other.family && self.family != LockFamily::Single && other.family != LockFamily::Single;
-        self != other && !is_blind
-    }
-}
-
-/// How a lock excludes others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockMode {
-    /// Others may have shared locks, too.
-    Shared,
-    /// Nobody else may have a lock.
-    Exclusive,
-}
-
-/// A lock, held or wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Lock {
-    /// Its owner.
-    pub owner: LockOwner,
-    /// The bytes.
-    pub span: Span,
-    /// How it excludes others.
-    pub mode: LockMode,
-    /// The process on this host, if there is one. For display alone.
-    pub process: u32,
-}
-
-impl Lock {
-    /// Whether both cannot be held at once.
-    pub(super) fn is_excluding(&self, other: &Self) -> bool {
-        let are_shared = self.mode == LockMode::Shared && other.mode == LockMode::Shared;
-        !are_shared && self.span.is_overlapping(other.span) && self.owner.can_exclude(other.owner)
-    }
-}
+use super::steps::step;
 
 /// A change would make too many ranges.
 #[derive(PartialEq, Eq, Debug)]
@@ -91,6 +29,8 @@ struct Held {
 struct Own {
     owner: LockOwner,
     ranges: BTreeMap<u64, Held>,
+    /// The first bytes of the exclusive ranges.
+    exclusive: BTreeSet<u64>,
 }
 
 impl Own {
@@ -103,24 +43,43 @@ impl Own {
         Lock { owner: self.owner, span, mode: held.mode, process: held.process }
     }
 
-    /// Drops the ranges that a change concerns.
-    fn remove(&mut self, span: Span, wanted: Option<Lock>) {
-        let (first, mut last) = around(span);
-        loop {
-            let next = self.between(first, last).next();
-            let Some(held) = next else { return };
-            if is_changed(&held, span, wanted) {
-                self.ranges.remove(&held.span.first);
-            }
-            let Some(before) = held.span.first.checked_sub(1) else { return };
-            last = before;
+    fn insert(&mut self, lock: &Lock) {
+        let Lock { span, mode, process, .. } = *lock;
+        self.ranges.insert(span.first, Held { last: span.last, mode, process });
+        if mode == LockMode::Exclusive {
+            self.exclusive.insert(span.first);
         }
     }
 
-    /// The ranges from the last one that begins at or before `last` down to the first that ends at or behind `first`.
+    fn remove(&mut self, first: u64) {
+        self.ranges.remove(&first);
+        self.exclusive.remove(&first);
+    }
+
+    /// The range that begins last at or before a byte, of these first bytes.
+    fn last_from(&self, first: Option<u64>) -> Option<Lock> {
+        let first = first?;
+        self.ranges.get(&first).map(|held| self.lock(first, held))
+    }
+
+    /// Whether one of the ranges excludes a lock.
+    fn is_in_the_way(&self, of: &Lock) -> bool {
+        step();
+        let up_to = ..=of.span.last;
+        let last = match of.mode {
+            LockMode::Exclusive => self.ranges.range(up_to).next_back().map(|(first, _)| *first),
+            LockMode::Shared => self.exclusive.range(up_to).next_back().copied(),
+        };
+        self.last_from(last).is_some_and(|held| held.is_excluding(of))
+    }
+
+    /// The ranges with bytes from `first` to `last`, the last range first.
     fn between(&self, first: u64, last: u64) -> impl Iterator<Item = Lock> {
         let down = self.ranges.range(..=last).rev();
-        down.take_while(move |(_, held)| held.last >= first).map(|(first, held)| self.lock(*first, held))
+        down.take_while(move |(_, held)| held.last >= first).map(|(first, held)| {
+            step();
+            self.lock(*first, held)
+        })
     }
 }
 
@@ -139,7 +98,7 @@ fn around(span: Span) -> (u64, u64) {
 struct Plan {
     /// Number of ranges that go.
     removed: usize,
-    /// The wanted lock, joined with others of its mode; the rest of ranges that go, before these bytes and behind.
+    /// The wanted lock, joined with ranges of its mode; the rest of changed ranges, before the bytes and behind.
     added: [Option<Lock>; 3],
 }
 
@@ -167,10 +126,16 @@ impl Plan {
     }
 }
 
-/// The ranges of a file. An owner with many costs a search among them, and no walk over all.
+/// Most looks at locks of holders that are gone.
+const LOOKS_MAX: usize = 256;
+/// A change that drops more than this part of a file's ranges rebuilds the index in a walk.
+const SEARCHED_PART: usize = 16;
+
+/// The ranges of a file. The steps of a change are searches, one for each range that goes or comes.
 #[derive(Default)]
 pub(super) struct LockedRanges {
-    owners: Vec<Own>,
+    owners: BTreeMap<LockOwner, Own>,
+    index: LockIndex,
     len: usize,
 }
 
@@ -179,99 +144,130 @@ impl LockedRanges {
         self.len
     }
 
-    /// The owners, each with its number of ranges.
-    pub(super) fn owners(&self) -> impl Iterator<Item = (LockOwner, usize)> {
-        self.owners.iter().map(|own| (own.owner, own.ranges.len()))
-    }
-
-    fn own(&self, owner: LockOwner) -> Option<&Own> {
-        self.owners.iter().find(|own| own.owner == owner)
-    }
-
     /// The ranges of an owner, from the first byte on.
     pub(super) fn of(&self, owner: LockOwner) -> impl Iterator<Item = Lock> {
-        self.own(owner).into_iter().flat_map(Own::locks)
+        self.owners.get(&owner).into_iter().flat_map(Own::locks)
     }
 
     /// The number of an owner's ranges.
     pub(super) fn count(&self, owner: LockOwner) -> usize {
-        self.own(owner).map_or(0, |own| own.ranges.len())
+        self.owners.get(&owner).map_or(0, |own| own.ranges.len())
     }
 
-    /// The locks that are in the way of another.
-    pub(super) fn conflicts(&self, wanted: Lock) -> impl Iterator<Item = Lock> {
-        let others = self.owners.iter().filter(move |own| own.owner.can_exclude(wanted.owner));
-        let near = others.flat_map(move |own| own.between(wanted.span.first, wanted.span.last));
-        near.filter(move |held| held.is_excluding(&wanted))
+    /// A found range, with its process.
+    fn lock_at(&self, (owner, span, mode): (LockOwner, Span, LockMode)) -> Lock {
+        let held = self.owners.get(&owner).and_then(|own| own.ranges.get(&span.first));
+        Lock { owner, span, mode, process: held.map_or(0, |held| held.process) }
+    }
+
+    /// A lock in the way of a wanted lock.
+    pub(super) fn conflict(&self, wanted: &Lock) -> Option<Lock> {
+        self.index.conflict(wanted).map(|found| self.lock_at(found))
+    }
+
+    /// A lock in the way, of a meant owner. Any lock in the way counts after [`LOOKS_MAX`] looks.
+    pub(super) fn conflict_of(&self, wanted: &Lock, is_meant: impl Fn(&LockOwner) -> bool) -> Option<Lock> {
+        let (mut found, mut looks) = (None, 0);
+        self.index.show_conflicts(wanted, &mut |owner, span, mode| {
+            looks += 1;
+            let is_one = is_meant(&owner) || looks == LOOKS_MAX;
+            found = is_one.then_some((owner, span, mode));
+            !is_one
+        });
+        found.map(|found| self.lock_at(found))
     }
 
     /// All owners' ranges with any of these bytes, whole.
     pub(super) fn overlapping(&self, span: Span) -> impl Iterator<Item = Lock> {
-        self.owners.iter().flat_map(move |own| own.between(span.first, span.last))
+        self.index.overlapping(span).into_iter().map(|found| self.lock_at(found))
     }
 
     /// Whether an owner has any.
     pub(super) fn has(&self, owner: LockOwner) -> bool {
-        self.own(owner).is_some()
+        self.owners.contains_key(&owner)
+    }
+
+    /// Whether a range of this owner excludes a lock.
+    pub(super) fn is_in_the_way(&self, owner: LockOwner, of: &Lock) -> bool {
+        self.owners.get(&owner).is_some_and(|own| own.is_in_the_way(of))
+    }
+
+    fn owners_of(&self, holder: HolderId) -> impl Iterator<Item = (&LockOwner, &Own)> {
+        let first = LockOwner { holder, number: 0, family: LockFamily::Single };
+        let last = LockOwner { holder, number: u64::MAX, family: LockFamily::Files };
+        self.owners.range(first..=last)
+    }
+
+    /// Whether a holder has any.
+    pub(super) fn has_any_of(&self, holder: HolderId) -> bool {
+        self.owners_of(holder).next().is_some()
     }
 
     /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `room` tells
     /// how many more ranges there may be.
-    pub(super) fn lock(&mut self, wanted: Lock, room: impl FnOnce(&Self) -> usize) -> Result<(), NoRoom> {
+    pub(super) fn lock(&mut self, wanted: Lock, room: usize) -> Result<(), NoRoom> {
         self.change(wanted.owner, wanted.span, Some(wanted), room)
     }
 
     /// Takes these bytes out of an owner's locks. That may make two ranges of one.
-    pub(super) fn unlock(
-        &mut self,
-        owner: LockOwner,
-        span: Span,
-        room: impl FnOnce(&Self) -> usize,
-    ) -> Result<(), NoRoom> {
+    pub(super) fn unlock(&mut self, owner: LockOwner, span: Span, room: usize) -> Result<(), NoRoom> {
         self.change(owner, span, None, room)
     }
 
-    fn change(
-        &mut self,
-        owner: LockOwner,
-        span: Span,
-        wanted: Option<Lock>,
-        room: impl FnOnce(&Self) -> usize,
-    ) -> Result<(), NoRoom> {
-        let at = self.owners.iter().position(|own| own.owner == owner);
-        let plan = Plan::of(at.map(|at| &self.owners[at]), span, wanted);
+    fn change(&mut self, owner: LockOwner, span: Span, wanted: Option<Lock>, room: usize) -> Result<(), NoRoom> {
+        let plan = Plan::of(self.owners.get(&owner), span, wanted);
         let added = plan.added.iter().filter(|lock| lock.is_some()).count();
-        if added > plan.removed && added > plan.removed + room(self) {
+        if added > plan.removed && added > plan.removed + room {
             return Err(NoRoom);
         }
-        self.len = self.len + added - plan.removed;
-        if at.is_none() && wanted.is_none() {
-            return Ok(());
+        if plan.removed > 0 {
+            self.remove(owner, span, wanted, plan.removed);
         }
-        let at = at.unwrap_or_else(|| {
-            self.owners.push(Own { owner, ranges: BTreeMap::new() });
-            self.owners.len() - 1
-        });
-        let own = &mut self.owners[at];
-        match plan.removed {
-            0 => {}
-            // No search for each.
-            all if all == own.ranges.len() => own.ranges.clear(),
-            _ => own.remove(span, wanted),
+        for lock in plan.added.iter().flatten() {
+            self.index.insert(lock);
+            let new = || Own { owner, ranges: BTreeMap::new(), exclusive: BTreeSet::new() };
+            self.owners.entry(owner).or_insert_with(new).insert(lock);
         }
-        for Lock { span, mode, process, .. } in plan.added.into_iter().flatten() {
-            own.ranges.insert(span.first, Held { last: span.last, mode, process });
-        }
-        if own.ranges.is_empty() {
-            self.owners.swap_remove(at);
-        }
+        self.len += added;
         Ok(())
     }
 
-    /// Drops the locks that are meant.
-    pub(super) fn release(&mut self, is_meant: impl Fn(&LockOwner) -> bool) {
-        self.owners.retain(|own| !is_meant(&own.owner));
-        self.len = self.owners.iter().map(|own| own.ranges.len()).sum();
+    /// Drops the ranges of an owner that a change concerns, `count` in number.
+    fn remove(&mut self, owner: LockOwner, span: Span, wanted: Option<Lock>, count: usize) {
+        let Some(own) = self.owners.get_mut(&owner) else { return };
+        let (first, last) = around(span);
+        let near = own.between(first, last).filter(|held| is_changed(held, span, wanted));
+        let concerned: Vec<Lock> = near.collect();
+        if count > self.len / SEARCHED_PART {
+            let firsts: BTreeSet<u64> = concerned.iter().map(|held| held.span.first).collect();
+            self.index.retain(|span, other| *other != owner || !firsts.contains(&span.first));
+        } else {
+            concerned.iter().for_each(|held| self.index.remove(held));
+        }
+        if count == own.ranges.len() {
+            self.owners.remove(&owner);
+        } else {
+            concerned.iter().for_each(|held| own.remove(held.span.first));
+        }
+        self.len -= count;
+    }
+
+    /// Drops all locks of a holder. Returns their number.
+    pub(super) fn release(&mut self, holder: HolderId) -> usize {
+        let owners: Vec<LockOwner> = self.owners_of(holder).map(|(owner, _)| *owner).collect();
+        let count: usize = owners.iter().map(|owner| self.count(*owner)).sum();
+        if count > self.len / SEARCHED_PART {
+            self.index.retain(|_, owner| owner.holder != holder);
+        } else {
+            let own = owners.iter().filter_map(|owner| self.owners.get(owner)).flat_map(Own::locks);
+            own.for_each(|held| self.index.remove(&held));
+        }
+        for owner in owners {
+            step();
+            self.owners.remove(&owner);
+        }
+        self.len -= count;
+        count
     }
 }
 

@@ -2,9 +2,12 @@
 //!
 //! Owns: the rule by which two opens exclude each other.
 //! Does not own: opens (front ends), rights of users (the host).
-//! Invariants: no two opens of a file have uses that one of them denies.
+//! Invariants: no two opens of a file have uses that one of them denies. The shares of a holder end in a single move.
 
-use super::ranges::HolderId;
+use std::ops::Range;
+
+use super::owner::HolderId;
+use super::steps::step;
 
 /// Uses of a file, and the uses that others may not make of it: sums of [`Share::READ`] and [`Share::WRITE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,43 +41,108 @@ pub enum ShareRefusal {
     Grace,
 }
 
-/// The shares of a file: a holder, its number for the open, and the share.
+/// The number of opens with each use, and the number of denials of each use, in the order of the bits.
+#[derive(Clone, Copy, Default)]
+struct UseCounts([[usize; 2]; 2]);
+
+impl UseCounts {
+    fn change(&mut self, share: Share, change: impl Fn(&mut usize)) {
+        for (counts, bits) in self.0.iter_mut().zip([share.access, share.deny]) {
+            let meant = counts.iter_mut().zip([Share::READ, Share::WRITE]).filter(|(_, bit)| bits & bit != 0);
+            meant.for_each(|(count, _)| change(count));
+        }
+    }
+
+    /// The uses that opens make, and the denied uses.
+    fn share(&self) -> Share {
+        let bits =
+            |counts: [usize; 2]| (u8::from(counts[0] > 0) * Share::READ) | (u8::from(counts[1] > 0) * Share::WRITE);
+        Share { access: bits(self.0[0]), deny: bits(self.0[1]) }
+    }
+}
+
+/// The shares of a file, by holder and the holder's number for the open.
 #[derive(Default)]
-pub(super) struct Shares(Vec<(HolderId, u64, Share)>);
+pub(super) struct Shares {
+    of_opens: Vec<((HolderId, u64), Share)>,
+    counts: UseCounts,
+}
 
 impl Shares {
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.of_opens.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(HolderId, u64, Share)> {
-        self.0.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &((HolderId, u64), Share)> {
+        self.of_opens.iter()
+    }
+
+    fn find(&self, open: (HolderId, u64)) -> Result<usize, usize> {
+        step();
+        self.of_opens.binary_search_by_key(&open, |it| it.0)
+    }
+
+    fn of(&self, holder: HolderId) -> Range<usize> {
+        let first = self.of_opens.partition_point(|it| it.0.0 < holder);
+        first..self.of_opens.partition_point(|it| it.0.0 <= holder)
+    }
+
+    /// Whether a holder has any.
+    pub(super) fn has_any_of(&self, holder: HolderId) -> bool {
+        !self.of(holder).is_empty()
     }
 
     /// The holder of an open that is in the way. An open is not in its own way.
     pub(super) fn conflict(&self, open: Option<(HolderId, u64)>, wanted: Share) -> Option<HolderId> {
-        let is_other = |it: &&(HolderId, u64, Share)| Some((it.0, it.1)) != open;
-        self.0.iter().filter(is_other).find(|it| it.2.is_excluding(wanted)).map(|it| it.0)
+        let mut counts = self.counts;
+        if let Some(own) = open.and_then(|open| self.find(open).ok()) {
+            counts.change(self.of_opens[own].1, |count| *count -= 1);
+        }
+        if !counts.share().is_excluding(wanted) {
+            return None;
+        }
+        let is_other = |it: &&((HolderId, u64), Share)| Some(it.0) != open;
+        let mut others = self.of_opens.iter().inspect(|_| step()).filter(is_other);
+        others.find(|it| it.1.is_excluding(wanted)).map(|it| it.0.0)
     }
 
     /// Sets the share of an open. Returns the share that it had.
-    pub(super) fn set(&mut self, (holder, open): (HolderId, u64), share: Share) -> Option<Share> {
-        match self.0.iter_mut().find(|it| (it.0, it.1) == (holder, open)) {
-            Some(own) => Some(std::mem::replace(&mut own.2, share)),
-            None => {
-                if self.0.is_empty() {
+    pub(super) fn set(&mut self, open: (HolderId, u64), share: Share) -> Option<Share> {
+        self.counts.change(share, |count| *count += 1);
+        match self.find(open) {
+            Ok(at) => {
+                let before = std::mem::replace(&mut self.of_opens[at].1, share);
+                self.counts.change(before, |count| *count -= 1);
+                Some(before)
+            }
+            Err(at) => {
+                if self.of_opens.is_empty() {
                     // Most files have one.
-                    self.0.reserve_exact(1);
+                    self.of_opens.reserve_exact(1);
                 }
-                self.0.push((holder, open, share));
+                self.of_opens.insert(at, (open, share));
                 None
             }
         }
     }
 
     /// Ends the share of an open.
-    pub(super) fn end(&mut self, (holder, open): (HolderId, u64)) -> Option<Share> {
-        let at = self.0.iter().position(|it| (it.0, it.1) == (holder, open))?;
-        Some(self.0.swap_remove(at).2)
+    pub(super) fn end(&mut self, open: (HolderId, u64)) -> Option<Share> {
+        let at = self.find(open).ok()?;
+        let (_, share) = self.of_opens.remove(at);
+        self.counts.change(share, |count| *count -= 1);
+        Some(share)
+    }
+
+    /// Ends the shares of a holder. Returns how many denied something.
+    pub(super) fn release(&mut self, holder: HolderId) -> u64 {
+        let mut denying = 0;
+        let own = self.of(holder);
+        for (_, share) in self.of_opens.drain(own) {
+            step();
+            denying += u64::from(share.deny != 0);
+            self.counts.change(share, |count| *count -= 1);
+        }
+        denying
     }
 }

@@ -3,24 +3,28 @@
 //! Owns: the table of files, the end of holders.
 //! Does not own: the rules of ranges, shares and queues (their modules), the bounds (`holders`), waiting
 //! (`data::locking`).
-//! Invariants: a file without locks takes no memory. A lapsed holder gives way: its end begins when somebody asks for
-//! its locks, or for its room. Nobody gets its locks before its front end has ended it, since a later server has to
-//! know of the end first. In the grace period nobody gets a lock but by a reclaim.
+//! Invariants: a file without locks takes no memory. The steps of a call do not grow with the tables. A lapsed
+//! holder gives way: its end begins when somebody asks for its locks, or for its room. Nobody gets its locks before its
+//! front end has ended it, since a later server has to know of the end first. In the grace period nobody gets a lock but by a reclaim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Poll, Waker};
 
 use afflux_engine::Nanos;
 
 use super::holders::{LockHolder, LockHolders, LockRefusal};
 use super::host::{HostLocks, HostRefusal, OnHost, is_of_program};
+use super::owner::{HolderId, Lock, LockMode, LockOwner};
 use super::queue::{LockQueue, LockWaker};
-use super::ranges::{HolderId, Lock, LockMode, LockOwner, LockedRanges, NoRoom};
+use super::ranges::{LockedRanges, NoRoom};
 use super::shares::{Share, ShareRefusal, Shares};
 use super::span::Span;
 use crate::lock::lock;
+
+/// Most ranges of a file that programs of the host see. A change may call the host for each range.
+const HOST_FILE_LOCKS_MAX: usize = 512;
 
 /// The locks of a holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,20 +47,45 @@ struct OfFile {
     queue: LockQueue,
     shares: Shares,
     host: OnHost,
+    /// Ranges of each group of holders.
+    of_groups: BTreeMap<Option<u64>, usize>,
 }
 
 impl OfFile {
     /// Whether a holder has or wants something of the file.
     fn is_of(&self, holder: HolderId) -> bool {
-        let mut owners = self.ranges.owners().map(|(owner, _)| owner.holder);
-        let mut shares = self.shares.iter().map(|it| it.0);
-        owners.any(|it| it == holder) || shares.any(|it| it == holder) || self.queue.holders().any(|it| it == holder)
+        self.ranges.has_any_of(holder) || self.shares.has_any_of(holder) || self.queue.holders().any(|it| it == holder)
+    }
+
+    /// How many more ranges a holder may have, and the refusal if these are too few.
+    fn room(&self, holders: &LockHolders, holder: HolderId) -> (usize, LockRefusal) {
+        let own = self.of_groups.get(&holders.group(holder)).copied().unwrap_or_default();
+        let (room, refusal) = holders.room((self.ranges.len(), own), holder);
+        match self.host.get() {
+            Some(_) if HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()) < room => {
+                (HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()), LockRefusal::Full)
+            }
+            _ => (room, refusal),
+        }
+    }
+
+    /// Counts the ranges of a holder anew after a change.
+    fn count(&mut self, holders: &mut LockHolders, holder: HolderId, before: usize) {
+        let (group, after) = (holders.group(holder), self.ranges.len());
+        let own = self.of_groups.entry(group).or_default();
+        *own = (*own + after).saturating_sub(before);
+        if *own == 0 {
+            self.of_groups.remove(&group);
+        }
+        holders.count(holder, before, after);
     }
 }
 
 #[derive(Default)]
 struct Table {
     files: BTreeMap<u64, Box<OfFile>>,
+    /// The files that a tick looks at: owners wait, or the host's part may end.
+    due: BTreeSet<u64>,
     holders: LockHolders,
 }
 
@@ -72,6 +101,8 @@ pub struct Locks {
     is_denied_in_grace: AtomicBool,
     /// Programs of the host see the locks.
     is_on_host: AtomicBool,
+    /// Is told when turns end.
+    on_turns: OnceLock<Box<dyn Fn(Nanos) + Send + Sync>>,
 }
 
 /// Those to wake after the table's lock is released.
@@ -88,29 +119,21 @@ impl Table {
         if !is_locked {
             of_file.host = OnHost::default();
         }
+        match of_file.queue.len() > 0 || of_file.host.get().is_some() && of_file.ranges.len() == 0 {
+            true => self.due.insert(file),
+            false => self.due.remove(&file),
+        };
         if !is_locked && of_file.shares.is_empty() {
             self.files.remove(&file);
         }
         result
     }
 
-    /// Drops owners' ranges of a file.
-    fn release(
-        &mut self,
-        file: u64,
-        is_meant: impl Fn(&LockOwner) -> bool,
-        holder: HolderId,
-        now: Nanos,
-        wakers: &mut Wakers,
-    ) {
-        self.with(file, |holders, of_file| {
-            let before = of_file.ranges.len();
-            of_file.ranges.release(&is_meant);
-            of_file.host.follow(Span::WHOLE, &of_file.ranges);
-            of_file.queue.leave_all(&is_meant);
-            holders.count(holder, before, of_file.ranges.len());
-            of_file.queue.give_turns(&of_file.ranges, now, wakers);
-        });
+    /// Forgets the file of a holder that has left.
+    fn settle(&mut self, file: u64, holder: HolderId) {
+        if self.files.get(&file).is_none_or(|it| !it.is_of(holder)) {
+            self.holders.remove_file(holder, file);
+        }
     }
 
     /// Checks that no share excludes the wanted one.
@@ -131,17 +154,18 @@ impl Table {
     /// Ends all that a holder has. Returns how many of its opens denied something.
     fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
-        let own = self.files.iter().filter(|(_, it)| it.is_of(holder));
-        let files: Vec<u64> = own.map(|(file, _)| *file).collect();
-        for file in files {
-            self.release(file, |owner| owner.holder == holder, holder, now, wakers);
-            self.with(file, |_, of_file| {
-                let own: Vec<_> = of_file.shares.iter().filter(|it| it.0 == holder).copied().collect();
-                denying += own.iter().filter(|it| it.2.deny != 0).count() as u64;
-                for it in own {
-                    of_file.shares.end((it.0, it.1));
+        for file in self.holders.files(holder) {
+            denying += self.with(file, |holders, of_file| {
+                let before = of_file.ranges.len();
+                if of_file.ranges.release(holder) > 0 {
+                    of_file.host.follow(Span::WHOLE, &of_file.ranges);
                 }
+                of_file.queue.leave_all(|owner| owner.holder == holder);
+                of_file.count(holders, holder, before);
+                of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
+                of_file.shares.release(holder)
             });
+            self.settle(file, holder);
         }
         denying
     }
@@ -196,6 +220,20 @@ impl Locks {
         self.is_in_grace.load(Ordering::Relaxed)
     }
 
+    /// The world is told from now on when [`Locks::tick`] has to be called for turns that were given. The call must not
+    /// wait, and must not ask for locks.
+    pub(crate) fn tell_turns(&self, told: Box<dyn Fn(Nanos) + Send + Sync>) {
+        self.on_turns.get_or_init(|| told);
+    }
+
+    /// Has the world look again when the turns of a file end.
+    fn tell_end_of_turns(&self, table: &Table, file: u64) {
+        let end = table.files.get(&file).and_then(|it| it.queue.next_end());
+        if let (Some(end), Some(told)) = (end, self.on_turns.get()) {
+            told(end);
+        }
+    }
+
     /// Takes a free lock. A waiter passes earlier waiters only if its owner has a lock of the file already: the earlier
     /// ones may need that lock.
     fn take(
@@ -207,14 +245,14 @@ impl Locks {
         now: Nanos,
         wakers: &mut Wakers,
     ) -> Result<(), LockRefusal> {
-        if let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflicts(wanted).next()) {
+        if let Some(held) = table.files.get(&file).and_then(|it| it.ranges.conflict(&wanted)) {
             let holder = held.owner.holder;
             let is_ending = table.holders.try_revoke(holder, now);
             return Err(if is_ending { LockRefusal::Ending(holder) } else { LockRefusal::Held(held) });
         }
-        Self::with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
+        let taken = Self::with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
             table.with(file, |holders, of_file| {
-                of_file.queue.expire(now, |holder| holders.is_gone(holder, now));
+                of_file.queue.expire(now, |holder| holders.is_gone(holder, now), wakers);
                 if !of_file.ranges.has(wanted.owner)
                     && let Some(first) = of_file.queue.before(&wanted, waker)
                 {
@@ -225,20 +263,25 @@ impl Locks {
                     HostRefusal::Held => LockRefusal::Held(of_file.host.in_the_way(&wanted)),
                     HostRefusal::Failed => LockRefusal::Full,
                 })?;
-                let room = |ranges: &LockedRanges| holders.room(ranges, wanted.owner.holder);
-                if of_file.ranges.lock(wanted, |ranges| room(ranges).0) == Err(NoRoom) {
+                let (room, refusal) = of_file.room(holders, wanted.owner.holder);
+                if of_file.ranges.lock(wanted, room) == Err(NoRoom) {
                     of_file.host.follow(wanted.span, &of_file.ranges);
-                    return Err(room(&of_file.ranges).1);
+                    return Err(refusal);
                 }
-                holders.count(wanted.owner.holder, before, of_file.ranges.len());
+                of_file.count(holders, wanted.owner.holder, before);
+                holders.add_file(wanted.owner.holder, file);
                 if let Some(waker) = waker {
                     of_file.queue.leave(&wanted, waker);
                 }
                 // A lock that excludes less than before, or the next of those who share.
-                of_file.queue.give_turns(&of_file.ranges, now, wakers);
+                let may_be_gone =
+                    |behind: &Lock| behind.owner == wanted.owner && behind.span.is_overlapping(wanted.span);
+                of_file.queue.give_turns(&of_file.ranges, now, may_be_gone, wakers);
                 Ok(())
             })
-        })
+        });
+        self.tell_end_of_turns(table, file);
+        taken
     }
 
     /// Makes a change. If it lacks room, the end of a lapsed holder begins.
@@ -306,8 +349,12 @@ impl Locks {
                 {
                     host.wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
                 }
-                it.queue.try_wait(wanted, Arc::clone(waker), group, has_room)
+                let behind = it.ranges.conflict(&wanted);
+                it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, has_room))
             });
+            if waits {
+                table.holders.add_file(wanted.owner.holder, file);
+            }
             if !waits && waker.is_local() {
                 // Nobody would wake it.
                 result = Err(LockRefusal::Full);
@@ -321,10 +368,14 @@ impl Locks {
     /// One does not wait any more.
     pub(crate) fn leave(&self, file: u64, wanted: &Lock, waker: &Arc<dyn LockWaker>, now: Nanos) {
         let mut wakers = Wakers::new();
-        lock(&self.table).with(file, |_, of_file| {
+        let mut table = lock(&self.table);
+        table.with(file, |_, of_file| {
             of_file.queue.leave(wanted, waker);
-            of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
+            of_file.queue.give_turns(&of_file.ranges, now, |_| false, &mut wakers);
         });
+        table.settle(file, wanted.owner.holder);
+        self.tell_end_of_turns(&table, file);
+        drop(table);
         wake_all(wakers);
     }
 
@@ -332,9 +383,9 @@ impl Locks {
     pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
         let table = lock(&self.table);
         let of_file = table.files.get(&file)?;
-        let mut held = of_file.ranges.conflicts(*wanted);
         // One that would give way is in nobody's.
-        held.find(|held| !table.holders.is_gone(held.owner.holder, now)).or_else(|| of_file.host.conflict(wanted))
+        let is_there = |owner: &LockOwner| !table.holders.is_gone(owner.holder, now);
+        of_file.ranges.conflict_of(wanted, is_there).or_else(|| of_file.host.conflict(wanted))
     }
 
     /// From now on programs of the host see the locks: front ends ask for a file's place there before they lock.
@@ -371,15 +422,17 @@ impl Locks {
             table.with(file, |holders, of_file| {
                 of_file.queue.leave_all(|waiter| *waiter == owner);
                 let before = of_file.ranges.len();
-                let room = |ranges: &LockedRanges| holders.room(ranges, owner.holder);
-                let unlocked = of_file.ranges.unlock(owner, span, |ranges| room(ranges).0);
-                let result = unlocked.map_err(|NoRoom| room(&of_file.ranges).1);
+                let (room, refusal) = of_file.room(holders, owner.holder);
+                let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);
                 of_file.host.follow(span, &of_file.ranges);
-                holders.count(owner.holder, before, of_file.ranges.len());
-                of_file.queue.give_turns(&of_file.ranges, now, wakers);
+                of_file.count(holders, owner.holder, before);
+                let may_be_gone = |behind: &Lock| behind.owner == owner && behind.span.is_overlapping(span);
+                of_file.queue.give_turns(&of_file.ranges, now, may_be_gone, wakers);
                 result
             })
         });
+        table.settle(file, owner.holder);
+        self.tell_end_of_turns(&table, file);
         drop(table);
         wake_all(wakers);
         result
@@ -407,6 +460,7 @@ impl Locks {
         let mut table = lock(&self.table);
         table.check_shares(file, Some(open), share, now)?;
         let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
+        table.holders.add_file(open.0, file);
         let denied = before.is_some_and(|share| share.deny != 0);
         self.denying.fetch_add(u64::from(share.deny != 0), Ordering::Relaxed);
         self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
@@ -436,7 +490,9 @@ impl Locks {
 
     /// Ends the share of an open.
     pub fn end_share(&self, file: u64, open: (HolderId, u64)) {
-        let ended = lock(&self.table).with(file, |_, of_file| of_file.shares.end(open));
+        let mut table = lock(&self.table);
+        let ended = table.with(file, |_, of_file| of_file.shares.end(open));
+        table.settle(file, open.0);
         if ended.is_some_and(|share| share.deny != 0) {
             self.denying.fetch_sub(1, Ordering::Relaxed);
         }
@@ -451,20 +507,16 @@ impl Locks {
     pub fn tick(&self, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        let is_due = |it: &OfFile| it.queue.len() > 0 || it.host.get().is_some() && it.ranges.len() == 0;
-        let waited: Vec<u64> = table.files.iter().filter(|(_, it)| is_due(it)).map(|(file, _)| *file).collect();
-        for file in waited {
-            let holders = table.files.get(&file).map(|it| it.ranges.owners().map(|(owner, _)| owner.holder).collect());
-            let mut holders: Vec<HolderId> = holders.unwrap_or_default();
-            holders.sort_unstable();
-            holders.dedup();
+        for file in table.due.clone() {
+            let holders = table.files.get(&file).map(|it| it.queue.holders_in_the_way()).unwrap_or_default();
             for holder in holders {
                 table.holders.try_revoke(holder, now);
             }
             table.with(file, |holders, of_file| {
-                of_file.queue.expire(now, |holder| holders.is_gone(holder, now));
-                of_file.queue.give_turns(&of_file.ranges, now, &mut wakers);
+                of_file.queue.expire(now, |holder| holders.is_gone(holder, now), &mut wakers);
+                of_file.queue.give_turns(&of_file.ranges, now, |_| true, &mut wakers);
             });
+            self.tell_end_of_turns(&table, file);
         }
         drop(table);
         wake_all(wakers);
@@ -478,7 +530,7 @@ impl Locks {
             rows.insert(holder, HeldBy { holder, name: it.name(), ranges, denying: 0, waiting: 0 });
         }
         for of_file in table.files.values() {
-            for (holder, _, _) in of_file.shares.iter().filter(|it| it.2.deny != 0) {
+            for ((holder, _), _) in of_file.shares.iter().filter(|it| it.1.deny != 0) {
                 rows.entry(*holder).and_modify(|row| row.denying += 1);
             }
             for holder in of_file.queue.holders() {

@@ -1,7 +1,8 @@
 use std::sync::atomic::AtomicBool;
 
 use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_WAITERS_MAX, WAITERS_MAX};
-use super::super::ranges::{LockFamily, LockMode};
+use super::super::owner::{LockFamily, LockMode};
+use super::super::steps::steps_of;
 use super::*;
 
 const NOW: Nanos = Nanos(1);
@@ -348,4 +349,90 @@ fn each_holder_is_named_with_what_it_has() {
     rig.locks.lock_or_wait(5, rig.whole(1), &CountingWaker::of(false).1, NOW).unwrap_err();
     let rows: Vec<_> = rig.locks.held().iter().map(|row| (row.holder, row.ranges, row.denying, row.waiting)).collect();
     assert_eq!(rows, [(rig.holders[0], 2, 0, 0), (rig.holders[1], 0, 1, 1)]);
+}
+
+/// Most steps of a call that frees no bytes for others: some searches, and some looks at each waiter of a file.
+const STEPS_MAX: u64 = 8 * FILE_WAITERS_MAX as u64;
+/// Most steps of a call that frees bytes: some searches for each waiter.
+const FREEING_STEPS_MAX: u64 = 40 * FILE_WAITERS_MAX as u64;
+
+/// The owner of a number, and a byte of its.
+fn byte_of(rig: &Rig, at: usize, number: u64, mode: LockMode) -> Lock {
+    let wanted = rig.lock(at, 2 * number, 2 * number, mode);
+    Lock { owner: LockOwner { number, ..wanted.owner }, ..wanted }
+}
+
+// rule: no lock, unlock or question walks a full table of locks
+#[test]
+fn a_call_on_a_file_full_of_owners_and_waiters_takes_few_steps() {
+    for parties in [1, 2] {
+        let rig = Rig::new(4);
+        for at in 0..parties {
+            for number in 0..FILE_GROUP_LOCKS_MAX as u64 - 2 {
+                let number = number + (at * FILE_GROUP_LOCKS_MAX) as u64;
+                let (steps, taken) =
+                    steps_of(|| rig.locks.lock(1, byte_of(&rig, at, number, LockMode::Exclusive), NOW));
+                assert_eq!(taken, Ok(()));
+                assert!(steps < STEPS_MAX, "{steps} steps");
+            }
+            let last = byte_of(&rig, at, (at * FILE_GROUP_LOCKS_MAX) as u64, LockMode::Exclusive);
+            for number in 0..FILE_WAITERS_MAX as u64 / 2 {
+                let wanted = Lock { owner: LockOwner { number: 1 << 40 | number, ..last.owner }, ..last };
+                let (_, waker) = CountingWaker::of(false);
+                let (steps, _) = steps_of(|| rig.locks.lock_or_wait(1, wanted, &waker, NOW).unwrap_err());
+                assert!(steps < STEPS_MAX, "{steps} steps");
+            }
+        }
+        let of_all = |lock: Lock| Lock { span: Span::WHOLE, ..lock };
+        let known = byte_of(&rig, 0, 7, LockMode::Exclusive);
+        let (_, waker) = CountingWaker::of(false);
+        let calls: [(&str, u64, &dyn Fn()); 6] = [
+            ("a refused lock of all", STEPS_MAX, &|| assert!(rig.locks.lock(1, of_all(rig.whole(3)), NOW).is_err())),
+            ("a circle", STEPS_MAX, &|| drop(rig.locks.lock_or_wait(1, of_all(known), &waker, NOW))),
+            ("a question", STEPS_MAX, &|| assert!(rig.locks.conflict(1, &rig.whole(3), NOW).is_some())),
+            ("an unlock", STEPS_MAX, &|| rig.locks.unlock(1, known.owner, Span::WHOLE, NOW).unwrap()),
+            ("a lock", STEPS_MAX, &|| rig.locks.lock(1, known, NOW).unwrap()),
+            ("a freed byte", FREEING_STEPS_MAX, &|| {
+                let last = byte_of(&rig, 0, 0, LockMode::Exclusive);
+                rig.locks.unlock(1, last.owner, Span::WHOLE, NOW).unwrap();
+            }),
+        ];
+        for (name, most, call) in calls {
+            let (steps, ()) = steps_of(call);
+            assert!(steps < most, "{name}: {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_holder_takes_steps_for_what_it_had_alone() {
+    let rig = Rig::new(2);
+    let share = Share { access: Share::READ, deny: 0 };
+    for open in 0..32_767 {
+        rig.locks.share(1, (rig.holders[0], open), share, NOW).unwrap();
+        rig.locks.share(2 + open, (rig.holders[1], open), share, NOW).unwrap();
+    }
+    let (steps, ()) = steps_of(|| rig.locks.release_holder(rig.holders[0], NOW));
+    assert!(steps < 2 * 32_767 + 100, "{steps} steps");
+    let (steps, open) = steps_of(|| rig.locks.check_share(1, None, Share { access: 1, deny: 3 }, NOW));
+    assert_eq!(open, Ok(()));
+    assert!(steps < 100, "{steps} steps");
+}
+
+#[test]
+fn many_dead_waiters_delay_a_living_one_by_one_turn() {
+    let rig = Rig::new(3);
+    rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+    for number in 0..10 {
+        let wanted = rig.whole(1);
+        let dead = Lock { owner: LockOwner { number, ..wanted.owner }, ..wanted };
+        rig.locks.lock_or_wait(5, dead, &CountingWaker::of(false).1, NOW).unwrap_err();
+    }
+    let (living, waker) = CountingWaker::of(false);
+    rig.locks.lock_or_wait(5, rig.whole(2), &waker, NOW).unwrap_err();
+    rig.locks.unlock(5, rig.whole(0).owner, Span::WHOLE, NOW).unwrap();
+    assert_eq!(living.woken(), 0);
+    rig.locks.tick(LATER);
+    assert_eq!(living.woken(), 1);
+    assert_eq!(rig.locks.lock(5, rig.whole(2), LATER), Ok(()));
 }
