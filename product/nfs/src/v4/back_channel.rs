@@ -3,7 +3,8 @@
 //! Owns: their order, the number of the single slot, the notices that wait for it, the bytes of a call.
 //! Does not own: the connection that carries them (`wire::outbox`), the reason for a call.
 //! Invariants: one call is under way at a time, and it is sent again over a new connection with its number. At most
-//! [`WAITING_MAX`] notices wait; the oldest goes. A client that never answers holds up nothing else.
+//! [`WAITING_MAX`] notices wait, also for a connection; the oldest goes. A client that never answers holds up nothing
+//! else.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,8 +121,10 @@ impl BackChannel {
         let mut state = self.lock();
         state.outbox = Arc::downgrade(outbox);
         self.is_wanted.store(true, Ordering::Relaxed);
-        if let Some(call) = &state.under_way {
-            outbox.send(call, state.sequence, self.asker());
+        match &state.under_way {
+            Some(call) => outbox.send(call, state.sequence, self.asker()),
+            // Notices that found no connection.
+            None => self.send_next(&mut state),
         }
     }
 
@@ -133,6 +136,11 @@ impl BackChannel {
     /// Whether a call would find a connection.
     pub(crate) fn is_up(&self) -> bool {
         self.lock().outbox.strong_count() > 0
+    }
+
+    /// Whether the client has asked for one: what it is told waits for a connection.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
     }
 
     /// Whether the client has asked for one whose connection is gone.
@@ -154,7 +162,9 @@ impl BackChannel {
         if state.under_way.is_some() {
             return;
         }
-        let (Some(outbox), Some(notice)) = (state.outbox.upgrade(), state.waiting.pop_front()) else { return };
+        // A notice stays until there is a connection.
+        let Some(outbox) = state.outbox.upgrade() else { return };
+        let Some(notice) = state.waiting.pop_front() else { return };
         state.sequence = state.sequence.wrapping_add(1);
         state.keep();
         let call = call(state, &self.session, Some(&notice));

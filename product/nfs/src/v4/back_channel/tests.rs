@@ -48,3 +48,20 @@ fn a_client_that_never_answers_has_the_last_notices_only() {
     let next = outbox.take(Waker::noop());
     assert_eq!(seen(&next[0]), (2, 2, 200 - WAITING_MAX as u8));
 }
+
+// rule: a notice of a free lock waits for a connection to the client
+#[test]
+fn a_notice_without_a_connection_goes_over_the_next_one() {
+    let (back, outbox) = (BackChannel::new([9; 16]), Arc::new(Outbox::default()));
+    assert!(!back.is_wanted());
+    back.bind(&outbox);
+    drop(outbox);
+    back.notify(notice(1));
+    back.notify(notice(2));
+    assert!(back.is_wanted() && back.is_down());
+    let outbox = Arc::new(Outbox::default());
+    back.bind(&outbox);
+    assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(1, 1, 1)]);
+    assert!(outbox.try_answer(1));
+    assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(2, 2, 2)]);
+}

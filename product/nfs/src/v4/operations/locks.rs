@@ -162,7 +162,7 @@ fn locked<P: Platform, O: Operations<P>>(
     Ok(())
 }
 
-/// The way to tell the client that an owner of its may ask again; none without a back channel.
+/// The way to tell the client that an owner of its may ask again; none if it wants no back channel.
 fn waker<P: Platform>(
     on: &impl Operations<P>,
     compound: &Compound<P>,
@@ -170,7 +170,7 @@ fn waker<P: Platform>(
     owner: &[u8],
 ) -> Option<Arc<dyn LockWaker>> {
     let back = &compound.session()?.back;
-    if !back.is_up() {
+    if !back.is_wanted() {
         return None;
     }
     let file = on.volume().handle(&*compound.inode().ok()?).as_bytes().to_vec();
