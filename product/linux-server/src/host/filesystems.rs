@@ -4,10 +4,10 @@
 //! files.
 //! Does not own: devices of the engine (the volume makes one when it meets a file system); the id that a file system
 //! has over restarts (`file_system_id`); the table of mounts (`mounts`).
-//! Invariants: two file systems that are known at a time have different ids. A known one is held open, so that the host
-//! gives its device number to no other. Of two with one identity, such as a disk and its copy, the first has the
-//! lasting id; two exports are refused (`start`). A file system that hangs keeps no other from being met. A file system
-//! without storage, like `/proc`, is never known: callers see its directories as empty ones.
+//! Invariants: two file systems that are known at a time have different ids. The server holds a known file system open,
+//! so the host gives the device number to no other. Of a disk and a copy with the UUID of the disk, the first has the
+//! lasting id; as two exports they are refused (`start`). A file system that hangs keeps no other from being met. A
+//! file system without storage, like `/proc`, is never known: callers see its directories as empty ones.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
