@@ -306,8 +306,10 @@ async fn guarded<P: Platform>(
     let Outcome { result, consistency } =
         on.volume.create_by(on.caller, directory, on.bytes(name), CreateHow::Guarded(change)).await;
     let place = (directory, on.bytes(name));
+    // A file that was there may be another user's, whatever an earlier server has begun. Its rights are asked.
+    let is_new = result.is_ok();
     let (inode, _) = on.volume.made_before(before, place, Kind::Regular, result).await?;
-    Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
+    Ok(Opened { inode, change: consistency, set, is_new, size: None })
 }
 
 async fn unchecked<P: Platform>(
