@@ -75,9 +75,10 @@ fn call<T>(call: impl Future<Output = Result<T, StoreError>>) -> Outcome<T> {
     wait(call).and_then(|result| result).map_err(|error| failure(&error))
 }
 
-/// The user's error. A wrong address or setting is a wrong use.
+/// The user's error. A wrong address or setting is a wrong use. A directory that cannot be opened is none.
 pub(crate) fn failure(error: &StoreError) -> Failure {
     match error {
+        StoreError::Settings { url, .. } if url.starts_with("file:") => Failure::failed(output::shown(error)),
         StoreError::Address { .. } | StoreError::Settings { .. } => Failure::wrong_use(output::shown(error)),
         error => Failure::failed(output::shown(error)),
     }

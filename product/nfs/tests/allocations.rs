@@ -163,7 +163,7 @@ fn read_write_and_commit_of_a_compound_allocate_nothing() {
 }
 
 #[test]
-fn an_open_of_a_known_file_takes_at_most_400_bytes() {
+fn an_open_of_a_known_file_takes_at_most_500_bytes() {
     const FILES: u64 = 4096;
     let _alone = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let world = World::over(|path| (0..FILES).for_each(|at| std::fs::write(path.join(at.to_string()), "").unwrap()));
@@ -182,7 +182,7 @@ fn an_open_of_a_known_file_takes_at_most_400_bytes() {
     }
     let bytes = (BYTES.load(Ordering::Relaxed) - before) / FILES as i64;
     eprintln!("{bytes} bytes for an open of a file that is known");
-    assert!((100..=400).contains(&bytes), "{bytes} bytes");
+    assert!((100..=500).contains(&bytes), "{bytes} bytes");
 }
 
 #[test]

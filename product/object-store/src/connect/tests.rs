@@ -117,6 +117,8 @@ fn the_endpoint_of_s3_alone_wins_over_the_one_of_all_services() {
 
 #[test]
 fn keys_and_regions_that_no_request_can_have_are_refused() {
+    const KEY: (&str, &str) = ("AWS_ACCESS_KEY_ID", "k");
+    const SECRET: (&str, &str) = ("AWS_SECRET_ACCESS_KEY", "s");
     for (name, shown) in [
         ("AWS_ACCESS_KEY_ID", "access key id"),
         ("AWS_SECRET_ACCESS_KEY", "secret access key"),
@@ -124,7 +126,7 @@ fn keys_and_regions_that_no_request_can_have_are_refused() {
         ("AWS_REGION", "region"),
     ] {
         for text in ["qq\nqq", "qq qq", "qq\u{7f}"] {
-            let error = built(&Options::default(), CREDENTIALS, &[(name, text)]).map(drop).unwrap_err().to_string();
+            let error = built(&Options::default(), "", &[KEY, SECRET, (name, text)]).map(drop).unwrap_err().to_string();
             assert!(error.contains(&format!("the {shown} has a blank")) && !error.contains(text), "{error}");
         }
     }
