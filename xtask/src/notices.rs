@@ -19,6 +19,8 @@ const APACHE: &str = "Apache-2.0";
 
 /// The notices of the program or library of a crate with these features.
 pub(crate) fn of(krate: &str, features: &str) -> Result<String> {
+    // `cargo metadata` reads all crates of the workspace and their tests. A build fetches its own crates alone.
+    output(&mut cargo(&["fetch", "--locked"]))?;
     let crates = crates_of_others(krate, features)?;
     let (mut list, mut texts) = (String::new(), BTreeMap::<String, Vec<String>>::new());
     for found in &crates {

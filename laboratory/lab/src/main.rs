@@ -15,6 +15,7 @@ mod trace_file;
 
 use std::process::ExitCode;
 
+use afflux_report::failure::Failure;
 use afflux_report::output;
 use args::{Arguments, Command};
 
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
         Command::Run(run) => experiment::run(run),
         Command::Manual(manual) => manual.run(Arguments::described()),
     };
-    match outcome {
+    let lost = output::failure().map(|why| Failure::failed(format!("standard output is not whole: {why}")));
+    match outcome.and_then(|()| lost.map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             output::remark(format_args!("error: {failure}"));

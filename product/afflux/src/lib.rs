@@ -30,7 +30,7 @@
 //! # The crate
 //!
 //! Owns: handles to caches and files, opening files, the order of the end; the `std::io` kind of each error.
-//! Does not own: pages, writeback, reading (`engine`), threads and rings (`platform-linux`), the pace (`budget`).
+//! Does not own: pages, writeback, reading (`engine`), threads and rings (`linux-device`), the pace (`budget`).
 //! Invariants: no panic for bad input, no global state. After a cache has ended each call fails, and nothing of it is
 //! written.
 

@@ -215,6 +215,8 @@ impl Layers {
             ));
         }
         settings.check_locks()?;
+        #[cfg(feature = "object")]
+        settings.check_kinds()?;
         let cache_bytes = settings.cache.unwrap_or_else(|| cache_size::default_bytes(host));
         let mut engine_settings = knobs::of_server();
         let mut knobs = Vec::new();
@@ -252,6 +254,9 @@ impl File<'_> {
             let names: Vec<&str> = all.iter().map(|arg| arg.get_id().as_str()).chain([KNOB_TABLE]).collect();
             let near = did_you_mean(wanted, names.iter().copied());
             let place = self.place(key);
+            if let Ok(knob) = knobs::name_of(wanted) {
+                return Failure::wrong_use(format!("{place}: {knob} is a knob: put it under [{KNOB_TABLE}]"));
+            }
             Failure::wrong_use(format!(
                 "{place}: there is no setting '{wanted}'{near}; allowed are {}",
                 names.join(", ")

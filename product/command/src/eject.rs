@@ -74,8 +74,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     if points.is_empty() && serving.is_empty() {
         unclaimed(&disk, &sought)?;
     }
-    verdict(args, &disk, &points, &serving, (written_bytes, start.elapsed()));
-    Ok(())
+    verdict(args, &disk, &points, &serving, (written_bytes, start.elapsed()))
 }
 
 /// Has the file systems of a disk write everything, until nothing is left. Returns the bytes written.
@@ -329,18 +328,32 @@ fn try_umount(place: &Path, flags: &[&str]) -> Outcome<Result<(), String>> {
     Ok(if ended.status.success() { Ok(()) } else { Err(refused()) })
 }
 
-fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], written: (u64, Duration)) {
+/// Says that the disk is safe. Fails with the steps that are left if it is not safe yet.
+fn verdict(
+    args: &args::Eject,
+    disk: &Disk,
+    mounts: &[PathBuf],
+    serving: &[WrittenServer],
+    written: (u64, Duration),
+) -> Outcome {
+    let (is_safe, words) = (mounts.is_empty() && serving.is_empty(), words(disk, mounts, serving, written));
     if args.json {
-        let safe = mounts.is_empty() && serving.is_empty();
         let took_ns = written.1.as_nanos() as u64;
         let servers: Vec<u32> = serving.iter().map(|server| server.process.pid).collect();
         let done = json!({
-            "device": disk.name, "written": true, "safe": safe, "mounted": mounts, "served_by": servers,
+            "device": disk.name, "written": true, "safe": is_safe, "mounted": mounts, "served_by": servers,
             "elapsed_ns": took_ns,
         });
-        return output::say(done);
+        output::say(done);
     }
-    output::say(words(disk, mounts, serving, written));
+    match is_safe {
+        true if args.json => Ok(()),
+        true => {
+            output::say(words);
+            Ok(())
+        }
+        false => Err(Failure::failed(words)),
+    }
 }
 
 fn words(disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], (written_bytes, took): (u64, Duration)) -> String {

@@ -63,13 +63,21 @@ fn main() -> ExitCode {
         Command::Snapshot(snapshot) => snapshot.run(),
         Command::Manual(manual) => manual.run(CommandLine::described()),
     };
-    match outcome {
+    // The work of a server is not its output.
+    let is_server = matches!(arguments.command, Command::Serve(_) | Command::Mount(_) | Command::UnmountAtEnd { .. });
+    match outcome.and_then(|()| lost_output().filter(|_| !is_server).map_or(Ok(()), Err)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             log::failed(&failure);
             failure.exit_code()
         }
     }
+}
+
+/// The failure of a command whose output is not whole.
+fn lost_output() -> Option<Failure> {
+    let why = afflux_report::output::failure()?;
+    Some(Failure::failed(format!("standard output is not whole: {why}")))
 }
 
 /// The answer to a command that `afflux-lab` has.

@@ -101,7 +101,7 @@ pub(crate) struct ServeSettings {
     /// Locks of bytes by fcntl, on the served directories themselves. A locked file takes a descriptor.
     #[arg(long)]
     pub(crate) posix_locks: bool,
-    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
+    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory, or half of the available memory if that is less]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,
     /// Keep the cache over a kill, in FILE on a tmpfs or by systemd
@@ -309,6 +309,27 @@ impl ServeSettings {
     /// Whether the service manager keeps the cache's memory after the server's death.
     pub(crate) fn is_kept_by_systemd(&self) -> bool {
         self.arena == Some(ArenaPlace::Systemd)
+    }
+
+    /// Fails for a setting of stores if a directory is served, and for one of directories if a store is.
+    #[cfg(feature = "object")]
+    pub(crate) fn check_kinds(&self) -> Outcome {
+        let store = &self.store;
+        let of_stores = [
+            ("--endpoint", store.endpoint.is_some(), "is the address of a store"),
+            ("--standby", store.standby, "waits for another host that serves a volume in a store"),
+            ("--take-over", store.take_over, "takes over a volume in a store"),
+            ("--follow", store.follow, "reads a volume in a store"),
+            ("--snapshot", store.snapshot.is_some(), "reads a snapshot of a volume in a store"),
+        ];
+        let directory = self.directories.iter().find(|place| !is_store(place));
+        match (directory, of_stores.into_iter().find(|(_, is_set, _)| *is_set)) {
+            (Some(place), Some((flag, _, what))) => Err(Failure::wrong_use(format!(
+                "{flag} {what}, and {} is a directory (--read-only refuses every change)",
+                output::shown(place.display())
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Fails if locks are to be shown where there are none.

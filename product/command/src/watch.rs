@@ -5,7 +5,7 @@
 //! Invariants: nothing is redrawn unless standard output is a terminal. A reader that is gone (`stat --watch | head`)
 //! ends the loop without an error. No text controls the terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::thread;
 use std::time::Duration;
 
@@ -57,7 +57,5 @@ pub(crate) fn json_line(value: &impl Serialize) -> Outcome<String> {
 
 /// Prints a text after a control sequence for the terminal. False once the reader is gone.
 pub(crate) fn try_print(erase: &str, text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    let whole = format!("{erase}{}", output::harmless(text, &output::PAINTS));
-    stdout.write_all(whole.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+    output::try_write(format!("{erase}{}", output::harmless(text, &output::PAINTS)).as_bytes())
 }

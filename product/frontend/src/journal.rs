@@ -307,11 +307,12 @@ impl JournalCall {
         of.set(place, at::BEGUN, of.begun_check(place));
     }
 
-    /// The call has this answer, which the client may get from now on.
+    /// The call has this answer, which the client may get from now on. A longer answer than the bound is not kept: then
+    /// the repetition of a failed call, whose code is not zero, is a new call, and that of another was begun before.
     pub fn answered(&self, code: u32, bytes: &[u8]) {
         let of = &self.of;
         if bytes.len() > of.answer_bytes_max() {
-            return self.ended();
+            return if code == 0 { self.ended() } else { self.forget() };
         }
         let Some(place) = self.place else { return };
         of.set(place, at::ANSWER, u64::from(code) << 32 | bytes.len() as u64);

@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 use clap::{Command, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -63,7 +63,7 @@ fn print_completions(mut described: Command, shell: Shell) {
     let name = described.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut described, name, &mut script);
-    print(&script);
+    output::try_write(&script);
 }
 
 /// Prints a command's manual page. With a directory, writes it there with the pages of all subcommands.
@@ -71,17 +71,11 @@ fn manual(mut described: Command, directory: Option<&Path>) -> Outcome {
     described.build();
     let name = described.get_name().to_owned();
     let Some(directory) = directory else {
-        print(&page(&described, &name).map_err(|error| Failure::failed(error.to_string()))?);
+        output::try_write(&page(&described, &name).map_err(|error| Failure::failed(error.to_string()))?);
         return Ok(());
     };
     let written = fs::create_dir_all(directory).and_then(|()| write_pages(&described, &name, directory));
     written.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))
-}
-
-/// A reader that is gone is no error.
-fn print(bytes: &[u8]) {
-    let mut output = std::io::stdout().lock();
-    let _ = output.write_all(bytes).and_then(|()| output.flush());
 }
 
 /// Writes the page of a command and those of its subcommands.

@@ -3,7 +3,7 @@
 //! Owns: writing them; making text of foreign origin harmless to a terminal.
 //! Does not own: their words.
 //! Invariants: a reader that is gone (`afflux serve DIR 2>&1 | tee log`, a closed terminal) is no reason to stop: its
-//! lines are dropped, and a server still writes everything. No name of a file or a device, nor any other text that
+//! lines are dropped, and a server still writes everything. A full disk is a failure of the command, which goes on. No name of a file or a device, nor any other text that
 //! strangers can choose, controls a terminal; the meaning of JSON stays the same.
 
 #[cfg(test)]
@@ -11,15 +11,36 @@ mod tests;
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
-use std::io::{Write, stderr, stdout};
+use std::io::{ErrorKind, Write, stderr, stdout};
+use std::sync::OnceLock;
 
 /// The sequences with which `terminal` highlights text; no others may pass.
 pub const PAINTS: [&str; 3] = ["\x1b[0m", "\x1b[1m", "\x1b[2m"];
 
-/// Writes lines to standard output. A reader that is gone is no error.
+/// The first failure to write standard output, but for a reader that is gone.
+static FAILURE: OnceLock<String> = OnceLock::new();
+
+/// Writes lines to standard output. A reader that is gone is no error; [`failure`] tells another one.
 pub fn say(lines: impl Display) {
+    try_write(format!("{}\n", harmless(&lines.to_string(), &PAINTS)).as_bytes());
+}
+
+/// Writes bytes to standard output. False if the reader is gone, or for a reason that [`failure`] tells.
+pub fn try_write(bytes: &[u8]) -> bool {
     let mut output = stdout().lock();
-    let _ = writeln!(output, "{}", harmless(&lines.to_string(), &PAINTS)).and_then(|()| output.flush());
+    let written = output.write_all(bytes).and_then(|()| output.flush());
+    if let Err(error) = &written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        FAILURE.get_or_init(|| error.to_string());
+    }
+    written.is_ok()
+}
+
+/// Why standard output has lost lines, such as a full disk: then a command has not done its work. None if it has all
+/// lines, or its reader is gone.
+pub fn failure() -> Option<&'static str> {
+    FAILURE.get().map(String::as_str)
 }
 
 /// Writes lines to standard error. A reader that is gone is no error.

@@ -9,7 +9,9 @@ serve /srv/stick
 DATA=/srv/stick mounted /mnt/a
 cp $WORK/bytes /mnt/a/file
 server=$(served_pid)
-afflux eject vdd > $WORK/out 2>&1 || { cat $WORK/out; wrong "a served disk is not written"; }
+code=0
+afflux eject vdd > $WORK/out 2>&1 || code=$?
+same $code 1
 sed 's/^/= served: /' $WORK/out | tail -n 4
 grep -q "afflux (process $server)" $WORK/out
 cmp $WORK/bytes /srv/stick/file

@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use rustix::process::{Pid, Signal};
+
 /// A running server.
 #[derive(Debug)]
 pub struct Ready {
@@ -60,8 +62,8 @@ impl Ready {
 
     /// Has it end in its own way.
     pub fn stop(mut self) -> io::Result<ExitStatus> {
-        let told = Command::new("kill").arg(self.process().to_string()).status()?;
-        if told.success() { self.child.wait() } else { Err(io::Error::other("kill fails")) }
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        self.child.wait()
     }
 }
 

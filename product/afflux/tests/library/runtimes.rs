@@ -70,12 +70,15 @@ async fn join<T>(tasks: Vec<smol::Task<T>>) {
 /// kernel cannot begin at once.
 fn read_here() -> u64 {
     let this = gettid().as_raw_nonzero().to_string();
-    let worker = format!("iou-wrk-{this}");
+    let is_thread = |number: &str| Path::new("/proc/self/task").join(number).exists();
     let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
     let ours = threads.filter(|thread| {
         // Another test's thread may end meanwhile.
         let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
-        thread.ends_with(&this) || name.trim_end() == worker
+        // The kernel names a worker by the number that the thread has outside of containers. In a container no thread has
+        // that number, and the worker may be any thread's.
+        let of = name.trim_end().strip_prefix("iou-wrk-");
+        thread.ends_with(&this) || of.is_some_and(|of| of == this || !is_thread(of))
     });
     ours.map(|thread| read_bytes(&thread.join("io"))).sum()
 }

@@ -75,16 +75,19 @@ fn read(call: &[u64; 5]) -> Option<TracedCall> {
     (fits && moves).then_some(TracedCall { at_us, file, operation, offset, bytes })
 }
 
+/// Lines of calls that are written together.
+const LINES_AT_ONCE: usize = 512;
+
 pub(super) fn show(args: &TraceShow) -> Outcome {
     let name = args.input.display();
     let bytes =
         bounded_file::read(&args.input, format::FILE_BYTES_MAX).or_failed(format_args!("{name} cannot be read"))?;
     let trace = Trace::read(&bytes).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))?;
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    for call in &trace.calls {
-        let line = if args.json { object(call) } else { line(call) };
-        // The reader is gone: `trace show | head`.
-        if stdout.write_all(line.as_bytes()).is_err() {
+    let line = |call| if args.json { object(call) } else { line(call) };
+    for calls in trace.calls.chunks(LINES_AT_ONCE) {
+        let lines: String = calls.iter().map(line).collect();
+        // The reader may be gone: `trace show | head`.
+        if !output::try_write(lines.as_bytes()) {
             return Ok(());
         }
     }
@@ -93,7 +96,7 @@ pub(super) fn show(args: &TraceShow) -> Outcome {
     } else {
         String::new()
     };
-    let _ = stdout.write_all(lost.as_bytes()).and_then(|()| stdout.flush());
+    output::try_write(lost.as_bytes());
     Ok(())
 }
 

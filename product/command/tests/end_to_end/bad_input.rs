@@ -298,3 +298,44 @@ fn more_connections_than_there_are_descriptors_for_take_no_file_away() {
     Client::mount(&server);
     server.stop();
 }
+
+// rule: a command whose output cannot be written fails, unless its reader is gone
+#[test]
+fn output_that_cannot_be_written_is_a_failure_and_a_reader_that_is_gone_is_none() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory("served");
+    let server = Server::start(scratch.path(), &[&directory], &[]);
+    let commands: [&[&str]; 4] = [&["stat"], &["stat", "--json"], &["delays"], &["completions", "bash"]];
+    for arguments in commands {
+        let command = |output: std::process::Stdio| {
+            let mut command = afflux(scratch.path());
+            command.args(arguments).stdout(output).stderr(std::process::Stdio::piped());
+            if arguments[0] != "completions" {
+                command.arg("--control").arg(&server.control);
+            }
+            command.output().unwrap()
+        };
+        let full = command(fs::File::options().write(true).open("/dev/full").unwrap().into());
+        let said = String::from_utf8_lossy(&full.stderr).into_owned();
+        assert!(full.status.code() == Some(1) && said.contains("No space left"), "{arguments:?}: {said}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let gone = command(writer.into());
+        assert!(gone.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&gone.stderr));
+    }
+    server.stop();
+}
+
+#[test]
+fn a_setting_of_stores_with_a_directory_is_refused_by_name() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory("served");
+    let directory = directory.to_str().unwrap();
+    for setting in [&["--follow"][..], &["--snapshot", "one"], &["--standby"], &["--take-over"]] {
+        if cfg!(not(feature = "object")) {
+            return afflux_scratch::skipped!("this build serves directories only");
+        }
+        let (code, said) = outcome(&scratch, &[&["serve", directory], setting].concat());
+        assert!(code == 2 && said.contains(setting[0]) && said.contains("is a directory"), "{setting:?}: {said}");
+    }
+}

@@ -93,7 +93,7 @@ fn the_oldest_call_is_forgotten_first_and_a_long_answer_is_not_kept() {
     let words = memory(2);
     let calls = journal(&words);
     (0..3).for_each(|number| ask(&calls, number, 0));
-    note(&begin(&calls, [3, 0, 0], 3, 0).0, calls.answer_bytes_max() + 1);
+    begin(&calls, [3, 0, 0], 3, 0).0.answered(0, &vec![7; calls.answer_bytes_max() + 1]);
     let next = journal(&words);
     assert_eq!([2, 3, 0, 1].map(|number| is_answered(&next, number, 0)), [true, false, false, false]);
     // An ended call goes in the order of coming, with its answer or without it.
@@ -140,6 +140,20 @@ fn a_slot_has_its_last_call_and_takes_no_other_slots() {
     let last = journal(&words);
     let found: Vec<u64> = (2..200).filter(|&number| is_answered(&last, number, of(1, 1, 1 + number % 3))).collect();
     assert_eq!(found, [197, 198, 199]);
+}
+
+// rule: a call that an earlier server has refused is judged anew, however long its reply was
+#[test]
+fn a_failed_call_whose_reply_is_too_long_is_a_new_call_to_a_later_server() {
+    let words = memory(4);
+    let calls = journal(&words);
+    let long = vec![7; calls.answer_bytes_max() + 1];
+    for (key, code) in [([1, 0, 0], 17), ([2, 0, 0], 0)] {
+        begin(&calls, key, 5, 0).0.answered(code, &long);
+    }
+    let next = journal(&words);
+    assert_eq!(begin(&next, [1, 0, 0], 9, 0).1, Left::Nothing, "it changed nothing, and gives no right");
+    assert_eq!(begin(&next, [2, 0, 0], 9, 0).1, Left::Begun { value: 5, object: 0 });
 }
 
 #[test]

@@ -273,9 +273,10 @@ impl<P: Platform> Compound<P> {
             draft.restate(self.status);
         }
         let (Some(session), Some(taken)) = (&self.session, &self.taken) else { return };
+        let status = self.status.code();
         let keep = taken.keeps.then_some(|into: &mut Vec<u8>| {
             draft.copy_results(into);
-            taken.call.iter().for_each(|call| call.answered(0, into));
+            taken.call.iter().for_each(|call| call.answered(status, into));
         });
         session.slots().end(taken.slot, keep);
         self.taken = None;

@@ -62,7 +62,7 @@ fn the_verifier_that_a_file_of_another_user_seems_to_store_opens_nothing() {
 fn an_open_from_before_the_rules_sets_no_size_of_what_is_only_read_now() {
     let (world, _session) = begun(1);
     admit(&world, false);
-    let mut session = session_of(&world, 0, 1);
+    let mut session = session_of(&world, rustix::process::geteuid().as_raw(), 1);
     let (stateid, file) = open(&mut session, (BOTH, 0), b"owner", b"file");
     session.must(ops().put(&file).write(stateid, 0, 2, b"bytes").set_size(stateid, 4)).unwrap();
     admit(&world, true);

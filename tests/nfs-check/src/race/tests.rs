@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use afflux_scratch::{Stolen, TestDirectory, within};
@@ -19,6 +20,9 @@ fn a_race_on_a_machine_with_stolen_time_has_no_table() {
 #[test]
 fn the_other_program_ends_with_its_case() {
     let directory = TestDirectory::new();
+    if Command::new("fio").arg("--version").output().is_err() {
+        return afflux_scratch::skipped!("fio is not installed (Debian package fio)");
+    }
     let program = OtherProgram::start(directory.path()).unwrap();
     let has_writer = || writers_below(directory.path()) > 0;
     assert!(within(Duration::from_secs(30), has_writer), "fio does not write");
