@@ -215,8 +215,6 @@ impl Layers {
             ));
         }
         settings.check_locks()?;
-        #[cfg(feature = "object")]
-        settings.check_kinds()?;
         let cache_bytes = settings.cache.unwrap_or_else(|| cache_size::default_bytes(host));
         let mut engine_settings = knobs::of_server();
         let mut knobs = Vec::new();

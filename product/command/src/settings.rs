@@ -101,7 +101,7 @@ pub(crate) struct ServeSettings {
     /// Locks of bytes by fcntl, on the served directories themselves. A locked file takes a descriptor.
     #[arg(long)]
     pub(crate) posix_locks: bool,
-    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory, or half of the available memory if that is less]
+    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,
     /// Keep the cache over a kill, in FILE on a tmpfs or by systemd
@@ -311,7 +311,7 @@ impl ServeSettings {
         self.arena == Some(ArenaPlace::Systemd)
     }
 
-    /// Fails for a setting of stores if a directory is served, and for one of directories if a store is.
+    /// Fails for a setting of stores if directories alone are served.
     #[cfg(feature = "object")]
     pub(crate) fn check_kinds(&self) -> Outcome {
         let store = &self.store;
@@ -322,7 +322,8 @@ impl ServeSettings {
             ("--follow", store.follow, "reads a volume in a store"),
             ("--snapshot", store.snapshot.is_some(), "reads a snapshot of a volume in a store"),
         ];
-        let directory = self.directories.iter().find(|place| !is_store(place));
+        // A mount's point stands beside its store.
+        let directory = if self.has_store() { None } else { self.directories.first() };
         match (directory, of_stores.into_iter().find(|(_, is_set, _)| *is_set)) {
             (Some(place), Some((flag, _, what))) => Err(Failure::wrong_use(format!(
                 "{flag} {what}, and {} is a directory (--read-only refuses every change)",

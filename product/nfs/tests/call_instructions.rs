@@ -28,8 +28,8 @@ const SHARES_MAX: [(u32, f64); 2] = [(1, 0.056), (64, 0.021)];
 /// costs both versions the same.
 const VERSION_4_MAX: [(&str, f64); 3] = [("get", 1.66), ("read", 1.39), ("write", 1.45)];
 /// Most instructions of a LOCK or a LOCKU, their mean, for each of a GETATTR of version 3, which changes less often
-/// than one of version 4. Measured: 4,724 for 1,245. The trees of ranges bound a call on a full file, and cost 1,500 on a
-/// file with one range.
+/// than one of version 4. Measured: 4,724 for 1,245. The trees of ranges bound a call on a full file, and cost 1,500 on
+/// a file with one range.
 const LOCK_MAX: f64 = 3.87;
 
 /// Instructions of a call, the least of so many counts.

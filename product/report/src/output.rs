@@ -3,8 +3,9 @@
 //! Owns: writing them; making text of foreign origin harmless to a terminal.
 //! Does not own: their words.
 //! Invariants: a reader that is gone (`afflux serve DIR 2>&1 | tee log`, a closed terminal) is no reason to stop: its
-//! lines are dropped, and a server still writes everything. A full disk is a failure of the command, which goes on. No name of a file or a device, nor any other text that
-//! strangers can choose, controls a terminal; the meaning of JSON stays the same.
+//! lines are dropped, and a server still writes everything. A full disk is a failure of the command, which goes on. No
+//! name of a file or a device, nor any other text that strangers can choose, controls a terminal; the meaning of JSON
+//! stays the same.
 
 #[cfg(test)]
 mod tests;

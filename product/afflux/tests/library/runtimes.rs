@@ -75,8 +75,8 @@ fn read_here() -> u64 {
     let ours = threads.filter(|thread| {
         // Another test's thread may end meanwhile.
         let name = fs::read_to_string(thread.join("comm")).unwrap_or_default();
-        // The kernel names a worker by the number that the thread has outside of containers. In a container no thread has
-        // that number, and the worker may be any thread's.
+        // The kernel names a worker by the number that the thread has outside of containers. In a container no thread
+        // has that number, and the worker may be any thread's.
         let of = name.trim_end().strip_prefix("iou-wrk-");
         thread.ends_with(&this) || of.is_some_and(|of| of == this || !is_thread(of))
     });
