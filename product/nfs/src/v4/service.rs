@@ -8,7 +8,7 @@
 //! are asked under the lock of the state, and never the other way round.
 
 use std::hash::Hasher;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
 use afflux_volume::{
@@ -102,6 +102,8 @@ impl OpenGrant {
 
 /// Version 4 of a server.
 pub(crate) struct Service<P: Platform> {
+    /// For tasks, which do not keep the service.
+    me: Weak<Self>,
     state: Mutex<State<Option<Held<P>>>>,
     pub(super) volume: Arc<Volume<P>>,
     /// Keeps the names of clients for a later server.
@@ -136,7 +138,8 @@ impl<P: Platform> Service<P> {
             }
             None => (fresh(volume, room.as_ref(), left), None),
         };
-        let service = Arc::new(Self {
+        let service = Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             root: PseudoRoot::new(volume.exports(), Timestamp::from_wall(volume.engine().platform().wall_clock())),
             name: volume.server_name(),
             hash_key,
@@ -284,15 +287,11 @@ impl<P: Platform> Service<P> {
     /// Gives up on the clients that are missing. Others get locks once the list without them is durable.
     async fn end_grace(&self) {
         let platform = self.volume.engine().platform();
-        loop {
-            let kept = {
-                let mut state = self.state();
-                state.grace.expire(platform.now().0);
-                self.keep(Some(state.grace.names()))
-            };
-            if !self.is_in_grace() || OptionFuture::from(kept).await.unwrap_or(true) {
-                break;
-            }
+        if !self.is_in_grace() {
+            return;
+        }
+        self.state().grace.expire(platform.now().0);
+        while !OptionFuture::from(self.keep_names()).await.unwrap_or(true) {
             platform.sleep_until(platform.now().after(KEEP_AGAIN_NS)).await;
         }
         self.state().keep_server();
@@ -344,6 +343,12 @@ impl<P: Platform> Service<P> {
         state.clients.name(client).map(|name| listed_name(&self.hash_key, name))
     }
 
+    /// Has the present list kept.
+    fn keep_names(&self) -> Option<BoxFuture<'static, bool>> {
+        let state = self.state();
+        self.keep(Some(state.grace.names()))
+    }
+
     /// Has a changed list kept. The caller has the state, so that lists are kept in their order.
     fn keep(&self, list: Option<Vec<u64>>) -> Option<BoxFuture<'static, bool>> {
         Some(self.list.as_ref()?.keep(list?))
@@ -354,10 +359,10 @@ impl<P: Platform> Service<P> {
         let list = state.list.take();
         let (kept, ending) = (self.keep(list), std::mem::take(&mut state.ending));
         let platform = self.volume.engine().platform();
-        match (kept, &self.list) {
-            (Some(kept), Some(list)) if !ending.is_empty() => {
-                let (volume, list, names) = (Arc::clone(&self.volume), Arc::clone(list), state.grace.names());
-                platform.spawn("release locks", release_once_kept(volume, list, names, kept, ending));
+        match kept {
+            Some(kept) if !ending.is_empty() => {
+                let (me, volume) = (Weak::clone(&self.me), Arc::clone(&self.volume));
+                platform.spawn("release locks", release_once_kept(me, volume, kept, ending));
             }
             _ => ending.into_iter().for_each(|holder| self.locks().release_holder(holder, platform.now())),
         }
@@ -486,19 +491,20 @@ impl<P: Platform> Service<P> {
     }
 }
 
-/// Releases the locks of clients that have ended, once the list without them is durable.
+/// Releases the locks of clients that have ended, once a list without them is durable. A further try keeps the list of
+/// then: other clients may have come meanwhile.
 async fn release_once_kept<P: Platform>(
+    me: Weak<Service<P>>,
     volume: Arc<Volume<P>>,
-    list: Arc<dyn ClientList>,
-    names: Vec<u64>,
-    kept: BoxFuture<'static, bool>,
+    mut kept: BoxFuture<'static, bool>,
     ending: Vec<HolderId>,
 ) {
     let platform = volume.engine().platform();
-    let mut is_kept = kept.await;
-    while !is_kept {
+    while !kept.await {
         platform.sleep_until(platform.now().after(KEEP_AGAIN_NS)).await;
-        is_kept = list.keep(names.clone()).await;
+        let again = me.upgrade().and_then(|service| service.keep_names());
+        let Some(again) = again else { return };
+        kept = again;
     }
     ending.into_iter().for_each(|holder| volume.locks().release_holder(holder, platform.now()));
 }
