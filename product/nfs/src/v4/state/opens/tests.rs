@@ -88,7 +88,8 @@ fn opens_are_bounded_by_the_files_that_may_be_open() {
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
     assert_eq!(opens.check_room(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty), "half of them");
-    // A second owner's open of the same file takes no further file. After the first CLOSE the second open holds the file.
+    // A second owner's open of the same file takes no further file. After the first CLOSE the second open holds the
+    // file.
     assert_eq!(opens.check_room(&by(1, b"b"), 9, (10, 20)), Ok(()));
     let second = opens.open(by(1, b"b"), 9, share(READ, 0), free, || Ok(())).unwrap();
     let first = opens.place_of_owner(&by(1, b"a"), 9).unwrap();
