@@ -7,7 +7,6 @@
 //! has in flight. A forked child ends nothing, since it has none of the threads.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -70,9 +69,9 @@ impl Core {
         }
         let deadline = Instant::now() + self.drain_time;
         self.gate.is_empty_by(deadline);
-        let failed = self.drain_until(deadline);
+        let drained = self.drain_until(deadline);
         let all_ended = self.try_stop_threads(deadline.saturating_duration_since(Instant::now()).max(GRACE));
-        let outcome = self.outcome(&failed, !all_ended);
+        let outcome = self.outcome(&drained, !all_ended);
         close_within(self.files.forget(), GRACE);
         self.platform().forget_this_thread();
         *ended = Some(outcome.clone());
@@ -81,12 +80,12 @@ impl Core {
         (outcome, true)
     }
 
-    /// Writes everything. Returns the files for which that failed, with the reason. A poisoned cache writes nothing,
-    /// since its pages may be wrong.
-    fn drain_until(&self, deadline: Instant) -> HashMap<HostFileKey, String> {
-        let mut failed = HashMap::new();
+    /// Writes everything. Returns the files of each device that has answered, with the reason if one could not be
+    /// written. A poisoned cache writes nothing, since its pages may be wrong.
+    fn drain_until(&self, deadline: Instant) -> HashMap<HostFileKey, Result<(), String>> {
+        let mut results = HashMap::new();
         if self.gate.is_poisoned() {
-            return failed;
+            return results;
         }
         let files = self.files.all();
         let (told, drained) = channel();
@@ -100,15 +99,13 @@ impl Core {
         drop(told);
         loop {
             match drained.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok((device, some)) => {
+                Ok((device, failed)) => {
                     for file in files.iter().filter(|file| file.file.device() == device) {
-                        match some.iter().find(|(one, _)| one.is_same(&file.file)) {
-                            Some((_, error)) => drop(failed.insert(file.key, error.to_string())),
-                            None => file.unsynced.store(false, Ordering::SeqCst),
-                        }
+                        let error = failed.iter().find(|(one, _)| one.is_same(&file.file));
+                        results.insert(file.key, error.map_or(Ok(()), |(_, error)| Err(error.to_string())));
                     }
                 }
-                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return failed,
+                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return results,
             }
         }
     }
@@ -130,7 +127,13 @@ impl Core {
         all_ended
     }
 
-    fn outcome(&self, failed: &HashMap<HostFileKey, String>, still_in_flight: bool) -> Result<(), Unwritten> {
+    /// The report. No write enters after the gate has closed, so a drained file is durable by the engine's word alone:
+    /// a sync that the gate sent away may note only now that it has not ended.
+    fn outcome(
+        &self,
+        drained: &HashMap<HostFileKey, Result<(), String>>,
+        still_in_flight: bool,
+    ) -> Result<(), Unwritten> {
         let panic = match self.gate.check() {
             Err(Error::Poisoned { panic }) => Some(panic),
             _ => None,
@@ -138,11 +141,17 @@ impl Core {
         let files = self.files.all();
         let mut files: Vec<_> = files
             .iter()
-            .filter(|file| failed.contains_key(&file.key) || !file.is_durable())
+            .filter(|file| match drained.get(&file.key) {
+                Some(result) => result.is_err() || !file.is_flushed(),
+                None => !file.is_durable(),
+            })
             .map(|file| UnwrittenFile {
                 path: file.path(),
                 bytes: file.file.dirty_bytes(),
-                error: failed.get(&file.key).cloned().or_else(|| Some(file.file.write_error()?.to_string())),
+                error: match drained.get(&file.key) {
+                    Some(Err(error)) => Some(error.clone()),
+                    _ => file.file.write_error().map(|error| error.to_string()),
+                },
             })
             .collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));

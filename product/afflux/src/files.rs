@@ -117,7 +117,12 @@ impl CachedFile {
     /// Whether all writes are durable. Bytes written during a sync may be on the device when it ends, without being
     /// flushed by it; the engine keeps track of that.
     pub(crate) fn is_durable(&self) -> bool {
-        self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst) && !self.file.has_unflushed()
+        self.is_flushed() && !self.unsynced.load(Ordering::SeqCst)
+    }
+
+    /// Whether the engine has neither dirty nor unflushed bytes of it.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.file.is_clean() && !self.file.has_unflushed()
     }
 }
 

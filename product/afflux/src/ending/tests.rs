@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use afflux_engine::Platform;
 
-use crate::core::Core;
+use crate::core::{Core, SyncOf};
 use crate::{Cache, Error, Faults, RequestKind, Unwritten};
 
 /// A panic in a task poisons the cache; the process goes on, and the dirty bytes are reported.
@@ -176,5 +176,24 @@ fn a_file_that_awaits_a_flush_keeps_its_descriptor_until_it_is_durable() {
         std::thread::yield_now();
     }
     drop((core, cached));
+    cache.close().unwrap();
+}
+
+/// A sync that the closed gate sent away notes that it has not ended, perhaps after all bytes were written and flushed.
+#[test]
+fn a_sync_that_leaves_after_the_drain_makes_no_file_unwritten() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[3; 5_000], 0).unwrap();
+    let core = Arc::clone(file.core_of_tests());
+    let cached = core.files.all().remove(0);
+    let leaving = SyncOf::begins(&cached);
+    core.gate.close();
+    let drained = core.drain_until(Instant::now() + Duration::from_secs(60));
+    drop(leaving);
+    assert!(cached.unsynced.load(Ordering::SeqCst));
+    assert_eq!(core.outcome(&drained, false).err().map(|unwritten| unwritten.to_string()), None);
+    drop((core, cached, file));
     cache.close().unwrap();
 }
