@@ -173,7 +173,7 @@ impl<'a> Header<'a> {
         self.set(at::HOLDER, self.get(at::HOLDER) & HAS_NUMBER | u64::from(process));
     }
 
-    /// The number of the servers that used the memory one after the other, if the last of them knew such numbers.
+    /// The number of the last server that used the memory. `None` if that server gave it none.
     pub fn number(self) -> Option<u64> {
         (self.get(at::HOLDER) & HAS_NUMBER != 0).then(|| self.get(at::NUMBER))
     }

@@ -24,7 +24,7 @@ const FAILING_NS: u64 = 5 * S;
 /// A store is away, too, if it said nothing for so long while a request is in flight. A large request takes its time.
 const SILENT_NS: u64 = 10 * S;
 
-/// A PUT that has not failed may take so long before it counts as one that will not end.
+/// A PUT that runs for longer counts as hanging.
 const HANGING_NS: u64 = 20 * S;
 
 /// The kind of a request.

@@ -2,8 +2,8 @@
 //!
 //! Owns: its format, its renewal, the look at another's.
 //! Does not own: fencing. The holder only keeps people from mistakes; the records keep the volume safe.
-//! Invariants: ages are by the store's clock alone. A holder never replaces the word of a later epoch. At its end it
-//! writes the name of nobody, and removes nothing.
+//! Invariants: ages are by the store's clock alone. A server never replaces the record of a later epoch. At its end the
+//! server writes a record without a host, and removes nothing.
 
 use bytes::Bytes;
 

@@ -25,7 +25,7 @@ pub(crate) async fn read<D: DatedObjects, C: Clock>(
     }
 }
 
-/// Writes the object as long as `may_replace` allows it for the one that is there. Returns the one that forbade it.
+/// Writes the object if `may_replace` permits it for the present one. Otherwise returns the present one.
 pub(crate) async fn replace<D: DatedObjects, C: Clock>(
     objects: &D,
     clock: &C,

@@ -90,8 +90,8 @@ impl MemoryTree {
         Self::of(shared, root, options)
     }
 
-    /// The same tree for another server, which exports these directories of its root, each by its name. Makes those
-    /// that are missing.
+    /// The same tree for another server. The server exports the named directories of the root. The call makes missing
+    /// ones.
     ///
     /// # Panics
     /// When a name is taken by something else.

@@ -36,7 +36,7 @@ impl FairShares {
         self.has_room_in(user, self.left())
     }
 
-    /// As [`FairShares::has_room`], if others than these users take of the same whole: so much is left of it.
+    /// As [`FairShares::has_room`], with `left` parts for all users: others outside of this table take parts, too.
     pub fn has_room_in(&self, user: u32, left: usize) -> bool {
         self.of_users.get(&user).copied().unwrap_or_default() < left.min(self.left())
     }

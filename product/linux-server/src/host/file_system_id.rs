@@ -3,8 +3,8 @@
 //! Owns: the choice among the things that a host tells about a file system.
 //! Does not own: the file systems that are known (`filesystems`).
 //! Invariants: the number of a device alone is no id. The host gives it to another disk at its next start, or when
-//! disks are plugged in again. Where the host tells no lasting identity, the id ends with the disk's stay in the host,
-//! at the latest with the host's present run. So a handle of an earlier server leads to its own disk or nowhere
+//! disks are plugged in again. Where the host tells no lasting identity, the id is valid until somebody detaches the
+//! disk or the host restarts. So a handle of an earlier server leads to its own disk or nowhere
 //! (`host::tests::moved_disks`).
 //!
 //! The host is asked in this order: for its own id of 64 bits (`f_fsid`), which is a digest of the UUID on ext4 and

@@ -194,7 +194,7 @@ impl<H> State<H> {
                         true
                     }
                 },
-                // By their open's place: nothing took that while the earlier server removed the open and these.
+                // The open's entry names their file. The earlier server reused no entry whose locks it still removed.
                 Record::Locks { client, open, .. } => match (self.party(*client), self.opens.file_at(*open, *client)) {
                     (Some(party), Some(file)) => {
                         let item = std::mem::take(&mut item);

@@ -33,7 +33,7 @@ impl Share {
 /// Why an open does not get a share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShareRefusal {
-    /// Another open denies a use, or makes a use that this one would deny.
+    /// Another open denies the wanted access, or has access that the caller wants to deny.
     Denied,
     /// The holder of such an open ends: the caller asks again after its end.
     Ending(HolderId),

@@ -3,10 +3,9 @@
 //! Owns: the table of files, the end of holders.
 //! Does not own: the rules of ranges, shares and queues (their modules), the bounds (`holders`), waiting
 //! (`data::locking`).
-//! Invariants: a file without locks takes no memory. The steps of a call do not grow with the tables. A lapsed holder
-//! gives way: its end begins when somebody asks for its locks, or for its room. Nobody gets its locks before its front
-//! end has ended it, since a later server has to know of the end first. In the grace period nobody gets a lock but by a
-//! reclaim.
+//! Invariants: a file without locks takes no memory. The steps of a call do not grow with the tables. A call that needs
+//! the locks or the room of a lapsed holder begins the holder's end. The front end makes that end durable; only then
+//! does another get the locks. In the grace period a reclaim is the only way to a lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -174,7 +174,7 @@ fn a_silent_holder_gives_way_with_all_it_has_and_only_to_one_who_asks() {
     rig.locks.tick(NOW);
     assert!(rig.locks.has(5, rig.whole(0).owner), "nobody wants it");
     assert_eq!(rig.locks.conflict(5, &rig.whole(1), NOW), None);
-    // Nobody gets its locks before a later server knows that it has ended.
+    // Nobody gets the locks of the silent client before its end is durable.
     for _ in 0..2 {
         assert_eq!(rig.locks.lock(5, rig.whole(1), NOW), Err(LockRefusal::Ending(rig.holders[0])));
         let writes = Share { access: Share::WRITE, deny: 0 };
