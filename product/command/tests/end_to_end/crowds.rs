@@ -6,9 +6,12 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::chown;
 use std::process::Command;
+use std::time::Duration;
 
+use afflux_nfs_check::hostile::{self, Plan};
 use afflux_nfs_client::{Call, Client, NFS};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
@@ -116,4 +119,22 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
     let mut replies = vec![0; UNBUFFERED];
     let served = deaf.iter().filter(|client| client.socket().read_exact(&mut replies).is_ok()).count();
     assert_eq!(served, 27);
+}
+
+/// Hostile clients of version 4.2 for five minutes, or as long as `AFFLUX_HOSTILE_SECONDS` says.
+#[test]
+#[ignore = "hostile clients: minutes"]
+fn honest_clients_get_right_answers_beside_hostile_ones() {
+    if !can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "256MiB"]);
+    let seconds = std::env::var("AFFLUX_HOSTILE_SECONDS").map_or(300, |seconds| seconds.parse().unwrap());
+    let nfs = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
+    let outcome = hostile::run(&Plan { nfs, seed: 1, time: Duration::from_secs(seconds) }).unwrap();
+    eprintln!("the longest time of an honest answer: {:?}", outcome.longest());
+    assert!(outcome.attacks.iter().all(|(_, answers)| *answers > 0), "{outcome:?}");
+    assert_eq!(server.stop().code, Some(0));
 }
