@@ -262,11 +262,13 @@ impl<P: Platform> Connection<P> {
         true
     }
 
-    /// Tells the client to begin TLS, unless the server has none, or it has begun already. No reply may follow this one
+    /// Tells the client to begin TLS, unless it is not admitted, the server has none, or it has begun already. A
+    /// handshake is too much work for a peer whose calls are refused after it. No reply may follow this one
     /// in the clear, and no byte that came before the handshake may count as one of the peer that the handshake proves.
     #[cold]
     fn answer_probe(&mut self, probe: &Call, is_last: bool) {
         let refusal = match self.route(probe) {
+            _ if !self.server.is_admitted(&self.origin) => Refusal::WeakCredential,
             Err(refusal) => refusal,
             Ok(_) if probe.procedure != 0 => Refusal::BadCredential,
             Ok(_) => {

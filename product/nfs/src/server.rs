@@ -153,6 +153,12 @@ impl<P: Platform> Server<P> {
         self.admission_changes.load(Ordering::Acquire)
     }
 
+    /// Whether any call of a peer is answered under the current admission, after TLS if that is required.
+    pub(crate) fn is_admitted(&self, peer: &Peer) -> bool {
+        let admission = self.admission.read().unwrap_or_else(PoisonError::into_inner);
+        admission.standing(peer) != PeerRights::Refused
+    }
+
     /// The callers of a peer under the current admission. None is answered before TLS if that is required.
     pub(crate) fn callers(&self, peer: &Peer, is_secured: bool) -> Callers {
         // The canonical form makes one client of both kinds of address.

@@ -9,17 +9,17 @@
 //! the protocol's own bounds count them until they are sent.
 
 use std::io::{BufRead, IoSlice, Write};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use afflux_frontend::{Lent, LentBytes, Output, Party, Peer, ProtocolError, ProtocolMachine, Segment};
+use afflux_frontend::{Lent, LentBytes, Output, Peer, ProtocolError, ProtocolMachine, Segment};
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConnection;
 
 use crate::server::{ListedPeer, SecuredPeer, TlsServer};
 use crate::subject;
+use crate::turns::HandshakeTurn;
 
 /// Most bytes of a record's contents, and the length of its head and its seal.
 const RECORD_BYTES: usize = 16 << 10;
@@ -29,11 +29,13 @@ const RECORD_EXTRA_BYTES: usize = 5 + 1 + 16;
 pub struct TlsMachine<M> {
     inner: M,
     server: Arc<TlsServer>,
-    address: IpAddr,
+    peer: Peer,
     /// Absent until the peer was told to begin.
     session: Option<Box<ServerConnection>>,
     /// Its place among handshakes that wait. Until it has its turn, the peer's bytes stay in the socket.
     waits: Option<u64>,
+    /// Its turn, until it has taken its time.
+    turn: Option<HandshakeTurn>,
     /// The processor's time for its handshake.
     spent: Duration,
     /// Set from the end of the handshake on.
@@ -46,11 +48,12 @@ pub struct TlsMachine<M> {
 }
 
 impl<M: ProtocolMachine> TlsMachine<M> {
-    /// Puts TLS in front of the machine of a connection from `address`.
-    pub fn new(inner: M, server: Arc<TlsServer>, address: IpAddr) -> Self {
-        let (address, clear, last_words) = (address.to_canonical(), BytesMut::new(), Bytes::new());
-        let (session, waits, spent, listed) = (None, None, Duration::ZERO, None);
-        Self { inner, server, address, session, waits, spent, listed, clear, has_ended: false, last_words }
+    /// Puts TLS in front of the machine of a connection from `peer`.
+    pub fn new(inner: M, server: Arc<TlsServer>, peer: Peer) -> Self {
+        let peer = Peer { address: peer.address.to_canonical(), ..peer };
+        let (clear, last_words) = (BytesMut::new(), Bytes::new());
+        let (session, waits, turn, spent, listed) = (None, None, None, Duration::ZERO, None);
+        Self { inner, server, peer, session, waits, turn, spent, listed, clear, has_ended: false, last_words }
     }
 
     /// Waits for the peer's handshake.
@@ -62,18 +65,17 @@ impl<M: ProtocolMachine> TlsMachine<M> {
                 self.session = Some(Box::new(session));
                 self.waits = Some(self.server.turns.enter());
             }
-            Err(error) => self.server.failed(self.address, &error.to_string()),
+            Err(error) => self.server.failed(self.peer.address, &error.to_string()),
         }
-    }
-
-    fn party(&self) -> Party {
-        Peer::from(self.address).party()
     }
 
     /// Asks for the turn of a handshake.
     fn ask_turn(&mut self, cx: &Context<'_>) {
-        let party = self.party();
-        self.waits = self.waits.filter(|place| !self.server.turns.may_begin(*place, party, cx.waker()));
+        let Some(place) = self.waits else { return };
+        self.turn = self.server.turns.try_begin(place, self.peer.party(), cx.waker());
+        if self.turn.is_some() {
+            self.waits = None;
+        }
     }
 
     /// Decrypts all of `sealed` to the end of `clear`.
@@ -89,7 +91,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
                 Ok(state) => state,
                 Err(reason) => {
                     if session.is_handshaking() {
-                        self.server.failed(self.address, &reason);
+                        self.server.failed(self.peer.address, &reason);
                     }
                     self.last_words = unsent(session).into();
                     return Err(ProtocolError { reason });
@@ -122,8 +124,8 @@ impl<M: ProtocolMachine> TlsMachine<M> {
         if self.listed.is_none() {
             let name = session.peer_certificates().and_then(<[_]>::first);
             let name = name.map(|own| subject::name(own).unwrap_or_else(|| "without a name".to_owned()));
-            self.listed = Some(self.server.add(SecuredPeer { address: self.address, name }));
-            self.server.turns.took(u64::try_from(self.spent.as_nanos()).unwrap_or(u64::MAX));
+            self.listed = Some(self.server.add(SecuredPeer { address: self.peer.address, name }));
+            end_turn(&self.server, &mut self.turn, self.spent);
             self.inner.secured();
         }
         true
@@ -133,6 +135,15 @@ impl<M: ProtocolMachine> TlsMachine<M> {
 impl<M> Drop for TlsMachine<M> {
     fn drop(&mut self) {
         self.waits.iter().for_each(|place| self.server.turns.leave(*place));
+        // A handshake that was not finished has taken its time, too.
+        end_turn(&self.server, &mut self.turn, self.spent);
+    }
+}
+
+/// A handshake takes no more time than it has.
+fn end_turn(server: &TlsServer, turn: &mut Option<HandshakeTurn>, spent: Duration) {
+    if let Some(turn) = turn.take() {
+        server.turns.took(turn, u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX));
     }
 }
 

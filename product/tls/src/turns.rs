@@ -1,13 +1,15 @@
 //! Turns of handshakes: a handshake costs a signature, on the thread that answers the calls of others.
 //!
 //! Owns: the processor's time that handshakes may take until the next refill, those of one party and all together; the
-//! cost of one.
+//! queue of handshakes; the cost of one.
 //! Does not own: handshakes (`machine`), the moment of a refill (the command refills once a second).
-//! Invariants: a party has at most [`PARTY_NS_MAX`] between two refills, and all together [`ALL_NS_MAX`]. The first
-//! handshake of a party has its turn in any case, so parties that begin many keep no other out. One that waits is woken
-//! by the refill.
+//! Invariants: a party has at most [`PARTY_NS_MAX`] between two refills, and all together [`ALL_NS_MAX`], however many
+//! parties there are. A handshake that took more than its turn was charged with makes the next ones wait. A refill
+//! gives turns to the queue, first to the party that had the least time lately, and in order of arrival among equals.
+//! So parties that begin many keep no other out, and a newcomer overtakes nobody. At most [`PARTIES_MAX`] parties are
+//! known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -17,13 +19,15 @@ use afflux_frontend::Party;
 const PARTY_NS_MAX: u64 = 50_000_000;
 /// Most time of all.
 const ALL_NS_MAX: u64 = 500_000_000;
-/// Parties whose first handshake has its turn in any case.
+/// Parties whose time is known.
 const PARTIES_MAX: usize = 4096;
 /// The cost of a handshake until one is measured, and the most that counts.
 const FIRST_COST_NS: u64 = 1_000_000;
 const COST_NS_MAX: u64 = PARTY_NS_MAX / 4;
 /// The cost follows the measured ones by this part of the difference.
 const COST_FOLLOWS: u64 = 8;
+/// A party is forgotten when it had less time lately.
+const FORGOTTEN_NS: u64 = 10_000;
 
 /// The turns of a server.
 #[derive(Default)]
@@ -33,16 +37,103 @@ struct TurnState {
     cost_ns: u64,
     /// Since the last refill.
     all_ns: u64,
-    of_parties: BTreeMap<Party, u64>,
+    of_parties: BTreeMap<Party, PartyTime>,
     next: u64,
-    /// Those to wake at the next refill, the oldest first.
-    waiting: BTreeMap<u64, Waker>,
+    /// The queue, the oldest first.
+    waiting: BTreeMap<u64, (Party, Waker)>,
+    /// Places that were given a turn.
+    given: BTreeSet<u64>,
+}
+
+/// The time of one party's handshakes.
+#[derive(Clone, Copy, Default)]
+struct PartyTime {
+    /// Since the last refill.
+    since_refill_ns: u64,
+    /// Lately: each refill halves it.
+    lately_ns: u64,
+}
+
+/// A turn of one handshake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandshakeTurn {
+    party: Party,
+    charged_ns: u64,
 }
 
 impl Default for TurnState {
     fn default() -> Self {
-        let (of_parties, waiting) = (BTreeMap::new(), BTreeMap::new());
-        Self { cost_ns: FIRST_COST_NS, all_ns: 0, of_parties, next: 0, waiting }
+        let (of_parties, waiting, given) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Self { cost_ns: FIRST_COST_NS, all_ns: 0, of_parties, next: 0, waiting, given }
+    }
+}
+
+impl TurnState {
+    fn time(&self, party: Party) -> PartyTime {
+        self.of_parties.get(&party).copied().unwrap_or_default()
+    }
+
+    /// Charges a handshake of this party, if there is time for it.
+    fn try_charge(&mut self, party: Party) -> bool {
+        let is_known = self.of_parties.contains_key(&party) || self.of_parties.len() < PARTIES_MAX;
+        let has_time = self.time(party).since_refill_ns + self.cost_ns <= PARTY_NS_MAX;
+        let may_begin = is_known && has_time && self.all_ns + self.cost_ns <= ALL_NS_MAX;
+        if may_begin {
+            self.charge(party, self.cost_ns);
+        }
+        may_begin
+    }
+
+    fn charge(&mut self, party: Party, ns: u64) {
+        self.all_ns += ns;
+        if let Some(time) = self.of_parties.get_mut(&party) {
+            time.since_refill_ns += ns;
+            time.lately_ns += ns;
+        } else if self.of_parties.len() < PARTIES_MAX {
+            self.of_parties.insert(party, PartyTime { since_refill_ns: ns, lately_ns: ns });
+        }
+    }
+
+    /// Begins the next second. Time that was taken beyond the bounds counts there, but makes nobody wait for longer.
+    fn begin_second(&mut self) {
+        self.all_ns = self.all_ns.saturating_sub(ALL_NS_MAX).min(ALL_NS_MAX);
+        self.of_parties.retain(|_, time| {
+            time.since_refill_ns = time.since_refill_ns.saturating_sub(PARTY_NS_MAX).min(PARTY_NS_MAX);
+            time.lately_ns /= 2;
+            time.since_refill_ns > 0 || time.lately_ns >= FORGOTTEN_NS
+        });
+        if self.of_parties.len() > PARTIES_MAX / 2 {
+            // New parties need room: parties with little time lately count as new.
+            let mut lately: Vec<u64> = self.of_parties.values().map(|time| time.lately_ns).collect();
+            let (_, middle, _) = lately.select_nth_unstable(self.of_parties.len() / 2);
+            let middle = *middle;
+            self.of_parties.retain(|_, time| time.lately_ns > middle);
+        }
+    }
+
+    /// Gives turns to the queue while there is time. Returns the wakers to wake.
+    fn give(&mut self) -> Vec<Waker> {
+        let mut queues: BTreeMap<Party, VecDeque<u64>> = BTreeMap::new();
+        for (place, (party, _)) in &self.waiting {
+            queues.entry(*party).or_default().push_back(*place);
+        }
+        let first = |state: &Self, party: Party, places: &VecDeque<u64>| {
+            places.front().map(|place| (state.time(party).lately_ns, *place, party))
+        };
+        let mut order: BTreeSet<_> = queues.iter().filter_map(|(party, places)| first(self, *party, places)).collect();
+        let mut woken = Vec::new();
+        while let Some((_, place, party)) = order.pop_first() {
+            if !self.try_charge(party) {
+                continue;
+            }
+            self.given.insert(place);
+            woken.extend(self.waiting.remove(&place).map(|(_, waker)| waker));
+            if let Some(places) = queues.get_mut(&party) {
+                places.pop_front();
+                order.extend(first(self, party, places));
+            }
+        }
+        woken
     }
 }
 
@@ -54,44 +145,47 @@ impl HandshakeTurns {
         state.next
     }
 
-    /// The one with this place gives it up.
+    /// The handshake leaves the queue.
     pub(crate) fn leave(&self, place: u64) {
-        self.lock().waiting.remove(&place);
+        let mut state = self.lock();
+        state.waiting.remove(&place);
+        state.given.remove(&place);
     }
 
-    /// Whether a handshake may take place now. If not, `waker` is woken by the next refill.
-    pub(crate) fn may_begin(&self, place: u64, party: Party, waker: &Waker) -> bool {
+    /// The turn of the handshake at this place, if there is one now. If not, the refill that gives one wakes `waker`.
+    pub(crate) fn try_begin(&self, place: u64, party: Party, waker: &Waker) -> Option<HandshakeTurn> {
         let mut state = self.lock();
-        let (cost_ns, known) = (state.cost_ns, state.of_parties.get(&party).copied());
-        let is_free = match known {
-            None => state.of_parties.len() < PARTIES_MAX,
-            Some(spent_ns) => spent_ns + cost_ns <= PARTY_NS_MAX && state.all_ns + cost_ns <= ALL_NS_MAX,
-        };
-        if is_free {
+        let begins = state.given.remove(&place) || state.try_charge(party);
+        if begins {
             state.waiting.remove(&place);
-            state.all_ns += cost_ns;
-            *state.of_parties.entry(party).or_default() += cost_ns;
         } else {
-            state.waiting.insert(place, waker.clone());
+            state.waiting.insert(place, (party, waker.clone()));
         }
-        is_free
+        begins.then_some(HandshakeTurn { party, charged_ns: state.cost_ns })
     }
 
-    /// A handshake has taken this time of the processor.
-    pub(crate) fn took(&self, ns: u64) {
+    /// A handshake has taken this time of the processor, finished or not.
+    pub(crate) fn took(&self, turn: HandshakeTurn, ns: u64) {
         let mut state = self.lock();
-        state.cost_ns = (state.cost_ns * (COST_FOLLOWS - 1) + ns.min(COST_NS_MAX)) / COST_FOLLOWS;
+        let ns = ns.min(COST_NS_MAX);
+        state.cost_ns = (state.cost_ns * (COST_FOLLOWS - 1) + ns) / COST_FOLLOWS;
+        state.charge(turn.party, ns.saturating_sub(turn.charged_ns));
     }
 
-    /// From now on as much time as at first; those that wait try again.
+    /// From now on there is as much time as at first, also for the queue.
     pub(crate) fn refill(&self) {
-        let waiting = {
+        let woken = {
             let mut state = self.lock();
-            state.all_ns = 0;
-            state.of_parties.clear();
-            std::mem::take(&mut state.waiting)
+            state.begin_second();
+            state.give()
         };
-        waiting.into_values().for_each(Waker::wake);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// The present cost of a handshake.
+    #[cfg(test)]
+    pub(crate) fn cost_ns(&self) -> u64 {
+        self.lock().cost_ns
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnState> {

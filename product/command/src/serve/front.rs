@@ -342,7 +342,7 @@ impl PreparedFront {
             let machine = move |peer: Peer| {
                 let machine = machines.connection(peer);
                 match &secured {
-                    Some(tls) => Box::new(TlsMachine::new(machine, Arc::clone(tls), peer.address)) as _,
+                    Some(tls) => Box::new(TlsMachine::new(machine, Arc::clone(tls), peer)) as _,
                     None => Box::new(machine) as _,
                 }
             };

@@ -1,7 +1,7 @@
 //! The question for TLS, and calls before and after the handshake.
 
 use afflux_frontend::ProtocolMachine;
-use afflux_nfs::{ClientMemory, TlsUse};
+use afflux_nfs::{AdmittedPeers, ClientMemory, Rules, TlsUse};
 
 use crate::peer::{NFS, Peer, call_record, marked};
 use crate::world::{CLIENT, World};
@@ -134,4 +134,24 @@ fn where_tls_is_required_nothing_else_is_answered_before_it() {
     peer.root();
     world.server.admit(afflux_nfs::AdmittedPeers::AnyPeer);
     peer.root();
+}
+
+// rule: a peer that is not admitted is not told to begin TLS
+#[test]
+fn a_peer_that_is_not_admitted_begins_no_handshake() {
+    for how in [TlsUse::Offered, TlsUse::Required] {
+        let world = world(how);
+        // Nobody elsewhere is admitted.
+        world.server.admit(Rules::of_serving_user(0).into());
+        for (program, version) in [(100_003, 3), (100_003, 4), (100_005, 3), (100_000, 2)] {
+            let mut peer = Peer::new(&world, CLIENT);
+            assert_eq!(ask(&mut peer, &probe(program, version)), refused(TOO_WEAK), "{how:?} {program}");
+            assert!(!peer.connection.is_to_be_secured());
+            // Once the rules admit it, the same connection may begin.
+            world.server.admit(AdmittedPeers::AnyPeer);
+            let admitted = ask(&mut peer, &probe(program, version));
+            assert_eq!(admitted == begin(), program != 100_000);
+            world.server.admit(Rules::of_serving_user(0).into());
+        }
+    }
 }

@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use afflux_frontend::{Output, ProtocolError, ProtocolMachine, Segment};
+use afflux_frontend::{Origin, Output, Peer, ProtocolError, ProtocolMachine, Segment};
 use afflux_tls_client::{Authority, Issued, Purpose, Trust};
 use bytes::{Bytes, BytesMut};
 use rustls::ClientConnection;
@@ -80,11 +80,11 @@ impl Rig {
 
     /// A connection whose peer was told to begin TLS.
     fn begun(&self) -> TlsMachine<Echo> {
-        self.begun_from(Ipv4Addr::LOCALHOST)
+        self.begun_from(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST).into())
     }
 
-    fn begun_from(&self, address: Ipv4Addr) -> TlsMachine<Echo> {
-        let mut machine = TlsMachine::new(Echo::default(), Arc::clone(&self.server), address.into());
+    fn begun_from(&self, peer: Peer) -> TlsMachine<Echo> {
+        let mut machine = TlsMachine::new(Echo::default(), Arc::clone(&self.server), peer);
         assert_eq!(given(&mut machine, b"hello").unwrap(), b"hello");
         assert_eq!(given(&mut machine, b"begin").unwrap(), b"go on");
         machine
@@ -97,6 +97,11 @@ impl Rig {
     fn failures(&self) -> Vec<String> {
         self.failed.lock().unwrap().clone()
     }
+}
+
+/// A peer on another host.
+fn elsewhere(last: u8) -> Peer {
+    std::net::IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)).into()
 }
 
 fn identity(authority: &Authority, name: &str, has_clients: bool) -> TlsIdentity {
@@ -281,7 +286,7 @@ fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
     let mut many: Vec<_> = (0..200).map(|_| rig.begun()).collect();
     let may_begin = |machines: &[TlsMachine<Echo>]| machines.iter().filter(|it| it.needs_input()).count();
     assert_eq!(may_begin(&many), 50);
-    let (mut other, mut client) = (rig.begun_from(Ipv4Addr::new(192, 0, 2, 7)), rig.trust(None).session());
+    let (mut other, mut client) = (rig.begun_from(elsewhere(7)), rig.trust(None).session());
     exchange(&mut client, &mut other, 1 << 20).unwrap();
     assert!(other.inner.is_secured);
     // Waiting bytes stay in the sockets.
@@ -291,10 +296,32 @@ fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
     for machine in &mut many {
         given(machine, b"").unwrap();
     }
-    // The handshake above was measured, and a busy machine makes the next ones dearer.
+    // The handshakes above were measured, and a busy machine makes the next ones dearer.
     assert!((1..=50).contains(&may_begin(&many)));
     let next = many.iter_mut().find(|machine| machine.needs_input()).unwrap();
     let mut client = rig.trust(None).session();
     exchange(&mut client, next, 1 << 20).unwrap();
     assert!(next.inner.is_secured);
+}
+
+#[test]
+fn users_of_this_host_have_each_their_turns() {
+    let rig = Rig::new(false);
+    let user = |uid| Peer { origin: Origin::User(uid), ..std::net::IpAddr::V4(Ipv4Addr::LOCALHOST).into() };
+    let many: Vec<_> = (0..60).map(|_| rig.begun_from(user(1000))).collect();
+    assert_eq!(many.iter().filter(|it| it.needs_input()).count(), 50);
+    assert!(rig.begun_from(user(1001)).needs_input());
+}
+
+#[test]
+fn a_handshake_that_is_given_up_has_taken_its_time() {
+    let rig = Rig::new(false);
+    let cost = rig.server.turns.cost_ns();
+    let (mut machine, mut client) = (rig.begun_from(elsewhere(1)), rig.trust(None).session());
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    assert!(!given(&mut machine, &hello).unwrap().is_empty(), "the server's side, with its signature");
+    assert_eq!(rig.server.turns.cost_ns(), cost);
+    drop(machine);
+    assert_ne!(rig.server.turns.cost_ns(), cost);
 }
