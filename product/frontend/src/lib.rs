@@ -30,4 +30,6 @@ pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segme
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
 pub use owned_queues::OwnedQueues;
 pub use recording::{CALLS_KEPT, RecordedCall, Recording, RecordingReader};
-pub use room::{ConnectionRoom, FairShares, HeldMessage, MessageRoom, Parties, PartyShare, RoomBounds, RoomTurn};
+pub use room::{
+    ConnectionRoom, FairShares, HeldMessage, MessageRoom, OutlivingBytes, Parties, PartyShare, RoomBounds, RoomTurn,
+};

@@ -112,7 +112,8 @@ pub struct Connection<P: Platform> {
     admitted_as_of: u64,
     protection: Protection,
     records: record::Records,
-    /// Calls that may be dropped, since the client will send them again; and compounds, which may not.
+    /// Calls that may be dropped, since the client will send them again; and compounds, which may not be once they have
+    /// begun to change something.
     running: Workers<P>,
     /// Calls that run once and to their end, even if the connection closes.
     changing: FuturesUnordered<Charged<SharedCall>>,
@@ -630,16 +631,22 @@ fn recorded(arguments: &Arguments, record: &[u8]) -> Option<RecordedCall> {
 }
 
 impl<P: Platform> Drop for Connection<P> {
-    /// A change that has begun may be done on the host already; its reply is kept for the client that comes back. A
-    /// call must not stop half-way either, since it may hold a lock that others wait for.
+    /// A change that has begun may be done on the host already; its reply is kept for the client that comes back. Until
+    /// it ends it counts for the party, as it did here.
     fn drop(&mut self) {
         let volume = &self.server.volume;
         if !self.changing.is_empty() {
             let mut changing = std::mem::take(&mut self.changing);
-            let rest = async move { while changing.next().await.is_some() {} };
+            let mut outliving = self.room.outlive(changing.iter().map(|call| call.charge).sum());
+            let rest = async move {
+                while let Some((_, charge)) = changing.next().await {
+                    outliving.give_back(charge);
+                }
+            };
             volume.run_to_the_end("nfs calls without a connection", rest);
         }
-        if let Some(rest) = self.running.compounds() {
+        let mut outliving = self.room.outlive(self.running.lasting_charge());
+        if let Some(rest) = self.running.lasting(move |charge| outliving.give_back(charge)) {
             volume.run_to_the_end("nfs compounds without a connection", rest);
         }
     }

@@ -10,7 +10,7 @@ afflux_volume::knobs! {
     NfsKnob of "frontend-nfs":
 
     InflightBytes "nfs_inflight_bytes_max" 16777216 in 1048576..=1073741824 "bytes" Engine NextUse
-        "Most request and reply bytes in progress on one connection. Above it, the server reads no more from the connection. All connections of one party together may have four times as much; a connection without a call in progress may still send one. A party is a user of this machine at any address, or another machine: its IPv4 address, or its IPv6 network of 64 bits.";
+        "Most request and reply bytes in progress on one connection. Above it, the server reads no more from the connection. All connections of one party together may have four times as much; a connection without a call in progress may still send one. A call that changes something goes on when its connection ends, and counts for its party until then; a party that has left half as much behind begins no other call. A party is a user of this machine at any address, or another machine: its IPv4 address, or its IPv6 network of 64 bits.";
     RequestBytes "nfs_request_bytes_max" 268435456 in 134217728..=1099511627776 "bytes" Engine NextUse
         "Most bytes of requests and replies on all connections together. They are records being received or waiting, data of calls in progress, and replies not sent yet. Each of the 1,024 possible connections keeps 64 KiB of it; beyond that, a connection takes at most as many bytes as it leaves free. A connection that gets no more waits, and others go on. The server closes a connection after some seconds if it holds more than its own part and waits for its client while others wait for memory.";
     IdleCentisecs "nfs_idle_centisecs" 36000 in 0..=360000 "centiseconds" Engine NextUse

@@ -49,7 +49,7 @@ impl Spares {
 pub(crate) enum WorkerTask<P: Platform> {
     /// A call of version 3.
     Call(WaitingCall),
-    /// A compound of version 4, which runs to its end.
+    /// A compound of version 4, which runs to its end once it has begun to change something.
     Compound(WaitingCompound<P>),
     /// Anything else.
     Other(BoxFuture<'static, Reply>),
@@ -71,12 +71,14 @@ struct Worker<P: Platform> {
     waker: Waker,
     /// The charge of its call, and its state as an idle worker afterwards; none without a call.
     busy: Option<(u64, Free)>,
-    /// Its call may not be dropped.
-    is_lasting: bool,
 }
 
 /// A worker takes its call from here, and leaves the reply.
-struct Desk<P: Platform>(Mutex<(Option<WorkerTask<P>>, Option<Reply>)>);
+struct Desk<P: Platform> {
+    papers: Mutex<(Option<WorkerTask<P>>, Option<Reply>)>,
+    /// The call may not be dropped. Only the worker sets it during a call.
+    lasts: AtomicBool,
+}
 
 /// The queue of workers to poll.
 #[derive(Default)]
@@ -124,11 +126,10 @@ impl<P: Platform> Workers<P> {
     #[cold]
     fn hire(&mut self) -> Free {
         let place = self.workers.iter().position(Option::is_none).unwrap_or(self.workers.len());
-        let (desk, ready) = (Arc::new(Desk(Mutex::new((None, None)))), Arc::clone(&self.ready));
+        let (desk, ready) = (Arc::new(Desk::default()), Arc::clone(&self.ready));
         let bell = Arc::new(Bell { place, rung: AtomicBool::new(false), ready });
         let future = Box::pin(work(Arc::clone(&self.volume), Arc::clone(&desk)));
-        let worker =
-            Worker { future, desk, waker: Waker::from(Arc::clone(&bell)), bell, busy: None, is_lasting: false };
+        let worker = Worker { future, desk, waker: Waker::from(Arc::clone(&bell)), bell, busy: None };
         match self.workers.get_mut(place) {
             Some(vacant) => *vacant = Some(worker),
             None => self.workers.push(Some(worker)),
@@ -157,7 +158,8 @@ impl<P: Platform> Workers<P> {
     pub(crate) fn begin(&mut self, free: Free, work: WorkerTask<P>, charge: u64) {
         let place = free.place;
         let worker = self.workers[place].as_mut().unwrap_or_else(|| unreachable!("worker {place} is free"));
-        worker.is_lasting = matches!(work, WorkerTask::Compound(_));
+        let lasts = matches!(&work, WorkerTask::Compound(waiting) if waiting.compound.has_to_last());
+        worker.desk.lasts.store(lasts, Ordering::Release);
         worker.desk.lock().0 = Some(work);
         worker.busy = Some((charge, free));
         self.calls += 1;
@@ -193,9 +195,18 @@ impl<P: Platform> Workers<P> {
 }
 
 impl<P: Platform> Workers<P> {
-    /// Takes the compounds in progress, and drops all other calls. None if there are no compounds.
-    pub(crate) fn compounds(&mut self) -> Option<impl Future<Output = ()> + Send + use<P>> {
-        let is_one = |worker: &Option<Worker<P>>| worker.as_ref().is_some_and(|it| it.is_lasting && it.busy.is_some());
+    /// The charges of the calls that may not be dropped.
+    pub(crate) fn lasting_charge(&self) -> u64 {
+        self.workers.iter().flatten().filter_map(Worker::lasting_charge).sum()
+    }
+
+    /// Takes the calls that may not be dropped, and drops all others. The future ends when they have ended; it calls
+    /// `ended` with the charge of each. None if there are none.
+    pub(crate) fn lasting<F: FnMut(u64) + Send>(
+        &mut self,
+        mut ended: F,
+    ) -> Option<impl Future<Output = ()> + Send + use<P, F>> {
+        let is_one = |worker: &Option<Worker<P>>| worker.as_ref().is_some_and(|it| it.lasting_charge().is_some());
         if !self.workers.iter().any(is_one) {
             return None;
         }
@@ -204,9 +215,20 @@ impl<P: Platform> Workers<P> {
         rest.workers.iter_mut().filter(|worker| !is_one(worker)).for_each(|worker| *worker = None);
         rest.calls = rest.workers.iter().flatten().count();
         Some(poll_fn(move |cx| {
-            while rest.poll_next(cx).is_some() {}
+            while let Some((_, charge, free)) = rest.poll_next(cx) {
+                rest.workers[free.place] = None;
+                ended(charge);
+            }
             if rest.len() == 0 { Poll::Ready(()) } else { Poll::Pending }
         }))
+    }
+}
+
+impl<P: Platform> Worker<P> {
+    /// The charge of its call, if that may not be dropped.
+    fn lasting_charge(&self) -> Option<u64> {
+        let (charge, _) = self.busy.as_ref()?;
+        self.desk.lasts.load(Ordering::Acquire).then_some(*charge)
     }
 }
 
@@ -229,9 +251,15 @@ impl Wake for Bell {
     }
 }
 
+impl<P: Platform> Default for Desk<P> {
+    fn default() -> Self {
+        Self { papers: Mutex::new((None, None)), lasts: AtomicBool::new(false) }
+    }
+}
+
 impl<P: Platform> Desk<P> {
     fn lock(&self) -> MutexGuard<'_, (Option<WorkerTask<P>>, Option<Reply>)> {
-        lock(&self.0)
+        lock(&self.papers)
     }
 }
 
@@ -240,7 +268,7 @@ async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk<P>>) {
         let work = poll_fn(|_| desk.lock().0.take().map_or(Poll::Pending, Poll::Ready)).await;
         let reply = match work {
             WorkerTask::Call(call) => procedures::carry_out(&volume, call).await,
-            WorkerTask::Compound(waiting) => course::carry_out(&volume, waiting).await,
+            WorkerTask::Compound(waiting) => course::carry_out(&volume, waiting, &desk.lasts).await,
             WorkerTask::Other(call) => call.await,
         };
         desk.lock().1 = Some(reply);

@@ -2,19 +2,20 @@
 //!
 //! Owns: the bytes of its calls in progress, the world's bound on all that it holds.
 //! Does not own: the bytes of replies and of records that wait (front ends), the sum of its party (`parties`).
-//! Invariants: a connection that holds nothing may always begin a call. If no reply fits, that call's reply is cut
-//! short.
+//! Invariants: a connection that holds nothing may begin a call, unless its party has left too many to go on without
+//! their connections. If no reply fits, that call's reply is cut short.
 
 use std::task::Waker;
 
-use super::parties::PartyShare;
+use super::parties::{OutlivingBytes, PartyShare};
 
 /// The front end's bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct RoomBounds {
     /// Most bytes in progress of a connection.
     pub connection_bytes: u64,
-    /// Most bytes that all connections of a party hold together.
+    /// Most bytes that all connections of a party hold together. Also the bound on the calls of all parties that
+    /// outlive their connections.
     pub party_bytes: u64,
 }
 
@@ -65,7 +66,8 @@ impl ConnectionRoom {
 
     #[inline]
     fn has_room_beside_others(&self, bytes: u64, bounds: RoomBounds) -> bool {
-        bytes == 0 || self.share.others() + bytes <= bounds.party_bytes
+        let has_room = bytes == 0 || self.share.others() + bytes <= bounds.party_bytes;
+        has_room && self.share.may_begin(bounds.party_bytes)
     }
 
     /// The bytes of a reply of `wanted` bytes beside the `held` ones; none if its call has to wait. A reply that does
@@ -96,6 +98,11 @@ impl ConnectionRoom {
                 waker.wake_by_ref();
             }
         }
+    }
+
+    /// The connection ends, and calls that were charged with so many bytes go on.
+    pub fn outlive(&mut self, bytes: u64) -> OutlivingBytes {
+        self.share.outlive(bytes)
     }
 }
 

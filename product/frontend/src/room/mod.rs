@@ -6,8 +6,8 @@
 //! Owns: the bounds' rules, the sums of held bytes, the calls and connections that wait.
 //! Does not own: the figures of the bounds, the choice of bytes that count (front ends); the room of all connections
 //! (worlds).
-//! Invariants: no party takes all that others may need. A caller that holds nothing may begin a call. Waiters are woken
-//! outside the locks.
+//! Invariants: no party takes all that others may need. A caller that holds nothing, and has left nothing behind, may
+//! begin a call. Waiters are woken outside the locks.
 
 mod connection;
 mod messages;
@@ -16,5 +16,5 @@ mod shares;
 
 pub use connection::{ConnectionRoom, RoomBounds};
 pub use messages::{HeldMessage, MessageRoom, RoomTurn};
-pub use parties::{Parties, PartyShare};
+pub use parties::{OutlivingBytes, Parties, PartyShare};
 pub use shares::FairShares;

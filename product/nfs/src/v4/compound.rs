@@ -92,6 +92,8 @@ pub(crate) struct Compound<P: Platform> {
     arguments_at: usize,
     record_bytes: usize,
     pub(super) status: Status,
+    /// It has begun what a repetition would not do again.
+    pub(super) has_changed: bool,
     /// The lock in the way of one that was refused.
     pub(super) denied: Option<Box<Denied>>,
     /// The attributes that a SETATTR in progress has set.
@@ -171,6 +173,7 @@ impl<P: Platform> Compound<P> {
             arguments_at: 0,
             record_bytes: 0,
             status: Status::Ok,
+            has_changed: false,
             denied: None,
             attributes_set: Bitmap::default(),
             before: Before::Nothing,
@@ -195,8 +198,14 @@ impl<P: Platform> Compound<P> {
         (self.stateid, self.saved) = (Stateid::ANONYMOUS, None);
         (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
-        (self.status, self.denied, self.before) = (Status::Ok, None, Before::Nothing);
+        (self.status, self.has_changed) = (Status::Ok, false);
+        (self.denied, self.before) = (None, Before::Nothing);
         self.attributes_set = Bitmap::default();
+    }
+
+    /// Whether it may not be dropped.
+    pub(crate) fn has_to_last(&self) -> bool {
+        self.has_changed
     }
 
     /// The compound in progress, to be continued apart from the connection's next ones.
@@ -400,7 +409,11 @@ impl<P: Platform> Compound<P> {
 impl<P: Platform> Drop for Compound<P> {
     fn drop(&mut self) {
         if let (Some(session), Some(taken)) = (&self.session, &self.taken) {
-            session.slots().end(taken.slot, None::<fn(&mut Vec<u8>)>);
+            let mut slots = session.slots();
+            match self.has_changed {
+                true => slots.end(taken.slot, None::<fn(&mut Vec<u8>)>),
+                false => slots.drop_call(taken.slot),
+            }
         }
     }
 }

@@ -4,10 +4,13 @@
 //! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound
 //! (`connection`).
 //! Invariants: a SEQUENCE runs once, outside of all waiting. An operation that would wait has changed nothing, but for
-//! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again.
+//! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again. A compound may
+//! be dropped until it begins an operation that a repetition would not do again.
 //!
 //! The life of a compound: `connection` reads its head and tries it at once. At the first operation that would wait the
 //! draft moves to a worker's buffer, and the worker goes on from there. The end keeps the reply in its slot.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_volume::{Before, Caller, Platform, Volume};
 use bytes::Bytes;
@@ -40,7 +43,7 @@ impl<P: Platform> Compound<P> {
             return true;
         }
         let on = AtOnce { volume, caller, record };
-        match run(&on, self, draft).now_or_never() {
+        match run(&on, self, draft, None).now_or_never() {
             Some(Ok(())) => {
                 self.end(draft);
                 true
@@ -126,11 +129,12 @@ fn begin_result(writer: &mut Writer, number: u32) {
     writer.words([number, Status::Ok.code()]);
 }
 
-/// Carries out the rest of the operations.
+/// Carries out the rest of the operations. `lasts` is set before the first one that may not be dropped.
 async fn run<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
+    lasts: Option<&AtomicBool>,
 ) -> Result<(), WouldWait> {
     let mut operation = CompoundOperation::Unsupported;
     let (bytes_max, too_long) = compound.reply_bound();
@@ -149,6 +153,10 @@ async fn run<P: Platform, O: Operations<P>>(
         let done = if operations::is_change(&operation) && bytes_max.saturating_sub(draft.bytes()) < CHANGE_BYTES_MAX {
             Err(Stop::Failed(too_long))
         } else {
+            if !compound.has_changed && operations::is_lasting(&operation) {
+                compound.has_changed = true;
+                lasts.inspect(|lasts| lasts.store(true, Ordering::Release));
+            }
             if compound.is_found_later() && operations::is_noted(&operation) {
                 compound.begin_change(on.volume());
             }
@@ -179,11 +187,15 @@ async fn run<P: Platform, O: Operations<P>>(
     Ok(())
 }
 
-/// Carries out a compound from the operation on that would have waited.
-pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, waiting: WaitingCompound<P>) -> Reply {
+/// Carries out a compound from the operation on that would have waited. `lasts` says whether it may be dropped.
+pub(crate) async fn carry_out<P: Platform>(
+    volume: &Volume<P>,
+    waiting: WaitingCompound<P>,
+    lasts: &AtomicBool,
+) -> Reply {
     let WaitingCompound { by, record, mut compound, mut draft } = waiting;
     let on = Task { volume, caller: &by.caller, client: &by.client, record: &record, before: Before::Nothing };
-    if run(&on, &mut compound, &mut draft).await.is_err() {
+    if run(&on, &mut compound, &mut draft, Some(lasts)).await.is_err() {
         unreachable!("a compound that may wait has stopped instead");
     }
     compound.end(&mut draft);

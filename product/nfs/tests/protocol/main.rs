@@ -14,6 +14,7 @@ mod names;
 mod objects;
 mod outliving;
 mod peer;
+mod resets;
 mod robustness;
 mod sockets;
 mod tls;

@@ -22,12 +22,16 @@ use crate::peer::Peer;
 pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 5);
 
 const CACHE_BYTES: u64 = 64 << 20;
+/// Threads that call the host.
+pub(crate) const HOST_THREADS: usize = 4;
 
 pub(crate) struct World {
     pub(crate) server: Arc<Server<LinuxPlatform>>,
     pub(crate) volume: Arc<Volume<LinuxPlatform>>,
     pub(crate) platform: LinuxPlatform,
     _reactors: Reactors,
+    /// The threads that call the host.
+    pub(crate) pool: WorkerPool,
     pub(crate) path: PathBuf,
     /// The last field: it goes after everything else is gone.
     _directory: Scratch,
@@ -60,12 +64,12 @@ impl World {
             Settings::with([&afflux_volume::KNOBS, &afflux_nfs::KNOBS]),
             frames,
         );
-        let pool = WorkerPool::new("afflux-test", 4, 4096);
+        let pool = WorkerPool::new("afflux-test", HOST_THREADS, 4096);
         let tree = HostTree::open(std::slice::from_ref(&path), &pool, &HostOptions::default()).unwrap();
         let devices = host_devices(&platform, Caching::Auto);
         let volume = Volume::new(engine, tree, HandleKey::new([7; 16]), devices).unwrap();
         let server = Server::new(Arc::clone(&volume), AdmittedPeers::AnyPeer);
-        Self { server, volume, platform, _reactors: reactors, path, _directory: directory }
+        Self { server, volume, platform, _reactors: reactors, pool, path, _directory: directory }
     }
 
     /// Serves it over sockets from now on. Returns the address.

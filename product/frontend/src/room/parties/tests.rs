@@ -54,5 +54,46 @@ fn parties_that_went_are_forgotten_when_the_next_comes() {
         drop(parties.share(user(last)));
     }
     let _one = parties.share(user(200));
-    assert_eq!(lock(&parties.0).len(), 1);
+    assert_eq!(lock(&parties.of).len(), 1);
+}
+
+#[test]
+fn calls_that_outlive_their_connections_count_until_they_end_and_leave_room_for_others() {
+    let parties = Parties::default();
+    let mut left: Vec<OutlivingBytes> = Vec::new();
+    // Each connection of a party that begins no more than it may leaves calls behind.
+    let mut leave = |uid| {
+        let mut share = parties.share(user(uid));
+        let may_begin = share.may_begin(1000);
+        if may_begin {
+            left.push(share.outlive(10));
+        }
+        may_begin
+    };
+    let of_one = (0..1000).take_while(|_| leave(1)).count();
+    assert_eq!(of_one, 51, "half of all, and the call that was begun then");
+    let of_others = (2..10).map(|uid| (0..1000).take_while(|_| leave(uid)).count());
+    assert_eq!(of_others.collect::<Vec<_>>(), [25, 13, 6, 3, 2, 1, 1, 1]);
+    let (of_first, of_new) = (parties.share(user(1)), parties.share(user(20)));
+    assert_eq!((of_first.others(), of_first.may_begin(1000)), (510, false));
+    assert!(of_new.may_begin(1000), "who has left nothing waits for nobody");
+    let count = Arc::new(Count(AtomicUsize::new(0)));
+    of_first.wake_when_less(&Waker::from(Arc::clone(&count)));
+    left.truncate(50);
+    assert!(count.0.load(Ordering::Relaxed) > 0 && of_first.may_begin(1000));
+    left.clear();
+    assert_eq!((of_first.others(), parties.outliving.get()), (0, 0));
+}
+
+#[test]
+fn a_connection_waits_once_and_not_after_its_end() {
+    let parties = Parties::default();
+    let held = parties.share(user(1)).outlive(100);
+    for _ in 0..100 {
+        let share = parties.share(user(1));
+        (0..3).for_each(|_| share.wake_when_less(Waker::noop()));
+        assert_eq!(lock(&parties.outliving.waiting).len(), 1);
+    }
+    assert_eq!(lock(&parties.outliving.waiting).len(), 0);
+    assert_eq!(lock(&held.share.party.all.waiting).len(), 0);
 }

@@ -69,6 +69,16 @@ pub(super) fn is_noted(operation: &CompoundOperation) -> bool {
     is_change(operation) && !is_harmless
 }
 
+/// Whether an operation goes on when its connection has ended, and with it the rest of its compound. The client sends
+/// any other again, and it then does the same.
+pub(super) fn is_lasting(operation: &CompoundOperation) -> bool {
+    let is_repeated = matches!(
+        operation,
+        CompoundOperation::Write { .. } | CompoundOperation::Commit { .. } | CompoundOperation::Copy(_)
+    );
+    is_change(operation) && !is_repeated
+}
+
 /// Carries out one of the most usual operations, if that takes no waiting: a state machine would cost as much as the
 /// operation. None for others.
 pub(super) fn try_at_once<P: Platform, O: Operations<P>>(

@@ -3,7 +3,8 @@
 //! Owns: the order of each slot's calls, the reply kept for a repetition.
 //! Does not own: the session, the bytes of replies before they are kept.
 //! Invariants: a session that has ended has no slots. A slot has at most one call in progress. A number that was
-//! answered runs nothing. A kept reply has at most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
+//! answered runs nothing. A call that was dropped before it changed anything runs when it comes again. A kept reply has
+//! at most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
 
 use crate::status::Status;
 
@@ -40,6 +41,8 @@ enum Progress {
     Forgotten,
     /// An earlier server had the slot, and any number may come.
     Left,
+    /// The call was dropped before it changed anything. It may come again, or the next.
+    Dropped,
     Running,
     Kept,
 }
@@ -47,6 +50,8 @@ enum Progress {
 struct Slot {
     sequence: u32,
     progress: Progress,
+    /// The call in progress is the first that this server has of the slot.
+    is_first: bool,
     kept_call: u64,
     reply: Vec<u8>,
 }
@@ -71,7 +76,7 @@ impl Slots {
     }
 
     fn with(count: u32, progress: Progress) -> Self {
-        let slot = || Slot { sequence: 0, progress, kept_call: 0, reply: Vec::new() };
+        let slot = || Slot { sequence: 0, progress, is_first: false, kept_call: 0, reply: Vec::new() };
         Self((0..count).map(|_| slot()).collect())
     }
 
@@ -94,10 +99,12 @@ impl Slots {
             return Err(Status::BadHighSlot);
         }
         let is_left = slot.progress == Progress::Left;
-        if is_left || call.sequence == slot.sequence.wrapping_add(1) {
+        let is_again = slot.progress == Progress::Dropped && call.sequence == slot.sequence;
+        if is_left || is_again || call.sequence == slot.sequence.wrapping_add(1) {
             if slot.progress == Progress::Running {
                 return Err(Status::Jukebox);
             }
+            slot.is_first = is_left;
             (slot.sequence, slot.progress, slot.kept_call) = (call.sequence, Progress::Running, call.kept_call);
             return Ok(if is_left { Begun::Left } else { Begun::New });
         }
@@ -105,7 +112,7 @@ impl Slots {
             return Err(Status::SequenceMisordered);
         }
         match slot.progress {
-            Progress::Running | Progress::Left => Err(Status::Jukebox),
+            Progress::Running | Progress::Left | Progress::Dropped => Err(Status::Jukebox),
             Progress::Kept if call.kept_call != 0 && call.kept_call != slot.kept_call => {
                 Err(Status::SequenceFalseRetry)
             }
@@ -127,6 +134,13 @@ impl Slots {
             }
             None => Progress::Forgotten,
         };
+    }
+
+    /// Ends the call of a slot, which has changed nothing and has no reply.
+    pub(crate) fn drop_call(&mut self, slot: u32) {
+        let Some(slot) = self.0.get_mut(slot as usize) else { return };
+        slot.reply.clear();
+        slot.progress = if slot.is_first { Progress::Left } else { Progress::Dropped };
     }
 }
 

@@ -33,6 +33,23 @@ fn a_slot_of_an_earlier_server_takes_any_number_once() {
 }
 
 #[test]
+fn a_call_that_was_dropped_runs_when_it_comes_again_and_so_does_the_next() {
+    let mut slots = Slots::new(2);
+    for slot in 0..2 {
+        assert_eq!(slots.begin(&call(slot, 1, 7)), Ok(Begun::New));
+        slots.drop_call(slot);
+        assert_eq!(slots.begin(&call(slot, 0, 7)), Err(Status::SequenceMisordered));
+        assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::New));
+        slots.end(slot, keep(b"reply"));
+        assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::Again(b"reply".to_vec())));
+    }
+    let mut slots = Slots::left(1);
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left));
+    slots.drop_call(0);
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left), "an earlier server may have carried it out");
+}
+
+#[test]
 fn numbers_out_of_order_and_slots_that_are_not_there_are_refused() {
     let mut slots = Slots::new(2);
     assert_eq!(slots.begin(&call(0, 0, 1)), Err(Status::SequenceMisordered));
