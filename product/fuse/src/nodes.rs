@@ -39,15 +39,13 @@ struct Node {
     unsynced: u32,
     /// The file at its last open, if the kernel keeps its bytes.
     opened: Option<Box<ContentStamp>>,
-    /// Whether the directory has a default access control list, once that was asked.
-    inherits: Option<bool>,
     /// Until then the object has no capabilities: it was made here, and nobody is known to have changed its attributes.
     plain_until_ns: u64,
 }
 
 impl Node {
     fn new(handle: FileHandle, lookups: u64) -> Self {
-        Self { handle, lookups, unsynced: 0, opened: None, inherits: None, plain_until_ns: 0 }
+        Self { handle, lookups, unsynced: 0, opened: None, plain_until_ns: 0 }
     }
 }
 
@@ -198,17 +196,6 @@ impl KernelNodes {
         }
     }
 
-    /// Whether a directory has a default access control list, if that is known.
-    pub(crate) fn inherits(&self, number: u64) -> Option<bool> {
-        self.slots.get(number)?.inherits
-    }
-
-    pub(crate) fn note_inherits(&mut self, number: u64, inherits: Option<bool>) {
-        if let Some(node) = self.slots.get_mut(number) {
-            node.inherits = inherits;
-        }
-    }
-
     /// Whether an object has no capabilities for sure.
     pub(crate) fn is_plain(&self, number: u64, now_ns: u64) -> bool {
         self.slots.get(number).is_some_and(|node| now_ns < node.plain_until_ns)
@@ -224,7 +211,7 @@ impl KernelNodes {
     /// Somebody has changed the attributes of an object, or may have.
     pub(crate) fn note_changed(&mut self, number: u64) {
         if let Some(node) = self.slots.get_mut(number) {
-            (node.inherits, node.plain_until_ns) = (None, 0);
+            node.plain_until_ns = 0;
         }
     }
 

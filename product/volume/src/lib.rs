@@ -58,5 +58,5 @@ pub use tree::pending::{Called, TreeCall, TreeResult};
 pub use tree::rename_how::RenameHow;
 pub use tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 pub use tree::window::Window;
-pub use tree::xattr::{XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange};
+pub use tree::xattr::{DEFAULT_ACL, XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange};
 pub use volume::Volume;

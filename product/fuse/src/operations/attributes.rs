@@ -145,6 +145,7 @@ fn change(wanted: &SetAttributes) -> AttributeChange {
     };
     AttributeChange {
         mode: has(set::MODE).then_some(wanted.mode & 0o7777),
+        umask: 0,
         uid: has(set::UID).then_some(wanted.uid),
         gid: has(set::GID).then_some(wanted.gid),
         size: has(set::SIZE).then_some(wanted.size),

@@ -21,9 +21,6 @@ use crate::operations::{data, locks, repeated, synchronous};
 use crate::reply::{self, Errno, ReplyDraft, device_parts};
 use crate::request::{Mode, RequestHeader, is_synchronous};
 
-/// The access control list that new objects in a directory get.
-const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
-
 /// A request: its header, and its whole message.
 type Request<'a> = (&'a RequestHeader, &'a [u8]);
 
@@ -108,30 +105,10 @@ pub(super) async fn symlink<P: Platform>(
     made(on, header, &directory, result).await
 }
 
-/// The mode of a new object in a directory. Its default access control list, if there is one, stands in for the umask.
-async fn masked<P: Platform>(on: &Mount<P>, node: u64, directory: &Arc<Inode<P>>, wanted: Mode) -> Result<u32, Errno> {
+/// The attributes of a new object.
+fn with_mode(wanted: Mode) -> AttributeChange {
     let Mode { mode, umask } = wanted;
-    if mode & umask & 0o777 == 0 {
-        return Ok(mode);
-    }
-    let known = on.known().inherits(node);
-    let inherits = match known {
-        Some(inherits) => inherits,
-        None => {
-            let inherits = match on.volume.xattr_by(&on.own, directory, DEFAULT_LIST).await {
-                Ok(_) => true,
-                Err(VolumeError::NoAttribute | VolumeError::NotSupported) => false,
-                Err(error) => return Err(error.into()),
-            };
-            on.known().note_inherits(node, Some(inherits));
-            inherits
-        }
-    };
-    Ok(if inherits { mode } else { mode & !(umask & 0o777) })
-}
-
-fn with_mode(mode: u32) -> AttributeChange {
-    AttributeChange { mode: Some(mode & 0o7777), ..AttributeChange::default() }
+    AttributeChange { mode: Some(mode & 0o7777), umask: umask & 0o777, ..AttributeChange::default() }
 }
 
 pub(super) async fn make_directory<P: Platform>(
@@ -141,7 +118,6 @@ pub(super) async fn make_directory<P: Platform>(
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let change = repeated::begin(on, header);
     let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
@@ -157,10 +133,9 @@ pub(super) async fn make_node<P: Platform>(
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let (major, minor) = device_parts(device);
-    let (kind, special) = match mode & kind::MASK {
+    let (kind, special) = match mode.mode & kind::MASK {
         kind::FIFO => (Kind::Fifo, Some(SpecialKind::Fifo)),
         kind::SOCKET => (Kind::Socket, Some(SpecialKind::Socket)),
         kind::CHAR => (Kind::CharDevice, Some(SpecialKind::CharDevice { major, minor })),
@@ -187,7 +162,6 @@ pub(super) async fn create<P: Platform>(
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let how = CreateHow::Guarded(with_mode(mode));
     let change = repeated::begin(on, header);
@@ -240,7 +214,6 @@ pub(super) async fn make_unnamed<P: Platform>(
     mode: Mode,
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let mode = masked(on, header.node, &directory, mode).await?;
     let caller = on.caller(header, message);
     let (file, attributes) = on.volume.create_unnamed_by(&caller, &directory, with_mode(mode)).await?;
     created(on, header, flags, (file, true), &attributes)

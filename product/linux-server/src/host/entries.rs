@@ -29,6 +29,7 @@ use super::climb::{check_entry, here};
 use super::journal::SyncScope;
 use super::node::{HostNode, host_node};
 use super::undo::CreatedObject;
+use super::xattrs::has_default_acl;
 use afflux_linux_device::plain_user::PlainUser;
 use afflux_linux_device::pool::begin_next_call;
 use afflux_linux_device::reopen::make_read_only;
@@ -50,6 +51,11 @@ pub(super) fn rename_refusal(errno: Errno, how: RenameHow, is_over_directory: bo
     }
 }
 
+/// The attributes of a new object in a directory. The host applies the default access control list, if there is one.
+pub(super) fn for_new(parent: &HostNode, wanted: &AttributeChange) -> Result<AttributeChange, VolumeError> {
+    Ok(wanted.for_new(wanted.is_masked() && has_default_acl(parent)?))
+}
+
 impl Core {
     pub(super) fn create(
         &self,
@@ -62,6 +68,7 @@ impl Core {
         check_entry(name)?;
         parent.check_storing()?;
         self.contained(parent)?;
+        let attributes = &for_new(parent, attributes)?;
         let before = parent.stat()?;
         let made = self.make(parent, acting, name, new, attributes.mode)?;
         let identity = made.as_ref().ok().filter(|_| matches!(new, New::Regular)).map(|found| found.identity);

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::Core;
 use super::acting::Acting;
 use super::climb::here;
-use super::entries::FILE_MODE;
+use super::entries::{FILE_MODE, for_new};
 use super::node::HostNode;
 use afflux_linux_device::shortage::open_or_close_spare;
 
@@ -24,6 +24,7 @@ impl Core {
     ) -> Result<Unnamed, VolumeError> {
         parent.check_storing()?;
         self.contained(parent)?;
+        let attributes = &for_new(parent, attributes)?;
         let mode = Mode::from_raw_mode(attributes.mode.unwrap_or(FILE_MODE));
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let made = || {

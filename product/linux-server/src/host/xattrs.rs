@@ -6,9 +6,9 @@
 
 use std::os::fd::AsRawFd;
 
-use afflux_volume::{VolumeError, XATTR_BYTES_MAX, XattrChange};
+use afflux_volume::{DEFAULT_ACL, VolumeError, XATTR_BYTES_MAX, XattrChange};
 use bytes::Bytes;
-use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use rustix::fs::{XattrFlags, getxattr, getxattr_query, listxattr, removexattr, setxattr};
 use rustix::io::Errno;
 
 use super::Core;
@@ -22,6 +22,15 @@ const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 /// A path to the object of a descriptor. It leads to the object itself, also to a symbolic link's.
 fn path_of(node: &HostNode) -> String {
     format!("/proc/self/fd/{}", node.fd().as_raw_fd())
+}
+
+/// Whether a directory has a default access control list.
+pub(super) fn has_default_acl(directory: &HostNode) -> Result<bool, VolumeError> {
+    match getxattr_query(path_of(directory), DEFAULT_ACL) {
+        Ok(bytes) => Ok(bytes > 0),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
+        Err(errno) => Err(error_of(errno)),
+    }
 }
 
 impl Core {

@@ -267,6 +267,7 @@ impl Fields<'_> {
         const PERMISSION_BITS: u32 = 0o7777;
         Ok(AttributeChange {
             mode: self.optional_u32("set_mode")?.map(|mode| mode & PERMISSION_BITS),
+            umask: 0,
             uid: self.optional_u32("set_uid")?,
             gid: self.optional_u32("set_gid")?,
             size: if self.reader.bool("set_size")? { Some(self.reader.u64()?) } else { None },

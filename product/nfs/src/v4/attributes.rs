@@ -32,6 +32,7 @@ pub(super) mod number {
     pub(in super::super) const MOUNTED_ON: u32 = 55;
     pub(in super::super) const EXCLUSIVE: u32 = 75;
     pub(in super::super) const CHANGE_TYPE: u32 = 79;
+    pub(in super::super) const MODE_UMASK: u32 = 81;
     pub(in super::super) const XATTRS: u32 = 82;
 }
 
@@ -62,15 +63,19 @@ macro_rules! set_of_1 {
 }
 
 /// All attributes that a server of 4.1 knows. The server shows them all but for two times, which clients only set.
-const KNOWN: Bitmap =
-    Bitmap { words: shown_numbers!(set_of_1), has_more: false }.with(Bitmap { words: ONLY_SET, has_more: false });
+const KNOWN: Bitmap = Bitmap { words: shown_numbers!(set_of_1), has_more: false }
+    .with(Bitmap::of(&[n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]));
 /// Attributes that a client may set, alone.
-pub(super) const ONLY_SET: [u32; BITMAP_WORDS] = set(&[n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]);
+pub(super) const ONLY_SET: [u32; BITMAP_WORDS] = set(&[n::SET_ACCESS_TIME, n::SET_MODIFY_TIME, n::MODE_UMASK]);
 /// Attributes that a client may set.
-const SETTABLE: [u32; BITMAP_WORDS] =
+pub(super) const SETTABLE: [u32; BITMAP_WORDS] =
     set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]);
+/// Those that a client may set when it makes an object.
+pub(super) const SETTABLE_NEW: [u32; BITMAP_WORDS] =
+    set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::SET_ACCESS_TIME, n::SET_MODIFY_TIME, n::MODE_UMASK]);
 /// Those that a client may set with an exclusive creation, whose verifier takes the times.
-pub(super) const SETTABLE_EXCLUSIVELY: [u32; BITMAP_WORDS] = set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP]);
+pub(super) const SETTABLE_EXCLUSIVELY: [u32; BITMAP_WORDS] =
+    set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::MODE_UMASK]);
 /// Attributes that only the host knows.
 pub(super) const OF_HOST: [u32; BITMAP_WORDS] = set(&[16, 17, 21, 22, 23, 27, 28, 29, 34, 42, 43, 44]);
 /// Those of an entry that its directory has.
@@ -125,6 +130,11 @@ impl Bitmap {
         Ok(())
     }
 
+    /// Those of its attributes that are among these.
+    pub(super) fn only(&self, words: [u32; BITMAP_WORDS]) -> Self {
+        Self { words: std::array::from_fn(|at| self.words[at] & words[at]), has_more: false }
+    }
+
     /// The number of its words without zeros at its end.
     pub(super) fn len(&self) -> usize {
         match self.words {
@@ -145,8 +155,8 @@ impl Bitmap {
 
 /// All attributes of a minor version. From 4.2 on a server may offer extended attributes.
 pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
-    const NEWER: Bitmap = Bitmap::of(&[n::CHANGE_TYPE]);
-    const WITH_XATTRS: Bitmap = Bitmap::of(&[n::CHANGE_TYPE, n::XATTRS]);
+    const NEWER: Bitmap = Bitmap::of(&[n::CHANGE_TYPE, n::MODE_UMASK]);
+    const WITH_XATTRS: Bitmap = NEWER.with(Bitmap::of(&[n::XATTRS]));
     match minor {
         ..=1 => KNOWN,
         _ if has_xattrs => KNOWN.with(WITH_XATTRS),
@@ -164,13 +174,18 @@ pub(super) fn change_of(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or_default()
 }
 
-/// Reads the changes in a client's values, of attributes that may be set `exclusively` or at all.
-pub(super) fn change(values: &AttributeValues, record: &[u8], exclusively: bool) -> Result<AttributeChange, Status> {
-    if values.which.has_beside(known(2, true).words) {
+/// Reads the changes in a client's values, of `known` attributes that are `settable` here. A client gives a mode with
+/// its umask or a mode without one.
+pub(super) fn change(
+    values: &AttributeValues,
+    record: &[u8],
+    known: &Bitmap,
+    settable: [u32; BITMAP_WORDS],
+) -> Result<AttributeChange, Status> {
+    if values.which.has_beside(known.words) {
         return Err(Status::AttributeNotSupported);
     }
-    let settable = if exclusively { SETTABLE_EXCLUSIVELY } else { SETTABLE };
-    if values.which.has_beside(settable) {
+    if values.which.has_beside(settable) || values.which.has(n::MODE) && values.which.has(n::MODE_UMASK) {
         return Err(Status::Invalid);
     }
     let bytes = &record[values.values.range()];
@@ -190,12 +205,13 @@ fn read_one(reader: &mut Reader<'_>, number: u32, change: &mut AttributeChange) 
             }
             change.size = Some(size);
         }
-        n::MODE => {
+        n::MODE | n::MODE_UMASK => {
             let mode = reader.u32().map_err(bad)?;
-            if mode > 0o7777 {
+            let umask = if number == n::MODE_UMASK { reader.u32().map_err(bad)? } else { 0 };
+            if mode > 0o7777 || umask > 0o777 {
                 return Err(Status::Invalid);
             }
-            change.mode = Some(mode);
+            (change.mode, change.umask) = (Some(mode), umask);
         }
         n::OWNER => change.uid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),
         n::GROUP => change.gid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),

@@ -194,7 +194,7 @@ impl Values<'_> {
             52 => self.time(it.ctime),
             n::MODIFY_TIME => self.time(it.mtime),
             n::MOUNTED_ON => self.u64(shown.mounted_on),
-            n::EXCLUSIVE => self.set(&Bitmap { words: SETTABLE_EXCLUSIVELY, has_more: false }),
+            n::EXCLUSIVE => self.set(&known.only(SETTABLE_EXCLUSIVELY)),
             // It is a time.
             n::CHANGE_TYPE => self.u32(3),
             _ => self.of_host(number, shown.of_host),

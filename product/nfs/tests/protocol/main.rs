@@ -10,6 +10,7 @@ mod hostile;
 mod kept;
 mod listing;
 mod locks;
+mod modes;
 mod names;
 mod objects;
 mod outliving;

@@ -53,6 +53,8 @@ fn new_inode(
     wanted: &AttributeChange,
     now: Timestamp,
 ) -> InodeRecord {
+    // A volume in a store has no access control lists.
+    let wanted = &wanted.for_new(false);
     let content = content_of(new, parent_ino);
     let owned = permission::of_new(parent.owned(), by, content.kind(), wanted);
     InodeRecord {

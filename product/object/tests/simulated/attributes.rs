@@ -175,3 +175,22 @@ fn changes_and_syncs_of_one_file_do_not_wait_for_each_other_in_a_circle() {
         volume.sync(&file, 0, 0).await.result.unwrap();
     });
 }
+
+// A volume in a store has no access control lists, so nothing stands in for the umask.
+#[test]
+fn a_umask_takes_its_bits_from_each_new_object() {
+    let contents = ObjectContents::default();
+    let machine = Machine::new(&contents, MachineOptions::default());
+    let volume = serve(&machine);
+    machine.run(async {
+        let root = volume.mount(b"/").await.unwrap();
+        let wanted = AttributeChange { mode: Some(0o777), umask: 0o027, ..AttributeChange::default() };
+        let exclusive = CreateHow::Exclusive { verifier: [3; 8], attributes: wanted };
+        let (guarded, _) = volume.create(&root, b"guarded", CreateHow::Guarded(wanted)).await.result.unwrap();
+        let (exclusive, _) = volume.create(&root, b"exclusive", exclusive).await.result.unwrap();
+        let (directory, _) = volume.make_directory(&root, b"directory", wanted).await.result.unwrap();
+        for object in [&guarded, &exclusive, &directory] {
+            assert_eq!(volume.attributes(object).await.unwrap().mode, 0o750);
+        }
+    });
+}

@@ -40,6 +40,8 @@ pub enum CreateHow {
     Exclusive {
         /// The client's choice for this call.
         verifier: [u8; 8],
+        /// What a new file gets beside the times. The mode is 0o600 if there is none.
+        attributes: AttributeChange,
     },
 }
 
@@ -63,10 +65,10 @@ impl CreateHow {
     fn attributes(&self) -> AttributeChange {
         match *self {
             Self::Unchecked(change) | Self::Guarded(change) => change,
-            Self::Exclusive { verifier } => {
+            Self::Exclusive { verifier, attributes } => {
                 let (atime, mtime) = verifier_times(verifier);
                 let (atime, mtime) = (SetTime::To(atime), SetTime::To(mtime));
-                AttributeChange { mode: Some(0o600), atime, mtime, ..AttributeChange::default() }
+                AttributeChange { mode: attributes.mode.or(Some(0o600)), atime, mtime, ..attributes }
             }
         }
     }
@@ -109,7 +111,7 @@ impl<P: Platform> Volume<P> {
             (Err(VolumeError::Exists), CreateHow::Unchecked(_)) => {
                 Outcome { result: self.existing_file(caller, parent, &name, change.size).await, ..made }
             }
-            (Err(VolumeError::Exists), CreateHow::Exclusive { verifier }) => {
+            (Err(VolumeError::Exists), CreateHow::Exclusive { verifier, .. }) => {
                 Outcome { result: self.existing_own_file(caller, parent, &name, verifier).await, ..made }
             }
             _ => made,

@@ -141,6 +141,9 @@ pub enum SetTime {
 pub struct AttributeChange {
     /// New permission bits, 0 to 0o7777.
     pub mode: Option<u32>,
+    /// Permission bits of `mode`, 0 to 0o777, that a new object does not get, unless its directory has a default access
+    /// control list. An object that is there gets its mode whole.
+    pub umask: u32,
     /// New owner; not `u32::MAX`, since no user has it and hosts treat it as "no change".
     pub uid: Option<u32>,
     /// New group, likewise.
@@ -161,10 +164,26 @@ impl AttributeChange {
         rest == Self::default() && (touches(self.atime, self.mtime) || touches(self.mtime, self.atime))
     }
 
+    /// Whether the mode of a new object depends on the default access control list of its directory.
+    pub fn is_masked(&self) -> bool {
+        self.mode.is_some_and(|mode| mode & self.umask != 0)
+    }
+
+    /// The attributes of a new object in a directory with a default access control list, or without one. Such a list
+    /// bounds the mode in place of the umask.
+    #[must_use]
+    pub fn for_new(self, has_default_acl: bool) -> Self {
+        let taken = if has_default_acl { 0 } else { self.umask };
+        Self { mode: self.mode.map(|mode| mode & !taken), umask: 0, ..self }
+    }
+
     /// Refuses values that no object can have. The caller checks a size, since it knows the object.
     pub(crate) fn check(&self) -> Result<(), VolumeError> {
         if self.mode.is_some_and(|mode| mode > 0o7777) {
             return Err(VolumeError::Invalid { what: "permission bits above 0o7777" });
+        }
+        if self.umask > 0o777 {
+            return Err(VolumeError::Invalid { what: "a umask above 0o777" });
         }
         if self.uid == Some(u32::MAX) || self.gid == Some(u32::MAX) {
             return Err(VolumeError::Invalid { what: "4294967295 as an owner or a group" });

@@ -397,7 +397,8 @@ pub trait Directory: Send + Sync + 'static {
         TreeResult::now(Ok(()))
     }
 
-    /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken.
+    /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken. The tree looks
+    /// for the directory's default access control list, and then takes what [`AttributeChange::for_new`] says.
     fn create(
         &self,
         directory: &Node,

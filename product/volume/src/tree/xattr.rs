@@ -14,6 +14,9 @@ pub const XATTR_NAME_BYTES_MAX: usize = 255;
 /// Longest value of an extended attribute, in bytes. Most file systems take less.
 pub const XATTR_BYTES_MAX: usize = 65_536;
 
+/// The default access control list of a directory: it bounds the modes of new objects there, in place of a umask.
+pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+
 /// A change of one extended attribute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum XattrChange {

@@ -310,7 +310,7 @@ impl Shared {
         };
         let (now, generation) = (self.now(), objects.generations);
         let number = objects.add(Object::new(generation, mode, now, body));
-        self.set(objects, number, change);
+        self.set(objects, number, &change.for_new(false));
         number
     }
 

@@ -57,7 +57,13 @@ fn unchecked_creation_finds_and_cuts_guarded_refuses() {
 fn exclusive_creation_knows_its_verifier_over_a_restart() {
     let world = World::new();
     let exclusive = |world: &World, verifier| {
-        world.run(world.volume.create(&world.root(), b"file", CreateHow::Exclusive { verifier })).result
+        world
+            .run(world.volume.create(
+                &world.root(),
+                b"file",
+                CreateHow::Exclusive { verifier, attributes: Default::default() },
+            ))
+            .result
     };
     let verifier = [0xff, 1, 2, 3, 0x80, 5, 6, 7];
     let file = exclusive(&world, verifier).unwrap().0;

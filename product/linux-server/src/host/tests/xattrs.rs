@@ -172,3 +172,25 @@ fn a_changed_list_counts_at_once() {
     assert!(get(&world, &user, &new, ACCESS_LIST).is_ok());
     assert_eq!(fs::metadata(world.host("directory/new")).unwrap().mode() & 0o7777, world.attributes(&new).mode);
 }
+
+#[test]
+fn a_default_list_stands_in_for_the_umask_with_a_name_or_without() {
+    let world = World::new();
+    let root = world.root();
+    let (plain, listed) = (world.make_directory(&root, "plain"), world.make_directory(&root, "listed"));
+    match set(&world, &Caller::SERVER, &listed, DEFAULT_LIST, &list(7, (USER, 7), 7, 7, 0)) {
+        Err(VolumeError::NotSupported) => return afflux_scratch::skipped!("this file system has no lists"),
+        set => set.unwrap(),
+    }
+    let wanted = AttributeChange { mode: Some(0o664), umask: 0o027, ..AttributeChange::default() };
+    for (directory, mode) in [(&plain, 0o640), (&listed, 0o660)] {
+        let how = CreateHow::Guarded(wanted);
+        let (named, _) = world.run(world.volume.create(directory, b"named", how)).result.unwrap();
+        let unnamed = world.run(world.volume.create_unnamed_by(&Caller::SERVER, directory, wanted));
+        assert_eq!(world.attributes(&named).mode, mode);
+        match unnamed {
+            Err(VolumeError::NotSupported) => {}
+            unnamed => assert_eq!(unnamed.unwrap().1.mode, mode),
+        }
+    }
+}

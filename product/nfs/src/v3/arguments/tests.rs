@@ -34,6 +34,7 @@ fn is_full(change: &AttributeChange) -> bool {
     *change
         == AttributeChange {
             mode: Some(0o644),
+            umask: 0,
             uid: Some(1),
             gid: Some(2),
             size: Some(3),
@@ -70,6 +71,7 @@ fn samples() -> Vec<Sample> {
             |a, _| {
                 let unchanged = AttributeChange {
                     mode: None,
+                    umask: 0,
                     uid: None,
                     gid: None,
                     size: None,

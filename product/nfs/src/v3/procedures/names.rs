@@ -93,7 +93,7 @@ pub(super) async fn create<P: Platform>(
     let how = match creation {
         Creation::Unchecked(change) => CreateHow::Unchecked(change),
         Creation::Guarded(change) => CreateHow::Guarded(change),
-        Creation::Exclusive(verifier) => CreateHow::Exclusive { verifier },
+        Creation::Exclusive(verifier) => CreateHow::Exclusive { verifier, attributes: AttributeChange::default() },
     };
     let outcome = match check_new(name) {
         Ok(()) => Ok(on.volume.create_by(on.caller, &directory, name, how).await),

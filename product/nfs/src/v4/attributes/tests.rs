@@ -8,7 +8,8 @@ fn values(which: Bitmap, bytes: &[u8]) -> (AttributeValues, Vec<u8>) {
 fn a_change_takes_what_may_be_set_and_refuses_the_rest() {
     let bytes = [&4096_u64.to_be_bytes()[..], &0o600_u32.to_be_bytes(), &[0, 0, 0, 2], b"12\0\0"].concat();
     let (known, record) = values(Bitmap::of(&[n::SIZE, n::MODE, n::OWNER]), &bytes);
-    let change_of = |known: &AttributeValues, record: &[u8]| change(known, record, false);
+    let all = super::known(2, true);
+    let change_of = |known: &AttributeValues, record: &[u8]| change(known, record, &all, SETTABLE);
     let wanted = AttributeChange { size: Some(4096), mode: Some(0o600), uid: Some(12), ..AttributeChange::default() };
     assert_eq!(change_of(&known, &record), Ok(wanted));
     let refused: [(&[u32], &[u8], Status); 7] = [

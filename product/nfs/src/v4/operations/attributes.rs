@@ -139,7 +139,7 @@ pub(super) async fn set<P: Platform>(
     stateid: Stateid,
     values: AttributeValues,
 ) -> Ended {
-    let change = attributes::change(&values, on.record, false)?;
+    let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE)?;
     let inode = match compound.object()? {
         Object::Above => return Err(Status::ReadOnly.into()),
         // An open may be from before the export's rules.

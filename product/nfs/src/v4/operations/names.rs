@@ -29,7 +29,7 @@ pub(super) async fn create<P: Platform>(
 ) -> Ended {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
-    let change = attributes::change(&values, on.record, false)?;
+    let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE_NEW)?;
     let place = (&directory, on.bytes(name));
     let Outcome { result, consistency } = match kind {
         NewKind::Directory => on.volume.make_directory_by(on.caller, place.0, place.1, change).await,

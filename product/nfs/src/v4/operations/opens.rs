@@ -14,7 +14,7 @@ use afflux_volume::{
 };
 
 use super::super::attributes::{self, number as n};
-use super::super::codec::{AttributeValues, Bitmap, Claim, OpenArguments, OpenHow};
+use super::super::codec::{Bitmap, Claim, OpenArguments, OpenHow};
 use super::super::compound::{Compound, Object};
 use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
@@ -285,13 +285,25 @@ async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>
 async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field, how: OpenHow) -> Ended<Opened<P>> {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
+    let (record, known) = (on.record, compound.known());
+    let of_new = |values| attributes::change(&values, record, &known, attributes::SETTABLE_NEW);
     match how {
-        OpenHow::Unchecked(values) => unchecked(on, compound.before, &directory, name, values).await,
+        OpenHow::Unchecked(values) => {
+            let change = of_new(values)?;
+            unchecked(on, compound.before, (&directory, name), change, values.which).await
+        }
         OpenHow::Guarded(values) => {
-            let change = attributes::change(&values, on.record, false)?;
+            let change = of_new(values)?;
             guarded(on, compound.before, (&directory, name), change, values.which).await.map_err(Stop::from)
         }
-        OpenHow::Exclusive { verifier, attributes } => exclusive(on, &directory, name, verifier, attributes).await,
+        OpenHow::Exclusive { verifier, attributes: values } => {
+            let (attributes, set) = match values {
+                Some(it) => (attributes::change(&it, record, &known, attributes::SETTABLE_EXCLUSIVELY)?, it.which),
+                None => Default::default(),
+            };
+            let how = CreateHow::Exclusive { verifier, attributes };
+            exclusive(on, (&directory, name), how, set).await.map_err(Stop::from)
+        }
         OpenHow::NoCreate => named(on, compound, name).await,
     }
 }
@@ -315,13 +327,12 @@ async fn guarded<P: Platform>(
 async fn unchecked<P: Platform>(
     on: &Task<'_, P>,
     before: Before,
-    directory: &Arc<Inode<P>>,
-    name: Field,
-    values: AttributeValues,
+    (directory, name): (&Arc<Inode<P>>, Field),
+    change: AttributeChange,
+    wanted: Bitmap,
 ) -> Ended<Opened<P>> {
     /// Others may make and remove the name in turn.
     const TRIES: usize = 3;
-    let change = attributes::change(&values, on.record, false)?;
     for _ in 0..TRIES {
         match on.volume.lookup_by(on.caller, directory, on.bytes(name)).await {
             Ok((inode, _)) => {
@@ -334,7 +345,7 @@ async fn unchecked<P: Platform>(
             Err(VolumeError::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        match guarded(on, before, (directory, name), change, values.which).await {
+        match guarded(on, before, (directory, name), change, wanted).await {
             Err(VolumeError::Exists) => {}
             made => return made.map_err(Stop::from),
         }
@@ -344,24 +355,14 @@ async fn unchecked<P: Platform>(
 
 async fn exclusive<P: Platform>(
     on: &Task<'_, P>,
-    directory: &Arc<Inode<P>>,
-    name: Field,
-    verifier: [u8; 8],
-    values: Option<AttributeValues>,
-) -> Ended<Opened<P>> {
-    let change = match &values {
-        Some(values) => attributes::change(values, on.record, true)?,
-        None => AttributeChange::default(),
-    };
-    let how = CreateHow::Exclusive { verifier };
+    (directory, name): (&Arc<Inode<P>>, Field),
+    how: CreateHow,
+    set: Bitmap,
+) -> Result<Opened<P>, VolumeError> {
     let Outcome { result, consistency } = on.volume.create_by(on.caller, directory, on.bytes(name), how).await;
     let (inode, _): (_, Attributes) = result?;
-    if change != AttributeChange::default() {
-        on.volume.set_attributes_by(on.caller, &inode, change, None).await.result?;
-    }
     // The verifier is in the times, so that the client sets them afterwards.
-    let times = Bitmap::of(&[n::ACCESS_TIME, n::MODIFY_TIME]);
-    let set = values.map(|values| values.which).unwrap_or_default().with(times);
+    let set = set.with(Bitmap::of(&[n::ACCESS_TIME, n::MODIFY_TIME]));
     Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
 }
 
