@@ -43,7 +43,7 @@ mod tests;
 mod tree;
 mod upkeep;
 
-pub use check::{CheckReport, FileRange, check};
+pub use check::{CheckReport, FileRange, ObjectFault, check};
 pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
 pub use file::BodyInMemory;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the walk from a file's entry up to the root.
 //! Does not own: the tree of a server, which never needs it.
-//! Invariants: it reads each entry once. Entries that contradict each other give no path.
+//! Invariants: it reads each entry once. Entries that are malformed or contradict each other give no path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,26 +11,25 @@ use afflux_volume::Kind;
 use crate::error::ObjectVolumeError;
 use crate::format::entry::Entry;
 use crate::format::inode::ROOT;
-use crate::pages::next_page;
+use crate::pages::PagedScan;
 use crate::seams::{Durability, RecordDatabase};
-
-const PAGE: usize = 4_096;
 
 /// One path of each of these files that has a name.
 ///
 /// # Errors
-/// If the records are unreadable or malformed.
+/// If the records are unreadable.
 pub async fn paths<R: RecordDatabase>(
     records: &R,
     wanted: &BTreeSet<u64>,
 ) -> Result<BTreeMap<u64, Vec<u8>>, ObjectVolumeError> {
     let mut names = BTreeMap::new();
-    let (mut from, end) = (vec![b'd'], vec![b'd' + 1]);
-    while from < end && !wanted.is_empty() {
-        let found = records.scan_first(from, end.clone(), Durability::Remote, PAGE).await?;
-        from = next_page(&found, PAGE, &end);
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut scan = PagedScan::new((vec![b'd'], vec![b'd' + 1]), Durability::Remote);
+    while let Some(found) = scan.next(records).await? {
         for (key, value) in found {
-            let entry = Entry::decode(&key, &value)?;
+            let Ok(entry) = Entry::decode(&key, &value) else { continue };
             if entry.kind == Kind::Directory || wanted.contains(&entry.ino) {
                 names.insert(entry.ino, (Entry::parent(&key), entry.name));
             }

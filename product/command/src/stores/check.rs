@@ -2,7 +2,8 @@
 //!
 //! Owns: the words, the verdict.
 //! Does not own: the check (`afflux_object`).
-//! Invariants: it changes nothing. Success means that every byte of every file can be read.
+//! Invariants: it changes nothing. Success means that every name leads to its object, and that every byte of every file
+//! can be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,13 @@ use serde_json::{Value, json};
 
 use super::{CommandPlace, call};
 
+/// The number of each volume's root.
+const ROOT: u64 = 1;
+
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux check s3://bucket/home\n  afflux check s3://bucket/home --json | jq \
-    .damaged\n\nReads all data once, as of its start. Exits with 1 if anything is damaged, and names the files and \
-    their bytes; all other bytes can be read. While a server writes the volume, a check of more than ten minutes may \
+    .damaged\n\nReads all data, names and attributes once, as of its start. Exits with 1 if anything is damaged, and names \
+    the files and their bytes; all other bytes can be read. While a server writes the volume, a check of more than ten minutes may \
     miss segments that the server has removed meanwhile: check again.")]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -26,6 +30,16 @@ pub(crate) struct Check {
     /// One JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// The object that a record's key names.
+fn object_of(key: &[u8]) -> Option<u64> {
+    key.get(1..).and_then(|rest| rest.first_chunk()).map(|ino| u64::from_be_bytes(*ino))
+}
+
+/// A record's key, in letters.
+fn shown_key(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
 }
 
 /// The result with the paths of damaged files.
@@ -43,7 +57,9 @@ impl Check {
             Ok(async {
                 let report = check(&objects, &view, &clock).await?;
                 let ranges = report.damaged.values().flat_map(|(_, ranges)| ranges);
-                let files: BTreeSet<u64> = ranges.map(|range| range.ino).chain(report.misfits.clone()).collect();
+                let faults = report.faults.iter().map(|(ino, _)| *ino).chain(report.misfits.iter().copied());
+                let malformed = report.malformed.keys().filter_map(|key| object_of(key));
+                let files: BTreeSet<u64> = ranges.map(|range| range.ino).chain(faults).chain(malformed).collect();
                 let paths = paths(&view, &files).await?;
                 Ok::<_, ObjectVolumeError>(Checked { report, paths })
             }
@@ -68,14 +84,17 @@ impl Checked {
     fn path(&self, ino: u64) -> String {
         match self.paths.get(&ino) {
             Some(path) => String::from_utf8_lossy(path).into_owned(),
-            None => format!("a file without a name (number {ino})"),
+            None if ino == ROOT => "/".to_owned(),
+            None => format!("an object without a name (number {ino})"),
         }
     }
 
     fn text(&self) -> String {
-        let CheckReport { segments, extents, damaged, unread, orphans, miscounted, misfits } = &self.report;
-        let (segments, extents) = (units::count(*segments), units::count(*extents));
-        let mut lines = vec![format!("{segments} segments and {extents} extents were read.")];
+        let CheckReport { damaged, unread, orphans, miscounted, misfits, faults, malformed, .. } = &self.report;
+        let (segments, extents) = (units::count(self.report.segments), units::count(self.report.extents));
+        let (inodes, names) = (units::count(self.report.inodes), units::count(self.report.names));
+        let mut lines =
+            vec![format!("{segments} segments, {extents} extents, {inodes} inodes and {names} names were read.")];
         if !orphans.is_empty() {
             let orphans = units::count(orphans.len() as u64);
             lines.push(format!("{orphans} segments belong to no file; a server removes them within a day."));
@@ -98,6 +117,16 @@ impl Checked {
             .iter()
             .map(|ino| format!("damaged: {}: its size does not fit to its bytes", output::shown(self.path(*ino))));
         lines.extend(misfits);
+        let faults = faults.iter().map(|(ino, fault)| format!("damaged: {}: {fault}", output::shown(self.path(*ino))));
+        lines.extend(faults);
+        let malformed = malformed.iter().map(|(key, error)| match object_of(key) {
+            Some(ino) => format!("damaged: {}: the record {}: {error}", output::shown(self.path(ino)), shown_key(key)),
+            None => format!("damaged: the record {}: {error}", shown_key(key)),
+        });
+        lines.extend(malformed);
+        lines.extend(self.report.miscounted_objects.map(|(counted, found)| {
+            format!("miscounted: the volume counts {counted} files and directories, and {found} have names")
+        }));
         lines.join("\n")
     }
 
@@ -113,15 +142,28 @@ impl Checked {
         let miscounted = report.miscounted.iter().map(|(segment, (counted, found))| {
             json!({ "segment": segment.name(), "counted_bytes": counted, "live_bytes": found })
         });
+        let faults =
+            report.faults.iter().map(|(ino, fault)| json!({ "file": self.path(*ino), "why": fault.to_string() }));
+        let malformed = report.malformed.iter().map(|(key, error)| {
+            let file = object_of(key).map(|ino| self.path(ino));
+            json!({ "record": shown_key(key), "file": file, "why": error.to_string() })
+        });
+        let miscounted_objects =
+            report.miscounted_objects.map(|(counted, found)| json!({ "counted": counted, "found": found }));
         json!({
             "sound": report.is_sound(),
             "segments": report.segments,
             "extents": report.extents,
+            "inodes": report.inodes,
+            "names": report.names,
             "orphans": report.orphans.len(),
             "damaged": damaged.collect::<Vec<_>>(),
             "unread": unread.collect::<Vec<_>>(),
             "miscounted": miscounted.collect::<Vec<_>>(),
             "misfits": report.misfits.iter().map(|ino| self.path(*ino)).collect::<Vec<_>>(),
+            "faults": faults.collect::<Vec<_>>(),
+            "malformed": malformed.collect::<Vec<_>>(),
+            "miscounted_objects": miscounted_objects,
         })
     }
 }

@@ -5,6 +5,7 @@
 //! Invariants: one seed is one run.
 
 mod calm;
+mod checked;
 mod checker;
 mod log;
 mod names;

@@ -19,20 +19,13 @@ use crate::error::ObjectVolumeError;
 use crate::format::inode::InodeRecord;
 use crate::format::records::VolumeHeader;
 use crate::open::get;
-use crate::pages::next_page;
-use crate::seams::{Durability, Key, Record, RecordChange, RecordDatabase};
+use crate::pages::PagedScan;
+use crate::seams::{Durability, RecordChange, RecordDatabase};
 
 /// Most bytes of an object's names, each with a zero behind it: Linux lists no more.
 const NAMES_BYTES_MAX: usize = 65_536;
 /// Most bytes of an object's names and values. A value has 64 KiB at most.
 const ALL_BYTES_MAX: usize = 1 << 20;
-
-/// A scan begins with so many attributes: their values may be the largest.
-const SCANNED_MIN: usize = 4;
-/// It reads so many at most.
-const SCANNED_MAX: usize = 512;
-/// Later scans read as many as have so many bytes, by the values so far.
-const SCANNED_BYTES: usize = 256 << 10;
 
 /// The names of a volume's namespaces begin with these. Nothing is called by one of them alone.
 const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
@@ -85,8 +78,8 @@ impl<D: DataCore> ObjectTree<D> {
             return Ok(Vec::new());
         }
         let mut names = Vec::new();
-        let mut scan = XattrScan::new(view.slot.ino);
-        while let Some(found) = scan.next(&*self.core).await? {
+        let mut scan = scan_of(view.slot.ino);
+        while let Some(found) = scan.next(self.core.records()).await? {
             names.extend(found.iter().map(|(key, _)| Bytes::copy_from_slice(InodeRecord::xattr_name(key))));
         }
         Ok(names)
@@ -100,8 +93,8 @@ impl<D: DataCore> ObjectTree<D> {
         if let Some(counted) = view.slot.xattr_bytes() {
             return Ok(counted);
         }
-        let (mut bytes, mut scan) = (XattrBytes::default(), XattrScan::new(view.slot.ino));
-        while let Some(found) = scan.next(&*self.core).await? {
+        let (mut bytes, mut scan) = (XattrBytes::default(), scan_of(view.slot.ino));
+        while let Some(found) = scan.next(self.core.records()).await? {
             found.iter().for_each(|(key, value)| bytes.add(InodeRecord::xattr_name(key), value));
         }
         Ok(bytes)
@@ -190,8 +183,8 @@ pub(super) fn remove_capability(ino: u64) -> RecordChange {
 
 /// Removes the attributes of an object that nobody uses.
 pub(super) async fn remove_xattrs<D: DataCore>(core: &D, ino: u64) -> Result<(), ObjectVolumeError> {
-    let mut scan = XattrScan::new(ino);
-    while let Some(found) = scan.next(core).await? {
+    let mut scan = scan_of(ino);
+    while let Some(found) = scan.next(core.records()).await? {
         core.records().apply(found.into_iter().map(|(key, _)| RecordChange::Remove(key)).collect())?;
     }
     Ok(())
@@ -216,29 +209,7 @@ impl XattrBytes {
     }
 }
 
-/// A look at all attributes of an object, some at a time.
-struct XattrScan {
-    from: Key,
-    end: Key,
-    most: usize,
-}
-
-impl XattrScan {
-    fn new(ino: u64) -> Self {
-        let (from, end) = InodeRecord::xattr_keys(ino);
-        Self { from, end, most: SCANNED_MIN }
-    }
-
-    /// The next attributes with their values; nothing behind the last.
-    async fn next<D: DataCore>(&mut self, core: &D) -> Result<Option<Vec<Record>>, ObjectVolumeError> {
-        if self.from >= self.end {
-            return Ok(None);
-        }
-        let from = std::mem::take(&mut self.from);
-        let found = core.records().scan_first(from, self.end.clone(), Durability::Applied, self.most).await?;
-        self.from = next_page(&found, self.most, &self.end);
-        let bytes: usize = found.iter().map(|(key, value)| key.len() + value.len()).sum();
-        self.most = (SCANNED_BYTES * found.len() / bytes.max(1)).clamp(SCANNED_MIN, SCANNED_MAX);
-        Ok(Some(found))
-    }
+/// A look at all attributes of an object.
+fn scan_of(ino: u64) -> PagedScan {
+    PagedScan::new(InodeRecord::xattr_keys(ino), Durability::Applied)
 }

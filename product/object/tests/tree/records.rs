@@ -34,8 +34,14 @@ pub(crate) struct ReadRecords {
     pub(crate) most_bytes: usize,
 }
 
+/// What happens right after the records took a batch, while its call goes on.
+type AfterApply = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct State {
+    /// For the next batch. Scans take no time within it.
+    after_apply: Option<AfterApply>,
+    is_instant: bool,
     applied: Map,
     log: Vec<Batch>,
     durable: usize,
@@ -98,6 +104,11 @@ impl MapRecords {
         std::mem::take(&mut self.state().read)
     }
 
+    /// Calls `act` right after the next batch. Scans within it take no time.
+    pub(crate) fn after_next_batch(&self, act: impl FnOnce() + Send + 'static) {
+        self.state().after_apply = Some(Box::new(act));
+    }
+
     /// Another writer takes over.
     pub(crate) fn fence(&self) {
         self.state().is_fenced = true;
@@ -120,6 +131,9 @@ impl MapRecords {
     }
 
     async fn pause(&self) {
+        if self.state().is_instant {
+            return;
+        }
         let ns = self.platform.random_u64() % ROUND_TRIP_NS;
         self.platform.sleep_until(self.platform.now().after(ns)).await;
     }
@@ -139,7 +153,14 @@ impl RecordDatabase for MapRecords {
         state.log.push(batch);
         state.calls.batches += 1;
         self.flush(&mut state);
-        Ok(Sequence(state.log.len() as u64))
+        let (sequence, act) = (Sequence(state.log.len() as u64), state.after_apply.take());
+        drop(state);
+        if let Some(act) = act {
+            self.state().is_instant = true;
+            act();
+            self.state().is_instant = false;
+        }
+        Ok(sequence)
     }
 
     fn durable_through(&self) -> Sequence {

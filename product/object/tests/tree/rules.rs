@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_object::ObjectTreeOptions;
+use afflux_object::{ObjectTree, ObjectTreeOptions};
 use afflux_simulator::Random;
 use afflux_volume::{
     AttributeChange, Directory, Kind, New, Node, RenameHow, SetTime, Timestamp, VolumeError, XattrChange,
@@ -143,6 +144,29 @@ fn a_file_made_without_a_name_can_get_one_and_else_goes() {
     assert_eq!(check::unnamed(&lab.core.records.map()), 1);
     lab.crash(lab.core.records.batches(), &ObjectTreeOptions::default());
     later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+}
+
+/// A reaper that looks at all marks as soon as there is one finds the holder of the new file.
+#[test]
+fn a_file_without_a_name_is_held_before_its_mark_can_be_seen() {
+    let lab = lab(7);
+    let later = || lab.run(lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)));
+    // The lab's own reaper has looked at the marks by then.
+    later();
+    let tree = lab.run(ObjectTree::open(Arc::clone(&lab.core), ObjectTreeOptions::default())).unwrap();
+    let reaper = Arc::new(Mutex::new(Some(Box::pin(tree.reaper()))));
+    let looks = Arc::clone(&reaper);
+    lab.core.records.after_next_batch(move || {
+        let polled = looks.lock().unwrap().as_mut().unwrap().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    });
+    let root = tree.exports()[0].root.node.clone();
+    let file = lab.run(tree.create_unnamed(&root, AttributeChange::default())).unwrap().found;
+    lab.world.spawn("reap", reaper.lock().unwrap().take().unwrap());
+    later();
+    assert_eq!(check::unnamed(&lab.core.records.map()), 1, "nobody removed it");
+    assert_eq!(lab.run(tree.link(&file.node, &root, bytes("named"), true)).unwrap().stat.links, 1);
     assert_eq!(check::unnamed(&lab.core.records.map()), 0);
 }
 
