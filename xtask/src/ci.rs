@@ -144,6 +144,8 @@ fn install(scope: Scope) -> Result<()> {
         return install_missing(tools("tests"));
     }
     install_missing(["tests", "servers", "store", "guest", "installers"].into_iter().flat_map(tools))?;
+    // By itself: a system without one of these packages installs none of a list.
+    install_missing(tools("uml"))?;
     if let Err(error) = registries::install() {
         eprintln!("warning: going on without programs of other registries ({error:#})");
     }
@@ -211,12 +213,13 @@ fn debian() -> Result<()> {
     own::succeeds(&["guest", "--debian"])
 }
 
-/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built.
+/// Runs programs on a mount, and cases in machines of User Mode Linux and in a guest, one after the other, with the
+/// server that the tests have built.
 /// Returns a text for each failure. A part that cannot run counts as a skipped test.
 fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Vec<String>> {
-    let mounted = mounted_programs(skipped)?;
+    let mounted = mounted_programs(skipped)?.into_iter().chain(uml_cases(skipped)?);
     let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
-    Ok(mounted.into_iter().chain(guest_cases(skipped, debian)?).collect())
+    Ok(mounted.chain(guest_cases(skipped, debian)?).collect())
 }
 
 fn mounted_programs(skipped: &Path) -> Result<Option<String>> {
@@ -227,6 +230,17 @@ fn mounted_programs(skipped: &Path) -> Result<Option<String>> {
     };
     let obstacle = obstacle.map(str::to_owned);
     own::with_built("programs on a mount", obstacle, skipped, &["mounted", "--fuse"], MOUNTED)
+}
+
+fn uml_cases(skipped: &Path) -> Result<Option<String>> {
+    let absent = tools("uml").find(|tool| !is_there(tool));
+    let obstacle = match (is_root(), absent) {
+        (false, _) => Some("only root can make a network of machines".to_owned()),
+        (true, Some(_)) if !cfg!(target_arch = "x86_64") => Some("User Mode Linux is of x86-64 alone".to_owned()),
+        (true, Some(tool)) => Some(format!("{} is not installed (Debian package {})", tool.program, tool.package)),
+        (true, None) => (!skips::has_taps()).then(|| "no network device of a program can be made".to_owned()),
+    };
+    own::with_built("cases in machines of User Mode Linux", obstacle, skipped, &["uml"], &[])
 }
 
 fn guest_cases(skipped: &Path, debian: Result<()>) -> Result<Option<String>> {
@@ -303,6 +317,11 @@ pub(crate) fn install_store() -> Result<()> {
 /// Installs the store that tests kill.
 pub(crate) fn install_ceph() -> Result<()> {
     install_all(|| tools("store"))
+}
+
+/// Installs User Mode Linux and what its machines run.
+pub(crate) fn install_uml() -> Result<()> {
+    install_all(|| tools("uml"))
 }
 
 /// Installs an emulated machine and the programs that make a Debian for it.

@@ -17,7 +17,7 @@ pub(crate) mod law;
 mod machine;
 mod root;
 mod talk;
-mod tied;
+pub(crate) mod tied;
 
 use std::fs::{self, File};
 use std::io::Write;

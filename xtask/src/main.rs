@@ -2,7 +2,7 @@
 //!
 //! Owns: the exit code.
 //! Does not own: the words (`words`), the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `races`, `mounted`,
-//! `guest`, `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
+//! `guest`, `uml`, `deb`, `c_library`, `fio_engine`, `sanitize`, `advisories`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is the purpose of tasks")]
@@ -25,6 +25,7 @@ mod rules;
 mod sanitize;
 mod skips;
 mod tidy;
+mod uml;
 mod words;
 
 use std::process::ExitCode;
@@ -70,6 +71,7 @@ fn obey(words: &[&str]) -> Result<()> {
         XtaskCmd::Docs(docs) => docs::write(docs.long),
         XtaskCmd::Mounted(words) => mounted::run(&words),
         XtaskCmd::Guest(words) => guest::run(&words),
+        XtaskCmd::Uml(words) => uml::run(&words),
         XtaskCmd::GuestLaw(words) => guest::law::run(&words),
         XtaskCmd::Deb(words) => deb::run(words.profile.as_deref()),
         XtaskCmd::InstallC(words) => c_library::install(&words),

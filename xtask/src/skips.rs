@@ -15,7 +15,7 @@ use crate::repository;
 
 mod ability;
 
-pub(crate) use ability::is_root;
+pub(crate) use ability::{has_taps, is_root};
 
 /// Reasons that a gate accepts, on a machine that lacks an ability.
 struct Excuse {
@@ -74,6 +74,14 @@ const EXCUSES: &[Excuse] = &[
         "some file systems, such as a container's, have no handles",
         &["opened by its handle"],
         ability::has_handles,
+    ),
+    excuse("Debian has this kernel for x86-64", &["User Mode Linux is of x86-64 alone"], || {
+        cfg!(target_arch = "x86_64")
+    }),
+    excuse(
+        "a container may not make a network device of a program",
+        &["no network device of a program can be made"],
+        ability::has_taps,
     ),
     excuse("some file systems have no access control lists", &["no access control lists"], ability::has_access_lists),
     excuse("a container may not trace processes", &["may not be traced"], ability::may_trace),

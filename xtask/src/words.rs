@@ -105,6 +105,17 @@ xflags::xflags! {
             optional --json
         }
 
+        /// Run cases of tests/uml with Linux's own NFS client, as root, in three minutes: machines of User Mode Linux
+        /// boot in seconds. cthon04 and nfs-conformance are other projects' suites, which come from GitHub.
+        cmd uml {
+            /// The cases (those of tests/uml/all)
+            repeated cases: String
+            /// The programs are in this directory, and none is built
+            optional --built dir: PathBuf
+            /// The profile of the build (demo)
+            optional --profile name: String
+        }
+
         /// Print the dirty pages and pauses of a real Linux 6.1 in instruction time, second by second:
         /// docs/develop/guest.md. Or print what an NFS server there has left to write at each COMMIT of a copy.
         cmd guest-law {

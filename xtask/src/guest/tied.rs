@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// A command that starts this program tied to the calling thread. The caller starts it on a thread that lasts, because
 /// the kernel looks at that thread and not at the process. setpriv(1) execs the program, so the child is the program.
-pub(super) fn tied(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(crate) fn tied(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command
