@@ -78,6 +78,7 @@ const EXCUSES: &[Excuse] = &[
     excuse("Debian has this kernel for x86-64", &["User Mode Linux is of x86-64 alone"], || {
         cfg!(target_arch = "x86_64")
     }),
+    excuse("a release of Debian may be without this kernel", &["linux.uml is not installed"], ability::has_uml),
     excuse(
         "a container may not make a network device of a program",
         &["no network device of a program can be made"],

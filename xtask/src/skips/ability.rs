@@ -88,6 +88,11 @@ pub(super) fn has_handles() -> bool {
     is_root() && DISKS.contains(&scratch_kind().as_str())
 }
 
+/// Linux as a program.
+pub(crate) fn has_uml() -> bool {
+    runs("linux.uml", &["--version"])
+}
+
 /// Network devices of programs, in a network namespace, and to trace programs: User Mode Linux needs both.
 pub(crate) fn has_taps() -> bool {
     may_trace() && runs("unshare", &["--net", "ip", "tuntap", "add", "tap0", "mode", "tap"])
