@@ -18,8 +18,8 @@ use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 use crate::args;
 use crate::control::client::ControlClient;
 use crate::control::messages::{
-    CacheGauges, ControlReply, ControlRequest, DeviceGauges, LeftUnwritten, LockerGauges, PeerGauges, Report,
-    SERVED_DEVICE_FIGURES, UnwrittenFiles,
+    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DeviceGauges, LeftUnwritten, LockerGauges, PeerGauges,
+    Report, SERVED_DEVICE_FIGURES, UnwrittenFiles,
 };
 use crate::top::Tables;
 use crate::watch::{self, Watch};
@@ -98,6 +98,10 @@ fn lines(before: &Report, now: &Report) -> String {
     let mut add = |name: &str, line: String| rows.push((name.to_owned(), line));
     add("cache", cache_line(before, now, time));
     add("nfs", nfs_line(before, now, time));
+    if let Some(point) = &now.mount {
+        let calls = answered_parts(before.mount_answered, now.mount_answered, time).join("   ");
+        add("mount", format!("{}   {calls}", output::shown(point)));
+    }
     now.nfs.tls_certificate_ns.and_then(certificate_line).into_iter().for_each(|line| add("tls", line));
     let secured = now.nfs.clients.iter().filter(|(_, client)| client.tls_connections > 0);
     secured.for_each(|(address, client)| add("tls", tls_line(address, client)));
@@ -255,22 +259,20 @@ fn locker_line(locker: &LockerGauges) -> String {
     parts.join("   ")
 }
 
+/// The rates of the calls that a front end answers.
+fn answered_parts(before: AnsweredCalls, now: AnsweredCalls, time: Duration) -> Vec<String> {
+    let since = |count: fn(AnsweredCalls) -> u64| count(now).saturating_sub(count(before));
+    let mut parts = vec![format!("{} calls/s", per_second(since(|it| it.calls), time))];
+    let shown = [("READ", since(|it| it.reads)), ("WRITE", since(|it| it.writes)), ("COMMIT", since(|it| it.syncs))];
+    let moved = shown.into_iter().filter(|(_, calls)| *calls > 0);
+    parts.extend(moved.map(|(name, calls)| format!("{name} {}/s", per_second(calls, time))));
+    parts
+}
+
 fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
-    let calls = now.calls().saturating_sub(before.calls());
     let nfs = &now.nfs;
-    let mut parts = vec![units::plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
-    let shown = [
-        ("READ", &["nfs_read", "nfs_v4_read", "nfs_v4_read_plus"][..]),
-        ("WRITE", &["nfs_write", "nfs_v4_write"]),
-        ("COMMIT", &["nfs_commit", "nfs_v4_commit"]),
-    ];
-    for (shown, names) in shown {
-        let count = |report: &Report| names.iter().filter_map(|name| report.nfs.calls.get(*name)).sum::<u64>();
-        let calls = count(now).saturating_sub(count(before));
-        if calls > 0 {
-            parts.push(format!("{shown} {}/s", per_second(calls, time)));
-        }
-    }
+    let mut parts = vec![units::plural(nfs.connections, "connection")];
+    parts.extend(answered_parts(before.nfs.answered, nfs.answered, time));
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
     let limit = now.knobs.get("nfs_request_bytes_max").copied().unwrap_or(0);
     let is_crowded = nfs.waiting_for_room > 0 || nfs.request_bytes > limit / 2;

@@ -77,6 +77,8 @@ counters! {
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
     FlusherTurns "flusher_turns" "events" "Turns that flushers and blocked callers of syncs gave to files.";
+    NamesChanged "names_changed" "changes" "Names made, removed, moved or linked by clients and by programs on a mount. With `names_durable`, each waited for its disk.";
+    FilesMade "files_made" "files" "Of these, new files.";
     ReadRaces "read_races" "events" "Lookups that found a frame that had just become another page.";
 }
 

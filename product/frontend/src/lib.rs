@@ -1,8 +1,8 @@
 //! The common part of all front ends: the machine that a world moves bytes for, and the callers.
 //!
 //! Owns: the seam between protocols and transports; the facts about a peer and about the caller of one call; the
-//! recording of callers' requests; the room for what callers make a server hold, and the choice of what makes room for
-//! others; records that outlive the process (items, and the journal of calls).
+//! recording of callers' requests, and their counts; the room for what callers make a server hold, and the choice of
+//! what makes room for others; records that outlive the process (items, and the journal of calls).
 //! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the volume:
 //! they are the roots above which no handle and no `..` leads, for every front end.
 //! Invariants: nothing here depends on the protocol or on its transport. A front end sees this crate and the volume; a
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod caller;
+mod counted;
 mod journal;
 mod kept_check;
 mod kept_items;
@@ -22,6 +23,7 @@ mod room;
 pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
+pub use counted::{AnsweredSum, CountedRow, RowKind};
 pub use journal::{CallJournal, CallKey, CallKeys, ENTRY_WORDS_MIN, EntryForm, EntryOwner, JournalCall, Left};
 pub use kept_check::kept_check;
 pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};

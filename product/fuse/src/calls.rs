@@ -6,10 +6,23 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::abi::OPERATIONS;
+use afflux_frontend::trace::TracedOperation;
+use afflux_frontend::{CountedRow, RowKind};
+
+use crate::abi::{OPERATIONS, op};
 
 /// Operations have numbers below this.
 const NUMBERS: usize = 64;
+
+/// What an operation does with a file's bytes.
+fn traced(number: u32) -> Option<TracedOperation> {
+    match number {
+        op::READ => Some(TracedOperation::Read),
+        op::WRITE => Some(TracedOperation::Write),
+        op::FSYNC => Some(TracedOperation::Sync),
+        _ => None,
+    }
+}
 
 pub(crate) struct CallCounts {
     by_number: [AtomicU64; NUMBERS],
@@ -35,12 +48,13 @@ impl CallCounts {
         self.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Name and count of each operation, then the answers that were errors.
-    pub(crate) fn rows(&self) -> Vec<(&'static str, u64)> {
+    /// The row of each operation, then that of the answers that were errors.
+    pub(crate) fn rows(&self) -> Vec<CountedRow> {
         let known = OPERATIONS.iter().map(|(number, name)| {
             let count = self.by_number.get(*number as usize).map_or(0, |count| count.load(Ordering::Relaxed));
-            (*name, count)
+            CountedRow { name, kind: RowKind::Call, traced: traced(*number), count }
         });
-        known.chain([("fuse_errors", self.errors.load(Ordering::Relaxed))]).collect()
+        let count = self.errors.load(Ordering::Relaxed);
+        known.chain([CountedRow { name: "fuse_errors", kind: RowKind::Failure, traced: None, count }]).collect()
     }
 }

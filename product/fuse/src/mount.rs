@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{CallJournal, MessageRoom, Recording};
+use afflux_frontend::{CallJournal, CountedRow, MessageRoom, Recording};
 use afflux_volume::{
     Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
     KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
@@ -308,7 +308,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Counts of calls of each operation, then of error answers, in a fixed order.
-    pub fn calls(&self) -> Vec<(&'static str, u64)> {
+    pub fn calls(&self) -> Vec<CountedRow> {
         self.calls.rows()
     }
 

@@ -7,24 +7,26 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use afflux_frontend::{CountedRow, RowKind};
+
 use crate::status::Status;
 use crate::v3::{arguments, mount_arguments};
 use crate::wire::rpc::Refusal;
 
 /// Refusals and other outcomes of a record, after the procedures.
-const OTHERS: [&str; 12] = [
-    "rpc_mismatch",
-    "rpc_auth_rejected",
-    "rpc_auth_bad",
-    "rpc_auth_tooweak",
-    "rpc_prog_unavail",
-    "rpc_prog_mismatch",
-    "rpc_proc_unavail",
-    "rpc_garbage_args",
-    "rpc_stray_reply",
-    "rpc_duplicate_call",
-    "rpc_connections",
-    "nlm_calls",
+const OTHERS: [(&str, RowKind); 12] = [
+    ("rpc_mismatch", RowKind::Refusal),
+    ("rpc_auth_rejected", RowKind::Refusal),
+    ("rpc_auth_bad", RowKind::Refusal),
+    ("rpc_auth_tooweak", RowKind::Refusal),
+    ("rpc_prog_unavail", RowKind::Refusal),
+    ("rpc_prog_mismatch", RowKind::Refusal),
+    ("rpc_proc_unavail", RowKind::Refusal),
+    ("rpc_garbage_args", RowKind::Refusal),
+    ("rpc_stray_reply", RowKind::Refusal),
+    ("rpc_duplicate_call", RowKind::Refusal),
+    ("rpc_connections", RowKind::Connection),
+    ("nlm_calls", RowKind::Call),
 ];
 
 const MOUNT_AT: usize = arguments::PROCEDURES.len();
@@ -85,17 +87,21 @@ impl Calls {
         Self { rows: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Each row's name and count. The row of the status OK is left out, since it follows from the others.
-    pub(crate) fn rows(&self) -> Vec<(&'static str, u64)> {
-        let names = arguments::PROCEDURES
-            .into_iter()
-            .chain(mount_arguments::PROCEDURES)
-            .chain(OTHERS)
-            .chain(Status::ALL.iter().map(|status| status.name()));
-        names
+    /// The rows, without that of the status OK: it follows from the others.
+    pub(crate) fn rows(&self) -> Vec<CountedRow> {
+        let calls = arguments::PROCEDURES.into_iter().chain(mount_arguments::PROCEDURES);
+        let statuses = Status::ALL.iter().map(|status| (status.name(), RowKind::Failure));
+        let kinds = calls.map(|name| (name, RowKind::Call)).chain(OTHERS).chain(statuses);
+        kinds
             .zip(&self.rows)
-            .filter(|&(name, _)| name != Status::Ok.name())
-            .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+            .enumerate()
+            .filter(|(_, ((name, _), _))| *name != Status::Ok.name())
+            .map(|(at, ((name, kind), count))| CountedRow {
+                name,
+                kind,
+                traced: arguments::traced(at),
+                count: count.load(Ordering::Relaxed),
+            })
             .collect()
     }
 

@@ -367,6 +367,7 @@ impl<P: Platform> Connection<P> {
     fn try_start_compound(&mut self, arrived: &ArrivedCall<'_>) -> bool {
         let Some(service) = self.server.version_4.get() else { return true };
         let (call, bytes) = (&arrived.call, arrived.bytes());
+        service.counts.count_compound();
         if call.procedure != COMPOUND {
             let draft = self.batch.draft(call.xid);
             self.batch.end(draft);

@@ -8,7 +8,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use afflux_frontend::{CallJournal, EntryForm, EntryOwner, KeptWords, Parties, Peer, Recording, RoomBounds};
+use afflux_frontend::{
+    CallJournal, CountedRow, EntryForm, EntryOwner, KeptWords, Parties, Peer, Recording, RoomBounds,
+};
 use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
 
 use crate::call_gate::CallGate;
@@ -107,7 +109,7 @@ impl<P: Platform> Server<P> {
     /// before the first connection. No call of any version is answered before these clients have their open files again
     /// ([`Server::recovered`]).
     pub fn offer_version_4(&self, memory: ClientMemory) {
-        self.version_4.get_or_init(|| Service::begin(&self.volume, memory, &self.gate));
+        self.version_4.get_or_init(|| Service::begin(&self.volume, memory, &self.gate, &self.recording));
     }
 
     /// Waits until the clients of an earlier server have their open files and locks again. Another front end over the
@@ -180,9 +182,9 @@ impl<P: Platform> Server<P> {
         RoomBounds { connection_bytes, party_bytes: connection_bytes * FULL_CONNECTIONS }
     }
 
-    /// Counts of calls of each procedure, of refusals by reason, and of calls with each status other than OK: name and
-    /// count, in a fixed order. A connection's calls appear once the poll that counted them is over.
-    pub fn calls(&self) -> Vec<(&'static str, u64)> {
+    /// The rows count calls by procedure, refusals by reason, and calls by status other than OK. A connection adds its
+    /// calls when the poll that counted them is over.
+    pub fn calls(&self) -> Vec<CountedRow> {
         let mut rows = self.calls.rows();
         rows.extend(self.version_4.get().into_iter().flat_map(|service| service.counts.rows()));
         rows

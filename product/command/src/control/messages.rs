@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use afflux_engine::gauges;
 use afflux_engine::policy::KnobInForce;
 use afflux_engine::{DelayTimes, DeviceStatus, EngineStatus, PerWait, WaitTimes};
+use afflux_frontend::AnsweredSum;
 use afflux_report::output;
 use serde::{Deserialize, Serialize};
 
@@ -169,6 +170,9 @@ pub(crate) struct Report {
     pub(crate) names_durable: bool,
     pub(crate) devices: Vec<DeviceGauges>,
     pub(crate) nfs: NfsGauges,
+    /// Calls of the programs on the mount.
+    #[serde(default)]
+    pub(crate) mount_answered: AnsweredCalls,
     /// Every counter by name (docs/reference/counters.md).
     pub(crate) counters: BTreeMap<String, u64>,
     /// Every knob's value in force for all devices, by name (docs/reference/knobs.md).
@@ -180,14 +184,9 @@ impl Report {
         self.devices.iter().find(|device| device.status.name == name)
     }
 
-    /// Calls of all procedures; the rows for statuses and refusals are left out. The operations of a call of version 4
-    /// count as one, by the SEQUENCE that all but a few begin with.
+    /// Calls of clients and of programs on the mount.
     pub(crate) fn calls(&self) -> u64 {
-        let is_procedure = |name: &str| match name.strip_prefix("nfs_v4_") {
-            Some(operation) => operation == "sequence",
-            None => name.starts_with("nfs_") || name.starts_with("mount_"),
-        };
-        self.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
+        self.nfs.answered.calls + self.mount_answered.calls
     }
 
     /// The growth of a counter since an earlier report.
@@ -484,12 +483,33 @@ gauges! {
         lock_waiters: u64 = Now "lock_waiters" "programs" "" "lock_waiters" "Programs that wait for a lock.";
         #[serde(default)]
         tls_certificate_ns: Option<u64> = Now "tls_certificate_ns" "ns" "" "tls_certificate" "Time until the first certificate of `--tls` expires; null without TLS.";
+        #[serde(default)]
+        answered: AnsweredCalls = Word "answered" "" "" "" "Calls answered since the start, of all versions: all (`calls`; a compound is one), and those that read, write and sync (`reads`, `writes`, `syncs`). `mount_answered` beside `nfs` has the same of programs on the mount.";
         calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
         #[serde(default)]
         clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`, connections with TLS (`tls_connections`), names in their `certificates`.";
         #[serde(default)]
         lockers: Vec<LockerGauges> = Word "lockers" "" "" "" "Clients and mounts that hold locks or wait for some: `number` (for `afflux unlock`), `name`, locked `ranges`, open files that they deny to others (`denying`), programs that wait (`waiting`).";
     } own {}
+}
+
+/// Calls that were answered since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct AnsweredCalls {
+    /// All.
+    pub(crate) calls: u64,
+    /// Those that read.
+    pub(crate) reads: u64,
+    /// Those that write.
+    pub(crate) writes: u64,
+    /// Those that make bytes durable.
+    pub(crate) syncs: u64,
+}
+
+impl From<AnsweredSum> for AnsweredCalls {
+    fn from(AnsweredSum { calls, reads, writes, syncs }: AnsweredSum) -> Self {
+        Self { calls, reads, writes, syncs }
+    }
 }
 
 /// The locks of a client, or of the programs on a mount.

@@ -21,10 +21,6 @@ const SMALL_PART: u64 = 20;
 /// From this share of the time on, in percent, a disk has no time for more.
 const BUSY_PERCENT: u64 = 80;
 
-/// Calls that change names; each is answered once it is durable.
-const NAME_CALLS: [&str; 8] =
-    ["nfs_create", "nfs_mkdir", "nfs_symlink", "nfs_mknod", "nfs_remove", "nfs_rmdir", "nfs_rename", "nfs_link"];
-
 /// Two reports of a server, and the looks at the server after the first report.
 pub(super) struct SeenReports {
     pub(super) before: Report,
@@ -191,6 +187,11 @@ fn without_waits(seen: &SeenReports, time: Duration) -> String {
         [later.0.saturating_sub(earlier.0), later.1.saturating_sub(earlier.1)].map(|bytes| units::rate(bytes, time));
     let last = units::latency(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let nothing = format!("Nothing waited in the last {last}");
+    let of_mount = now.mount_answered.calls.saturating_sub(before.mount_answered.calls);
+    let is_mount_alone = now.mount.is_some() && now.nfs.connections == 0;
+    if is_mount_alone && calls == 0 {
+        return format!("{nothing}, and no program called: if something is slow, the program is the cause.");
+    }
     if calls == 0 && later.0 <= earlier.0 {
         let who = if now.nfs.connections == 0 { "no client is connected" } else { "no client called" };
         return format!("{nothing}, and {who}: if something is slow, the client or the way to it is the cause.");
@@ -199,14 +200,17 @@ fn without_waits(seen: &SeenReports, time: Duration) -> String {
         return "Memory for requests is the cause: connections wait for it; a larger nfs_request_bytes_max has more."
             .to_owned();
     }
-    let count = |report: &Report| NAME_CALLS.iter().filter_map(|name| report.nfs.calls.get(*name)).sum::<u64>();
-    let changes = count(now).saturating_sub(count(before));
+    let changes = now.counted_since(before, "names_changed");
     if now.names_durable && changes > calls / 10 {
         let changes = stat::per_second(changes, time);
         return format!(
-            "The disk is the cause: clients change {changes} names a second, and each change waits until it is durable; \
+            "The disk is the cause: {changes} names a second are changed, and each change waits until it is durable; \
              --async-metadata answers earlier."
         );
+    }
+    if is_mount_alone {
+        let calls = stat::per_second(of_mount, time);
+        return format!("{nothing}: the programs on the mount are the cause ({calls} calls/s).");
     }
     let traffic = format!("{} calls/s, {came} in, {went} out", stat::per_second(calls, time));
     if on_their_way * 2 > *looks {

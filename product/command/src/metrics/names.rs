@@ -119,7 +119,8 @@ families! { SERVER "Figures of `serve` with labels of their own":
     WAIT_SYNC Histogram "afflux_device_sync_wait_seconds" "Waits of syncs until bytes are durable.";
     COMMIT Histogram "afflux_device_commit_seconds" "How long COMMITs took.";
     NFS_CLOSED Counter "afflux_nfs_closed_connections_total" "Connections that the server closed, by reason: silent, room (for others), stalled, unread, nonsense.";
-    NFS_CALLS Counter "afflux_nfs_calls_total" "Calls answered, by procedure.";
+    NFS_CALLS Counter "afflux_nfs_calls_total" "Calls answered, by procedure; those of version 4 are compounds.";
+    NFS_OPERATIONS Counter "afflux_nfs_operations_total" "Operations in compounds of version 4, by operation.";
     NFS_ERRORS Counter "afflux_nfs_errors_total" "Calls answered with a status other than OK, by status.";
     NFS_REFUSALS Counter "afflux_nfs_refused_records_total" "Records that were not carried out as calls, by reason.";
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use afflux_engine::{Engine, Nanos, Platform, lock};
 use afflux_frames::{Part, REPLY_BYTES};
-use afflux_frontend::{Peer, Recording};
+use afflux_frontend::{CountedRow, Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
@@ -507,10 +507,14 @@ impl Front {
         listen.or_else(|| self.mount.as_ref().map(|mount| mount.point.display().to_string())).unwrap_or_default()
     }
 
-    /// Name and count of each kind of call and error.
-    pub(crate) fn calls(&self) -> Vec<(&'static str, u64)> {
-        let of_nfs = self.nfs.iter().flat_map(|nfs| nfs.server.calls());
-        of_nfs.chain(self.mount.iter().flat_map(|mount| mount.mount.calls())).collect()
+    /// What NFS has answered.
+    pub(crate) fn calls_of_nfs(&self) -> Vec<CountedRow> {
+        self.nfs.iter().flat_map(|nfs| nfs.server.calls()).collect()
+    }
+
+    /// What the mount has answered.
+    pub(crate) fn calls_of_mount(&self) -> Vec<CountedRow> {
+        self.mount.iter().flat_map(|mount| mount.mount.calls()).collect()
     }
 
     /// The recording of its calls, one for both kinds; none without a front.

@@ -6,7 +6,8 @@ use expect_test::expect;
 
 use super::lines;
 use crate::control::messages::{
-    CacheGauges, DelayGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, StoreGauges, WaiterGauges,
+    AnsweredCalls, CacheGauges, DelayGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, StoreGauges,
+    WaiterGauges,
 };
 
 pub(crate) fn report(uptime_ns: u64) -> Report {
@@ -56,6 +57,7 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
             waiting_more: 0,
             clients: Vec::new(),
         }],
+        mount_answered: AnsweredCalls::default(),
         nfs: NfsGauges { connections: 1, ..NfsGauges::default() },
         counters: BTreeMap::new(),
         knobs: BTreeMap::new(),
@@ -85,15 +87,7 @@ fn rates_are_differences_over_the_time_between() {
         ("nr_dirtied".to_owned(), 1000),
         ("pgpgout".to_owned(), 1050 * super::PAGE_BYTES),
     ]);
-    now.nfs.calls = BTreeMap::from([
-        ("nfs_read".to_owned(), 100),
-        ("nfs_getattr".to_owned(), 5),
-        ("nfs_v4_sequence".to_owned(), 50),
-        ("nfs_v4_putfh".to_owned(), 50),
-        ("nfs_v4_read_plus".to_owned(), 50),
-        ("mount_mnt".to_owned(), 1),
-        ("nfserr_noent".to_owned(), 3),
-    ]);
+    now.nfs.answered = AnsweredCalls { calls: 156, reads: 150, ..AnsweredCalls::default() };
     (now.nfs.sessions, now.nfs.open_files) = (1, 2);
     let text = lines(&before, &now);
     expect![[r#"

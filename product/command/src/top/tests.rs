@@ -10,7 +10,7 @@ use super::model::Model;
 use super::rows::{Attention, Rows, SortOrder, WaitRow};
 use super::table;
 use crate::control::messages::{
-    DelayGauges, FigureGauge, Happened, PeerGauges, Report, StoreGauges, TraceEvent, WaiterGauges,
+    AnsweredCalls, DelayGauges, FigureGauge, Happened, PeerGauges, Report, StoreGauges, TraceEvent, WaiterGauges,
 };
 use crate::stat::tests::report;
 
@@ -53,7 +53,8 @@ fn at(second: u64) -> Report {
         ..PeerGauges::default()
     };
     now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
-    now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), second * 20), ("nfserr_io".to_owned(), second)]);
+    now.nfs.answered = AnsweredCalls { calls: second * 15, writes: second * 9, ..AnsweredCalls::default() };
+    now.mount_answered = AnsweredCalls { calls: second * 5, ..AnsweredCalls::default() };
     (now.nfs.open_files, now.nfs.locked_ranges) = (3, 1);
     now
 }

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::scratch::{Bytes, Mount, Scratch};
+use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually, run, text};
 
 /// Less than a client has in flight, so that its writes wait.
@@ -470,7 +470,7 @@ fn top_ends_when_its_server_does_and_says_why() {
 }
 
 /// A server whose standard error is the file `log`.
-fn logging(scratch: &Scratch, data: &Path, journal: bool, arguments: &[&str]) -> Server {
+pub(crate) fn logging(scratch: &Scratch, data: &Path, journal: bool, arguments: &[&str]) -> Server {
     let control = scratch.path().join("control.sock");
     let log = File::create(scratch.path().join("log")).unwrap();
     let mut command = afflux(scratch.path());
@@ -509,31 +509,4 @@ fn what_is_logged_has_a_level_a_time_in_a_file_and_a_priority_in_the_journal() {
         assert!(!logged(false, &["--log", level]).contains("dirty_ratio"), "{level}");
     }
     assert!(logged(false, &["--log", "debug"]).contains(" debug: "));
-}
-
-/// On a disk that makes names durable at once, so that the pace of the machine's own disk decides nothing.
-#[test]
-fn many_small_files_bring_one_line_about_async_metadata() {
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let Some(_mount) = Mount::tmpfs(&data, 64 << 20) else { return };
-    let server = logging(&scratch, &data, false, &[]);
-    let log = || fs::read_to_string(scratch.path().join("log")).unwrap();
-    let mut client = Client::mount(&server);
-    let (root, mut files) = (client.root(), 0);
-    let mut create = |count: u64| {
-        for _ in 0..count {
-            files += 1;
-            client.create(&root, &format!("small-{files}"));
-        }
-    };
-    eventually("the flag is mentioned", || {
-        create(100);
-        log().contains("--async-metadata")
-    });
-    create(500);
-    server.stop();
-    let log = log();
-    assert_eq!(log.matches("--async-metadata").count(), 1, "{log}");
-    assert!(log.contains(" small files within 10 s"), "{log}");
 }

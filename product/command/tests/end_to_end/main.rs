@@ -18,6 +18,7 @@ mod exports;
 #[cfg(feature = "object")]
 mod fake_store;
 mod foreign_calls;
+mod fronts;
 mod full_disk;
 mod govern;
 mod hanging;

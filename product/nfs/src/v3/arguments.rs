@@ -7,6 +7,7 @@
 //! are ignored, as in other servers. A WRITE that was too long to be received whole has only the received part of its
 //! data.
 
+use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
 
 use crate::limits::{HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX};
@@ -39,6 +40,16 @@ pub(crate) const PROCEDURES: [&str; 22] = [
     "nfs_pathconf",
     "nfs_commit",
 ];
+
+/// The way a procedure uses a file's bytes.
+pub(crate) fn traced(procedure: usize) -> Option<TracedOperation> {
+    match procedure {
+        6 => Some(TracedOperation::Read),
+        7 => Some(TracedOperation::Write),
+        21 => Some(TracedOperation::Sync),
+        _ => None,
+    }
+}
 
 /// A name in a directory.
 #[derive(Clone, Copy)]

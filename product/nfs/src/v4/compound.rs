@@ -90,6 +90,8 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) at: usize,
     /// Where the arguments start, behind the call's number and credentials.
     arguments_at: usize,
+    /// The start of the operation that was recorded last.
+    pub(super) recorded_at: usize,
     record_bytes: usize,
     pub(super) status: Status,
     /// It has begun what a repetition would not do again.
@@ -171,6 +173,7 @@ impl<P: Platform> Compound<P> {
             done: 0,
             at: 0,
             arguments_at: 0,
+            recorded_at: 0,
             record_bytes: 0,
             status: Status::Ok,
             has_changed: false,
@@ -200,7 +203,7 @@ impl<P: Platform> Compound<P> {
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
         (self.status, self.has_changed) = (Status::Ok, false);
         (self.denied, self.before) = (None, Before::Nothing);
-        self.attributes_set = Bitmap::default();
+        (self.attributes_set, self.recorded_at) = (Bitmap::default(), 0);
     }
 
     /// Whether it may not be dropped.

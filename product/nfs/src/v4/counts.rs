@@ -1,10 +1,13 @@
 //! Counts of operations by their kind.
 //!
 //! Owns: the names of operations as counters.
-//! Does not own: the counts of calls and statuses, which both versions share.
-//! Invariants: an operation is counted once, when it has its result.
+//! Does not own: the counts of statuses, which both versions share.
+//! Invariants: an operation is counted once, when it has its result; a compound once, when it has come.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_frontend::trace::TracedOperation;
+use afflux_frontend::{CountedRow, RowKind};
 
 /// The names by number, from the first operation on.
 const NAMES: [&str; 73] = [
@@ -83,18 +86,39 @@ const NAMES: [&str; 73] = [
     "nfs_v4_removexattr",
 ];
 const FIRST: u32 = 3;
+const COMMIT: u32 = 5;
+const READ: u32 = 25;
+const WRITE: u32 = 38;
+const READ_PLUS: u32 = 68;
 /// Operations that no version has.
 const OTHERS: &str = "nfs_v4_other";
+/// All calls; NULL counts as an empty one.
+const COMPOUNDS: &str = "nfs_v4_compound";
 
 /// A count for each kind of operation.
 pub(crate) struct Counts {
     rows: [AtomicU64; NAMES.len()],
     others: AtomicU64,
+    compounds: AtomicU64,
+}
+
+/// The way an operation uses a file's bytes.
+fn traced(number: u32) -> Option<TracedOperation> {
+    match number {
+        READ | READ_PLUS => Some(TracedOperation::Read),
+        WRITE => Some(TracedOperation::Write),
+        COMMIT => Some(TracedOperation::Sync),
+        _ => None,
+    }
 }
 
 impl Counts {
     pub(super) fn new() -> Self {
-        Self { rows: std::array::from_fn(|_| AtomicU64::new(0)), others: AtomicU64::new(0) }
+        Self {
+            rows: std::array::from_fn(|_| AtomicU64::new(0)),
+            others: AtomicU64::new(0),
+            compounds: AtomicU64::new(0),
+        }
     }
 
     /// Counts one operation.
@@ -103,9 +127,24 @@ impl Counts {
         row.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Each name with its count.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let known = NAMES.into_iter().zip(&self.rows);
-        known.chain([(OTHERS, &self.others)]).map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+    /// Counts one call.
+    pub(crate) fn count_compound(&self) {
+        self.compounds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Each kind with its count.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = CountedRow> {
+        let row = |name, kind, traced, count: &AtomicU64| CountedRow {
+            name,
+            kind,
+            traced,
+            count: count.load(Ordering::Relaxed),
+        };
+        let known = (FIRST..).zip(NAMES.into_iter().zip(&self.rows));
+        let operations = known.map(move |(number, (name, count))| row(name, RowKind::Operation, traced(number), count));
+        operations.chain([
+            row(OTHERS, RowKind::Operation, None, &self.others),
+            row(COMPOUNDS, RowKind::Call, None, &self.compounds),
+        ])
     }
 }

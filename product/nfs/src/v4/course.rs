@@ -160,6 +160,7 @@ async fn run<P: Platform, O: Operations<P>>(
             if compound.is_found_later() && operations::is_noted(&operation) {
                 compound.begin_change(on.volume());
             }
+            compound.record(&operation);
             match operations::try_at_once(on, compound, draft, &operation) {
                 Some(ended) => ended.map_err(Stop::Failed),
                 None => operations::carry_out(on, compound, draft, &operation).await,

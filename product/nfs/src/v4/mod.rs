@@ -18,6 +18,7 @@ mod kept_calls;
 mod locking;
 mod operations;
 mod pseudo_root;
+mod recorded;
 pub(crate) mod recovery;
 mod revocation;
 pub(crate) mod service;

@@ -10,7 +10,7 @@
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party};
+use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party, Recording};
 use afflux_volume::{
     Held, HolderId, KnobId, Locks, Nanos, Platform, Share, ShareRefusal, Timestamp, Volume, VolumeError, WhichKnob,
 };
@@ -114,6 +114,8 @@ pub(crate) struct Service<P: Platform> {
     /// Names this server to clients, over restarts.
     pub(super) name: [u8; 16],
     pub(crate) counts: Counts,
+    /// The recording of reads, writes and syncs.
+    pub(super) recording: Arc<Recording>,
     xattrs: KnobId,
     /// The volume's secret for hashes of numbers and names that clients choose.
     pub(super) hash_key: [u8; 16],
@@ -126,6 +128,7 @@ impl<P: Platform> Service<P> {
         volume: &Arc<Volume<P>>,
         ClientMemory { left, list, words, told }: ClientMemory,
         gate: &Arc<CallGate>,
+        recording: &Arc<Recording>,
     ) -> Arc<Self> {
         let hash_key = volume.hash_key();
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
@@ -147,6 +150,7 @@ impl<P: Platform> Service<P> {
             journal,
             list,
             counts: Counts::new(),
+            recording: Arc::clone(recording),
             xattrs: NfsKnob::Xattrs.id(volume.engine().settings()),
             volume: Arc::clone(volume),
         });

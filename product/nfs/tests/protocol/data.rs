@@ -236,7 +236,7 @@ fn data_is_for_regular_files() {
         }
     }
     // Whether they were answered at once or after waiting.
-    let counted = |name: &str| world.server.calls().into_iter().find(|(row, _)| *row == name).unwrap().1;
+    let counted = |name: &str| world.server.calls().into_iter().find(|row| row.name == name).unwrap().count;
     assert_eq!(["nfs_read", "nfs_write", "nfserr_isdir", "nfserr_inval"].map(counted), [2; 4]);
 }
 

@@ -19,7 +19,7 @@ fn words(words: &[u32]) -> Vec<u8> {
 }
 
 fn count_of(world: &World, name: &str) -> u64 {
-    world.server.calls().iter().find(|(row, _)| *row == name).unwrap().1
+    world.server.calls().iter().find(|row| row.name == name).unwrap().count
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afflux_engine::Platform;
+use afflux_engine::counters::Counter;
 use bytes::Bytes;
 
 use crate::error::VolumeError;
@@ -230,11 +231,13 @@ impl<P: Platform> Volume<P> {
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
+        let is_file = matches!(new, New::Regular);
         let created = self.tree.create(&node, name.clone(), new, attributes, self.are_names_durable()).await;
         let Created { found, data, parent: change, stable } = match created {
             Ok(created) => created,
             Err(error) => return self.not_changed(parent, error),
         };
+        self.count_changes(u64::from(is_file));
         let consistency = self.entries_changed(parent, change);
         let inode = match self.inode_of(found, self.export_of(parent)) {
             Ok((inode, _)) => inode,
@@ -257,6 +260,13 @@ impl<P: Platform> Volume<P> {
             Err(error) => Err(error),
         };
         Outcome { result: result.map(|()| (Arc::clone(&inode), inode.attributes())), consistency }
+    }
+
+    /// Counts a change of a name, and whether it made a file.
+    fn count_changes(&self, files: u64) {
+        let local = self.engine.platform().local();
+        local.count(Counter::NamesChanged, 1);
+        local.count(Counter::FilesMade, files);
     }
 
     /// Removes a name of any object but a directory; durable on return. The object is freed with its last name, once it
@@ -311,6 +321,7 @@ impl<P: Platform> Volume<P> {
             Ok(removed) => removed,
             Err(error) => return self.not_changed(parent, error),
         };
+        self.count_changes(0);
         let consistency = self.entries_changed(parent, change);
         self.list_change(parent, |listing| listing.remove(&name));
         self.name_taken(&identity, stat);
@@ -387,6 +398,7 @@ impl<P: Platform> Volume<P> {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
+        self.count_changes(0);
         let exchanged = replaced.filter(|_| how == RenameHow::Exchange);
         self.relocated(&moved, from, (to, &to_name));
         if let Some(other) = &exchanged {
@@ -471,6 +483,7 @@ impl<P: Platform> Volume<P> {
                 return Outcome { result: result.map(|()| inode.attributes()), consistency };
             }
         };
+        self.count_changes(0);
         let consistency = self.entries_changed(parent, change);
         self.list_change(parent, |listing| listing.insert(&name, inode.fileid()));
         let location = Location { parent: parent.identity, name: name.clone() };

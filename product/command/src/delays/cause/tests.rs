@@ -118,7 +118,7 @@ fn waits_of_the_time_before_and_small_ones_do_not_count() {
 fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
     let calling = |on_their_way| {
         let (before, mut now) = (report(S), report(2 * S));
-        now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), 212)]);
+        now.nfs.answered.calls = 212;
         let peer =
             PeerGauges { connections: 1, received_bytes: 11_950_000, sent_bytes: 40_000, ..PeerGauges::default() };
         now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
@@ -139,7 +139,7 @@ fn the_buffers_of_idle_connections_are_no_calls_on_their_way() {
         let mut seen = SeenReports::begins(report(S));
         for look in 1..=5 {
             let mut now = report(S + look * S / 5);
-            now.nfs.calls = BTreeMap::from([("nfs_getattr".to_owned(), look)]);
+            now.nfs.answered.calls = look;
             (now.nfs.request_bytes, now.nfs.connections_at_work) = (16 << 10, connections_at_work);
             seen.look(now);
         }
@@ -151,14 +151,39 @@ fn the_buffers_of_idle_connections_are_no_calls_on_their_way() {
     assert!(said.contains("5 of 5 looks") && said.contains(": the network is the cause"), "{said}");
 }
 
+/// Calls of clients, and of programs on a mount.
+const FRONTS: [fn(&mut Report, u64); 2] = [
+    |now, calls| now.nfs.answered.calls = calls,
+    |now, calls| {
+        (now.mount, now.nfs.connections) = (Some("/mnt".to_owned()), 0);
+        now.mount_answered.calls = calls;
+    },
+];
+
 #[test]
 fn changes_of_names_wait_for_the_disk_unless_they_are_answered_early() {
-    let creating = |names_durable| {
-        told(|now| {
-            now.names_durable = names_durable;
-            now.nfs.calls = BTreeMap::from([("nfs_create".to_owned(), 30), ("nfs_write".to_owned(), 90)]);
-        })
-    };
-    assert!(creating(true).contains("30 names a second") && creating(true).contains("--async-metadata"));
-    assert!(creating(false).contains("the client is the cause"), "{}", creating(false));
+    for answer in FRONTS {
+        let creating = |names_durable, changes| {
+            told(|now| {
+                now.names_durable = names_durable;
+                answer(now, 120);
+                now.counters.insert("names_changed".to_owned(), changes);
+            })
+        };
+        let said = creating(true, 30);
+        assert!(said.contains("30 names a second") && said.contains("--async-metadata"), "{said}");
+        for said in [creating(false, 30), creating(true, 12)] {
+            assert!(
+                said.contains("the client is the cause") || said.contains("the programs on the mount are"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn no_network_is_blamed_where_there_is_none() {
+    let on_mount = |calls| told(|now| FRONTS[1](now, calls));
+    assert!(on_mount(0).contains("no program called"), "{}", on_mount(0));
+    assert_eq!(on_mount(7), "Nothing waited in the last 1.00 s: the programs on the mount are the cause (7 calls/s).");
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::{DeviceStatus, PerWait, Platform, WaitHistogram};
+use afflux_frontend::{CountedRow, RowKind};
 use afflux_linux_server::ServeCounts;
 use afflux_metrics::{Exposition, Value};
 
@@ -61,10 +62,11 @@ fn figures(running: &Running, all: &mut Exposition) {
 
 /// Operations, and the count of errors behind them.
 fn calls_of_mount(mount: &MountFront, all: &mut Exposition) {
-    for (name, count) in mount.mount.calls() {
-        match name.strip_prefix("fuse_") {
-            Some("errors") | None => all.add(&FUSE_ERRORS, &[], Value::Count(count)),
-            Some(operation) => all.add(&FUSE_CALLS, &[("operation", operation)], Value::Count(count)),
+    for CountedRow { name, kind, count, .. } in mount.mount.calls() {
+        let operation = name.strip_prefix("fuse_").unwrap_or(name);
+        match kind {
+            RowKind::Failure => all.add(&FUSE_ERRORS, &[], Value::Count(count)),
+            _ => all.add(&FUSE_CALLS, &[("operation", operation)], Value::Count(count)),
         }
     }
 }
@@ -113,15 +115,16 @@ fn closed_connections(counts: &ServeCounts, all: &mut Exposition) {
     }
 }
 
-/// Splits the rows of calls into three kinds by their names: procedures, refused records, statuses.
+/// A family for each kind of rows.
 fn calls(nfs: &NfsFront, all: &mut Exposition) {
-    for (name, count) in nfs.server.calls() {
-        let (family, label) = match name {
-            // A connection is no call; connections have their own family.
-            "rpc_connections" => continue,
-            _ if name.starts_with("nfs_") || name.starts_with("mount_") => (&NFS_CALLS, "procedure"),
-            _ if name.starts_with("rpc_") => (&NFS_REFUSALS, "reason"),
-            _ => (&NFS_ERRORS, "status"),
+    for CountedRow { name, kind, count, .. } in nfs.server.calls() {
+        let (family, label) = match kind {
+            // Connections have figures of their own.
+            RowKind::Connection => continue,
+            RowKind::Call => (&NFS_CALLS, "procedure"),
+            RowKind::Operation => (&NFS_OPERATIONS, "operation"),
+            RowKind::Refusal => (&NFS_REFUSALS, "reason"),
+            RowKind::Failure => (&NFS_ERRORS, "status"),
         };
         all.add(family, &[(label, name)], Value::Count(count));
     }

@@ -14,6 +14,7 @@ use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform, lock};
+use afflux_frontend::AnsweredSum;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::ArenaFile;
 use afflux_volume::{HeldBy, Volume};
@@ -130,6 +131,7 @@ impl Running {
             },
             names_durable: self.volume.are_names_durable(),
             nfs: self.nfs_gauges(),
+            mount_answered: AnsweredSum::of(&self.front.calls_of_mount()).into(),
             counters: counters.collect(),
             knobs: knobs.collect::<BTreeMap<_, _>>(),
         }
@@ -142,7 +144,9 @@ impl Running {
 
     /// The figures of the front; those of connections are zero without NFS.
     pub(crate) fn nfs_gauges(&self) -> NfsGauges {
-        let calls = self.front.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
+        let of_nfs = self.front.calls_of_nfs();
+        let rows = of_nfs.iter().copied().chain(self.front.calls_of_mount());
+        let calls = rows.map(|row| (row.name.to_owned(), row.count)).collect();
         let Some(nfs) = &self.front.nfs else { return NfsGauges { calls, ..NfsGauges::default() } };
         let counts = nfs.handle.counts();
         let (known_clients, sessions, open_files) = nfs.server.held_by_version_4().unwrap_or_default();
@@ -162,6 +166,7 @@ impl Running {
             calls_in_progress: counts.calls_in_progress as u64,
             received_bytes: counts.bytes_in,
             sent_bytes: counts.bytes_out,
+            answered: AnsweredSum::of(&of_nfs).into(),
             calls,
             clients: gauges::peers(nfs.handle.peers(), nfs.tls.iter().flat_map(|tls| tls.server.secured())),
             tls_certificate_ns: tls_certificate_ns(nfs.tls.as_deref()),

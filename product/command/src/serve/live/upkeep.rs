@@ -14,7 +14,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use afflux_engine::{DeviceId, DeviceStatus};
+use afflux_engine::counters::Counter;
+use afflux_engine::{DeviceId, DeviceStatus, Platform};
 use tracing::{info, warn};
 
 use crate::serve::front::rpcbind::Naming;
@@ -156,10 +157,9 @@ impl UpkeepState {
         if !self.running.volume.are_names_durable() {
             return;
         }
-        let calls = self.running.front.calls();
         let now = ServerCounts {
             at: self.running.since.elapsed(),
-            created: calls.iter().filter(|(name, _)| *name == "nfs_create").map(|(_, count)| count).sum(),
+            created: self.running.engine.platform().counters().get(Counter::FilesMade),
             dirtied_bytes: self.running.engine.status().devices.iter().map(|device| device.dirtied_bytes).sum(),
         };
         if let Some(created) = self.small_files.look(now) {

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, Share};
 use bytes::Bytes;
 
@@ -135,6 +136,8 @@ pub(super) async fn copy<P: Platform>(
     // As with WRITE: lost data is never taken for committed.
     let verifier = on.volume.write_verifier();
     let copied = copied(&reader, &source, &writer, &target, (sources, to_offset)).await?;
+    compound.record_of(&source, TracedOperation::Read, from_offset, copied);
+    compound.record_of(&target, TracedOperation::Write, to_offset, copied);
     // No call comes later to tell of the end, which is now.
     draft.writer.u32(0);
     draft.writer.u64(copied);
