@@ -4,18 +4,20 @@
 //! Does not own: the memory (worlds), which calls these are and their keys (front ends), the judgement of a call that
 //! was begun (the volume).
 //! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry
-//! whose check fails is never used. If all entries are in use, the owner with the most gives up its oldest: one that
-//! calls often takes no other's reply, before a kill or after it. Calls that ran at the kill go last, since clients
-//! repeat them. No number or name of a client need stand there: keys may be hashes, with a key that only the server
-//! knows.
+//! whose check fails is never used. A step that the host has carried out is noted while the call runs, so a later
+//! process knows it. The status of a call that has ended stays, however long its answer was. If all entries are in use,
+//! the owner with the most gives up its oldest: one that calls often takes no other's reply, before a kill or after it.
+//! Calls that ran at the kill go last, since clients repeat them. No number or name of a client need stand there: keys
+//! may be hashes, with a key that only the server knows.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_volume::Before;
+use afflux_volume::{Before, KeptChange};
 
 use crate::kept_check::kept_check;
 use crate::kept_records::KeptWords;
@@ -23,15 +25,17 @@ use crate::owned_queues::OwnedQueues;
 
 /// The places of an entry's words.
 mod at {
-    /// The check of the key, the value and the object. The entry counts once it is there.
+    /// The check of the key, the value and the object. The entry counts once it is there. With [`super::DONE`] the host
+    /// has carried out a step, and the value's lowest bits are the step's number.
     pub(super) const BEGUN: usize = 0;
     pub(super) const KEY: usize = 1;
     pub(super) const VALUE: usize = 4;
     pub(super) const OBJECT: usize = 5;
     /// The check of the answer, which counts once it is there. Of a call that has ended without one, [`super::ENDED`]
-    /// with the check of its beginning.
+    /// with the check of its beginning; [`super::TOO_LONG`] with the check of the answer's first word if the answer did
+    /// not fit.
     pub(super) const ANSWERED: usize = 6;
-    /// The answer's code in the upper half, the length in the lower.
+    /// The answer's code in the upper half, the length in the lower; of one that did not fit, the number of its steps.
     pub(super) const ANSWER: usize = 7;
     pub(super) const BYTES: usize = 8;
 }
@@ -41,6 +45,12 @@ pub const ENTRY_WORDS_MIN: usize = at::BYTES;
 
 /// Marks a call that has ended without an answer to keep.
 const ENDED: u64 = 0x454e_4445_4421_2121;
+/// Marks a call that has ended with an answer that did not fit.
+const TOO_LONG: u64 = 0x4c4f_4e47_4c4f_4e47;
+/// Marks a call of which the host has carried out a step.
+const DONE: u64 = 0x444f_4e45_444f_4e45;
+/// The lowest bits of a value, which number the step.
+const STEP: u64 = u16::MAX as u64;
 
 /// The identity of a call: hashes, or numbers that nobody makes up.
 pub type CallKey = [u64; at::VALUE - at::KEY];
@@ -93,6 +103,15 @@ struct Places {
     left: BTreeMap<CallKey, usize>,
 }
 
+/// The newest step of a call that the host has carried out. All changes of earlier steps are done, too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DoneStep {
+    /// Its number in the call, from 0 on.
+    pub step: u16,
+    /// The number of the object that it made; zero if it made none.
+    pub object: u64,
+}
+
 /// An earlier process's progress with a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Left {
@@ -105,31 +124,85 @@ pub enum Left {
         /// The number of the object at the beginning; zero if unknown.
         object: u64,
     },
+    /// The host has carried out this step.
+    Done(DoneStep),
     /// It has answered, or was about to.
     Answered {
         /// The code of the answer.
         code: u32,
         /// Its bytes.
         bytes: Vec<u8>,
+        /// The newest step that the host has carried out.
+        done: Option<DoneStep>,
+    },
+    /// It has answered, or was about to, with more bytes than are kept.
+    TooLong {
+        /// The code of the answer.
+        code: u32,
+        /// The number of steps that it had.
+        steps: u32,
+        /// The newest step that the host has carried out.
+        done: Option<DoneStep>,
     },
 }
 
 impl Left {
-    /// The progress as the volume is told of it.
-    pub fn before(&self) -> Before {
-        match self {
-            Self::Nothing => Before::Nothing,
-            Self::Begun { value, object } => Before::Begun { value: *value, object: *object },
-            Self::Answered { .. } => Before::Done,
+    /// The progress with one step of the call, as the volume is told of it.
+    pub fn before(&self, step: u16) -> Before {
+        let (done, begun) = match *self {
+            Self::Nothing => return Before::Nothing,
+            Self::Begun { value, object } => return Before::Begun { value, object },
+            Self::Done(done) => (Some(done), true),
+            Self::Answered { code, done, .. } | Self::TooLong { code, done, .. } => (done, code != 0),
+        };
+        match done {
+            Some(done) if done.step == step => Before::Done { object: done.object },
+            Some(done) if done.step > step => Before::Done { object: 0 },
+            _ if begun => Before::Begun { value: 0, object: 0 },
+            _ => Before::Done { object: 0 },
+        }
+    }
+
+    /// The code that a step of the call has failed with.
+    pub fn refused(&self, step: u16) -> Option<u32> {
+        match *self {
+            Self::TooLong { code, steps, .. } if code != 0 && u32::from(step) + 1 == steps => Some(code),
+            _ => None,
         }
     }
 }
 
-/// A call that runs. Its drop gives the place to later calls, as its owner's newest.
-pub struct JournalCall {
+/// A call that runs. The drop of the last clone gives the place to later calls, as its owner's newest.
+#[derive(Clone)]
+pub struct JournalCall(Arc<RunningEntry>);
+
+struct RunningEntry {
     of: Arc<CallJournal>,
     key: CallKey,
     place: Option<usize>,
+}
+
+/// One step of a call, for the volume.
+struct CallStep {
+    call: JournalCall,
+    step: u16,
+    before: Before,
+}
+
+impl fmt::Debug for CallStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "step {} ({:?})", self.step, self.before)
+    }
+}
+
+impl KeptChange for CallStep {
+    fn before(&self) -> Before {
+        self.before
+    }
+
+    fn note_done(&self, object: u64) {
+        self.call.note_done(DoneStep { step: self.step, object });
+    }
 }
 
 impl CallJournal {
@@ -185,7 +258,18 @@ impl CallJournal {
     fn key(&self, place: usize) -> Option<CallKey> {
         let check = self.get(place, at::BEGUN);
         let key = std::array::from_fn(|at| self.get(place, at::KEY + at));
-        (check != 0 && check == self.begun_check(place)).then_some(key)
+        let counts = check == self.begun_check(place) || self.is_done(place);
+        (check != 0 && counts).then_some(key)
+    }
+
+    /// Whether the host has carried out a step.
+    fn is_done(&self, place: usize) -> bool {
+        self.get(place, at::BEGUN) == DONE ^ self.begun_check(place)
+    }
+
+    fn done_step(&self, place: usize) -> Option<DoneStep> {
+        let step = (self.get(place, at::VALUE) & STEP) as u16;
+        self.is_done(place).then(|| DoneStep { step, object: self.get(place, at::OBJECT) })
     }
 
     fn answered_check(&self, place: usize, bytes: usize) -> u64 {
@@ -202,16 +286,32 @@ impl CallJournal {
         is_whole.then_some((code, bytes))
     }
 
+    fn too_long_check(&self, place: usize) -> u64 {
+        TOO_LONG ^ kept_check([at::BEGUN, at::ANSWER].map(|at| self.get(place, at)))
+    }
+
+    /// The code and the number of steps of a call whose answer did not fit.
+    fn too_long(&self, place: usize) -> Option<(u32, u32)> {
+        let head = self.get(place, at::ANSWER);
+        (self.get(place, at::ANSWERED) == self.too_long_check(place)).then_some(((head >> 32) as u32, head as u32))
+    }
+
     fn has_ended(&self, place: usize) -> bool {
-        self.get(place, at::ANSWERED) == ENDED ^ self.get(place, at::BEGUN) || self.answer(place).is_some()
+        let is_ended = self.get(place, at::ANSWERED) == ENDED ^ self.get(place, at::BEGUN);
+        is_ended || self.answer(place).is_some() || self.too_long(place).is_some()
     }
 
     fn left_at(&self, place: usize) -> Left {
-        let Some((code, bytes)) = self.answer(place) else {
-            return Left::Begun { value: self.get(place, at::VALUE), object: self.get(place, at::OBJECT) };
-        };
-        let words = (at::BYTES..self.form.words).flat_map(|at| self.get(place, at).to_le_bytes());
-        Left::Answered { code, bytes: words.take(bytes).collect() }
+        let done = self.done_step(place);
+        if let Some((code, bytes)) = self.answer(place) {
+            let words = (at::BYTES..self.form.words).flat_map(|at| self.get(place, at).to_le_bytes());
+            return Left::Answered { code, bytes: words.take(bytes).collect(), done };
+        }
+        match (self.too_long(place), done) {
+            (Some((code, steps)), done) => Left::TooLong { code, steps, done },
+            (None, Some(done)) => Left::Done(done),
+            (None, None) => Left::Begun { value: self.get(place, at::VALUE), object: self.get(place, at::OBJECT) },
+        }
     }
 
     /// The place of a call of an earlier process, and the key that it has there.
@@ -233,11 +333,12 @@ impl CallJournal {
         if let Some((key, place)) = self.find(&places, &keys) {
             places.left.remove(&key);
             places.resume((self.form.owner)(&key), place);
-            return (JournalCall { of: Arc::clone(self), key, place: Some(place) }, self.left_at(place));
+            let entry = RunningEntry { of: Arc::clone(self), key, place: Some(place) };
+            return (JournalCall(Arc::new(entry)), self.left_at(place));
         }
         let [key, _] = keys;
         let place = places.take((self.form.owner)(&key), self.count);
-        let call = JournalCall { of: Arc::clone(self), key, place };
+        let call = JournalCall(Arc::new(RunningEntry { of: Arc::clone(self), key, place }));
         call.note(value, object);
         (call, Left::Nothing)
     }
@@ -298,24 +399,31 @@ impl Places {
 impl JournalCall {
     /// Notes another value and object of the beginning, before the host is asked.
     pub fn note(&self, value: u64, object: u64) {
-        let (of, Some(place)) = (&self.of, self.place) else { return };
-        of.set(place, at::BEGUN, 0);
-        of.set(place, at::ANSWERED, 0);
-        self.key.iter().enumerate().for_each(|(at, word)| of.set(place, at::KEY + at, *word));
-        of.set(place, at::VALUE, value);
-        of.set(place, at::OBJECT, object);
-        of.set(place, at::BEGUN, of.begun_check(place));
+        self.0.begin(value, object, 0);
     }
 
-    /// The call has this answer, which the client may get from now on. A longer answer than the bound is not kept: then
-    /// the repetition of a failed call, whose code is not zero, is a new call, and that of another was begun before.
-    pub fn answered(&self, code: u32, bytes: &[u8]) {
-        let of = &self.of;
+    /// A step of the call, of which an earlier process has done so much.
+    pub fn step(&self, step: u16, before: Before) -> Arc<dyn KeptChange> {
+        Arc::new(CallStep { call: self.clone(), step, before })
+    }
+
+    /// The host has carried out a step.
+    pub fn note_done(&self, done: DoneStep) {
+        let RunningEntry { of, place: Some(place), .. } = &*self.0 else { return };
+        let value = of.get(*place, at::VALUE) & !STEP | u64::from(done.step);
+        self.0.begin(value, done.object, DONE);
+    }
+
+    /// The call has this answer, which the client may get from now on. Of a longer one than the bound, only the code
+    /// and the number of the call's steps are kept.
+    pub fn answered(&self, code: u32, bytes: &[u8], steps: u32) {
+        let RunningEntry { of, place: Some(place), .. } = &*self.0 else { return };
+        let (of, place, code) = (of, *place, u64::from(code) << 32);
         if bytes.len() > of.answer_bytes_max() {
-            return if code == 0 { self.ended() } else { self.forget() };
+            of.set(place, at::ANSWER, code | u64::from(steps));
+            return of.set(place, at::ANSWERED, of.too_long_check(place));
         }
-        let Some(place) = self.place else { return };
-        of.set(place, at::ANSWER, u64::from(code) << 32 | bytes.len() as u64);
+        of.set(place, at::ANSWER, code | bytes.len() as u64);
         for (at, chunk) in bytes.chunks(8).enumerate() {
             let mut value = [0; 8];
             value[..chunk.len()].copy_from_slice(chunk);
@@ -326,17 +434,31 @@ impl JournalCall {
 
     /// The call has ended. Its repetition is one that was begun.
     pub fn ended(&self) {
-        let of = &self.of;
-        self.place.iter().for_each(|place| of.set(*place, at::ANSWERED, ENDED ^ of.get(*place, at::BEGUN)));
+        let RunningEntry { of, place, .. } = &*self.0;
+        place.iter().for_each(|place| of.set(*place, at::ANSWERED, ENDED ^ of.get(*place, at::BEGUN)));
     }
 
     /// The call has failed: its repetition is a new one.
     pub fn forget(&self) {
-        self.place.iter().for_each(|place| self.of.set(*place, at::BEGUN, 0));
+        let RunningEntry { of, place, .. } = &*self.0;
+        place.iter().for_each(|place| of.set(*place, at::BEGUN, 0));
     }
 }
 
-impl Drop for JournalCall {
+impl RunningEntry {
+    /// Writes the beginning, with a mark.
+    fn begin(&self, value: u64, object: u64, mark: u64) {
+        let (of, Some(place)) = (&self.of, self.place) else { return };
+        of.set(place, at::BEGUN, 0);
+        of.set(place, at::ANSWERED, 0);
+        self.key.iter().enumerate().for_each(|(at, word)| of.set(place, at::KEY + at, *word));
+        of.set(place, at::VALUE, value);
+        of.set(place, at::OBJECT, object);
+        of.set(place, at::BEGUN, mark ^ of.begun_check(place));
+    }
+}
+
+impl Drop for RunningEntry {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
         let (owner, mut places) = ((self.of.form.owner)(&self.key), self.of.lock());

@@ -24,7 +24,9 @@ pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
 pub use counted::{AnsweredSum, CountedRow, RowKind};
-pub use journal::{CallJournal, CallKey, CallKeys, ENTRY_WORDS_MIN, EntryForm, EntryOwner, JournalCall, Left};
+pub use journal::{
+    CallJournal, CallKey, CallKeys, DoneStep, ENTRY_WORDS_MIN, EntryForm, EntryOwner, JournalCall, Left,
+};
 pub use kept_check::kept_check;
 pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};
 pub use kept_records::{KeptRecords, KeptSlot, KeptWords};

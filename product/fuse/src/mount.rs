@@ -267,8 +267,8 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
-    /// and `object` are for a repetition by a later server.
-    pub(crate) fn begin_change(&self, header: &RequestHeader, value: u64, object: u64) -> BegunChange {
+    /// and `object` are for a repetition by a later server. It fails if an earlier server has refused the same request.
+    pub(crate) fn begin_change(&self, header: &RequestHeader, value: u64, object: u64) -> Result<BegunChange, Errno> {
         BegunChange::begin(self.changes.as_ref(), (header.unique, header.uid), value, object)
     }
 
@@ -426,9 +426,9 @@ impl<P: Platform> Mount<P> {
         if !owes_error && header.unique & UNIQUE_RESENT == 0 {
             return Ok(());
         }
-        let change = self.begin_change(header, 0, 0);
+        let change = self.begin_change(header, 0, 0)?;
         if !owes_error && change.before == Before::Nothing {
-            change.failed();
+            change.forget();
             return Ok(());
         }
         // The kernel may not get this answer: a repetition finds the change as begun.

@@ -19,7 +19,7 @@ use afflux_frontend::{
     CallJournal, CallKeys, ConnectionRoom, Left, Output, Party, Peer, ProtocolError, ProtocolMachine, RecordedCall,
     RoomBounds, trace::TracedOperation,
 };
-use afflux_volume::{Before, Platform, Volume};
+use afflux_volume::{Platform, Volume};
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -416,14 +416,10 @@ impl<P: Platform> Connection<P> {
             let whose = CallOwner { party: self.party, user: known.uid() };
             let key = self.server.replies.key(self.peer, whose, xid, &record);
             let draft = Draft::accepted(xid, Vec::new());
-            self.run_once(key, WaitingCall { by, record, arguments, draft, before: Before::Nothing }, charge);
+            self.run_once(key, WaitingCall { by, record, arguments, draft }, charge);
         } else {
             let draft = Draft::accepted(xid, std::mem::take(&mut worker.draft));
-            self.run(
-                worker,
-                WorkerTask::Call(WaitingCall { by, record, arguments, draft, before: Before::Nothing }),
-                charge,
-            );
+            self.run(worker, WorkerTask::Call(WaitingCall { by, record, arguments, draft }), charge);
         }
     }
 
@@ -606,16 +602,15 @@ async fn kept_reply<P: Platform>(
     keys: CallKeys,
     mut call: WaitingCall,
 ) -> KeptReply {
-    let now_ns = wall_ns(volume);
-    let renamed = procedures::renamed_number(volume, &call).await;
-    let (entry, left) = kept.begin(keys, now_ns, renamed.unwrap_or_default());
-    call.before = left.before();
-    if let Left::Answered { code, bytes } = left {
+    let (entry, left) = kept.begin(keys, wall_ns(volume), 0);
+    let before = left.before(0);
+    if let Left::Answered { code, bytes, .. } = left {
         let status = Status::from_code(code).unwrap_or(Status::ServerFault);
         return KeptReply { record: bytes.into(), status };
     }
+    call.by.caller = call.by.caller.keeping(entry.step(0, before));
     let reply = reply_to(volume, call).await;
-    entry.answered(reply.status.code(), &reply.record);
+    entry.answered(reply.status.code(), &reply.record, 1);
     reply
 }
 

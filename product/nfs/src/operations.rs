@@ -9,7 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use afflux_volume::{
-    Attributes, Before, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
+    Attributes, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
 };
 
 use crate::status::Status;
@@ -208,8 +208,6 @@ pub(crate) struct Task<'a, P: Platform> {
     /// The client whose reads and writes these are.
     pub(crate) client: &'a Client,
     pub(crate) record: &'a [u8],
-    /// An earlier server's progress with the call.
-    pub(crate) before: Before,
 }
 
 impl<P: Platform> Task<'_, P> {

@@ -38,7 +38,6 @@ pub use locks::{
 };
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
-pub use names::repeated::Before;
 pub use objects::found_files::found_identities;
 pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
 pub use objects::inode::Inode;
@@ -53,6 +52,7 @@ pub use tree::directory::{
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::joint::Joint;
+pub use tree::kept_change::{Before, ChangeNote, KeptChange};
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::pending::{Called, TreeCall, TreeResult};
 pub use tree::rename_how::RenameHow;

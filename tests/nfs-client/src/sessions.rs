@@ -150,6 +150,15 @@ impl Compound {
         })
     }
 
+    /// OPEN of a file that it makes; the name must be free.
+    #[must_use]
+    pub fn open_new(self, (access, deny): (u32, u32), owner: &[u8], name: &[u8]) -> Self {
+        self.operation(18, |fields| {
+            let fields = fields.opening(access, deny, owner).u32(1).u32(1);
+            fields.bitmap(&[0, 1 << 1]).opaque(&0o644_u32.to_be_bytes()).u32(0).opaque(name)
+        })
+    }
+
     /// CREATE_SESSION.
     #[must_use]
     pub fn create_session(self, client: u64, sequence: u32, operations_max: u32, slots: u32) -> Self {

@@ -72,6 +72,14 @@ fn number_of(node: &Node) -> u64 {
     node.number
 }
 
+/// The attributes of a new object, which belongs to the node's user unless root names another one.
+fn owned(directory: &Node, attributes: AttributeChange) -> AttributeChange {
+    match directory.user() {
+        Some(user) if !user.is_root() => AttributeChange { uid: Some(user.uid), gid: Some(user.gid), ..attributes },
+        _ => attributes,
+    }
+}
+
 impl MemoryTree {
     /// An empty tree in `world`; its files' bytes are on `disk`.
     pub fn new(world: &World, disk: &Arc<Disk>, options: TreeOptions) -> Arc<Self> {
@@ -353,8 +361,12 @@ impl Directory for MemoryTree {
         _durable: bool,
     ) -> TreeResult<'_, Created> {
         let name = self.kept_name(name);
-        let parent = number_of(directory);
-        self.change(vec![directory.clone()], move |shared| shared.create(parent, name, &new, &attributes))
+        let (parent, directory) = (number_of(directory), directory.clone());
+        self.change(vec![directory.clone()], move |shared| {
+            let created = shared.create(parent, name, &new, &owned(&directory, attributes))?;
+            directory.note().made(&created.found.identity);
+            Ok(created)
+        })
     }
 
     fn create_unnamed(&self, directory: &Node, attributes: AttributeChange) -> TreeResult<'_, Unnamed> {
@@ -382,7 +394,10 @@ impl Directory for MemoryTree {
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> TreeResult<'_, Removed> {
         let name = self.kept_name(name);
         let parent = number_of(directory);
-        self.change(vec![directory.clone()], move |shared| shared.remove(parent, &name, directory_wanted))
+        let note = directory.note().clone();
+        self.change(vec![directory.clone()], move |shared| {
+            shared.remove(parent, &name, directory_wanted).inspect(|_| note.done())
+        })
     }
 
     fn rename(
@@ -392,15 +407,18 @@ impl Directory for MemoryTree {
         how: RenameHow,
         _durable: bool,
     ) -> TreeResult<'_, Renamed> {
-        let changed = vec![from.0.clone(), to.0.clone()];
+        let (changed, note) = (vec![from.0.clone(), to.0.clone()], from.0.note().clone());
         let from = (number_of(from.0), self.kept_name(from.1));
         let to = (number_of(to.0), self.kept_name(to.1));
-        self.change(changed, move |shared| shared.rename(from, to, how))
+        self.change(changed, move |shared| shared.rename(from, to, how).inspect(|_| note.done()))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> TreeResult<'_, Linked> {
         let (number, parent, name) = (number_of(node), number_of(directory), self.kept_name(name));
-        self.change(vec![node.clone(), directory.clone()], move |shared| shared.link(number, parent, name))
+        let note = directory.note().clone();
+        self.change(vec![node.clone(), directory.clone()], move |shared| {
+            shared.link(number, parent, name).inspect(|_| note.done())
+        })
     }
 
     fn xattr(&self, node: &Node, name: Bytes) -> TreeResult<'_, Bytes> {

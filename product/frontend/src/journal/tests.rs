@@ -39,11 +39,11 @@ fn is_answered(calls: &Arc<CallJournal>, number: u64, owner: u64) -> bool {
 }
 
 fn answer(bytes: usize) -> Left {
-    Left::Answered { code: 17, bytes: vec![7; bytes] }
+    Left::Answered { code: 17, bytes: vec![7; bytes], done: None }
 }
 
 fn note(call: &JournalCall, bytes: usize) {
-    call.answered(17, &vec![7; bytes]);
+    call.answered(17, &vec![7; bytes], 1);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_oldest_call_is_forgotten_first_and_a_long_answer_is_not_kept() {
     let words = memory(2);
     let calls = journal(&words);
     (0..3).for_each(|number| ask(&calls, number, 0));
-    begin(&calls, [3, 0, 0], 3, 0).0.answered(0, &vec![7; calls.answer_bytes_max() + 1]);
+    begin(&calls, [3, 0, 0], 3, 0).0.answered(0, &vec![7; calls.answer_bytes_max() + 1], 1);
     let next = journal(&words);
     assert_eq!([2, 3, 0, 1].map(|number| is_answered(&next, number, 0)), [true, false, false, false]);
     // An ended call goes in the order of coming, with its answer or without it.
@@ -142,18 +142,64 @@ fn a_slot_has_its_last_call_and_takes_no_other_slots() {
     assert_eq!(found, [197, 198, 199]);
 }
 
-// rule: a call that an earlier server has refused is judged anew, however long its reply was
+// rule: the status of each call that has ended outlives the server, however long its reply was
 #[test]
-fn a_failed_call_whose_reply_is_too_long_is_a_new_call_to_a_later_server() {
+fn the_status_of_a_call_stays_if_its_reply_is_too_long() {
     let words = memory(4);
     let calls = journal(&words);
     let long = vec![7; calls.answer_bytes_max() + 1];
     for (key, code) in [([1, 0, 0], 17), ([2, 0, 0], 0)] {
-        begin(&calls, key, 5, 0).0.answered(code, &long);
+        let call = begin(&calls, key, 5, 0).0;
+        call.note_done(DoneStep { step: 2, object: 9 });
+        call.answered(code, &long, 4);
     }
     let next = journal(&words);
-    assert_eq!(begin(&next, [1, 0, 0], 9, 0).1, Left::Nothing, "it changed nothing, and gives no right");
-    assert_eq!(begin(&next, [2, 0, 0], 9, 0).1, Left::Begun { value: 5, object: 0 });
+    let done = Some(DoneStep { step: 2, object: 9 });
+    let refused = begin(&next, [1, 0, 0], 9, 0).1;
+    assert_eq!(refused, Left::TooLong { code: 17, steps: 4, done });
+    assert_eq!([2, 3, 4].map(|step| refused.refused(step)), [None, Some(17), None]);
+    let befores = [1, 2, 3].map(|step| refused.before(step));
+    let [done_before, made, after] =
+        [Before::Done { object: 0 }, Before::Done { object: 9 }, Before::Begun { value: 0, object: 0 }];
+    assert_eq!(befores, [done_before, made, after]);
+    let ended = begin(&next, [2, 0, 0], 9, 0).1;
+    assert_eq!(ended, Left::TooLong { code: 0, steps: 4, done });
+    assert_eq!([1, 2, 3].map(|step| ended.before(step)), [done_before, made, done_before], "all steps are done");
+    assert_eq!(ended.refused(3), None);
+}
+
+// rule: a step that the host has carried out is known after a kill, with the object that it made
+#[test]
+fn a_done_step_outlives_the_process_before_and_after_the_answer() {
+    let words = memory(2);
+    let call = begin(&journal(&words), KEY, 0xffff_ffff, 7).0;
+    assert_eq!(journal(&words).left(&[KEY; 2]).before(3), Before::Begun { value: 0xffff_ffff, object: 7 });
+    call.step(3, Before::Nothing).note_done(11);
+    let done = DoneStep { step: 3, object: 11 };
+    assert_eq!(journal(&words).left(&[KEY; 2]), Left::Done(done));
+    call.answered(0, &[7; 8], 4);
+    let answered = Left::Answered { code: 0, bytes: vec![7; 8], done: Some(done) };
+    assert_eq!(journal(&words).left(&[KEY; 2]), answered);
+    // A later step counts from then on.
+    let (again, _) = begin(&journal(&words), KEY, 0, 0);
+    again.note_done(DoneStep { step: 5, object: 0 });
+    assert_eq!(journal(&words).left(&[KEY; 2]), Left::Done(DoneStep { step: 5, object: 0 }));
+}
+
+#[test]
+fn the_host_may_note_a_step_after_its_call_was_given_up() {
+    let words = memory(1);
+    let calls = journal(&words);
+    let call = begin(&calls, KEY, 5, 0).0;
+    let step = call.step(0, Before::Nothing);
+    drop(call);
+    // The only place is not given to another call, whose entry the note would change.
+    drop(begin(&calls, [4, 5, 6], 6, 0));
+    step.note_done(11);
+    drop(step);
+    assert_eq!(journal(&words).left(&[KEY; 2]), Left::Done(DoneStep { step: 0, object: 11 }));
+    ask(&calls, 7, 0);
+    assert!(is_answered(&journal(&words), 7, 0), "it is now");
 }
 
 #[test]

@@ -2,17 +2,19 @@
 //!
 //! Owns: the entry of a change, from its beginning to its outcome; the changes in memory of the form before.
 //! Does not own: the journal of entries (`afflux_frontend`), the repetition itself (`operations`).
-//! Invariants: a change has its entry before the host is asked for it. The entry stays after the call's end until
-//! others need the place, because the server may be killed before the kernel has the answer. A call that is given up in
-//! between leaves its change begun: the host may still carry it out.
+//! Invariants: a change has its entry before the host is asked for it, and its outcome there before its answer, also a
+//! refusal. The entry stays after the call's end until others need the place, because the server may be killed before
+//! the kernel has the answer. A call that is given up in between leaves its change begun: the host may still carry it
+//! out.
 
 use std::sync::Arc;
 
 use afflux_frontend::{CallJournal, EntryForm, EntryOwner, JournalCall, Left, kept_check};
-use afflux_volume::Before;
+use afflux_volume::{Before, Caller, VolumeError};
 
 use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, Kept};
 use crate::abi::UNIQUE_RESENT;
+use crate::reply::Errno;
 
 /// Words of an entry in the form before: the request, the state with its check, the value, the object.
 const WORDS_BEFORE: usize = 4;
@@ -35,29 +37,36 @@ pub(crate) struct BegunChange {
 }
 
 impl BegunChange {
-    /// Begins a change for a request, with a value and an object that a repetition needs.
+    /// Begins a change for a request, with a value and an object that a repetition needs. It fails if an earlier server
+    /// has refused it.
     pub(crate) fn begin(
         journal: Option<&Arc<CallJournal>>,
         (unique, user): (u64, u32),
         value: u64,
         object: u64,
-    ) -> Self {
-        let Some(journal) = journal else { return Self { entry: None, before: Before::Nothing } };
+    ) -> Result<Self, Errno> {
+        let Some(journal) = journal else { return Ok(Self { entry: None, before: Before::Nothing }) };
         let number = unique & !UNIQUE_RESENT;
         let (entry, left) = journal.begin([[number, user.into(), 0], [number, 0, 0]], value, object);
-        if unique & UNIQUE_RESENT != 0 {
-            return Self { entry: Some(entry), before: left.before() };
+        if unique & UNIQUE_RESENT == 0 {
+            if left != Left::Nothing {
+                // The kernel has given the number of an earlier request again.
+                entry.note(value, object);
+            }
+            return Ok(Self { entry: Some(entry), before: Before::Nothing });
         }
-        if left != Left::Nothing {
-            // The kernel has given the number of an earlier request again.
-            entry.note(value, object);
+        match left {
+            Left::Answered { code, .. } if code != 0 => Err(Errno(code as i32)),
+            left => Ok(Self { entry: Some(entry), before: left.before(0) }),
         }
-        Self { entry: Some(entry), before: Before::Nothing }
     }
 
-    /// The host has carried it out.
-    pub(crate) fn done(&self) {
-        self.entry.iter().for_each(|entry| entry.answered(0, &[]));
+    /// The caller of the change, which notes when the host has carried it out.
+    pub(crate) fn of(&self, caller: Caller) -> Caller {
+        match &self.entry {
+            Some(entry) => caller.keeping(entry.step(0, self.before)),
+            None => caller,
+        }
     }
 
     /// The host has carried it out. A repetition is to do the same once more.
@@ -65,14 +74,15 @@ impl BegunChange {
         self.entry.iter().for_each(JournalCall::ended);
     }
 
-    /// It has failed: its repetition is a new one.
-    pub(crate) fn failed(&self) {
-        self.entry.iter().filter(|_| self.before != Before::Done).for_each(JournalCall::forget);
+    /// Nothing was done: its repetition is a new one.
+    pub(crate) fn forget(&self) {
+        self.entry.iter().for_each(JournalCall::forget);
     }
 
     /// It has this outcome.
-    pub(crate) fn ended<T, E>(&self, outcome: &Result<T, E>) {
-        if outcome.is_ok() { self.done() } else { self.failed() }
+    pub(crate) fn ended<T>(&self, outcome: &Result<T, VolumeError>) {
+        let code = outcome.as_ref().map_or_else(|error| Errno::from(error.clone()).0, |_| 0);
+        self.entry.iter().for_each(|entry| entry.answered(code as u32, &[], 1));
     }
 }
 
@@ -96,7 +106,7 @@ impl Kept {
             }
             let (entry, _) = journal.begin([[unique, 0, 0]; 2], value, object);
             if state & STATE_BITS == DONE {
-                entry.answered(0, &[]);
+                entry.answered(0, &[], 1);
             }
         }
     }

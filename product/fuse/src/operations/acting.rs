@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use afflux_volume::{Caller, Inode, Platform, VolumeError};
 
+use crate::kept::changes::BegunChange;
 use crate::mount::{Mount, ThreadRights};
 use crate::request::RequestHeader;
 
@@ -58,6 +59,8 @@ pub(super) struct ActingRequester<'a, P: Platform> {
     caller: Caller,
     /// A group in which the caller is in any case.
     group: Option<u32>,
+    /// The change, if a later server may be asked for it.
+    change: Option<&'a BegunChange>,
     left: Left,
 }
 
@@ -80,7 +83,12 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     pub(super) fn in_group(on: &'a Mount<P>, header: &'a RequestHeader, group: Option<u32>) -> Self {
         let is_server = is_server(on, header);
         let caller = if is_server { on.own.clone() } else { on.caller_with(header, group.as_slice()) };
-        Self { on, header, caller, group, left: if is_server { Left::Nothing } else { Left::WithGroups } }
+        Self { on, header, caller, group, change: None, left: if is_server { Left::Nothing } else { Left::WithGroups } }
+    }
+
+    /// The same for a change that a later server may be asked for.
+    pub(super) fn changing(self, change: &'a BegunChange) -> Self {
+        Self { caller: change.of(self.caller), change: Some(change), ..self }
     }
 
     /// The caller of the next try.
@@ -135,12 +143,20 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         if self.left == Left::WithGroups && !rights.groups.is_empty() {
             self.left = Left::ByCapabilities;
             let groups: Vec<u32> = rights.groups.into_iter().chain(self.group).collect();
-            self.caller = self.on.caller_with(self.header, &groups);
+            self.caller = self.kept(self.on.caller_with(self.header, &groups));
             return Next::Try;
         }
         self.left = Left::Nothing;
-        self.caller = self.on.own.clone();
+        self.caller = self.kept(self.on.own.clone());
         Next::IfCapable(rights)
+    }
+
+    /// A caller of the change.
+    fn kept(&self, caller: Caller) -> Caller {
+        match self.change {
+            Some(change) => change.of(caller),
+            None => caller,
+        }
     }
 
     /// Whether whoever may write the directories may change all their names.

@@ -193,7 +193,7 @@ pub(super) async fn write<P: Platform>(
     }
     // Others may have made the file longer since the kernel looked.
     let end = on.volume.attributes(&file.inode).await?.size;
-    let change = on.begin_change(header, end, 0);
+    let change = on.begin_change(header, end, 0)?;
     // The bytes of an earlier server's try may have moved the end already.
     extent.offset = if let Before::Begun { value, .. } = change.before { value } else { end };
     let outcome = match check_end(extent) {
@@ -203,7 +203,7 @@ pub(super) async fn write<P: Platform>(
     match outcome {
         // Until the kernel has the answer: a repetition writes the same bytes to the same place.
         Ok(_) => change.stays_begun(),
-        Err(_) => change.failed(),
+        Err(_) => change.forget(),
     }
     outcome
 }

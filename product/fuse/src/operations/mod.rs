@@ -11,7 +11,6 @@ mod data;
 mod listing;
 mod locks;
 mod names;
-mod repeated;
 mod synchronous;
 mod xattrs;
 

@@ -9,15 +9,16 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Before, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, RenameHow,
+    AttributeChange, Attributes, Caller, CreateHow, Held, Inode, Kind, NAME_BYTES_MAX, Platform, RenameHow,
     SpecialKind, Use, VolumeError,
 };
 
 use crate::abi::{kind, o};
+use crate::kept::changes::BegunChange;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::ActingRequester;
 use crate::operations::locks::CuttingShare;
-use crate::operations::{data, locks, repeated, synchronous};
+use crate::operations::{data, locks, synchronous};
 use crate::reply::{self, Errno, ReplyDraft, device_parts};
 use crate::request::{Mode, RequestHeader, is_synchronous};
 
@@ -52,6 +53,11 @@ async fn made<P: Platform>(
     note_changed(on, &[node]);
     on.note_made(node);
     Ok(answer)
+}
+
+/// Begins a change of names.
+fn begin<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Result<BegunChange, Errno> {
+    on.begin_change(header, on.wall_ns(), 0)
 }
 
 fn note_changed<P: Platform>(on: &Mount<P>, changed: &[u64]) {
@@ -98,11 +104,11 @@ pub(super) async fn symlink<P: Platform>(
     target: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let caller = on.caller(header, message);
-    let change = repeated::begin(on, header);
+    let change = begin(on, header)?;
+    let caller = change.of(on.caller(header, message));
     let outcome = on.volume.symlink_by(&caller, &directory, name, target, AttributeChange::default()).await;
-    let result = repeated::made(on, &change, (&directory, name), Kind::Symlink, outcome.result).await;
-    made(on, header, &directory, result).await
+    change.ended(&outcome.result);
+    made(on, header, &directory, outcome.result).await
 }
 
 /// The attributes of a new object.
@@ -118,11 +124,11 @@ pub(super) async fn make_directory<P: Platform>(
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let caller = on.caller(header, message);
-    let change = repeated::begin(on, header);
+    let change = begin(on, header)?;
+    let caller = change.of(on.caller(header, message));
     let outcome = on.volume.make_directory_by(&caller, &directory, name, with_mode(mode)).await;
-    let result = repeated::made(on, &change, (&directory, name), Kind::Directory, outcome.result).await;
-    made(on, header, &directory, result).await
+    change.ended(&outcome.result);
+    made(on, header, &directory, outcome.result).await
 }
 
 pub(super) async fn make_node<P: Platform>(
@@ -133,24 +139,24 @@ pub(super) async fn make_node<P: Platform>(
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let caller = on.caller(header, message);
     let (major, minor) = device_parts(device);
-    let (kind, special) = match mode.mode & kind::MASK {
-        kind::FIFO => (Kind::Fifo, Some(SpecialKind::Fifo)),
-        kind::SOCKET => (Kind::Socket, Some(SpecialKind::Socket)),
-        kind::CHAR => (Kind::CharDevice, Some(SpecialKind::CharDevice { major, minor })),
-        kind::BLOCK => (Kind::BlockDevice, Some(SpecialKind::BlockDevice { major, minor })),
-        0 | kind::REGULAR => (Kind::Regular, None),
+    let special = match mode.mode & kind::MASK {
+        kind::FIFO => Some(SpecialKind::Fifo),
+        kind::SOCKET => Some(SpecialKind::Socket),
+        kind::CHAR => Some(SpecialKind::CharDevice { major, minor }),
+        kind::BLOCK => Some(SpecialKind::BlockDevice { major, minor }),
+        0 | kind::REGULAR => None,
         _ => return Err(Errno::PERMISSION),
     };
-    let change = repeated::begin(on, header);
+    let change = begin(on, header)?;
+    let caller = change.of(on.caller(header, message));
     let attributes = with_mode(mode);
     let outcome = match special {
         Some(special) => on.volume.make_special_by(&caller, &directory, name, special, attributes).await,
         None => on.volume.create_by(&caller, &directory, name, CreateHow::Guarded(attributes)).await,
     };
-    let result = repeated::made(on, &change, (&directory, name), kind, outcome.result).await;
-    made(on, header, &directory, result).await
+    change.ended(&outcome.result);
+    made(on, header, &directory, outcome.result).await
 }
 
 /// Makes a file and opens it. The handle writes whatever the mode.
@@ -162,17 +168,16 @@ pub(super) async fn create<P: Platform>(
     name: &[u8],
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let caller = on.caller(header, message);
+    let change = begin(on, header)?;
+    let caller = change.of(on.caller(header, message));
     let how = CreateHow::Guarded(with_mode(mode));
-    let change = repeated::begin(on, header);
     let result = on.volume.create_by(&caller, &directory, name, how).await.result;
     let is_new = result.is_ok();
-    let result = repeated::made(on, &change, (&directory, name), Kind::Regular, result).await;
-    // Another program may have made a file of another user. Its rights are checked below.
-    let result = result.and_then(|(inode, attributes)| {
-        let is_callers = is_new || header.uid == 0 || attributes.uid == header.uid;
-        if is_callers { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
-    });
+    match result {
+        // The file that is there will do.
+        Err(VolumeError::Exists) if flags & o::EXCL == 0 => change.stays_begun(),
+        ref result => change.ended(result),
+    }
     let (inode, attributes, _share) = match result {
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => {
             existing(on, (header, &caller), &directory, flags, name).await?
@@ -260,20 +265,19 @@ pub(super) async fn remove<P: Platform>(
     is_directory: bool,
 ) -> Outcome {
     let directory = on.object(header.node).await?;
-    let change = repeated::begin(on, header);
-    if change.before != Before::Done {
-        let mut acting = ActingRequester::of(on, header);
-        let result = loop {
-            let outcome = match is_directory {
-                true => on.volume.remove_directory_by(acting.caller(), &directory, name).await,
-                false => on.volume.remove_by(acting.caller(), &directory, name).await,
-            };
-            if !acting.should_retry(&outcome.result, &[&directory]).await {
-                break outcome.result;
-            }
+    let change = begin(on, header)?;
+    let mut acting = ActingRequester::of(on, header).changing(&change);
+    let result = loop {
+        let outcome = match is_directory {
+            true => on.volume.remove_directory_by(acting.caller(), &directory, name).await,
+            false => on.volume.remove_by(acting.caller(), &directory, name).await,
         };
-        repeated::gone(on, &change, &directory, result).await?;
-    }
+        if !acting.should_retry(&outcome.result, &[&directory]).await {
+            break outcome.result;
+        }
+    };
+    change.ended(&result);
+    result?;
     note_changed(on, &[header.node]);
     synchronous::names(on, header, &[(header.node, &directory)]).await?;
     Ok(ReplyDraft::empty())
@@ -289,19 +293,19 @@ pub(super) async fn rename<P: Platform>(
     let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
     let (old, new) = ((&from_directory, name), (&to_directory, to.1));
-    let change = repeated::begin_rename(on, header, old).await;
-    if !on.volume.is_renamed(change.before, new).await {
-        let mut acting = ActingRequester::of(on, header);
-        let result = loop {
-            let (outcome, _) = on.volume.rename_how_by(acting.caller(), old, new, how).await;
-            if !acting.should_retry(&outcome.result, &[&from_directory, &to_directory]).await {
-                break outcome.result;
-            }
-        };
-        repeated::gone(on, &change, &from_directory, result).await?;
-    } else {
-        change.done();
-    }
+    // A repetition must not swap the names back.
+    let is_kept = how == RenameHow::Exchange && on.can_outlive();
+    let moved = if is_kept { on.volume.number_of(old).await } else { None };
+    let change = on.begin_change(header, on.wall_ns(), moved.unwrap_or_default())?;
+    let mut acting = ActingRequester::of(on, header).changing(&change);
+    let result = loop {
+        let (outcome, _) = on.volume.rename_how_by(acting.caller(), old, new, how).await;
+        if !acting.should_retry(&outcome.result, &[&from_directory, &to_directory]).await {
+            break outcome.result;
+        }
+    };
+    change.ended(&result);
+    result?;
     note_changed(on, &[header.node, to.0]);
     // The new name first: a crash in between leaves both names, never none.
     synchronous::names(on, header, &[(to.0, &to_directory), (header.node, &from_directory)]).await?;
@@ -310,19 +314,16 @@ pub(super) async fn rename<P: Platform>(
 
 pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &RequestHeader, target: u64, name: &[u8]) -> Outcome {
     let (inode, directory) = (on.object(target).await?, on.object(header.node).await?);
-    let change = repeated::begin(on, header);
-    let mut acting = ActingRequester::of(on, header);
+    let change = begin(on, header)?;
+    let mut acting = ActingRequester::of(on, header).changing(&change);
     let linked = loop {
         let linked = on.volume.link_by(acting.caller(), &inode, &directory, name).await.result;
         if !acting.should_retry(&linked, &[&directory]).await {
             break linked;
         }
     };
-    let result = linked.map(|attributes| (Arc::clone(&inode), attributes));
-    let (found, attributes) = repeated::made(on, &change, (&directory, name), inode.kind(), result).await?;
-    if !Arc::ptr_eq(&found, &inode) {
-        return Err(VolumeError::Exists.into());
-    }
+    change.ended(&linked);
+    let attributes = linked?;
     note_changed(on, &[header.node, target]);
     synchronous::names(on, header, &[(header.node, &directory)]).await?;
     Ok(entry(on, header, &inode, &attributes)?.0)

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use afflux_volume::{AttributeChange, Before, Inode, Platform, VolumeError, XattrChange};
+use afflux_volume::{AttributeChange, Inode, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use crate::abi::xattr;
+use crate::kept::changes::BegunChange;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::{ActingRequester, capability};
 use crate::operations::synchronous;
@@ -108,17 +109,8 @@ pub(super) async fn remove<P: Platform>(on: &Mount<P>, header: &RequestHeader, n
 async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8], change: XattrChange) -> Outcome {
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node);
-    let begun = on.begin_change(header, on.wall_ns(), 0);
-    let (is_again, again) = (begun.before != Before::Nothing, change.clone());
-    let mut result = change_as_requester(on, header, &inode, name, change).await;
-    result = match (result, again) {
-        // An earlier server may have set or removed it. The caller's wish is fulfilled after this.
-        (Err(VolumeError::Exists), XattrChange::Create(value)) if is_again => {
-            change_as_requester(on, header, &inode, name, XattrChange::Set(value)).await
-        }
-        (Err(VolumeError::NoAttribute), XattrChange::Remove) if is_again => Ok(()),
-        (result, _) => result,
-    };
+    let begun = on.begin_change(header, on.wall_ns(), 0)?;
+    let result = change_as_requester(on, (header, &begun), &inode, name, change).await;
     on.known().note_changed(header.node);
     begun.ended(&result);
     result?;
@@ -129,7 +121,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8],
 /// Makes the change as the requester, for whom the host decides.
 async fn change_as_requester<P: Platform>(
     on: &Mount<P>,
-    header: &RequestHeader,
+    (header, begun): (&RequestHeader, &BegunChange),
     inode: &Arc<Inode<P>>,
     name: &[u8],
     change: XattrChange,
@@ -137,7 +129,7 @@ async fn change_as_requester<P: Platform>(
     let is_list = name.starts_with(LISTS);
     let group = if is_list { Some(on.volume.attributes(inode).await?.gid) } else { None };
     let right = if is_list { capability::FOWNER } else { capability::DAC_OVERRIDE };
-    let mut acting = ActingRequester::in_group(on, header, group);
+    let mut acting = ActingRequester::in_group(on, header, group).changing(begun);
     loop {
         let result = on.volume.change_xattr_by(acting.caller(), inode, name, change.clone()).await.result;
         if !acting.should_retry_on(&result, inode, right).await {

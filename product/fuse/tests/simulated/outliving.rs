@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frontend::MessageMachine;
+use afflux_frontend::{MessageMachine, kept_check};
 use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptError, KeptWords, MountOptions};
 
 use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, of_user, u64_at, words};
@@ -114,7 +114,7 @@ fn what_was_agreed_stays_agreed() {
 }
 
 // rule: a request that the kernel sends again after a kill is carried out once kept in:
-// `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`, `product/fuse/src/operations/repeated.rs`
+// `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`, `product/volume/src/names/repeated.rs`
 #[test]
 fn a_repeated_change_of_names_is_done_once() {
     let (mut kernel, memory) = begun();
@@ -162,6 +162,53 @@ fn a_repeated_change_of_names_is_done_once() {
     names.sort();
     assert_eq!(names, [".", "..", "directory", "file", "last"]);
     kernel.write(fh, 0, b"still").unwrap();
+}
+
+/// Nothing of a change is noted but its beginning.
+fn forget_all(memory: &KeptWords, unique: u64) {
+    unnote(memory, unique);
+    let words = (**memory).as_ref();
+    let value = |at: usize| words[at].load(Ordering::Relaxed);
+    let key = (0..words.len()).find(|at| value(*at) == unique && value(*at + 1) == 0 && value(*at + 2) == 0).unwrap();
+    words[key + 4].store(0, Ordering::Relaxed);
+    words[key - 1].store(kept_check((key..key + 5).map(value)), Ordering::Relaxed);
+}
+
+// rule: a change of another program is no success of a request that a kill cut off
+// kept in: `product/volume/src/names/repeated.rs`, `product/fuse/src/kept/changes.rs`
+#[test]
+fn a_change_of_another_program_is_no_success_of_a_request_that_a_kill_cut_off() {
+    let (mut kernel, memory) = begun();
+    let (file, _) = kernel.create(ROOT, "file");
+    kernel.make_directory(ROOT, "other");
+    let exclusive = [words(&[0o302, 0o100_444, 0, 0]), name("created")].concat();
+    let changes: [(u32, Vec<u8>, i32); 6] = [
+        (9, [words(&[0o755, 0]), name("directory")].concat(), EXISTS),
+        (35, exclusive, EXISTS),
+        (6, [name("symlink"), name("target")].concat(), EXISTS),
+        (13, [longs(&[file]), name("linked")].concat(), EXISTS),
+        (10, name("symlink"), NOT_THERE),
+        (12, [longs(&[ROOT]), name("created"), name("renamed")].concat(), NOT_THERE),
+    ];
+    for (opcode, body, refusal) in changes {
+        // The first one stands for another program's: the host has done it, and this request's own try is not noted.
+        let message = kernel.message(opcode, ROOT, &body);
+        content(kernel.send(message.clone()).unwrap(), kernel.last()).unwrap();
+        forget_all(&memory, u64_at(&message, 8));
+        kill(&mut kernel, &memory);
+        assert_eq!(again(&kernel, message.clone()), Err(refusal), "{opcode}");
+        // The refusal is noted, and stays when the name is free or there again.
+        kill(&mut kernel, &memory);
+        assert_eq!(again(&kernel, message), Err(refusal), "{opcode}");
+    }
+    let exchange = [longs(&[ROOT]), words(&[2, 0]), name("file"), name("other")].concat();
+    let message = kernel.message(45, ROOT, &exchange);
+    content(kernel.send(message.clone()).unwrap(), kernel.last()).unwrap();
+    assert!(is_directory(&kernel, "file"));
+    unnote(&memory, u64_at(&message, 8));
+    kill(&mut kernel, &memory);
+    again(&kernel, message).unwrap();
+    assert!(is_directory(&kernel, "file"), "the names are not swapped back");
 }
 
 // rule: a client that calls often takes no other client's kept reply, before a kill or after it

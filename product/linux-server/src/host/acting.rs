@@ -10,7 +10,7 @@
 use std::process::abort;
 use std::sync::Arc;
 
-use afflux_volume::{Credentials, Node, VolumeError};
+use afflux_volume::{ChangeNote, Credentials, Node, VolumeError};
 use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid, getgroups};
 use rustix::thread::{
@@ -77,21 +77,27 @@ thread_local! {
     static OWN: OwnIdentity = OwnIdentity::read();
 }
 
-/// The identity for the calls of one operation.
+/// The identity for the calls of one operation, and the note of its change.
 #[derive(Clone)]
 pub(super) struct Acting {
     user: Option<Arc<Credentials>>,
+    note: ChangeNote,
 }
 
 impl Acting {
     /// The identity of a node's user.
     pub(super) fn on(node: &Node) -> Self {
-        Self { user: node.user().cloned() }
+        Self { user: node.user().cloned(), note: node.note().clone() }
     }
 
     /// The process's own identity.
     pub(super) fn server() -> Self {
-        Self { user: None }
+        Self { user: None, note: ChangeNote::default() }
+    }
+
+    /// The note of the operation's change.
+    pub(super) fn note(&self) -> &ChangeNote {
+        &self.note
     }
 
     /// The user whose rights the calls have; none for the process's own.

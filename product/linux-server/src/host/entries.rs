@@ -73,6 +73,7 @@ impl Core {
         let made = self.make(parent, acting, name, new, attributes.mode)?;
         let identity = made.as_ref().ok().filter(|_| matches!(new, New::Regular)).map(|found| found.identity);
         let finished = made.and_then(|found| self.finish(found, acting, new, attributes)).and_then(|finished| {
+            acting.note().made(&finished.0.identity);
             // The parent may have been moved out after the first check.
             self.contained(parent)?;
             Ok(finished)
@@ -219,6 +220,7 @@ impl Core {
                 errno => here(parent, errno),
             })
         })?;
+        acting.note().done();
         let stat = stat_without_name(&found);
         let parent = Change { before, after: parent.stat()? };
         Ok(Removed { identity: found.identity, stat, parent, stable: Stable::not_begun() })
@@ -260,6 +262,7 @@ impl Core {
             renameat_with(from.fd(), from_name, to.fd(), to_name, flags)
                 .map_err(|errno| rename_refusal(errno, how, is_over_directory).unwrap_or_else(|| here(from, errno)))
         })?;
+        acting.note().done();
         // A local program may have taken the new name since it was looked up.
         let exchanged = if how == RenameHow::Exchange { self.find(from, from_name).ok() } else { None };
         let replaced = exchanged.or(replaced);
@@ -349,6 +352,7 @@ impl Core {
                 errno => here(parent, errno),
             })
         })?;
+        acting.note().done();
         if let Err(error) = self.contained(parent) {
             let (identity, _) = self.identify(node.fd())?;
             self.take_back(parent, name, &CreatedObject::Name(identity));

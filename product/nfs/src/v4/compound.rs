@@ -9,8 +9,8 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallKeys, JournalCall, Left, Party};
-use afflux_volume::{Before, Inode, Platform, Volume, XATTR_BYTES_MAX};
+use afflux_frontend::{CallKeys, DoneStep, JournalCall, Left, Party};
+use afflux_volume::{Before, Caller, Inode, Platform, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
 use super::codec::{self, Bitmap, CompoundOperation, Head, number};
@@ -101,7 +101,7 @@ pub(crate) struct Compound<P: Platform> {
     /// The attributes that a SETATTR in progress has set.
     pub(super) attributes_set: Bitmap,
     /// An earlier server's progress with it.
-    pub(super) before: Before,
+    left: Option<Box<Left>>,
     /// Where the number of results is in the reply.
     count_at: Mark,
 }
@@ -179,7 +179,7 @@ impl<P: Platform> Compound<P> {
             has_changed: false,
             denied: None,
             attributes_set: Bitmap::default(),
-            before: Before::Nothing,
+            left: None,
             count_at: Mark::default(),
         }
     }
@@ -202,7 +202,7 @@ impl<P: Platform> Compound<P> {
         (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
         (self.status, self.has_changed) = (Status::Ok, false);
-        (self.denied, self.before) = (None, Before::Nothing);
+        (self.denied, self.left) = (None, None);
         (self.attributes_set, self.recorded_at) = (Bitmap::default(), 0);
     }
 
@@ -285,10 +285,10 @@ impl<P: Platform> Compound<P> {
             draft.restate(self.status);
         }
         let (Some(session), Some(taken)) = (&self.session, &self.taken) else { return };
-        let status = self.status.code();
+        let (status, steps) = (self.status.code(), self.done);
         let keep = taken.keeps.then_some(|into: &mut Vec<u8>| {
             draft.copy_results(into);
-            taken.call.iter().for_each(|call| call.answered(status, into));
+            taken.call.iter().for_each(|call| call.answered(status, into, steps));
         });
         session.slots().end(taken.slot, keep);
         self.taken = None;
@@ -305,22 +305,39 @@ impl<P: Platform> Compound<P> {
         let (Some(keys), None) = (taken.keys, &taken.call) else { return };
         let (call, left) = journal.begin(keys, wall_ns(volume), 0);
         taken.call = Some(call);
-        if let Left::Begun { value, object } = left {
-            self.before = Before::Begun { value, object };
+        self.left = (left != Left::Nothing).then(|| Box::new(left));
+    }
+
+    /// The number of the operation in progress, as the journal has it.
+    fn step(&self) -> u16 {
+        u16::try_from(self.done).unwrap_or(u16::MAX)
+    }
+
+    /// The part of the operation in progress that an earlier server has done.
+    pub(super) fn before(&self) -> Before {
+        self.left.as_ref().map_or(Before::Nothing, |left| left.before(self.step()))
+    }
+
+    /// The status that an earlier server ended the call with, if the operation in progress is the one that failed. A
+    /// lock in the way is looked for again, since the status tells of it.
+    pub(super) fn refused_before(&self) -> Option<Status> {
+        let status = Status::from_code(self.left.as_ref()?.refused(self.step())?)?;
+        (status != Status::LockDenied).then_some(status)
+    }
+
+    /// The caller of the change that the operation in progress makes, which a later server is told of.
+    pub(super) fn changing(&self, caller: &Caller) -> Caller {
+        match self.taken.as_ref().and_then(|taken| taken.call.as_ref()) {
+            Some(call) => caller.clone().keeping(call.step(self.step(), self.before())),
+            None => caller.clone(),
         }
     }
 
-    /// The call is about an object with this number, unless an earlier server has noted one.
-    pub(super) fn note_object(&self, volume: &Volume<P>, object: u64) {
-        let call = self.taken.as_ref().and_then(|taken| taken.call.as_ref());
-        if let (Some(call), Before::Nothing) = (call, self.before) {
-            call.note(wall_ns(volume), object);
+    /// The operation in progress is about to end a piece of state, which is there.
+    pub(super) fn note_end(&self) {
+        if let Some(call) = self.taken.as_ref().and_then(|taken| taken.call.as_ref()) {
+            call.note_done(DoneStep { step: self.step(), object: 0 });
         }
-    }
-
-    /// Whether the call is kept for a later server.
-    pub(super) fn is_in_journal(&self) -> bool {
-        self.taken.as_ref().is_some_and(|taken| taken.call.is_some())
     }
 
     /// The operation in progress, the same whenever the call comes; 0 if a later server does not find it.
@@ -331,15 +348,14 @@ impl<P: Platform> Compound<P> {
 
     /// The stateid that the operation in progress has made or changed already, by an earlier server.
     pub(super) fn changed_before(&self) -> Option<Stateid> {
-        let is_again = self.before != Before::Nothing;
-        is_again.then(|| self.service.changed_by(self.mark())).flatten()
+        self.left.is_some().then(|| self.service.changed_by(self.mark())).flatten()
     }
 
     /// The result of what can be done once: the end of a stateid, or of reclaiming. A repetition finds it done if an
-    /// earlier server has done it.
+    /// earlier server has noted the end.
     pub(super) fn ended_before(&self, result: Result<(), Status>) -> Result<(), Status> {
         match result {
-            Err(Status::BadStateid | Status::CompleteAlready) if self.before != Before::Nothing => Ok(()),
+            Err(Status::BadStateid | Status::CompleteAlready) if matches!(self.before(), Before::Done { .. }) => Ok(()),
             result => result,
         }
     }

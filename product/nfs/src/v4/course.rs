@@ -12,7 +12,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use afflux_volume::{Before, Caller, Platform, Volume};
+use afflux_volume::{Caller, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
@@ -161,9 +161,12 @@ async fn run<P: Platform, O: Operations<P>>(
                 compound.begin_change(on.volume());
             }
             compound.record(&operation);
-            match operations::try_at_once(on, compound, draft, &operation) {
-                Some(ended) => ended.map_err(Stop::Failed),
-                None => operations::carry_out(on, compound, draft, &operation).await,
+            match compound.refused_before() {
+                Some(status) => Err(Stop::Failed(status)),
+                None => match operations::try_at_once(on, compound, draft, &operation) {
+                    Some(ended) => ended.map_err(Stop::Failed),
+                    None => operations::carry_out(on, compound, draft, &operation).await,
+                },
             }
         };
         // Only what changes nothing may fail for its length afterwards.
@@ -195,7 +198,7 @@ pub(crate) async fn carry_out<P: Platform>(
     lasts: &AtomicBool,
 ) -> Reply {
     let WaitingCompound { by, record, mut compound, mut draft } = waiting;
-    let on = Task { volume, caller: &by.caller, client: &by.client, record: &record, before: Before::Nothing };
+    let on = Task { volume, caller: &by.caller, client: &by.client, record: &record };
     if run(&on, &mut compound, &mut draft, Some(lasts)).await.is_err() {
         unreachable!("a compound that may wait has stopped instead");
     }

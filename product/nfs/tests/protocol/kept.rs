@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_frontend::KeptWords;
+use afflux_frontend::{KeptWords, kept_check};
 use afflux_linux_device::LinuxPlatform;
 use afflux_nfs::{AdmittedPeers, ClientMemory, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
@@ -18,6 +18,10 @@ use crate::compounds::{BOTH, READ, ops, root, status};
 use crate::peer::Peer;
 use crate::world::{CLIENT, World};
 
+const NOENT: u32 = 2;
+const EXIST: u32 = 17;
+/// The word of a call's entry that says that it has its reply.
+const ANSWERED: usize = 6;
 const EXCLUSIVE: u32 = 2;
 const SHARE_DENIED: u32 = 10_015;
 const BAD_STATEID: u32 = 10_025;
@@ -407,7 +411,7 @@ fn a_change_of_names_is_done_once_over_a_kill_and_gets_its_reply() {
     let mut clients = begun();
     let calls: [fn() -> Compound; 4] = [
         || root().make_directory(b"made").get_handle(),
-        || root().open((BOTH, 1), b"program", b"new", true).get_handle(),
+        || root().open_new((BOTH, 1), b"program", b"new").get_handle(),
         || root().save().rename(b"new", b"renamed"),
         || root().remove(b"renamed"),
     ];
@@ -418,16 +422,93 @@ fn a_change_of_names_is_done_once_over_a_kill_and_gets_its_reply() {
         clients.words.log.lock().unwrap().take();
         assert_eq!(first.status, 0, "call {at}");
         let answered = clients.words.copy();
-        let unanswered = answered.iter().enumerate().map(|(word, value)| {
-            // The check of an answer.
-            if word < WORDS / 4 && word % 128 == 6 { 0 } else { *value }
-        });
-        let unanswered: Vec<u64> = unanswered.collect();
-        clients.kill(unanswered);
-        assert_eq!(clients.one.again(&call()).status, 0, "call {at}, begun");
+        clients.kill(unanswered(&answered));
+        assert_eq!(clients.one.again(&call()).status, 0, "call {at}, done");
+        clients.kill(unnoted(&answered));
+        let unknown = clients.one.again(&call()).status;
+        assert!([NOENT, EXIST].contains(&unknown), "call {at}, begun: {unknown}");
         clients.kill(answered);
         assert_eq!(clients.one.again(&call()), first, "call {at}, answered");
     }
+}
+
+/// The entries of calls, as words.
+fn with_entries(words: &[u64], change: impl Fn(&mut [u64])) -> Vec<u64> {
+    let mut words = words.to_vec();
+    words[..WORDS / 4].chunks_mut(128).filter(|entry| entry[0] != 0).for_each(change);
+    words
+}
+
+/// The words of a kill before any answer was noted.
+fn unanswered(words: &[u64]) -> Vec<u64> {
+    with_entries(words, |entry| entry[ANSWERED] = 0)
+}
+
+/// The words of a kill before anything was noted but the beginning.
+fn unnoted(words: &[u64]) -> Vec<u64> {
+    with_entries(&unanswered(words), |entry| {
+        entry[ANSWERED - 1] = 0;
+        entry[0] = kept_check(entry[1..ANSWERED].iter().copied());
+    })
+}
+
+// rule: the status of each call that has ended outlives the server, however long its reply was
+// kept in: `product/frontend/src/journal.rs`, `product/nfs/src/v4/compound.rs`
+#[test]
+fn a_refused_open_with_a_long_reply_stays_refused_and_opens_no_file_of_others() {
+    let mut clients = begun();
+    let long = || (0..8).fold(root(), |call, _| call.attributes(&[0x0018_091a, 0x00b0_a23a]));
+    let call = || long().followed_by(&ops().open_new((BOTH, 0), b"program", b"file").get_handle());
+    let refused = clients.one.call(&call());
+    assert!(refused.status == EXIST && refused.results.len() > 960, "{} bytes", refused.results.len());
+    let left = clients.words.copy();
+    for words in [left.clone(), unanswered(&left), unnoted(&left)] {
+        clients.kill(words);
+        std::fs::write(clients.world.path.join("another name"), "").unwrap();
+        let again = clients.one.again(&call());
+        assert_eq!((again.status, again.results.len()), (EXIST, refused.results.len()));
+    }
+    // Of a call that is known to have ended, the name that is free now is not made either.
+    std::fs::remove_file(clients.world.path.join("file")).unwrap();
+    clients.world.server = Server::new(Arc::clone(&clients.world.volume), AdmittedPeers::AnyPeer);
+    next(&mut clients.world, memory(left), Vec::new());
+    clients.one.peer = Peer::new(&clients.world, CLIENT);
+    assert_eq!(clients.one.again(&call()).status, EXIST);
+    assert!(!clients.world.path.join("file").exists());
+}
+
+#[test]
+fn a_call_with_several_changes_does_none_of_them_again() {
+    let mut clients = begun();
+    let call = || root().remove(b"one").save().rename(b"two", b"moved").make_directory(b"made");
+    let paths = ["one", "two", "made"].map(|name| clients.world.path.join(name));
+    paths[..2].iter().for_each(|path| std::fs::write(path, "").unwrap());
+    assert_eq!(clients.one.call(&call()).status, 0);
+    let left = clients.words.copy();
+    // Others use the names again.
+    paths[..2].iter().for_each(|path| std::fs::write(path, "theirs").unwrap());
+    clients.kill(unanswered(&left));
+    assert_eq!(clients.one.again(&call()).status, 0);
+    assert!(paths[..2].iter().all(|path| std::fs::read(path).unwrap() == b"theirs"));
+    std::fs::rename(&paths[2], clients.world.path.join("elsewhere")).unwrap();
+    std::fs::create_dir(&paths[2]).unwrap();
+    clients.kill(unanswered(&left));
+    assert_eq!(clients.one.again(&call()).status, EXIST, "another one's directory");
+}
+
+#[test]
+fn a_file_that_another_client_makes_after_a_kill_is_not_this_ones() {
+    let mut clients = begun();
+    let call = || root().open_new((BOTH, 0), b"program", b"lock").get_handle();
+    // The call has begun and found the name taken, and then all is as if it had not ended.
+    std::fs::write(clients.world.path.join("lock"), "").unwrap();
+    assert_eq!(clients.one.call(&call()).status, EXIST);
+    std::fs::remove_file(clients.world.path.join("lock")).unwrap();
+    let left = unnoted(&clients.words.copy());
+    clients.kill(left);
+    let made = clients.other.call(&root().open_new((BOTH, 0), b"program", b"lock").get_handle());
+    assert_eq!(made.status, 0);
+    assert_eq!(clients.one.again(&call()).status, EXIST, "it is the other's");
 }
 
 // rule: a client that calls often takes no other client's kept reply, before a kill or after it

@@ -61,7 +61,8 @@ impl<P: Platform> Volume<P> {
 
     /// Changes attributes. The change is durable on return, except for bytes that were written and not synced. With a
     /// `guard`, the change is refused unless the change time equals it ([`VolumeError::NotSynchronised`]). A new size
-    /// acts first, then owner, mode and times; an error may leave the earlier ones changed.
+    /// acts first, then owner, mode and times; an error may leave the earlier ones changed. A change that an earlier
+    /// process has carried out for the same call is not done again.
     pub async fn set_attributes_by(
         &self,
         caller: &Caller,
@@ -70,7 +71,12 @@ impl<P: Platform> Volume<P> {
         guard: Option<Timestamp>,
     ) -> Outcome<()> {
         let (caller, target) = (caller.clone(), Arc::clone(inode));
-        let work = |volume: Arc<Self>| async move { volume.set_attributes_now(&caller, &target, change, guard).await };
+        let work = |volume: Arc<Self>| async move {
+            if let Some(result) = volume.done_before(&caller, &[&target]).await {
+                return Outcome { result, consistency: Consistency::default() };
+            }
+            volume.set_attributes_now(&caller, &target, change, guard).await
+        };
         self.carried_through("set attributes", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
@@ -102,6 +108,9 @@ impl<P: Platform> Volume<P> {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
             _ => self.apply(&node, caller, inode, change, &mut changed).await.map(|begun| stable = begun),
         };
+        if result.is_ok() {
+            caller.note_done();
+        }
         // Others may have written since: the answer shows the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);

@@ -68,6 +68,9 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = self.attributes(inode).await {
             return Outcome { result: Err(error), consistency: inode.unchanged() };
         }
+        if let Some(result) = self.done_before(caller, &[inode]).await {
+            return Outcome { result, consistency: Consistency::default() };
+        }
         let changing = inode.changing.lock().await;
         let made = self.make_xattr_change(caller, inode, name, change).await;
         let (consistency, stable) = match made {
@@ -95,6 +98,7 @@ impl<P: Platform> Volume<P> {
         let node = self.used(caller, inode)?;
         let ChangedAttributes { stat, stable } =
             self.tree.change_xattr(&node, name, change, self.are_names_durable()).await?;
+        caller.note_done();
         let consistency = inode.changed(stat, self.now(), Times::Keep, Some(&look));
         self.settle_later(inode);
         self.tell_attributes(caller, inode);

@@ -226,11 +226,14 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = checked.and_then(|()| attributes.check()) {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
+        if let Some(made) = self.made_before(caller, (parent, &name)).await {
+            return made;
+        }
         self.make_room().await;
         let attributes = AttributeChange { size: None, ..attributes };
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
-        let node = parent.node.used_by(caller);
+        let node = self.changed_by(caller, parent);
         let is_file = matches!(new, New::Regular);
         let created = self.tree.create(&node, name.clone(), new, attributes, self.are_names_durable()).await;
         let Created { found, data, parent: change, stable } = match created {
@@ -313,9 +316,12 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = checked {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
+        if let Some(result) = self.done_before(caller, &[parent]).await {
+            return Outcome { result, consistency: Consistency::default() };
+        }
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
-        let node = parent.node.used_by(caller);
+        let node = self.changed_by(caller, parent);
         let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.are_names_durable()).await;
         let Removed { identity, stat, parent: change, stable } = match removed {
             Ok(removed) => removed,
@@ -384,6 +390,9 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = checked {
             return (Outcome { result: Err(error), consistency: from.unchanged() }, to.unchanged());
         }
+        if let Some(result) = self.renamed_before(caller, from, (to, &to_name), how).await {
+            return (Outcome { result, consistency: Consistency::default() }, Consistency::default());
+        }
         let one = Arc::ptr_eq(from, to);
         let (first, second) = if from.identity <= to.identity { (from, to) } else { (to, from) };
         let first = first.changing.lock().await;
@@ -391,7 +400,7 @@ impl<P: Platform> Volume<P> {
         from.changes.fetch_add(1, Ordering::Relaxed);
         to.changes.fetch_add(1, Ordering::Relaxed);
         let moving = self.search.begin_move(&from.identity, self.export_of(from)).await;
-        let node = from.node.used_by(caller);
+        let node = self.changed_by(caller, from);
         let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
         let renamed = self.tree.rename(old, new, how, self.are_names_durable()).await;
         let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
@@ -470,11 +479,15 @@ impl<P: Platform> Volume<P> {
             Ok(held) => held,
             Err(error) => return Outcome { result: Err(error), consistency: parent.unchanged() },
         };
+        if let Some(done) = self.done_before(caller, &[parent]).await {
+            let attributes = self.attributes(inode).await;
+            return Outcome { result: done.and(attributes), consistency: Consistency::default() };
+        }
         let unnamed = inode.is_removed();
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         inode.changes.fetch_add(1, Ordering::Relaxed);
-        let node = parent.node.used_by(caller);
+        let node = self.changed_by(caller, parent);
         let linked = self.tree.link(&inode.node, &node, name.clone(), self.are_names_durable()).await;
         let Linked { stat, parent: change, stable } = match linked {
             Ok(linked) => linked,

@@ -1,42 +1,37 @@
-//! Changes of names that an earlier process may have carried out for the same call.
+//! Changes that an earlier process has carried out for the same call.
 //!
-//! Owns: the decision whether a repetition that fails counts as done.
-//! Does not own: the memory of the earlier process (front ends), the changes (`entries`).
-//! Invariants: a client that has its directory for itself sees no error of a change that succeeded. A call that no
-//! earlier process has begun is judged by its own outcome alone.
+//! Owns: the answer to a repetition; the note that the tree makes of a change.
+//! Does not own: the memory of the earlier process (front ends), the changes (`entries`, `data`).
+//! Invariants: a repetition counts as done only if its note says so; otherwise it is judged by its own outcome. A made
+//! object is the caller's only if it is the noted one, has the name, and belongs to the caller. A change that is done
+//! is not done again (`racing_over_kills`).
+//!
+//! Between the host's call and its note, a kill leaves a change that nobody knows of. The repetition of such a change
+//! finds the name taken or gone, and says so: [`VolumeError::Exists`], [`VolumeError::NotFound`]. An exchange of two
+//! names would be undone by its repetition. So the volume refuses one whose object has the new name already: the object
+//! may have come there by this call or by another one.
 
 use std::sync::Arc;
 
 use afflux_engine::Platform;
 
+use super::entries::Made;
 use crate::error::VolumeError;
-use crate::objects::handle::handle_number;
 use crate::objects::inode::Inode;
-use crate::tree::attributes::Attributes;
-use crate::tree::stat::Kind;
+use crate::tree::attributes::{Attributes, Consistency, Outcome};
+use crate::tree::caller::Caller;
+use crate::tree::directory::{Node, Stable};
+use crate::tree::kept_change::{Before, ChangeNote};
+use crate::tree::rename_how::RenameHow;
 use crate::volume::Volume;
-
-/// The host's clock of files may be behind its wall clock by one tick, which is 10 ms at most.
-const TICK_NS: u64 = 10_000_000;
-
-/// The part of a change that an earlier process had carried out for the same call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Before {
-    /// None: no process has begun it.
-    Nothing,
-    /// The host may have been asked.
-    Begun {
-        /// For a change of names the wall clock at the beginning, in nanoseconds.
-        value: u64,
-        /// The number of the object at the beginning; zero if unknown.
-        object: u64,
-    },
-    /// All of it.
-    Done,
-}
 
 /// A directory and a name in it.
 type Name<'a, P> = (&'a Arc<Inode<P>>, &'a [u8]);
+
+/// Whether an object belongs to a caller. To root, and to the server, all do.
+fn is_of(caller: &Caller, attributes: &Attributes) -> bool {
+    caller.credentials().is_none_or(|user| user.is_root() || user.uid == attributes.uid)
+}
 
 impl<P: Platform> Volume<P> {
     /// The number of the object with a name. Waits for the host unless the name is known.
@@ -45,59 +40,58 @@ impl<P: Platform> Volume<P> {
             Some(found) => found,
             None => self.lookup(directory, name).await.ok()?,
         };
-        handle_number(self.handle(&found.0).as_bytes())
+        Some(self.key.number(&found.0.identity))
     }
 
-    /// Whether an earlier process has carried out a rename: the object has the new name. After an exchange both names
-    /// are there, so an error would not tell.
-    pub async fn is_renamed(&self, before: Before, new: Name<'_, P>) -> bool {
-        match before {
-            Before::Nothing => false,
-            Before::Done => true,
-            Before::Begun { object, .. } => object != 0 && self.number_of(new).await == Some(object),
-        }
+    /// The node of a directory for a caller's change of its names. The tree notes the change.
+    pub(super) fn changed_by(&self, caller: &Caller, directory: &Inode<P>) -> Node {
+        let node = directory.node.used_by(caller);
+        let Some(change) = caller.change() else { return node };
+        let (change, key) = (Arc::clone(change), self.key.clone());
+        node.noting(ChangeNote::new(move |made| change.note_done(made.map_or(0, |object| key.number(object)))))
     }
 
-    /// Whether a change was done, or has been begun and its object has changed since.
-    pub async fn may_be_done(&self, before: Before, changed: &Arc<Inode<P>>) -> bool {
-        match before {
-            Before::Nothing => false,
-            Before::Done => true,
-            Before::Begun { value, .. } => {
-                let since = i128::from(value.saturating_sub(TICK_NS));
-                self.attributes(changed).await.is_ok_and(|found| found.ctime.as_nanos() >= since)
-            }
-        }
-    }
-
-    /// The result of making an object of this kind. A name that an earlier process has made for this call counts as
-    /// made.
-    pub async fn made_before(
+    /// The answer to a change of these objects if an earlier process has carried it out. It is durable then.
+    pub(crate) async fn done_before(
         &self,
-        before: Before,
-        (directory, name): Name<'_, P>,
-        kind: Kind,
-        result: Result<(Arc<Inode<P>>, Attributes), VolumeError>,
-    ) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
-        match result {
-            Err(VolumeError::Exists) if self.may_be_done(before, directory).await => {
-                let found = self.lookup(directory, name).await?;
-                if found.0.kind() == kind { Ok(found) } else { Err(VolumeError::Exists) }
-            }
-            result => result,
+        caller: &Caller,
+        changed: &[&Arc<Inode<P>>],
+    ) -> Option<Result<(), VolumeError>> {
+        match caller.before() {
+            Before::Done { .. } => Some(self.made_durable(changed, Stable::not_begun()).await),
+            _ => None,
         }
     }
 
-    /// The result of removing or moving a name. If an earlier process has done so for this call, that counts.
-    pub async fn gone_before(
+    /// As [`Volume::done_before`], for a rename.
+    pub(super) async fn renamed_before(
         &self,
-        before: Before,
-        directory: &Arc<Inode<P>>,
-        result: Result<(), VolumeError>,
-    ) -> Result<(), VolumeError> {
-        match result {
-            Err(VolumeError::NotFound) if self.may_be_done(before, directory).await => Ok(()),
-            result => result,
+        caller: &Caller,
+        from: &Arc<Inode<P>>,
+        new: Name<'_, P>,
+        how: RenameHow,
+    ) -> Option<Result<(), VolumeError>> {
+        match caller.before() {
+            Before::Done { .. } => Some(self.made_durable(&[new.0, from], Stable::not_begun()).await),
+            Before::Begun { object, .. } if how == RenameHow::Exchange && object != 0 => {
+                (self.number_of(new).await == Some(object)).then_some(Err(VolumeError::Exists))
+            }
+            _ => None,
         }
+    }
+
+    /// The answer to a creation if an earlier process has carried it out. An object that is not the noted one, or not
+    /// the caller's, stands in the way as any other. [`VolumeError::Stale`] if the noted one has lost the name.
+    pub(super) async fn made_before(&self, caller: &Caller, (parent, name): Name<'_, P>) -> Option<Outcome<Made<P>>> {
+        let Before::Done { object } = caller.before() else { return None };
+        let result = match self.lookup_by(caller, parent, name).await {
+            Ok((inode, attributes)) if self.key.number(&inode.identity) == object && is_of(caller, &attributes) => {
+                self.made_durable(&[parent], Stable::not_begun()).await.map(|()| (inode, attributes))
+            }
+            Ok(_) => Err(VolumeError::Exists),
+            Err(VolumeError::NotFound) => Err(VolumeError::Stale),
+            Err(error) => Err(error),
+        };
+        Some(Outcome { result, consistency: Consistency::default() })
     }
 }

@@ -101,6 +101,11 @@ impl HandleKey {
         FileHandle { bytes: parts.bytes, len: parts.len as u8 }
     }
 
+    /// The number of an object: that of its handle, the same below each export.
+    pub(crate) fn number(&self, identity: &Identity) -> u64 {
+        self.hash(self.encode(identity, 0).as_slice())
+    }
+
     /// The contents of a handle, if this key sealed it.
     pub(crate) fn open(&self, handle: &[u8]) -> Result<(Identity, u16), VolumeError> {
         let (identity, export) = peek(handle)?;

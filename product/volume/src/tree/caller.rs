@@ -1,11 +1,13 @@
 //! The user of an operation.
 //!
-//! Owns: a user of the host with its groups, and the bounds on a caller's rights.
+//! Owns: a user of the host with its groups, the bounds on a caller's rights, the memory of the change that it makes.
 //! Does not own: the trust in a caller's claim (front ends), a user's rights on an object (`data::permission`, and the
 //! host).
 //! Invariants: plain values that do not change. Two callers with one number are the same user with the same groups.
 
 use std::sync::Arc;
+
+use crate::tree::kept_change::{Before, KeptChange};
 
 /// A user of the host, with the groups that count.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -38,15 +40,16 @@ pub struct Caller {
     number: u64,
     read_only: bool,
     listening: bool,
+    change: Option<Arc<dyn KeptChange>>,
 }
 
 impl Caller {
     /// The server itself: only the host restricts its user.
-    pub const SERVER: Self = Self { user: None, number: 0, read_only: false, listening: false };
+    pub const SERVER: Self = Self { user: None, number: 0, read_only: false, listening: false, change: None };
 
     /// A user of the host, known by a `number` above 0.
     pub(crate) fn user(user: Arc<Credentials>, number: u64) -> Self {
-        Self { user: Some(user), number, read_only: false, listening: false }
+        Self { user: Some(user), number, read_only: false, listening: false, change: None }
     }
 
     /// The same caller, unable to change anything.
@@ -59,6 +62,27 @@ impl Caller {
     #[must_use]
     pub fn listening(self) -> Self {
         Self { listening: true, ..self }
+    }
+
+    /// The same caller, for one change that is kept. An earlier process may have carried it out.
+    #[must_use]
+    pub fn keeping(self, change: Arc<dyn KeptChange>) -> Self {
+        Self { change: Some(change), ..self }
+    }
+
+    /// The memory of the change that it makes.
+    pub(crate) fn change(&self) -> Option<&Arc<dyn KeptChange>> {
+        self.change.as_ref()
+    }
+
+    /// The part of its change that an earlier process has carried out.
+    pub(crate) fn before(&self) -> Before {
+        self.change.as_ref().map_or(Before::Nothing, |change| change.before())
+    }
+
+    /// Its change of an object's attributes is carried out.
+    pub(crate) fn note_done(&self) {
+        self.change.iter().for_each(|change| change.note_done(0));
     }
 
     /// Whether its changes are those of the listening front end.

@@ -20,6 +20,7 @@ use crate::tree::attributes::AttributeChange;
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
 use crate::tree::joint::Joint;
+use crate::tree::kept_change::ChangeNote;
 use crate::tree::pending::TreeResult;
 use crate::tree::rename_how::RenameHow;
 use crate::tree::stat::{DeviceKey, Stat};
@@ -27,17 +28,18 @@ use crate::tree::window::Window;
 use crate::tree::xattr::XattrChange;
 
 /// An open object of a tree: its descriptor, or its place in a simulated tree. With it comes the user of the host for
-/// its calls, unless the server's own user makes them.
+/// its calls, unless the server's own user makes them, and the note of a change that a later process may be asked for.
 #[derive(Clone)]
 pub struct Node {
     object: Arc<dyn Any + Send + Sync>,
     user: Option<Arc<Credentials>>,
+    note: ChangeNote,
 }
 
 impl Node {
     /// Wraps the tree's own object.
     pub fn new(object: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { object, user: None }
+        Self { object, user: None, note: ChangeNote::default() }
     }
 
     /// The wrapped object, if it is a `T`.
@@ -53,7 +55,18 @@ impl Node {
     /// The same object for a caller: changes and questions about rights are made as the caller's user.
     #[must_use]
     pub fn used_by(&self, caller: &Caller) -> Self {
-        Self { object: Arc::clone(&self.object), user: caller.credentials().cloned() }
+        Self { object: Arc::clone(&self.object), user: caller.credentials().cloned(), note: ChangeNote::default() }
+    }
+
+    /// The same object for a change that is noted when the host has carried it out.
+    #[must_use]
+    pub(crate) fn noting(self, note: ChangeNote) -> Self {
+        Self { note, ..self }
+    }
+
+    /// The note of the change that it is used for.
+    pub fn note(&self) -> &ChangeNote {
+        &self.note
     }
 
     /// The user of the host for the calls; none for the server's own.
@@ -308,7 +321,9 @@ pub enum Seek {
 /// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`],
 /// [`Directory::rename`], [`Directory::link`] and those about extended attributes. Before any other call, the caller
 /// has checked the user's rights. Calls that change something have a parameter `durable`: if it is set, the tree may
-/// begin the sync itself, and share it with other changes.
+/// begin the sync itself, and share it with other changes. [`Directory::create`], [`Directory::remove`],
+/// [`Directory::rename`] and [`Directory::link`] note the change before its sync ([`Node::note`] of the directory, of
+/// the old name's for a rename).
 pub trait Directory: Send + Sync + 'static {
     /// The exports: at least one directory, none inside another.
     fn exports(&self) -> &[Export];

@@ -10,6 +10,7 @@ pub(crate) mod caller;
 pub(crate) mod directory;
 pub(crate) mod identity;
 pub(crate) mod joint;
+pub(crate) mod kept_change;
 pub(crate) mod listed;
 pub(crate) mod location;
 pub(crate) mod names;

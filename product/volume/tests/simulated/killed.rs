@@ -15,12 +15,13 @@ use afflux_engine::{Nanos, Platform, Recovered};
 use afflux_simulator::{
     Disk, DiskOptions, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
-use afflux_volume::{AttributeChange, Before, Caller, Held, Kind, VolumeError};
+use afflux_volume::{AttributeChange, Caller, Held, VolumeError};
 use bytes::Bytes;
 
 use crate::client::{Client, Files};
 use crate::clients::{VolumeFixture, number_from_env};
 use crate::held::{create, read, write};
+use crate::racing_over_kills::KeptCall;
 
 const SEEDS: u64 = 60;
 const CLIENTS: u64 = 3;
@@ -38,21 +39,21 @@ fn options(seed: u64) -> TreeOptions {
 }
 
 /// One life of a server, up to a kill.
-struct Life {
-    world: World,
+pub(crate) struct Life {
+    pub(crate) world: World,
     disk: Arc<Disk>,
     tree: Arc<MemoryTree>,
-    volume: Arc<Files>,
+    pub(crate) volume: Arc<Files>,
 }
 
 impl Life {
-    fn first(seed: u64) -> Self {
+    pub(crate) fn first(seed: u64) -> Self {
         let VolumeFixture { world, disk, tree, volume } = VolumeFixture::new(seed, options(seed));
         Self { world, disk, tree, volume }
     }
 
     /// The life after a kill of this one now.
-    fn next(self, seed: u64, random: &mut Random) -> Self {
+    pub(crate) fn next(self, seed: u64, random: &mut Random) -> Self {
         let memory = self.volume.engine().frames().memory().copy().unwrap();
         let files = self.disk.files_after_kill(random);
         let world = World::new(WorldOptions::seed(seed));
@@ -68,7 +69,7 @@ impl Life {
         Self { world, disk, tree, volume }
     }
 
-    fn run<F: Future>(&self, future: F) -> F::Output {
+    pub(crate) fn run<F: Future>(&self, future: F) -> F::Output {
         self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -418,46 +419,45 @@ fn a_file_that_keeps_a_name_is_not_kept_without_one() {
     assert_eq!(life.run(life.volume.hold_left(&handle)).err(), Some(VolumeError::Stale));
 }
 
-/// A change of names, on behalf of a call that may have been begun before.
-async fn change(volume: &Arc<Files>, number: usize, before: Before) -> Result<(), VolumeError> {
+/// A change of names, for a call that may have been begun before.
+async fn change(volume: &Arc<Files>, number: usize, call: &Arc<KeptCall>) -> Result<(), VolumeError> {
     let root = volume.mount(b"").await.unwrap();
-    let name = &b"new"[..];
+    let (caller, name) = (Caller::SERVER.keeping(Arc::clone(call).asked()), &b"new"[..]);
     match number {
-        0 => {
-            let made = volume.make_directory(&root, name, AttributeChange::default()).await.result;
-            volume.made_before(before, (&root, name), Kind::Directory, made).await.map(drop)
-        }
-        1 => {
-            let removed = volume.remove(&root, b"file").await.result;
-            volume.gone_before(before, &root, removed).await
-        }
-        _ if volume.is_renamed(before, (&root, name)).await => Ok(()),
+        0 => volume.make_directory_by(&caller, &root, name, AttributeChange::default()).await.result.map(drop),
+        1 => volume.remove_by(&caller, &root, b"file").await.result,
+        2 => volume.rename_by(&caller, &root, b"file", &root, name).await.0.result,
         _ => {
-            let renamed = volume.rename(&root, b"file", &root, name).await.0.result;
-            volume.gone_before(before, &root, renamed).await
+            let file = volume.lookup(&root, b"file").await?.0;
+            volume.link_by(&caller, &file, &root, name).await.result.map(drop)
         }
     }
 }
 
-// rule: a change of names that a client repeats after a kill at any moment succeeds, and is done once
+/// The names in the root of a server.
+async fn names(volume: &Arc<Files>) -> String {
+    let root = volume.mount(b"").await.unwrap();
+    let names = volume.list(&root, 0, 100, false).await.unwrap().entries;
+    let mut names: Vec<_> = names.iter().map(|entry| String::from_utf8_lossy(&entry.name)).collect();
+    names.sort();
+    names.join(" ")
+}
+
+// rule: a change of names that a client repeats after a kill at any moment succeeds if its note was kept, and is done
+// once
 // kept in: `product/volume/src/names/repeated.rs`
 #[test]
 fn a_change_repeated_after_a_kill_at_any_moment_is_done_once() {
-    for number in 0..3 {
+    for number in 0..4 {
         let mut has_ended = false;
         for steps in (1..).take_while(|steps| *steps < 100) {
             if has_ended {
                 break;
             }
-            let life = after_kill();
+            let (life, call) = (after_kill(), Arc::new(KeptCall::default()));
             let (volume, platform) = (Arc::clone(&life.volume), Arc::clone(life.world.platform()));
-            let before = life.run(async {
-                let root = volume.mount(b"").await.unwrap();
-                let value = u64::try_from(platform.wall_clock().0).unwrap_or_default();
-                Before::Begun { value, object: volume.number_of((&root, b"file")).await.unwrap() }
-            });
             has_ended = life.run(async {
-                let mut first = Box::pin(change(&volume, number, Before::Nothing));
+                let mut first = Box::pin(change(&volume, number, &call));
                 for _ in 0..steps {
                     if poll_fn(|context| Poll::Ready(first.as_mut().poll(context).is_ready())).await {
                         return true;
@@ -469,15 +469,26 @@ fn a_change_repeated_after_a_kill_at_any_moment_is_done_once() {
             drop(volume);
             let life = life.next(steps, &mut Random::new(steps));
             life.run(async {
-                change(&life.volume, number, before).await.unwrap();
-                let root = life.volume.mount(b"").await.unwrap();
-                let names = life.volume.list(&root, 0, 100, false).await.unwrap().entries;
-                let mut names: Vec<_> = names.iter().map(|entry| String::from_utf8_lossy(&entry.name)).collect();
-                names.sort();
-                let wanted = [". .. file new", ". ..", ". .. new"][number];
-                assert_eq!(names.join(" "), wanted, "change {number} killed after {steps} steps");
+                change(&life.volume, number, &call).await.unwrap();
+                let wanted = [". .. file new", ". ..", ". .. new", ". .. file new"][number];
+                assert_eq!(names(&life.volume).await, wanted, "change {number} killed after {steps} steps");
+                // The linked file is not synced, only the directory that has the name.
+                assert_eq!(life.tree.unsynced(), usize::from(number == 3), "change {number} is durable at its answer");
             });
         }
         assert!(has_ended);
+    }
+}
+
+// rule: a change of names that a kill left without a note is judged by its own outcome
+// kept in: `product/volume/src/names/repeated.rs`
+#[test]
+fn without_a_note_a_repeated_change_finds_the_name_taken_or_gone() {
+    let outcomes = [VolumeError::Exists, VolumeError::NotFound, VolumeError::NotFound, VolumeError::Exists];
+    for (number, outcome) in outcomes.into_iter().enumerate() {
+        let (life, call) = (after_kill(), Arc::new(KeptCall::losing()));
+        life.run(change(&life.volume, number, &call)).unwrap();
+        let life = life.next(2, &mut Random::new(2));
+        assert_eq!(life.run(change(&life.volume, number, &call)), Err(outcome), "change {number}");
     }
 }

@@ -14,6 +14,7 @@ mod links;
 mod listener;
 mod listing;
 mod privileges;
+mod racing_over_kills;
 mod renames;
 mod settling;
 mod stale_handles;

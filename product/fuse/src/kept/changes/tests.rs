@@ -36,10 +36,10 @@ fn has_all(words: &[u64]) -> bool {
     let changes = Kept::left(memory(words).words).unwrap().changes();
     (0..CHANGES).all(|place| {
         let before = match place.is_multiple_of(3) {
-            true => Before::Done,
+            true => Before::Done { object: 0 },
             false => Before::Begun { value: 1000 + place as u64, object: place as u64 },
         };
-        changes.begin([[unique(place), 0, 0]; 2], 0, 0).1.before() == before
+        changes.begin([[unique(place), 0, 0]; 2], 0, 0).1.before(0) == before
     })
 }
 
@@ -63,12 +63,26 @@ fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
 #[test]
 fn a_number_that_the_kernel_gives_again_is_a_new_request() {
     let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
-    BegunChange::begin(Some(&kept.changes()), (8, 0), 1, 2).done();
+    let begin = |unique, value, object| BegunChange::begin(Some(&kept.changes()), (unique, 0), value, object);
+    begin(8, 1, 2).unwrap().ended(&Ok(()));
     let changes = kept.changes();
-    let new = BegunChange::begin(Some(&changes), (8, 0), 3, 4);
+    let new = BegunChange::begin(Some(&changes), (8, 0), 3, 4).unwrap();
     assert_eq!(new.before, Before::Nothing);
-    let again = |unique| BegunChange::begin(Some(&kept.changes()), (unique, 0), 5, 6).before;
-    assert_eq!(again(8 | UNIQUE_RESENT), Before::Begun { value: 3, object: 4 });
-    new.failed();
-    assert_eq!(again(8 | UNIQUE_RESENT), Before::Nothing);
+    let again = || begin(8 | UNIQUE_RESENT, 5, 6).map(|again| again.before);
+    assert_eq!(again(), Ok(Before::Begun { value: 3, object: 4 }));
+    new.forget();
+    assert_eq!(again(), Ok(Before::Nothing));
+}
+
+// rule: a request that a server has refused is refused once more after a kill, whatever was changed since
+// kept in: `product/fuse/src/kept/changes.rs`
+#[test]
+fn a_refused_change_stays_refused() {
+    let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
+    let begin = |unique| BegunChange::begin(Some(&kept.changes()), (unique, 0), 1, 0);
+    begin(8).unwrap().ended(&Err::<(), _>(VolumeError::Exists));
+    for _ in 0..2 {
+        assert_eq!(begin(8 | UNIQUE_RESENT).err(), Some(Errno::from(VolumeError::Exists)));
+    }
+    assert!(begin(8).is_ok(), "another request with its number");
 }

@@ -7,7 +7,7 @@ use super::*;
 
 fn acting_as(uid: u32, gid: u32, groups: &[u32]) -> Acting {
     let user = Credentials { uid, gid, groups: groups.into() };
-    Acting { user: Some(Arc::new(user)) }
+    Acting { user: Some(Arc::new(user)), note: ChangeNote::default() }
 }
 
 /// Real, effective, saved and file system's user and group of this thread, and its further groups.

@@ -4,7 +4,7 @@
 //! Does not own: the figures (the volume), the sizes announced (`limits`).
 //! Invariants: ACCESS grants only rights that the client asked for.
 
-use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Share, Timestamp, VolumeError};
+use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Share, Timestamp};
 
 use super::failure::{check_regular, failed};
 use crate::access;
@@ -37,12 +37,7 @@ pub(super) async fn set<P: Platform>(
         Err(status) => (status, Default::default()),
         Ok(()) => {
             let outcome = on.volume.set_attributes_by(on.caller, &inode, change, guard).await;
-            let result = match outcome.result {
-                // The guard may be from before the same call, which an earlier server has carried out.
-                Err(VolumeError::NotSynchronised) if on.volume.may_be_done(on.before, &inode).await => Ok(()),
-                result => result,
-            };
-            (result.into(), outcome.consistency)
+            (outcome.result.into(), outcome.consistency)
         }
     };
     let consistency = consistency_now(on, &inode, consistency).await?;

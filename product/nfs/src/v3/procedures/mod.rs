@@ -11,7 +11,7 @@ mod failure;
 mod listing;
 mod names;
 
-use afflux_volume::{Before, Caller, Platform, Volume};
+use afflux_volume::{Caller, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 
@@ -27,8 +27,6 @@ pub(crate) struct WaitingCall {
     pub(crate) record: Bytes,
     pub(crate) arguments: Arguments,
     pub(crate) draft: Draft,
-    /// An earlier server's progress with it.
-    pub(crate) before: Before,
 }
 
 /// Carries out a call and answers it into `batch` if that takes no waiting; otherwise does nothing. The calls that
@@ -69,8 +67,8 @@ pub(crate) fn try_answer<P: Platform>(
 /// Carries out a call that may wait. READ, WRITE and COMMIT, which have to go on where the host has no memory to give,
 /// take none for themselves; others have futures of their own.
 pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> Reply {
-    let WaitingCall { by: OnBehalf { caller, client }, record, arguments, mut draft, before } = call;
-    let on = Task { volume, caller: &caller, client: &client, record: &record, before };
+    let WaitingCall { by: OnBehalf { caller, client }, record, arguments, mut draft } = call;
+    let on = Task { volume, caller: &caller, client: &client, record: &record };
     let (absent_attributes, procedure) = (arguments.absent_attributes(), arguments.procedure());
     let done = match arguments {
         Arguments::Read(extent) => data::read(&on, &mut draft, extent).await,
@@ -87,13 +85,6 @@ pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: WaitingCall
         draft.restate(draft.written().permitted(procedure));
     }
     draft.finish()
-}
-
-/// The number of the object that a RENAME is about.
-pub(crate) async fn renamed_number<P: Platform>(volume: &Volume<P>, call: &WaitingCall) -> Option<u64> {
-    let Arguments::Rename { from, .. } = &call.arguments else { return None };
-    let directory = volume.resolve(&call.record[from.directory.range()]).await.ok()?;
-    volume.number_of((&directory, &call.record[from.name.range()])).await
 }
 
 fn other<'a, P: Platform>(on: &'a Task<'a, P>, draft: &'a mut Draft, call: Arguments) -> BoxFuture<'a, Ended> {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Consistency, CreateHow, Inode, Kind, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX,
+    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX,
     VolumeError,
 };
 
@@ -59,15 +59,11 @@ fn check_new(name: &[u8]) -> Result<(), Status> {
 async fn made<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    (directory, name): (&Arc<Inode<P>>, &[u8]),
-    kind: Kind,
+    directory: &Arc<Inode<P>>,
     outcome: Result<CreateOutcome<P>, Status>,
 ) -> Ended {
     let (result, consistency) = match outcome {
-        Ok(Outcome { result, consistency }) => {
-            let result = on.volume.made_before(on.before, (directory, name), kind, result).await;
-            (result.map_err(Status::from), consistency)
-        }
+        Ok(Outcome { result, consistency }) => (result.map_err(Status::from), consistency),
         Err(status) => (Err(status), Consistency::default()),
     };
     let consistency = consistency_now(on, directory, consistency).await?;
@@ -99,7 +95,7 @@ pub(super) async fn create<P: Platform>(
         Ok(()) => Ok(on.volume.create_by(on.caller, &directory, name, how).await),
         Err(status) => Err(status),
     };
-    made(on, draft, (&directory, name), Kind::Regular, outcome).await
+    made(on, draft, &directory, outcome).await
 }
 
 pub(super) async fn make_directory<P: Platform>(
@@ -113,7 +109,7 @@ pub(super) async fn make_directory<P: Platform>(
         Ok(()) => Ok(on.volume.make_directory_by(on.caller, &directory, name, change).await),
         Err(status) => Err(status),
     };
-    made(on, draft, (&directory, name), Kind::Directory, outcome).await
+    made(on, draft, &directory, outcome).await
 }
 
 pub(super) async fn symlink<P: Platform>(
@@ -134,7 +130,7 @@ pub(super) async fn symlink<P: Platform>(
         Ok(()) => Ok(on.volume.symlink_by(on.caller, &directory, name, target, change).await),
         Err(status) => Err(status),
     };
-    made(on, draft, (&directory, name), Kind::Symlink, outcome).await
+    made(on, draft, &directory, outcome).await
 }
 
 pub(super) async fn make_node<P: Platform>(
@@ -144,10 +140,6 @@ pub(super) async fn make_node<P: Platform>(
     node: MadeNode,
 ) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
-    let kind = match &node {
-        MadeNode::Special(kind, _) => kind_of(*kind),
-        MadeNode::OtherKind => Kind::Regular,
-    };
     let outcome = match (check_new(name), node) {
         (_, MadeNode::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
@@ -162,16 +154,7 @@ pub(super) async fn make_node<P: Platform>(
             Ok(on.volume.make_special_by(on.caller, &directory, name, kind, change).await)
         }
     };
-    made(on, draft, (&directory, name), kind, outcome).await
-}
-
-fn kind_of(special: SpecialKind) -> Kind {
-    match special {
-        SpecialKind::Fifo => Kind::Fifo,
-        SpecialKind::Socket => Kind::Socket,
-        SpecialKind::CharDevice { .. } => Kind::CharDevice,
-        SpecialKind::BlockDevice { .. } => Kind::BlockDevice,
-    }
+    made(on, draft, &directory, outcome).await
 }
 
 /// Writes the status of a removal and its directory's consistency data.
@@ -179,9 +162,8 @@ async fn removed<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
-    mut outcome: Outcome<()>,
+    outcome: Outcome<()>,
 ) -> Ended {
-    outcome.result = on.volume.gone_before(on.before, directory, outcome.result).await;
     let consistency = consistency_now(on, directory, outcome.consistency).await?;
     draft.status(outcome.result.into()).consistency(&consistency);
     Ok(())
@@ -209,11 +191,7 @@ pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, fro
     let source = on.resolve(from.directory).await?;
     let target = on.resolve(to.directory).await?;
     let (from, to) = (on.bytes(from.name), on.bytes(to.name));
-    let (mut outcome, of_target) = match on.volume.is_renamed(on.before, (&target, to)).await {
-        true => (Outcome { result: Ok(()), consistency: Consistency::default() }, Consistency::default()),
-        false => on.volume.rename_by(on.caller, &source, from, &target, to).await,
-    };
-    outcome.result = on.volume.gone_before(on.before, &source, outcome.result).await;
+    let (outcome, of_target) = on.volume.rename_by(on.caller, &source, from, &target, to).await;
     let of_source = consistency_now(on, &source, outcome.consistency).await?;
     let of_target = consistency_now(on, &target, of_target).await?;
     let writer = draft.status(outcome.result.into());
@@ -229,9 +207,7 @@ pub(super) async fn link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, objec
         Err(status) => (Err(status), Consistency::default()),
         Ok(()) => {
             let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, name).await;
-            let result = result.map(|attributes| (Arc::clone(&inode), attributes));
-            let result = on.volume.made_before(on.before, (&directory, name), inode.kind(), result).await;
-            (result.map(|(_, attributes)| attributes).map_err(Status::from), consistency)
+            (result.map_err(Status::from), consistency)
         }
     };
     let consistency = consistency_now(on, &directory, consistency).await?;

@@ -233,5 +233,10 @@ pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Res
         let open = compound.service.state().opens.find(compound.client()?, at, sequence);
         return open.and(Err(Status::LocksHeld));
     }
-    compound.ended_before(compound.service.free(compound.client()?, (at, sequence)))
+    let client = compound.client()?;
+    let is_there = compound.service.state().lock_states.find(client, at, sequence).is_ok();
+    if is_there {
+        compound.note_end();
+    }
+    compound.ended_before(compound.service.free(client, (at, sequence)))
 }

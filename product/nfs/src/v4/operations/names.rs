@@ -7,14 +7,16 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Inode, Kind, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX, VolumeError};
+use afflux_volume::{
+    AttributeChange, Before, Caller, Inode, Kind, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX, VolumeError,
+};
 
 use super::super::attributes;
 use super::super::codec::{AttributeValues, NewKind};
 use super::super::compound::{Compound, Object};
 use super::objects::{check_directory, check_name, write_change};
 use super::opens::unchanged;
-use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
+use crate::operations::{Ended, Operations, Task, consistency_now};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
@@ -30,40 +32,30 @@ pub(super) async fn create<P: Platform>(
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
     let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE_NEW)?;
-    let place = (&directory, on.bytes(name));
+    let (caller, place) = (&compound.changing(on.caller), (&directory, on.bytes(name)));
     let Outcome { result, consistency } = match kind {
-        NewKind::Directory => on.volume.make_directory_by(on.caller, place.0, place.1, change).await,
+        NewKind::Directory => on.volume.make_directory_by(caller, place.0, place.1, change).await,
         NewKind::Link(target) => {
             let target = on.bytes(target);
             check_target(target)?;
-            on.volume.symlink_by(on.caller, place.0, place.1, target, change).await
+            on.volume.symlink_by(caller, place.0, place.1, target, change).await
         }
-        NewKind::Socket => special(on, place, SpecialKind::Socket, change).await?,
-        NewKind::Fifo => special(on, place, SpecialKind::Fifo, change).await?,
-        NewKind::Block(major, minor) => special(on, place, SpecialKind::BlockDevice { major, minor }, change).await?,
+        NewKind::Socket => special((on, caller), place, SpecialKind::Socket, change).await?,
+        NewKind::Fifo => special((on, caller), place, SpecialKind::Fifo, change).await?,
+        NewKind::Block(major, minor) => {
+            special((on, caller), place, SpecialKind::BlockDevice { major, minor }, change).await?
+        }
         NewKind::Character(major, minor) => {
-            special(on, place, SpecialKind::CharDevice { major, minor }, change).await?
+            special((on, caller), place, SpecialKind::CharDevice { major, minor }, change).await?
         }
         NewKind::Other => return Err(Status::BadType.into()),
     };
-    let (inode, _) = on.volume.made_before(compound.before, place, made(kind), result).await?;
+    let (inode, _) = result?;
     let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     values.which.write(&mut draft.writer);
     compound.enter(Object::Inode(inode));
     Ok(())
-}
-
-/// The kind of the object that CREATE makes.
-fn made(kind: NewKind) -> Kind {
-    match kind {
-        NewKind::Link(_) => Kind::Symlink,
-        NewKind::Block(..) => Kind::BlockDevice,
-        NewKind::Character(..) => Kind::CharDevice,
-        NewKind::Socket => Kind::Socket,
-        NewKind::Fifo => Kind::Fifo,
-        NewKind::Directory | NewKind::Other => Kind::Directory,
-    }
 }
 
 fn check_target(target: &[u8]) -> Result<(), Status> {
@@ -77,7 +69,7 @@ fn check_target(target: &[u8]) -> Result<(), Status> {
 type Made<P> = Outcome<(Arc<Inode<P>>, afflux_volume::Attributes)>;
 
 async fn special<P: Platform>(
-    on: &Task<'_, P>,
+    (on, caller): (&Task<'_, P>, &Caller),
     (directory, name): (&Arc<Inode<P>>, &[u8]),
     kind: SpecialKind,
     change: AttributeChange,
@@ -88,7 +80,7 @@ async fn special<P: Platform>(
     if is_device && on.caller.credentials().is_none() {
         return Err(Status::NotPermitted);
     }
-    Ok(on.volume.make_special_by(on.caller, directory, name, kind, change).await)
+    Ok(on.volume.make_special_by(caller, directory, name, kind, change).await)
 }
 
 pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, draft: &mut Draft) -> Ended {
@@ -112,16 +104,16 @@ pub(super) async fn remove<P: Platform>(
 ) -> Ended {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
-    let name = on.bytes(name);
-    let removed = on.volume.remove_by(on.caller, &directory, name).await;
+    let (caller, name) = (&compound.changing(on.caller), on.bytes(name));
+    let removed = on.volume.remove_by(caller, &directory, name).await;
     // One operation removes both, and the host tells which it is.
     let Outcome { result, consistency } = match removed.result {
         Err(VolumeError::IsDirectory | VolumeError::NotPermitted) if is_directory(on, &directory, name).await => {
-            on.volume.remove_directory_by(on.caller, &directory, name).await
+            on.volume.remove_directory_by(caller, &directory, name).await
         }
         _ => removed,
     };
-    on.volume.gone_before(compound.before, &directory, result).await?;
+    result?;
     let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     Ok(())
@@ -143,9 +135,8 @@ pub(super) async fn rename<P: Platform>(
     let source = saved_directory(compound)?;
     check_name(on.bytes(from))?;
     check_name(on.bytes(to))?;
-    let new = (&target, on.bytes(to));
-    let is_renamed = on.volume.is_renamed(compound.before, new).await;
-    if !is_renamed && are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
+    let is_done = matches!(compound.before(), Before::Done { .. });
+    if !is_done && are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
         // Both names are the object's: nothing is done.
         for directory in [&source, &target] {
             let present = consistency_now(on, directory, Default::default()).await?;
@@ -153,15 +144,10 @@ pub(super) async fn rename<P: Platform>(
         }
         return Ok(());
     }
-    if compound.is_in_journal() {
-        let object = on.volume.number_of((&source, on.bytes(from))).await;
-        compound.note_object(on.volume, object.unwrap_or_default());
-    }
-    let (Outcome { result, consistency }, of_target) = match is_renamed {
-        true => (Outcome { result: Ok(()), consistency: Default::default() }, Default::default()),
-        false => on.volume.rename_by(on.caller, &source, on.bytes(from), &target, on.bytes(to)).await,
-    };
-    match on.volume.gone_before(compound.before, &source, result).await {
+    let caller = compound.changing(on.caller);
+    let (Outcome { result, consistency }, of_target) =
+        on.volume.rename_by(&caller, &source, on.bytes(from), &target, on.bytes(to)).await;
+    match result {
         // A directory in the place of a file, or the other way round.
         Err(VolumeError::IsDirectory | VolumeError::NotDirectory) => return Err(Status::Exists.into()),
         Err(VolumeError::NotEmpty) => return Err(Status::Exists.into()),
@@ -205,10 +191,9 @@ pub(super) async fn link<P: Platform>(
         return Err(Status::IsDirectory.into());
     }
     check_name(on.bytes(name))?;
-    let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, on.bytes(name)).await;
-    let result = result.map(|attributes| (Arc::clone(&inode), attributes));
-    let made = on.volume.made_before(compound.before, (&directory, on.bytes(name)), inode.kind(), result).await;
-    made.map_err(Stop::from)?;
+    let caller = compound.changing(on.caller);
+    let Outcome { result, consistency } = on.volume.link_by(&caller, &inode, &directory, on.bytes(name)).await;
+    result?;
     let consistency = consistency_now(on, &directory, consistency).await?;
     write_change(&mut draft.writer, &consistency);
     Ok(())

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use afflux_volume::{
-    AttributeChange, Attributes, Before, Consistency, CreateHow, Inode, Kind, Outcome, Platform, Share, VolumeError,
+    AttributeChange, Attributes, Before, Caller, Consistency, CreateHow, Inode, Outcome, Platform, Share, VolumeError,
 };
 
 use super::super::attributes::{self, number as n};
@@ -156,7 +156,11 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let owner = on.bytes(arguments.owner);
     let file = opened.inode.fileid();
     let volume = on.volume();
-    let granted = match compound.changed_before() {
+    let is_of_file = |stateid: &Stateid| match stateid.meaning() {
+        Ok(Meaning::State(place)) => opened_by(compound, place, stateid.sequence).is_ok_and(|(of, _)| of == file),
+        _ => false,
+    };
+    let granted = match compound.changed_before().filter(is_of_file) {
         Some(stateid) => OpenGrant::earlier(stateid),
         None => {
             let handle = volume.handle(&opened.inode);
@@ -285,16 +289,16 @@ async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>
 async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field, how: OpenHow) -> Ended<Opened<P>> {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
-    let (record, known) = (on.record, compound.known());
+    let (caller, record, known) = (&compound.changing(on.caller), on.record, compound.known());
     let of_new = |values| attributes::change(&values, record, &known, attributes::SETTABLE_NEW);
     match how {
         OpenHow::Unchecked(values) => {
             let change = of_new(values)?;
-            unchecked(on, compound.before, (&directory, name), change, values.which).await
+            unchecked((on, caller), compound.before(), (&directory, name), change, values.which).await
         }
         OpenHow::Guarded(values) => {
             let change = of_new(values)?;
-            guarded(on, compound.before, (&directory, name), change, values.which).await.map_err(Stop::from)
+            guarded((on, caller), (&directory, name), change, values.which).await.map_err(Stop::from)
         }
         OpenHow::Exclusive { verifier, attributes: values } => {
             let (attributes, set) = match values {
@@ -302,30 +306,26 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
                 None => Default::default(),
             };
             let how = CreateHow::Exclusive { verifier, attributes };
-            exclusive(on, (&directory, name), how, set).await.map_err(Stop::from)
+            exclusive((on, caller), (&directory, name), how, set).await.map_err(Stop::from)
         }
         OpenHow::NoCreate => named(on, compound, name).await,
     }
 }
 
 async fn guarded<P: Platform>(
-    on: &Task<'_, P>,
-    before: Before,
+    (on, caller): (&Task<'_, P>, &Caller),
     (directory, name): (&Arc<Inode<P>>, Field),
     change: AttributeChange,
     set: Bitmap,
 ) -> Result<Opened<P>, VolumeError> {
     let Outcome { result, consistency } =
-        on.volume.create_by(on.caller, directory, on.bytes(name), CreateHow::Guarded(change)).await;
-    let place = (directory, on.bytes(name));
-    // A file that was there may be another user's, whatever an earlier server has begun. Its rights are asked.
-    let is_new = result.is_ok();
-    let (inode, _) = on.volume.made_before(before, place, Kind::Regular, result).await?;
-    Ok(Opened { inode, change: consistency, set, is_new, size: None })
+        on.volume.create_by(caller, directory, on.bytes(name), CreateHow::Guarded(change)).await;
+    let (inode, _) = result?;
+    Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
 }
 
 async fn unchecked<P: Platform>(
-    on: &Task<'_, P>,
+    (on, caller): (&Task<'_, P>, &Caller),
     before: Before,
     (directory, name): (&Arc<Inode<P>>, Field),
     change: AttributeChange,
@@ -333,6 +333,13 @@ async fn unchecked<P: Platform>(
 ) -> Ended<Opened<P>> {
     /// Others may make and remove the name in turn.
     const TRIES: usize = 3;
+    if matches!(before, Before::Done { .. }) {
+        match guarded((on, caller), (directory, name), change, wanted).await {
+            // It was there, or another file has the name now.
+            Err(VolumeError::Exists) => {}
+            made => return made.map_err(Stop::from),
+        }
+    }
     for _ in 0..TRIES {
         match on.volume.lookup_by(on.caller, directory, on.bytes(name)).await {
             Ok((inode, _)) => {
@@ -345,7 +352,7 @@ async fn unchecked<P: Platform>(
             Err(VolumeError::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        match guarded(on, before, (directory, name), change, wanted).await {
+        match guarded((on, caller), (directory, name), change, wanted).await {
             Err(VolumeError::Exists) => {}
             made => return made.map_err(Stop::from),
         }
@@ -354,12 +361,12 @@ async fn unchecked<P: Platform>(
 }
 
 async fn exclusive<P: Platform>(
-    on: &Task<'_, P>,
+    (on, caller): (&Task<'_, P>, &Caller),
     (directory, name): (&Arc<Inode<P>>, Field),
     how: CreateHow,
     set: Bitmap,
 ) -> Result<Opened<P>, VolumeError> {
-    let Outcome { result, consistency } = on.volume.create_by(on.caller, directory, on.bytes(name), how).await;
+    let Outcome { result, consistency } = on.volume.create_by(caller, directory, on.bytes(name), how).await;
     let (inode, _): (_, Attributes) = result?;
     // The verifier is in the times, so that the client sets them afterwards.
     let set = set.with(Bitmap::of(&[n::ACCESS_TIME, n::MODIFY_TIME]));
@@ -388,8 +395,10 @@ pub(super) fn close<P: Platform>(
     stateid: Stateid,
 ) -> Result<(), Status> {
     compound.object()?;
-    let closed = own_open(compound, stateid)
-        .and_then(|named| compound.service.close(compound.client()?, named, compound.now_ns));
+    let closed = own_open(compound, stateid).and_then(|named| {
+        compound.note_end();
+        compound.service.close(compound.client()?, named, compound.now_ns)
+    });
     compound.ended_before(closed)?;
     // A stateid that is none: nothing is open.
     let none = Stateid { sequence: u32::MAX, other: [0; 12] };

@@ -160,6 +160,10 @@ pub(super) fn within<P: Platform>(
                 compound.object()?;
                 return Ok(());
             }
+            let has_reclaimed = compound.service.state().clients.has_reclaimed(client);
+            if !has_reclaimed {
+                compound.note_end();
+            }
             compound.ended_before(compound.service.complete(client))
         }
         CompoundOperation::BackChannel(calling) => {

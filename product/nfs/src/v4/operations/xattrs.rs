@@ -81,7 +81,8 @@ async fn change<P: Platform>(
 ) -> Ended {
     let inode = target(compound)?;
     let name = host_name(on.bytes(name))?;
-    let Outcome { result, consistency } = on.volume.change_xattr_by(on.caller, &inode, &name, change).await;
+    let caller = compound.changing(on.caller);
+    let Outcome { result, consistency } = on.volume.change_xattr_by(&caller, &inode, &name, change).await;
     result?;
     write_change(&mut draft.writer, &consistency_now(on, &inode, consistency).await?);
     Ok(())
