@@ -494,7 +494,7 @@ impl<P: Platform> Engine<P> {
     }
 
     /// Forgets a file whose last name is gone. Dirty pages are dropped; requests in flight end. Later writes fail,
-    /// later syncs have nothing to do. Does not wait.
+    /// later syncs have nothing to do. Does not wait: a task drops the pages beyond the first ones.
     pub fn discard(&self, file: &File) {
         self.reshaping.discard(&file.0);
     }

@@ -4,9 +4,10 @@
 //! host's file.
 //! Does not own: the hold that stops submission (`writeback::flusher`), the host's part (`Device`).
 //! Invariants: one change of shape a file at a time, as a separate task, so that a caller that goes away leaves none
-//! half done. Submission stops, and requests in flight end, before the device is called: so no late write brings bytes
-//! back. The device changes first, the cache after it; an error leaves both as they were. A caller that is refused
-//! because the device hangs has one more outcome: a change already requested is made when the device goes on.
+//! half done. Pages go in pieces, and other tasks run in between. Submission stops, and requests in flight end, before
+//! the device is called: so no late write brings bytes back. The device changes first, the cache after it; an error
+//! leaves both as they were. A caller that is refused because the device hangs has one more outcome: a change already
+//! requested is made when the device goes on.
 
 use std::ops::Range;
 use std::pin::pin;
@@ -119,7 +120,7 @@ impl<P: Platform> Reshaping<P> {
             state.host.note_change();
             file.owe_flush(&mut state, self.base.now());
         }
-        self.drop_pages(file, FileInner::pages_of(&range));
+        self.drop_pages(file, FileInner::pages_of(&range)).await;
         let settled = file.settle(&mut lock(&file.state));
         file.kept.iter().for_each(KeptFile::end);
         drop(settled);
@@ -139,6 +140,7 @@ impl<P: Platform> Reshaping<P> {
             let len = (range.end - from).min(ZEROS.len() as u64);
             self.writing.write(file, None, from, &ZEROS[..len as usize]).await?;
             from += len;
+            self.base.pass().await;
         }
         Ok(())
     }
@@ -236,9 +238,12 @@ impl<P: Platform> Reshaping<P> {
             file.keep_size(&mut state, size);
             file.pages.size.swap(size, Ordering::AcqRel)
         };
-        while size < before && !self.try_cut(file, size) {
+        while size < before && !self.try_cut_tail(file, size) {
             // A writer is in the middle of a copy into the last page.
             self.base.sleep_until(self.base.now().after(COPY_NS)).await;
+        }
+        if size < before {
+            self.drop_pages(file, size.div_ceil(PAGE_BYTES)..u64::MAX).await;
         }
         let kept = {
             let mut state = lock(&file.state);
@@ -251,18 +256,14 @@ impl<P: Platform> Reshaping<P> {
         drop(kept);
     }
 
-    fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
+    fn try_cut_tail(&self, file: &FileInner, size: u64) -> bool {
         if self.base.cache.rare.is_forced(Rare::CopyUnderWay) {
             return false;
         }
         let mut spare = SpareFrames::none(&self.base.cache);
         spare.grow(1, Effort::Reserve);
         let tail = InPage::first(size, FRAME_BYTES);
-        let cut = tail.start == 0 || self.try_zero_tail(file, &mut lock(&file.state), tail, &mut spare);
-        if cut {
-            self.drop_pages(file, size.div_ceil(PAGE_BYTES)..u64::MAX);
-        }
-        cut
+        tail.start == 0 || self.try_zero_tail(file, &mut lock(&file.state), tail, &mut spare)
     }
 
     /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page does not become
@@ -362,17 +363,19 @@ impl<P: Platform> Reshaping<P> {
         self.base.local().count(Counter::PagesTruncated, 1);
     }
 
-    /// Takes pages out of the cache, dirty or not. Pages being written go when their write ends. Releases the file's
-    /// lock now and then; pages that come meanwhile may stay.
-    fn drop_pages(&self, file: &FileInner, pages: Range<u64>) {
-        let mut next = Some(pages.start);
-        while let Some(from) = next.filter(|from| *from < pages.end) {
-            next = self.drop_some_pages(file, &mut lock(&file.state), from..pages.end);
+    /// Takes pages out of the cache, dirty or not. Pages being written go when their write ends. Lets other tasks run
+    /// now and then; pages that come meanwhile may stay.
+    async fn drop_pages(&self, file: &FileInner, pages: Range<u64>) {
+        let mut next = self.drop_some_pages(file, pages.clone());
+        while let Some(from) = next {
+            self.base.pass().await;
+            next = self.drop_some_pages(file, from..pages.end);
         }
     }
 
-    fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>) -> Option<u64> {
-        let cache = &self.base.cache;
+    /// Takes some pages out of the cache, from the first on. Returns where to continue, if there may be more.
+    fn drop_some_pages(&self, file: &FileInner, pages: Range<u64>) -> Option<u64> {
+        let (cache, state) = (&self.base.cache, &mut *lock(&file.state));
         let present = |page| file.pages.index.next_present(&cache.nodes, page).filter(|page| *page < pages.end);
         cache.recall_present(&file.pages, pages.clone(), DROP_PAGES);
         cache.visit_piece(DROP_PAGES, pages.start, present, |page| {
@@ -391,12 +394,28 @@ impl<P: Platform> Reshaping<P> {
     }
 
     /// [`Engine::discard`](crate::Engine::discard).
-    pub(crate) fn discard(&self, file: &Arc<FileInner>) {
-        lock(&file.state).discard();
-        self.drop_pages(file, 0..u64::MAX);
+    pub(crate) fn discard(self: &Arc<Self>, file: &Arc<FileInner>) {
+        {
+            // No request begins for pages that are still there.
+            let mut state = lock(&file.state);
+            state.discard();
+            state.hold();
+        }
+        let Some(from) = self.drop_some_pages(file, 0..u64::MAX) else { return self.end_discard(file) };
+        let (me, file) = (Arc::clone(self), Arc::clone(file));
+        self.base.platform.spawn("discard", async move {
+            me.base.pass().await;
+            me.drop_pages(&file, from..u64::MAX).await;
+            me.end_discard(&file);
+        });
+    }
+
+    /// No page is left of a discarded file.
+    fn end_discard(&self, file: &Arc<FileInner>) {
         file.kept.iter().for_each(KeptFile::forget);
         let kept = {
             let mut state = lock(&file.state);
+            state.release();
             if state.failures.take_error() {
                 file.device.failures.file_recovers();
             }

@@ -26,7 +26,8 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use crate::calls::{Event, Tally};
 use crate::limits::{
-    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, READ_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
+    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, CHARGES_PER_POLL_MAX, READ_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX,
+    REPLY_BYTES_SHORT, REQUEST_BYTES_PER_POLL_MAX,
 };
 use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
@@ -211,10 +212,11 @@ impl<P: Platform> Connection<P> {
     fn start_calls(&mut self) -> bool {
         (self.lacks_room, self.now_ns) = (false, None);
         let bounds = self.server.room_bounds();
-        let mut left = CALLS_PER_POLL_MAX;
+        let (mut left, mut bytes) = (CALLS_PER_POLL_MAX, 0);
         while let Some(mut chunk) = self.records.pop() {
             loop {
-                let turn_over = left == 0 || self.batch.len() >= REPLY_BYTES_PER_POLL_MAX;
+                let is_full = self.batch.len() >= REPLY_BYTES_PER_POLL_MAX || bytes >= REQUEST_BYTES_PER_POLL_MAX;
+                let turn_over = left == 0 || is_full;
                 if turn_over || !self.has_room(bounds) {
                     self.records.put_back(chunk);
                     return turn_over && self.records.waiting() > 0;
@@ -228,6 +230,7 @@ impl<P: Platform> Connection<P> {
                     return false;
                 }
                 left -= 1;
+                bytes += record.len();
             }
         }
         false
@@ -468,6 +471,7 @@ impl<P: Platform> Connection<P> {
 
     /// Continues running calls and takes the replies of finished ones.
     fn finish_calls(&mut self, cx: &mut Context<'_>) {
+        let mut left = CHARGES_PER_POLL_MAX;
         for _ in 0..CALLS_PER_POLL_MAX {
             if self.batch.len() >= REPLY_BYTES_PER_POLL_MAX {
                 return;
@@ -476,7 +480,7 @@ impl<P: Platform> Connection<P> {
                 self.batch.begin();
                 self.ended(reply.status, charge);
                 self.batch.record(reply.record);
-            } else if let Some((reply, charge, mut worker)) = self.running.poll_next(cx) {
+            } else if let Some((reply, charge, mut worker)) = self.running.poll_next(cx, &mut left) {
                 self.batch.begin();
                 self.ended(reply.status, charge);
                 worker.draft = self.batch.reply(reply);

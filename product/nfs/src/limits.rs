@@ -32,6 +32,11 @@ pub(crate) const CALL_BYTES: u64 = 12 << 10;
 pub const CALLS_MAX: usize = 1024;
 /// Most calls that a poll of a connection starts; also the most that it finishes.
 pub(crate) const CALLS_PER_POLL_MAX: usize = 256;
+/// Most bytes of requests and replies of the waiting calls that a poll of a connection goes on with: so much may be
+/// copied in one.
+pub(crate) const CHARGES_PER_POLL_MAX: u64 = 1 << 20;
+/// Most bytes of requests that a poll starts.
+pub(crate) const REQUEST_BYTES_PER_POLL_MAX: usize = 2 << 20;
 /// A poll stops adding replies at this length, so that connections take turns.
 pub(crate) const REPLY_BYTES_PER_POLL_MAX: usize = 1 << 20;
 

@@ -5,7 +5,8 @@
 //! Invariants: a worker has one call at a time, and is polled after it got one or was woken. [`KEPT`] workers stay
 //! without a call, each with memory for a short record and a short reply. So a connection in use allocates nothing for
 //! READ, WRITE and COMMIT, and a silent one holds little. Of a busy connection's further workers, at most
-//! [`SPARES_MAX`] of all connections stay, until their connection is silent. Dropping the workers drops the calls.
+//! [`SPARES_MAX`] of all connections stay, until their connection is silent. A poll of the connection polls workers
+//! whose calls have at most [`CHARGES_PER_POLL_MAX`] bytes, and one more. Dropping the workers drops the calls.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,6 +20,7 @@ use bytes::BytesMut;
 use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 
+use crate::limits::CHARGES_PER_POLL_MAX;
 use crate::v3::procedures::{self, WaitingCall};
 use crate::v4::course::{self, WaitingCompound};
 use crate::wire::reply::Reply;
@@ -169,14 +171,19 @@ impl<P: Platform> Workers<P> {
         }
     }
 
-    /// Polls workers in the queue. Returns the first reply, its call's charge, and the worker, which is idle again.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Option<(Reply, u64, Free)> {
+    /// Polls workers in the queue, until their calls' charges have used up `left`. Returns the first reply, its call's
+    /// charge, and the worker, which is idle again.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, left: &mut u64) -> Option<(Reply, u64, Free)> {
         self.ready.task.register(cx.waker());
         let turns = lock(&self.ready.places).len();
         for _ in 0..turns {
+            if *left == 0 {
+                break;
+            }
             let place = lock(&self.ready.places).pop_front()?;
             // A worker that is gone may have been woken before.
             let Some(worker) = &mut self.workers[place] else { continue };
+            *left = left.saturating_sub(worker.busy.as_ref().map_or(0, |(charge, _)| *charge));
             worker.bell.rung.swap(false, Ordering::AcqRel);
             let ended = worker.future.as_mut().poll(&mut Context::from_waker(&worker.waker)).is_ready();
             debug_assert!(!ended, "a worker has no end");
@@ -187,7 +194,7 @@ impl<P: Platform> Workers<P> {
             }
         }
         if turns > 0 && !lock(&self.ready.places).is_empty() {
-            // These workers were woken meanwhile: other tasks have their turn first.
+            // These workers were woken meanwhile, or had no turn: other tasks have theirs first.
             cx.waker().wake_by_ref();
         }
         None
@@ -215,7 +222,8 @@ impl<P: Platform> Workers<P> {
         rest.workers.iter_mut().filter(|worker| !is_one(worker)).for_each(|worker| *worker = None);
         rest.calls = rest.workers.iter().flatten().count();
         Some(poll_fn(move |cx| {
-            while let Some((_, charge, free)) = rest.poll_next(cx) {
+            let mut left = CHARGES_PER_POLL_MAX;
+            while let Some((_, charge, free)) = rest.poll_next(cx, &mut left) {
                 rest.workers[free.place] = None;
                 ended(charge);
             }

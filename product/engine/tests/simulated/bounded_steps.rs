@@ -4,9 +4,11 @@
 //! kept in: `product/engine/src/writeback/sync.rs`, `product/engine/src/reshape.rs`,
 //! `product/device/src/devices/lists.rs`
 
+use std::sync::Arc;
+
 use afflux_engine::counters::Counter;
 use afflux_engine::settings::Knob;
-use afflux_engine::{Error, File};
+use afflux_engine::{Error, File, Platform};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Setup, SimMachine, World, WorldOptions};
 
 use crate::fixture::{EngineFixture, PAGE, SECOND, TestFile};
@@ -68,6 +70,54 @@ fn a_files_lock_is_held_for_as_many_pages_however_many_are_cached() {
     let holds = [16_384, 262_144].map(longest_hold);
     assert_eq!(holds[0], holds[1], "pages at once, of 64 MiB and of a GiB");
     assert!(holds[1] <= 4096, "{} pages at once", holds[1]);
+}
+
+/// The most pages that become free while this task waits for its next turn, until all of these are.
+async fn longest_step(lab: &EngineFixture, pages: u64) -> u64 {
+    let free = || lab.here.engine.status().free_bytes / PAGE as u64;
+    let (begin, mut last, mut longest) = (free(), free(), 0);
+    while last < begin + pages {
+        lab.here.platform.preemption_point().await;
+        longest = longest.max(free().saturating_sub(last));
+        last = free();
+    }
+    longest
+}
+
+// rule: other tasks run while the pages of a large file go
+// kept in: `product/engine/src/reshape.rs`
+#[test]
+fn pages_of_a_large_file_go_in_pieces_between_which_other_tasks_run() {
+    const PAGES: u64 = 65_536;
+    const PIECES_MAX: u64 = PAGES / 4;
+    let lab = lab(2 * PAGES, DiskOptions::default(), &["reserve_below_bytes=64MiB"]);
+    lab.run(async {
+        let file = lab.file(0, 0, 0);
+        write_all(&lab, &file, PAGES).await;
+        let (engine, its) = (Arc::clone(&lab.here.engine), file.file.clone());
+        lab.here.platform.spawn("cut", async move { engine.set_size(&its, 0).await.unwrap() });
+        let longest = longest_step(&lab, PAGES).await;
+        assert!(longest <= PIECES_MAX, "cut off: {longest} pages at once");
+        write_all(&lab, &file, PAGES).await;
+        let (engine, its) = (Arc::clone(&lab.here.engine), file.file.clone());
+        lab.here.platform.spawn("punch", async move { engine.punch(&its, 0..PAGES * PAGE as u64).await.unwrap() });
+        let longest = longest_step(&lab, PAGES).await;
+        assert!(longest <= PIECES_MAX, "a hole: {longest} pages at once");
+        for is_clean in [false, true] {
+            let file = lab.file(0, 0, 0);
+            write_all(&lab, &file, PAGES).await;
+            if is_clean {
+                lab.here.sync(&file).await.unwrap();
+            }
+            let (before, written) = (lab.here.engine.status().free_bytes, lab.here.disks[0].figures().bytes.1);
+            lab.here.engine.discard(&file.file);
+            let at_once = (lab.here.engine.status().free_bytes - before) / PAGE as u64;
+            assert!(at_once <= PIECES_MAX, "discarded: {at_once} pages in the call");
+            let longest = longest_step(&lab, PAGES - at_once).await;
+            assert!(longest <= PIECES_MAX, "discarded: {longest} pages at once");
+            assert_eq!(lab.here.disks[0].figures().bytes.1, written, "nothing of it is written any more");
+        }
+    });
 }
 
 /// All files fail, wait for their pauses, and are tried again; then all are written.

@@ -34,6 +34,8 @@ const RECEIVE_BYTES_GROWN: usize = 256 << 10;
 const RECEIVE_BYTES_MAX: usize = 4 << 20;
 /// Reserved for one poll of the machine: the largest reply, and as much again for smaller ones.
 const POLL_BYTES: u64 = 2 << 20;
+/// Polls of the machine in one poll of the connection: each may copy some MiB.
+const MACHINE_POLLS_MAX: u32 = 4;
 /// Rounds in one poll before other tasks get their turn.
 const ROUNDS_MAX: usize = 16;
 /// How long a peer gets to take the last bytes sent before its unread bytes make the close a reset.
@@ -66,6 +68,8 @@ pub(super) struct SocketConnection {
     ended: bool,
     output: Vec<Segment>,
     output_bytes: usize,
+    /// Polls of the machine that this poll of the connection may still make.
+    machine_polls: u32,
     /// Absent while a send has it.
     outgoing: Option<Outgoing>,
     sending: Option<Sending>,
@@ -99,6 +103,7 @@ impl SocketConnection {
             ended: false,
             output: Vec::new(),
             output_bytes: 0,
+            machine_polls: 0,
             outgoing: Some(Outgoing::default()),
             sending: None,
             sent: None,
@@ -187,9 +192,15 @@ impl SocketConnection {
         let mut last = 0;
         // The room already given bounds the bytes of a send.
         while self.output_bytes < OUTPUT_BYTES_MAX {
+            if self.machine_polls == 0 {
+                // Other connections of the thread have their turn first.
+                cx.waker().wake_by_ref();
+                break;
+            }
             let before = self.output.len();
             let room = self.make_room();
             let pending = self.machine.poll_output(cx, &mut self.output).is_pending();
+            self.machine_polls -= u32::from(!pending);
             self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
             self.place().hold(self.held_bytes(), held);
             // The machine is polled again if it only used up the reservation for one poll.
@@ -402,6 +413,7 @@ impl Future for SocketConnection {
             connection.known = true;
             connection.place().keep_waker(cx.waker());
         }
+        connection.machine_polls = MACHINE_POLLS_MAX;
         for _ in 0..ROUNDS_MAX {
             match connection.round(cx) {
                 Err(ConnectionOver) => return Poll::Ready(()),

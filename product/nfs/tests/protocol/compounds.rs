@@ -129,16 +129,21 @@ impl Machine {
         machine
     }
 
-    /// The outcomes of calls that reach the server together, each on a slot of its own.
-    fn together(&mut self, calls: &[Compound]) -> Vec<Outcome> {
+    /// Sends calls together, each on a slot of its own.
+    fn send(&mut self, calls: &[Compound]) {
         let slots = (0..).zip(&mut self.numbers).zip(calls);
         let records = slots.map(|((slot, number), operations)| {
             *number += 1;
             let compound = ops().sequence(self.session, *number, slot, false).followed_by(operations);
-            marked(&call_record(slot, NFS_4, 1, &compound.arguments(1)))
+            marked(&call_record(slot, NFS_4, 1, &compound.arguments(2)))
         });
         let records: Vec<Vec<u8>> = records.collect();
         self.peer.send(&records.concat()).unwrap();
+    }
+
+    /// The outcomes of calls that reach the server together.
+    fn together(&mut self, calls: &[Compound]) -> Vec<Outcome> {
+        self.send(calls);
         let mut replies: Vec<_> = self.peer.replies(calls.len()).iter().map(|reply| accepted(reply)).collect();
         replies.sort();
         replies.iter().map(|(_, results)| Outcome::read(results).unwrap()).collect()
@@ -602,4 +607,37 @@ fn a_copy_within_a_file_that_would_copy_its_own_bytes_in_a_later_part_is_refused
         assert_eq!(copy(from, to, count), status::INVAL, "{from} {to} {count}");
     }
     assert_eq!((copy(0, 30 << 20, 30 << 20), copy(30 << 20, 0, 0)), (0, 0));
+}
+
+// rule: no call of version 4 keeps its thread for long: a COPY goes on in pieces, and not all calls go on in one poll
+// kept in: `product/nfs/src/v4/operations/ranges.rs`, `product/nfs/src/workers.rs`
+#[test]
+fn copies_go_on_in_pieces_and_leave_turns_to_other_connections() {
+    const BYTES: u64 = 2 << 20;
+    const PIECE: u64 = 64 << 10;
+    let (world, [from, to]) = with_files();
+    let mut machine = Machine::begin(&world);
+    // All of it is in the cache.
+    let data = vec![7; BYTES as usize / 2];
+    for offset in [0, BYTES / 2] {
+        let written = machine.together(&[ops().put(&from).write(ANONYMOUS, offset, 0, &data)]);
+        assert_eq!(written[0].status, 0);
+    }
+    let copy = |to_offset: u64| {
+        let numbers = [&[0; 32][..], &[0; 8], &to_offset.to_be_bytes(), &BYTES.to_be_bytes()].concat();
+        let arguments = [&numbers[..], &[0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0]].concat();
+        ops().put(&from).save().put(&to).raw(60, &arguments)
+    };
+    for count in [1, 4] {
+        let copies: Vec<Compound> = (0..count).map(|number| copy(number * BYTES)).collect();
+        machine.send(&copies);
+        let (mut polls, mut replies) = (0, 0);
+        machine.peer.poll_until(|output, _| {
+            polls += 1;
+            replies = output.windows(4).filter(|words| *words == 60_u32.to_be_bytes()).count() as u64;
+            replies == count
+        });
+        assert!(polls >= BYTES / PIECE, "{count} copies in {polls} polls");
+        machine.peer.replies(count as usize);
+    }
 }

@@ -62,6 +62,8 @@ pub(super) async fn list<P: Platform>(
         }
     }
     compound.data_left = compound.data_left.saturating_sub(bytes as u32);
+    // A compound may have many of these.
+    on.volume.engine().platform().preemption_point().await;
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 //! Owns: their results, the part of a COPY that one call carries out.
 //! Does not own: holes and space (the volume and its host), rights by a stateid (`opens`).
 //! Invariants: a COPY copies at most [`COPIED_BYTES_MAX`], and the client asks for the rest: so it holds its slot for a
-//! bounded time. What was copied is in the cache, and durable after a COMMIT.
+//! bounded time, and lets other calls run after each piece. What was copied is in the cache, and durable after a
+//! COMMIT.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use super::super::compound::{Compound, Object};
 use super::super::state::stateids::Stateid;
 use super::objects::check_regular;
 use super::opens::{Right, right_of};
-use crate::limits::WRITE_BYTES_MAX;
 use crate::operations::{Ended, Operations, Stability, Task};
 use crate::status::Status;
 use crate::wire::reply::Draft;
 
+/// Bytes that a COPY copies before other calls have their turn.
+const PIECE_BYTES: u32 = 64 << 10;
 /// Most bytes that one COPY copies.
 const COPIED_BYTES_MAX: u64 = 16 << 20;
 
@@ -160,7 +162,7 @@ async fn copied<P: Platform>(
     let len = sources.end - sources.start;
     let mut done = 0;
     while done < len {
-        let piece = (len - done).min(u64::from(WRITE_BYTES_MAX)) as u32;
+        let piece = (len - done).min(PIECE_BYTES.into()) as u32;
         let read = reader.read(source, sources.start + done, piece).await;
         let bytes = match read.map(|read| read.bytes) {
             Ok(ReadBytes::Copied(bytes)) => bytes,
@@ -177,6 +179,7 @@ async fn copied<P: Platform>(
             _ if done > 0 => break,
             status => return Err(status.into()),
         }
+        writer.volume.engine().platform().preemption_point().await;
     }
     Ok(done)
 }
