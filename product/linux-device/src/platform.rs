@@ -33,7 +33,7 @@ pub use self::kept_reactor::KeptReactor;
 use self::visit::Visit;
 pub use self::visit::WaitInside;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Drives, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Drives, LongestPoll, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -143,6 +143,8 @@ struct Shared {
     next_reactor: AtomicUsize,
     /// For threads that wait in `block_on`.
     spare_rings: Arc<SpareRings>,
+    /// Of the tasks of all reactors that several devices and connections share.
+    longest_poll: Arc<LongestPoll>,
     on_panic: Option<OnPanic>,
 }
 
@@ -194,19 +196,20 @@ impl Reactors {
             of_devices: DeviceThreads::new(lives.clone()),
             next_reactor: AtomicUsize::new(0),
             spare_rings: Arc::new(SpareRings::new(RINGS_KEPT)),
+            longest_poll: Arc::default(),
             on_panic,
         });
         let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new(), ended: Mutex::new(ended) };
         for number in 0..count {
             let remote = Arc::clone(&reactors.platform.shared.reactors[number]);
             let name = format!("afflux-{number}");
-            let drives = (Drives::Shared, ability);
+            let drives = (Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll)), ability);
             let thread = reactors.platform.start_reactor(name, remote, drives, || (), lives.clone());
             reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
         }
         let ahead = Arc::clone(&reactors.platform.shared.ahead);
-        let thread =
-            reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, (Drives::Shared, None), go_first, lives);
+        let drives = (Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll)), None);
+        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, drives, go_first, lives);
         reactors.threads.push(thread.map_err(|source| StartError::Thread { number: count, source })?);
         Ok(reactors)
     }
@@ -253,6 +256,12 @@ impl Drop for Reactors {
 }
 
 impl LinuxPlatform {
+    /// The longest poll of a task since the start, on the threads that several devices and connections share: other
+    /// tasks of the thread have waited for so long. A thread that the host does not run counts, too.
+    pub fn longest_poll_ns(&self) -> u64 {
+        self.shared.longest_poll.ns()
+    }
+
     /// Starts the thread of a reactor; the thread first runs `first`. `lives` is dropped at its end.
     fn start_reactor(
         &self,

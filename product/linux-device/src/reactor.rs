@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
@@ -96,12 +96,29 @@ pub struct Reactor {
 
 /// The thread that a reactor drives, and until when.
 pub(crate) enum Drives {
-    /// All the time, for tasks of all devices and connections.
-    Shared,
+    /// All the time, for tasks of all devices and connections. Their longest poll is noted.
+    Shared(Arc<LongestPoll>),
     /// All the time, for the tasks of one device. These alone wait while a call of the host holds the thread.
     OneDevice,
     /// Until the end of one wait. The ring comes from here, and goes back at the thread's end.
     Visitor(Weak<SpareRings>),
+}
+
+/// The longest poll of a task: tasks of the same thread have waited for so long. A thread that the host does not run
+/// counts, too.
+#[derive(Default)]
+pub(crate) struct LongestPoll(AtomicU64);
+
+impl LongestPoll {
+    pub(crate) fn ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, ns: u64) {
+        if ns > self.ns() {
+            self.0.fetch_max(ns, Ordering::Relaxed);
+        }
+    }
 }
 
 enum Driver {
@@ -208,7 +225,7 @@ impl Reactor {
     /// Whether work for several devices, or for connections, waits while a call of the host holds its thread.
     pub(crate) fn is_shared(&self) -> bool {
         match self.drives {
-            Drives::Shared => true,
+            Drives::Shared(_) => true,
             Drives::OneDevice => false,
             Drives::Visitor(_) => !self.is_one_call.get(),
         }
@@ -490,6 +507,11 @@ impl Reactor {
 
     /// Polls ready tasks, and the tasks that these wake: a call through several tasks waits for no turn between them.
     fn poll_tasks(&self) {
+        let noted = match &self.drives {
+            Drives::Shared(longest) if !self.ready.borrow().is_empty() => Some(longest),
+            _ => None,
+        };
+        let mut since = noted.map_or(Nanos(0), |_| clock::monotonic());
         for _ in 0..POLLS_A_TURN {
             let next = self.ready.borrow_mut().pop_front();
             let Some(wake) = next else { break };
@@ -497,6 +519,10 @@ impl Reactor {
                 self.root_ready.set(true);
             } else {
                 self.poll_task(&wake);
+            }
+            if let Some(longest) = noted {
+                let began = std::mem::replace(&mut since, clock::monotonic());
+                longest.note(since.since(began));
             }
         }
         self.ready.borrow_mut().append(&mut self.again.borrow_mut());

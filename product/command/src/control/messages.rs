@@ -211,6 +211,8 @@ gauges! {
         resident_huge_bytes: u64 = Now "resident_huge_bytes" "bytes" "" "" "Memory in pages of 2 MiB, free memory included.";
         resident_base_bytes: u64 = Now "resident_base_bytes" "bytes" "" "" "Memory in pages of 4 KiB, free memory included.";
         #[serde(default)]
+        longest_poll_ns: u64 = Now "longest_poll_ns" "ns" "" "longest_poll" "The longest time since the start that a task has kept one of the server's threads; the thread's other connections and devices have waited for it. A thread that the host does not run counts, too.";
+        #[serde(default)]
         arena: Option<String> = Word "arena" "" "" "" "The holder of the memory after the server's death: a file, or `systemd`.";
     } own {
         #[serde(flatten)]

@@ -27,6 +27,7 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
             },
             resident_huge_bytes: 30 << 20,
             resident_base_bytes: 10 << 20,
+            longest_poll_ns: 1_200_000,
             arena: None,
         },
         policy: "afflux".into(),

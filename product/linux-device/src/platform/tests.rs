@@ -279,6 +279,25 @@ fn preemption_point_lets_the_others_run() {
 }
 
 #[test]
+fn the_longest_poll_of_a_task_is_told() {
+    let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
+    let (platform, done) = (reactors.platform(), Letter::new());
+    platform.spawn("long", {
+        let (platform, done) = (platform.clone(), Arc::clone(&done));
+        async move {
+            let began = platform.now();
+            let sum = (0..1_000_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
+            let worked_ns = platform.now().since(began);
+            // The poll is noted after its end.
+            platform.preemption_point().await;
+            done.post((worked_ns, platform.longest_poll_ns(), sum));
+        }
+    });
+    let (worked_ns, told_ns, _) = platform.block_on(done.receive());
+    assert!(worked_ns > 0 && told_ns >= worked_ns, "{told_ns} of {worked_ns}");
+}
+
+#[test]
 fn sleep_never_ends_early_and_in_order() {
     for choice in CHOICES {
         let reactors = Reactors::start(2, choice).unwrap();

@@ -177,7 +177,7 @@ impl Owner for DropCounter {
 #[test]
 fn an_operation_keeps_its_memory_until_it_was_reported() {
     for ability in [None, RingAbility::probe().ok()] {
-        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared(Arc::default())).unwrap();
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
@@ -200,7 +200,7 @@ fn more_operations_than_the_ring_has_entries() {
     // Each has a descriptor of its own, and a login may have 1,024.
     const OPERATIONS: usize = 400;
     for ability in [None, RingAbility::probe().ok()] {
-        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared(Arc::default())).unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         for _ in 0..OPERATIONS {

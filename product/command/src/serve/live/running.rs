@@ -126,6 +126,7 @@ impl Running {
             cache: CacheGauges {
                 resident_huge_bytes: resident.huge_bytes,
                 resident_base_bytes: resident.base_bytes,
+                longest_poll_ns: self.engine.platform().longest_poll_ns(),
                 arena: self.arena.as_ref().map(arena),
                 status,
             },
