@@ -21,6 +21,8 @@ mod platform;
 pub mod pool;
 mod process_word;
 pub mod reactor;
+#[cfg(test)]
+mod refused_calls;
 pub mod reopen;
 pub mod shortage;
 mod storing;

@@ -5,7 +5,7 @@
 //! Invariants: only its own thread uses a reactor, except for its `Remote`. An operation's owner lives until the kernel
 //! has reported it. Nothing of the reactor is borrowed while a task is polled or an owner gets its outcome. A wake on
 //! the reactor's own thread makes no system call. A thread that waits for one file operation alone, and does not stay,
-//! makes the call itself.
+//! makes the call itself. A thread whose ring the kernel refuses goes on with system calls.
 
 pub mod io;
 mod mailbox;
@@ -355,6 +355,29 @@ impl Reactor {
         if let Some(driver) = self.driver().as_mut() {
             driver.submit();
         }
+        self.leave_refused_ring();
+    }
+
+    /// Leaves a refused ring: system calls do the untaken operations.
+    fn leave_refused_ring(&self) {
+        let mut driver = self.driver();
+        let Some(ring) = driver.take_if(|driver| matches!(driver, Driver::Ring(ring) if ring.is_refused())) else {
+            return;
+        };
+        let Driver::Ring(mut ring) = ring else { unreachable!("only a ring is left") };
+        let untaken = ring.take_untaken();
+        let driver = driver.insert(Driver::Poller(Poller::after(ring)));
+        for (token, io) in untaken {
+            if io.is_about_a_file() {
+                // SAFETY: the owner of the pointers and the descriptor is in `operations` until the token is reported,
+                // and the kernel never took the operation.
+                let result = unsafe { io.perform() };
+                self.reaped.borrow_mut().push_back((token, result));
+            } else {
+                // SAFETY: as above.
+                unsafe { driver.start(token, &io) };
+            }
+        }
     }
 
     /// Whether all started operations were submitted.
@@ -602,6 +625,7 @@ impl Reactor {
                 false
             }
         };
+        self.leave_refused_ring();
         self.remote.0.awake();
         if !is_idle {
             let looked = self.looked.replace(clock::monotonic());
@@ -623,7 +647,9 @@ impl Drop for Reactor {
         }
         if let (Some(spare), Some(Driver::Ring(mut ring))) = (self.spare(), self.driver.get_mut().take()) {
             ring.stop_listening();
-            spare.try_keep(*ring);
+            if !ring.is_refused() {
+                spare.try_keep(*ring);
+            }
         }
         // A late wake and its `Remote` would keep each other alive for ever.
         drop(self.remote.0.close());

@@ -845,3 +845,82 @@ fn a_sync_that_somebody_wanted_whole_says_so_only_once_it_was() {
     let (result, _) = rig.run(&gone, Operation::Sync, &[]);
     assert!(result.is_err() && !file.is_metadata_synced(wanted), "one that failed: {result:?}");
 }
+
+/// What the kernel may say for good to a thread that enters its ring.
+const REFUSALS: [Errno; 10] = [
+    Errno::PERM,
+    Errno::NOSYS,
+    Errno::IO,
+    Errno::BADF,
+    Errno::INVAL,
+    Errno::OPNOTSUPP,
+    Errno::NOMEM,
+    Errno::AGAIN,
+    Errno::BUSY,
+    Errno::INTR,
+];
+
+/// Writes and reads many places at once, then makes all durable.
+fn write_and_read(rig: &Rig, backing: &Backing, seed: u64) {
+    let places = 0..16_u64;
+    let bytes = |at: u64| pattern(seed + at, 8192);
+    let run = |operation: &dyn Fn(u64) -> Operation, bytes: &dyn Fn(u64) -> Vec<u8>| -> Vec<Outcome> {
+        let made: Vec<_> = places.clone().map(|at| rig.request(backing, operation(at), &bytes(at))).collect();
+        let (requests, slots): (Vec<_>, Vec<_>) = made.into_iter().unzip();
+        let device = Arc::clone(&rig.device);
+        let submit = move || requests.into_iter().for_each(|request| device.submit(request));
+        match rig.from {
+            From::Reactor => rig.platform.spawn("submit", async move { submit() }),
+            _ => rig.platform.block_on(async { submit() }),
+        }
+        slots.iter().map(|slot| rig.outcome(slot)).collect()
+    };
+    let written = run(&|at| Operation::Write { offset: at * 8192, len: 8192 }, &bytes);
+    assert!(written.iter().all(|(result, _)| *result == Ok(())), "{written:?}");
+    rig.ok(backing, Operation::Sync, &[]);
+    let read = run(&|at| Operation::Read { offset: at * 8192, len: 8192 }, &|_| Vec::new());
+    for (at, (result, found)) in read.into_iter().enumerate() {
+        assert_eq!(result, Ok(()));
+        assert!(found == bytes(at as u64), "place {at}");
+    }
+}
+
+// rule: A kernel that refuses io_uring after the start ends no process: the thread goes on with system calls.
+// kept in: `product/linux-device/src/reactor/ring.rs`, `product/linux-device/src/reactor/poller.rs`
+#[test]
+fn a_thread_that_may_not_enter_its_ring_goes_on_with_system_calls() {
+    for errno in REFUSALS {
+        for from in [From::BlockOn, From::Reactor] {
+            let rig = Rig::new(IoChoice::Auto, Caching::Auto, from, Scratch::new());
+            if !rig.platform.is_on_ring() {
+                afflux_scratch::skipped!("no io_uring here; worker threads go on by themselves");
+                return;
+            }
+            let (_, backing) = rig.file("refused");
+            let refuse = move || crate::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno.raw_os_error());
+            let work = || {
+                write_and_read(&rig, &backing, 1);
+                let is_refused = match from {
+                    From::Reactor => (0..2).all(|number| {
+                        let (tell, told) = mpsc::channel();
+                        rig.platform.reactor(number).run(move |_| tell.send(refuse()).unwrap());
+                        told.recv().unwrap()
+                    }),
+                    _ => refuse(),
+                };
+                if !is_refused {
+                    return false;
+                }
+                for round in 2..5 {
+                    write_and_read(&rig, &backing, round);
+                }
+                true
+            };
+            // The filter ends with the thread.
+            if !std::thread::scope(|scope| scope.spawn(work).join()).unwrap() {
+                afflux_scratch::skipped!("this kernel takes no filter of calls");
+                return;
+            }
+        }
+    }
+}

@@ -1,9 +1,10 @@
 //! The driver without io_uring: sockets by poll(2). Files go to worker threads (the device does that).
 //!
-//! Owns: the socket operations that wait for readiness.
+//! Owns: the socket operations that wait for readiness; the thread's earlier ring, as long as operations are in the
+//! kernel.
 //! Does not own: the memory of operations (their owners), the consequences of a completion.
 //! Invariants: an operation is tried when it is started and whenever poll(2) reports readiness, never blocking. Every
-//! started operation is reported once.
+//! started operation is reported once. An error of poll(2) or of the doorbell, even for good, costs pauses alone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
@@ -16,14 +17,21 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::io::RingOperation;
+use super::ring::{DEAF_PAUSE, Ring};
 
 #[derive(Default)]
 pub(super) struct Poller {
     waiting: BTreeMap<u64, RingOperation>,
-    done: Vec<(u64, i32)>,
+    done: VecDeque<(u64, i32)>,
+    left: Option<Box<Ring>>,
 }
 
 impl Poller {
+    /// The driver of a thread whose ring the kernel refuses.
+    pub(super) fn after(ring: Box<Ring>) -> Self {
+        Self { left: Some(ring), ..Self::default() }
+    }
+
     pub(super) fn can_take(&self, io: &RingOperation) -> bool {
         matches!(io, RingOperation::WaitReadable { .. } | RingOperation::Receive { .. } | RingOperation::Send { .. })
     }
@@ -35,7 +43,7 @@ impl Poller {
     pub(super) unsafe fn start(&mut self, token: u64, io: &RingOperation) {
         // SAFETY: the caller's promise.
         match unsafe { attempt(io) } {
-            Some(result) => self.done.push((token, result)),
+            Some(result) => self.done.push_back((token, result)),
             None => {
                 self.waiting.insert(token, *io);
             }
@@ -45,7 +53,9 @@ impl Poller {
     /// Ends an operation that still waits; it is reported like any other.
     pub(super) fn cancel(&mut self, token: u64) {
         if self.waiting.remove(&token).is_some() {
-            self.done.push((token, -Errno::CANCELED.raw_os_error()));
+            self.done.push_back((token, -Errno::CANCELED.raw_os_error()));
+        } else if let Some(left) = &mut self.left {
+            left.cancel(token);
         }
     }
 
@@ -58,6 +68,10 @@ impl Poller {
         wait: Option<Duration>,
         reaped: &mut VecDeque<(u64, i32)>,
     ) {
+        if let Some(left) = &mut self.left {
+            left.take_there(&mut self.done);
+            self.left.take_if(|left| !left.has_taken());
+        }
         let wait = if self.done.is_empty() { wait } else { Some(Duration::ZERO) };
         match doorbell {
             None => match wait {
@@ -65,7 +79,7 @@ impl Poller {
                 Some(limit) => std::thread::park_timeout(limit),
                 None => std::thread::park(),
             },
-            Some(doorbell) if wait != Some(Duration::ZERO) || !self.waiting.is_empty() => {
+            Some(doorbell) if wait != Some(Duration::ZERO) || !self.waiting.is_empty() || self.left.is_some() => {
                 self.poll(doorbell, wait);
             }
             Some(_) => {}
@@ -74,7 +88,7 @@ impl Poller {
     }
 
     fn poll(&mut self, doorbell: &OwnedFd, wait: Option<Duration>) {
-        let mut polled = Vec::with_capacity(self.waiting.len() + 1);
+        let mut polled = Vec::with_capacity(self.waiting.len() + 2);
         polled.push(PollFd::new(doorbell, PollFlags::IN));
         for io in self.waiting.values() {
             let (fd, readiness) = interest(io);
@@ -82,27 +96,38 @@ impl Poller {
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             polled.push(PollFd::from_borrowed_fd(fd, readiness));
         }
+        // Nobody may be told of completions of a refused ring.
+        let mut wait = wait;
+        if let Some(left) = &self.left {
+            // SAFETY: the ring keeps the descriptor open.
+            polled.push(PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(left.fd()) }, PollFlags::IN));
+            wait = Some(wait.map_or(DEAF_PAUSE, |wait| wait.min(DEAF_PAUSE)));
+        }
         let limit =
             wait.map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
-        match poll(&mut polled, limit.as_ref()) {
-            Ok(_) => {}
+        let is_told = match poll(&mut polled, limit.as_ref()) {
+            Ok(_) => true,
             Err(Errno::INTR) => return,
-            Err(Errno::NOMEM) => return std::thread::yield_now(),
-            Err(error) => panic!("poll failed: {error}"),
+            // Without the call each operation is tried in turn.
+            Err(_) => false,
+        };
+        let of_doorbell = polled[0].revents();
+        if of_doorbell.contains(PollFlags::IN) {
+            let _ = rustix::io::read(doorbell, &mut [0_u8; 8]);
         }
-        let ready = |at: usize| !polled[at].revents().is_empty();
-        if ready(0) {
-            let mut count = [0_u8; 8];
-            let _ = rustix::io::read(doorbell, &mut count);
-        }
+        let ready = |at: usize| !is_told || !polled[at].revents().is_empty();
         let ready: Vec<u64> =
             (1..).zip(self.waiting.keys()).filter(|(at, _)| ready(*at)).map(|(_, token)| *token).collect();
         for token in ready {
             // SAFETY: the promise made to `start` still holds, since the operation was not reported yet.
             if let Some(result) = unsafe { attempt(&self.waiting[&token]) } {
                 self.waiting.remove(&token);
-                self.done.push((token, result));
+                self.done.push_back((token, result));
             }
+        }
+        let is_deaf = !is_told || of_doorbell.intersects(PollFlags::NVAL | PollFlags::ERR);
+        if is_deaf && self.done.is_empty() && wait != Some(Duration::ZERO) {
+            std::thread::sleep(wait.map_or(DEAF_PAUSE, |wait| wait.min(DEAF_PAUSE)));
         }
     }
 }
@@ -128,6 +153,8 @@ unsafe fn attempt(io: &RingOperation) -> Option<i32> {
             RingOperation::WaitReadable { .. } => {
                 let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
                 let ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&at_once));
+                // The owner looks again.
+                let ready = ready.or_else(|error| if error == Errno::INTR { Err(error) } else { Ok(1) });
                 ready.and_then(|ready| if ready > 0 { Ok(0) } else { Err(Errno::AGAIN) })
             }
             RingOperation::Receive { start, len, .. } => {

@@ -3,14 +3,16 @@
 //! Owns: the ring, submissions for which it was full, the read of the doorbell.
 //! Does not own: the memory of operations (their owners), the consequences of a completion.
 //! Invariants: one system call a turn submits and, if there is nothing else to do, waits. Every started operation is
-//! reported once. The ring is closed only after the doorbell's read has ended.
+//! reported once, or given back if the kernel never took the operation. A kernel that refuses the ring for good ends no
+//! process: the thread enters a refused ring no more, and takes back the untaken operations ([`Ring::is_refused`]). The
+//! ring is closed only after the doorbell's read has ended. A read without an end keeps the memory.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -35,6 +37,15 @@ const ENTRIES_OF_ONE_WAIT: u32 = 64;
 /// the ring asks it not to wait. ext4, for one, updates the file's times there. If a commit of its journal is writing
 /// the same inodes, ext4 waits for that commit, which takes milliseconds on a slow disk and does not end on a hung one.
 const MAY_WAIT: Flags = Flags::ASYNC;
+
+/// So often in a row the kernel may have no memory, or take nothing of the queue. More are a refusal for good.
+const SHORTAGES_MAX: u32 = 1_000;
+/// After so many the thread pauses before the next try.
+const SHORTAGES_AT_ONCE: u32 = 64;
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(1);
+
+/// The longest wait of a thread that cannot be woken, before it looks again.
+pub(super) const DEAF_PAUSE: Duration = Duration::from_millis(10);
 
 /// The number of a ring's own user.
 const OWN_USER: u16 = 0;
@@ -100,9 +111,25 @@ pub(crate) struct Ring {
     /// The kernel writes the doorbell's count here; its address must not change.
     doorbell_count: Box<[u8; 8]>,
     listening: bool,
+    /// The doorbell could not be read: nobody can wake the thread.
+    is_deaf: bool,
     /// The number of the plain user in this ring, once a write has needed it.
     plain: Option<u16>,
+    /// Entries for the kernel's next turn, in their order: operations, and the ring's own.
+    untaken: VecDeque<(u64, Untaken)>,
+    /// The number of operations in the kernel.
+    taken: usize,
+    /// Entries of the kernel without success, one after another.
+    shortages: u32,
+    refused: bool,
 }
+
+/// An operation that the kernel has not taken; none for an entry of the ring itself.
+struct Untaken(Option<RingOperation>);
+
+// SAFETY: the pointers belong to the owner of the operation, on the thread that started the operation. A ring moves to
+// another thread only when nothing is in flight, and then has no such operation.
+unsafe impl Send for Untaken {}
 
 impl Ring {
     /// A ring for this thread. With `stays`, for a thread that comes back to it often: completions then wait for its
@@ -128,25 +155,59 @@ impl Ring {
             doorbell: None,
             doorbell_count: Box::new([0; 8]),
             listening: false,
+            is_deaf: false,
             plain: None,
+            untaken: VecDeque::new(),
+            taken: 0,
+            shortages: 0,
+            refused: false,
         })
     }
 
     /// From now on writes to `doorbell` end waits.
     pub(super) fn listen(&mut self, doorbell: &OwnedFd) {
-        self.doorbell = Some(doorbell.as_raw_fd());
+        (self.doorbell, self.is_deaf) = (Some(doorbell.as_raw_fd()), false);
     }
 
-    /// The ring hears no doorbell after this. Waits for the kernel's confirmation, which comes at once.
+    /// The ring hears no doorbell after this. Waits for the kernel's confirmation, which comes at once; not for a
+    /// refused ring.
     pub(super) fn stop_listening(&mut self) {
         self.doorbell = None;
         if self.listening {
             self.cancel(DOORBELL);
             let mut reaped = VecDeque::new();
-            while self.listening {
+            while self.listening && !self.refused {
                 self.take_completions(None, &mut reaped);
             }
         }
+    }
+
+    /// Whether the kernel refuses the ring for good, for example after a program has forbidden the call to itself. The
+    /// operations in the kernel are still reported, where possible.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Whether an operation of this ring, or the doorbell's read, is in the kernel.
+    pub(super) fn has_taken(&self) -> bool {
+        self.taken > 0 || self.listening
+    }
+
+    /// The descriptor of the ring, readable while completions are there.
+    pub(super) fn fd(&self) -> RawFd {
+        self.ring.as_raw_fd()
+    }
+
+    /// The operations that a refused ring never gave to the kernel, for the caller.
+    pub(super) fn take_untaken(&mut self) -> Vec<(u64, RingOperation)> {
+        self.backlog.clear();
+        if self.untaken.iter().any(|(token, _)| *token == DOORBELL) {
+            self.listening = false;
+        } else if self.listening {
+            // The doorbell has another listener from now on.
+            self.cancel(DOORBELL);
+        }
+        self.untaken.drain(..).filter_map(|(token, io)| Some((token, io.0?))).collect()
     }
 
     pub(super) fn can_take(&mut self, io: &RingOperation) -> bool {
@@ -169,15 +230,22 @@ impl Ring {
     /// The pointers in `io` stay valid until `token` was reported.
     pub(super) unsafe fn start(&mut self, token: u64, io: &RingOperation) {
         let user = self.plain.filter(|_| io.is_plain()).unwrap_or(OWN_USER);
-        self.push(entry(io).personality(user).user_data(token));
+        self.push(entry(io).personality(user).user_data(token), (token, Untaken(Some(*io))));
     }
 
     /// Asks the kernel to end an operation soon; it is reported like any other.
     pub(super) fn cancel(&mut self, token: u64) {
-        self.push(opcode::AsyncCancel::new(token).build().user_data(NOBODY));
+        if self.refused {
+            // Another call than the refused one, of Linux 6.0. Without it the operation ends by itself.
+            let at_once = Timespec::new();
+            let _ = self.ring.submitter().register_sync_cancel(Some(at_once), CancelBuilder::user_data(token));
+            return;
+        }
+        self.push(opcode::AsyncCancel::new(token).build().user_data(NOBODY), (NOBODY, Untaken(None)));
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: Entry, pushed: (u64, Untaken)) {
+        self.untaken.push_back(pushed);
         // SAFETY: callers keep the memory of the entry until the operation was reported. That is after its submission,
         // wherever the entry waits until then.
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
@@ -190,7 +258,8 @@ impl Ring {
             // SAFETY: as in `push`.
             if unsafe { self.ring.submission().push(entry) }.is_err() {
                 // The ring is full: one call empties it, unless the kernel is out of memory.
-                if self.ring.submit().is_err() {
+                self.enter(0, None);
+                if self.refused || self.ring.submission().is_full() {
                     return;
                 }
                 continue;
@@ -202,7 +271,7 @@ impl Ring {
     /// Submits queued operations.
     pub(super) fn submit(&mut self) {
         self.push_backlog();
-        if !self.ring.submission().is_empty() {
+        if !self.refused && !self.ring.submission().is_empty() {
             self.enter(0, None);
         }
     }
@@ -219,14 +288,19 @@ impl Ring {
         if let Some(fd) = self.doorbell.filter(|_| !self.listening) {
             self.listening = true;
             let (start, len) = (self.doorbell_count.as_mut_ptr(), self.doorbell_count.len() as u32);
-            self.push(opcode::Read::new(Fd(fd), start, len).build().user_data(DOORBELL));
+            self.push(opcode::Read::new(Fd(fd), start, len).build().user_data(DOORBELL), (DOORBELL, Untaken(None)));
         }
         self.push_backlog();
+        if self.refused {
+            self.take_there(reaped);
+            return true;
+        }
         let were_there = wait == Some(Duration::ZERO) || self.has_completions();
         if wait != Some(Duration::ZERO) {
             // No completion may be in the queue yet, or the wait would be for one more.
             let want = usize::from(self.ring.completion().is_empty());
-            self.enter(want, wait);
+            let deaf = self.is_deaf.then_some(DEAF_PAUSE);
+            self.enter(want, wait.into_iter().chain(deaf).min());
         } else {
             let queue = self.ring.submission();
             if !queue.is_empty() || queue.taskrun() || queue.cq_overflow() {
@@ -234,14 +308,28 @@ impl Ring {
                 self.enter(0, None);
             }
         }
+        self.take_there(reaped);
+        were_there
+    }
+
+    /// Appends the operations that have completed, without a system call.
+    pub(super) fn take_there(&mut self, reaped: &mut VecDeque<(u64, i32)>) {
         for completion in self.ring.completion() {
-            match completion.user_data() {
-                NOBODY => {}
-                DOORBELL => self.listening = false,
-                token => reaped.push_back((token, completion.result())),
+            match (completion.user_data(), completion.result()) {
+                (NOBODY, _) => {}
+                (DOORBELL, result) => {
+                    self.listening = false;
+                    let passes = [Errno::INTR, Errno::AGAIN, Errno::CANCELED].map(|errno| -errno.raw_os_error());
+                    if result < 0 && !passes.contains(&result) {
+                        (self.doorbell, self.is_deaf) = (None, true);
+                    }
+                }
+                (token, result) => {
+                    self.taken -= 1;
+                    reaped.push_back((token, result));
+                }
             }
         }
-        were_there
     }
 
     /// Whether an operation has completed; with `taskrun`, entering the kernel reports it.
@@ -257,13 +345,36 @@ impl Ring {
             }
             None => self.ring.submitter().submit_and_wait(want),
         };
-        let Err(error) = entered else { return };
+        let is_stuck = self.note_taken() > 0;
+        let Err(error) = entered else {
+            self.shortages = 0;
+            return;
+        };
         match error.raw_os_error().map(Errno::from_raw_os_error) {
-            // The wait has ended, a signal came, or completions must be taken first.
-            Some(Errno::TIME | Errno::INTR | Errno::BUSY) => {}
-            // The kernel is short of memory: it takes the rest in a later turn.
-            Some(Errno::AGAIN | Errno::NOMEM) => std::thread::yield_now(),
-            _ => panic!("io_uring_enter failed: {error}"),
+            // The wait has ended, or a signal came.
+            Some(Errno::TIME | Errno::INTR) if !is_stuck => {}
+            // Completions must be taken first, or the kernel is short of memory: it takes the rest in a later turn.
+            Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN | Errno::NOMEM) => self.note_shortage(),
+            _ => self.refused = true,
+        }
+    }
+
+    /// Counts what the kernel has taken. Returns how much is left.
+    fn note_taken(&mut self) -> usize {
+        let left = self.ring.submission().len() + self.backlog.len();
+        let now = self.untaken.len() - left;
+        let operations = self.untaken.drain(..now).filter(|(_, io)| io.0.is_some()).count();
+        self.taken += operations;
+        left
+    }
+
+    fn note_shortage(&mut self) {
+        self.shortages += 1;
+        self.refused = self.shortages >= SHORTAGES_MAX;
+        if self.shortages <= SHORTAGES_AT_ONCE {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(SHORTAGE_PAUSE);
         }
     }
 }
@@ -272,6 +383,9 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // The kernel may still write the doorbell's count; all other operations were reported before.
         self.stop_listening();
+        if self.listening {
+            Box::leak(std::mem::take(&mut self.doorbell_count));
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use afflux_engine::Nanos;
@@ -307,4 +307,131 @@ fn a_thread_that_waits_for_one_file_operation_makes_the_call_itself() {
     reactor.drain();
     assert_eq!((told.load(Ordering::SeqCst), uses_driver(&reactor)), (5, true));
     drop((sleep, entered));
+}
+
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let (reads, writes) = std::io::pipe().unwrap();
+    (reads.into(), writes.into())
+}
+
+/// Waits until a pipe can be read; counts the end.
+fn start_wait(reactor: &Reactor, told: &Arc<AtomicUsize>, pipe: &OwnedFd) -> Token {
+    let file = pipe.try_clone().unwrap();
+    let owner = Box::new(DropCounter(Arc::clone(told), Box::new(0), file));
+    let io = RingOperation::WaitReadable { fd: std::os::fd::AsRawFd::as_raw_fd(&owner.2) };
+    // SAFETY: the descriptor is the owner's.
+    unsafe { reactor.start(io, owner) }.unwrap_or_else(|_| panic!("each driver takes it"))
+}
+
+/// The ring of a thread is gone, as after `close_range`.
+fn lose_ring(reactor: &Reactor) {
+    let Some(Driver::Ring(ring)) = &*reactor.driver() else { panic!("it has no ring") };
+    let null = std::fs::File::open("/dev/null").unwrap();
+    // SAFETY: the ring owns the descriptor, and closes what is there instead.
+    let mut lost = unsafe { OwnedFd::from_raw_fd(ring.fd()) };
+    rustix::io::dup2(&null, &mut lost).unwrap();
+    std::mem::forget(lost);
+}
+
+#[test]
+fn a_refused_ring_reports_what_it_took_and_the_thread_can_still_be_woken() {
+    let Ok(ability) = RingAbility::probe() else { return afflux_scratch::skipped!("no io_uring here") };
+    let refused = |errno: i32| crate::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno);
+    let work = || {
+        let reactor = Reactor::new(0, Remote::new(), Some(ability), Drives::Shared).unwrap();
+        let entered = reactor.enter();
+        let told = Arc::new(AtomicUsize::new(0));
+        let pipes: Vec<_> = (0..4).map(|_| pipe()).collect();
+        let fill = |at: usize| assert_eq!(rustix::io::write(&pipes[at].1, &[1]), Ok(1));
+        start_wait(&reactor, &told, &pipes[0].0);
+        let cancelled = start_wait(&reactor, &told, &pipes[1].0);
+        reactor.drive(Some(Duration::ZERO));
+        if !refused(libc::EPERM) {
+            return false;
+        }
+        // One is in the kernel, one is not.
+        start_wait(&reactor, &told, &pipes[2].0);
+        start_sync(&reactor, &told);
+        reactor.drive(Some(Duration::ZERO));
+        assert!(matches!(&*reactor.driver(), Some(Driver::Poller(_))));
+        fill(0);
+        fill(2);
+        while told.load(Ordering::SeqCst) < 3 {
+            reactor.drive(None);
+        }
+        // A message of another thread ends a wait.
+        for _ in 0..3 {
+            let (remote, seen) = (Arc::clone(&reactor.remote), Rc::new(Cell::new(false)));
+            let (tell, heard) = std::sync::mpsc::channel();
+            let sender = std::thread::spawn(move || {
+                while !remote.0.is_asleep() {
+                    std::thread::yield_now();
+                }
+                remote.run(move |_| tell.send(()).unwrap());
+            });
+            while !seen.get() {
+                reactor.turn();
+                seen.set(heard.try_recv().is_ok());
+            }
+            sender.join().unwrap();
+        }
+        // The kernel ends this one by another call, or its pipe does.
+        reactor.cancel(cancelled);
+        fill(1);
+        reactor.drain();
+        assert_eq!(told.load(Ordering::SeqCst), 4);
+        start_wait(&reactor, &told, &pipes[3].0);
+        fill(3);
+        reactor.drain();
+        drop(entered);
+        true
+    };
+    if !std::thread::scope(|scope| scope.spawn(work).join()).unwrap() {
+        afflux_scratch::skipped!("this kernel takes no filter of calls");
+    }
+}
+
+#[test]
+fn a_thread_goes_on_without_its_ring_its_doorbell_and_poll() {
+    let Ok(ability) = RingAbility::probe() else { return afflux_scratch::skipped!("no io_uring here") };
+    let work = |ability: Option<RingAbility>| {
+        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared).unwrap();
+        let entered = reactor.enter();
+        let told = Arc::new(AtomicUsize::new(0));
+        let (reads, writes) = pipe();
+        if ability.is_some() {
+            start_sync(&reactor, &told);
+            lose_ring(&reactor);
+        } else if !crate::refused_calls::try_refuse(libc::SYS_poll, libc::EPERM)
+            || !crate::refused_calls::try_refuse(libc::SYS_ppoll, libc::EPERM)
+        {
+            return false;
+        } else {
+            told.fetch_add(1, Ordering::SeqCst);
+        }
+        start_wait(&reactor, &told, &reads);
+        rustix::io::write(&writes, &[1]).unwrap();
+        reactor.drain();
+        assert_eq!(told.load(Ordering::SeqCst), 2);
+        // Nobody hears the doorbell any more.
+        let doorbell = reactor.remote.0.doorbell.get().unwrap();
+        let null = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: the mailbox owns the descriptor, and closes what is there instead.
+        let mut lost = unsafe { OwnedFd::from_raw_fd(std::os::fd::AsRawFd::as_raw_fd(doorbell)) };
+        rustix::io::dup2(&null, &mut lost).unwrap();
+        std::mem::forget(lost);
+        let (remote, (tell, heard)) = (Arc::clone(&reactor.remote), std::sync::mpsc::channel());
+        let sender = std::thread::spawn(move || remote.run(move |_| tell.send(()).unwrap()));
+        while heard.try_recv().is_err() {
+            reactor.turn();
+        }
+        sender.join().unwrap();
+        drop(entered);
+        true
+    };
+    for ability in [Some(ability), None] {
+        if !std::thread::scope(|scope| scope.spawn(|| work(ability)).join()).unwrap() {
+            afflux_scratch::skipped!("this kernel takes no filter of calls");
+        }
+    }
 }
