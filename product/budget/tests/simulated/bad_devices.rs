@@ -4,6 +4,7 @@
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_budget::BudgetKnob;
 use afflux_engine::{DeviceError, Error};
@@ -112,18 +113,21 @@ fn bad_sectors_fail_their_file_alone_and_move_no_price() {
 }
 
 /// Writes a new file on a disk, 64 KiB a call, and goes on after an error a millisecond later.
-fn writes_whatever_is_said(lab: &EngineFixture, disk: usize) {
+/// Returns the bytes accepted so far.
+fn writes_whatever_is_said(lab: &EngineFixture, disk: usize) -> Arc<AtomicU64> {
     let (here, file) = (Arc::clone(&lab.here), lab.file(disk, 0, 0));
+    let accepted = Arc::new(AtomicU64::new(0));
+    let own = Arc::clone(&accepted);
     lab.world.spawn("writer", async move {
-        let mut accepted = 0;
         loop {
-            match here.write(&file, accepted, 64 << 10, 2).await {
-                Ok(()) => accepted += 64 << 10,
+            match here.write(&file, own.load(Ordering::Relaxed), 64 << 10, 2).await {
+                Ok(()) => drop(own.fetch_add(64 << 10, Ordering::Relaxed)),
                 Err(_) => here.sleep(MILLISECOND).await,
             }
             here.sleep(16_000).await;
         }
     });
+    accepted
 }
 
 /// Failed pages take no room from other files, and give none to the writers of their own.
@@ -133,7 +137,7 @@ fn while_writes_fail_no_more_is_dirty_than_the_budget_and_the_neighbour_is_left_
         for streams in [1, 4] {
             let case = format!("{error:?}, {streams} writers");
             let lab = lab(1 << 30, &[disk(SLOW), disk(SLOW)]);
-            (0..streams).for_each(|_| writes_whatever_is_said(&lab, 0));
+            (0..streams).for_each(|_| drop(writes_whatever_is_said(&lab, 0)));
             let (_, neighbour) = Writer { disk: 1, ..Writer::STREAM }.begins(&lab);
             lab.passes(5 * SECOND);
             let (beside, before) = (lab.most_dirty(SECOND), neighbour.bytes());
@@ -148,6 +152,58 @@ fn while_writes_fail_no_more_is_dirty_than_the_budget_and_the_neighbour_is_left_
             lab.here.disks[0].clear_faults();
             lab.passes(60 * SECOND);
             prices_are_right(&lab, SLOW).unwrap();
+        }
+    }
+}
+
+/// Writes one new file after the other. Each gets this many bytes, or as many as are accepted before it is refused.
+/// Its writes fail from this byte on.
+#[derive(Clone, Copy, Debug)]
+struct NewFiles {
+    files: u64,
+    each: u64,
+    fail_from: u64,
+}
+
+impl NewFiles {
+    fn begins(self, lab: &EngineFixture, apart_ns: u64) {
+        let here = Arc::clone(&lab.here);
+        let files: Vec<_> = (0..self.files).map(|_| lab.file(0, 0, 0)).collect();
+        for file in &files {
+            let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).on(file.id);
+            lab.here.disks[0].add_fault(fault.range(self.fail_from, u64::MAX));
+        }
+        lab.world.spawn("writer", async move {
+            for file in files {
+                let mut accepted = 0;
+                while accepted < self.each && here.write(&file, accepted, 64 << 10, 2).await.is_ok() {
+                    accepted += 64 << 10;
+                    here.sleep(16_000).await;
+                }
+                here.sleep(apart_ns).await;
+            }
+        });
+    }
+}
+
+/// However many files fail, one beside or after the other: what is dirty is bounded, and a file that can be written
+/// goes on.
+#[test]
+fn many_new_files_that_fail_leave_the_budget_whole_and_a_healthy_file_alone() {
+    for (each, fail_from) in [(MIB, 0), (32 * MIB, 0), (4 * MIB, MIB)] {
+        for (streams, apart_ns) in [(1, 100 * MILLISECOND), (8, 0)] {
+            let files = NewFiles { files: 200 / streams, each, fail_from };
+            let case = format!("{streams} times {files:?}, {apart_ns} ns apart");
+            let lab = lab(1 << 30, &[disk(SLOW)]);
+            let healthy = writes_whatever_is_said(&lab, 0);
+            lab.passes(3 * SECOND);
+            let (beside, before) = (lab.most_dirty(SECOND), healthy.load(Ordering::Relaxed));
+            (0..streams).for_each(|_| files.begins(&lab, apart_ns));
+            let most = lab.most_dirty(25 * SECOND);
+            // What failed may be as much as the budget lets be dirty, and what is about to fail as much again.
+            assert!(most <= beside + 2 * SLOW, "{case}: {most} bytes are dirty, and {beside} before");
+            let written = healthy.load(Ordering::Relaxed) - before;
+            assert!(written >= SLOW * 25 / 4 * 3, "{case}: the healthy file goes on: {written}");
         }
     }
 }
@@ -292,6 +348,6 @@ fn a_slow_flush_is_told_as_a_hang_while_it_lasts_and_refuses_nobody() {
     lab.passes(4 * SECOND);
     assert!(lab.status(0).stalled_ns.is_some());
     lab.passes(2 * SECOND);
-    assert!(synced.load(std::sync::atomic::Ordering::Relaxed));
+    assert!(synced.load(Ordering::Relaxed));
     assert_eq!(lab.status(0).stalled_ns, None);
 }

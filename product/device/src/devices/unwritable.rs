@@ -100,6 +100,11 @@ impl Unwritable {
         self.failed.get().pages + self.aside.get().pages + self.withheld.get().pages > 0
     }
 
+    /// All dirty pages of files whose last write failed, or is set aside.
+    pub fn failed_pages(&self) -> u64 {
+        self.failed.get().pages + self.aside.get().pages
+    }
+
     /// Pages withheld.
     pub fn withheld_pages(&self) -> u64 {
         self.withheld.get().pages

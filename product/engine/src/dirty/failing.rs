@@ -5,10 +5,13 @@
 //! the answer to a sync.
 //! Invariants: pages that cannot be written stay dirty, and take room from others only beyond that room, in
 //! memory; where a memory guard bounds them, they take none of a policy's room, but count against the writers of the
-//! files that they belong to, up to the policy's own limit. A writer of a healthy file is refused only if the device
-//! itself counts as failing, or if failed pages hold all of its room.
+//! files that they belong to, up to the policy's own limit. Beyond that limit a file shows that it can be written
+//! before it gets much dirty, so that many files which fail one after the other add little each. A writer of a healthy
+//! file is refused only if the device itself counts as failing, or if failed pages hold all of its room.
 
-use afflux_device::devices::file::FileInner;
+use std::sync::Arc;
+
+use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::error::DeviceError;
 use afflux_pages::units::PageCount;
@@ -23,6 +26,9 @@ const KEEPS_FAILING_PART: u64 = 8;
 /// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra room for failed pages
 /// is for other files.
 const FAILED_PART: u64 = 2;
+/// While the device's failed pages are over the limit, a healthy file may have this part dirty of what was written of
+/// it since its last failure, and a page. Beyond that its writers wait until the file's dirty pages have been tried.
+const WRITTEN_PART: u64 = 8;
 
 /// Recomputes the device's limits if its failed pages have changed.
 pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
@@ -48,6 +54,9 @@ enum Verdict {
     /// is set aside: wait until it ends. If the device itself hangs, the file may use its room as all
     /// others.
     Wait,
+    /// Other files' failed pages are over the limit, and this file has not shown yet that it can be written: wait until
+    /// its dirty pages have been tried.
+    WaitForTrial,
     Refuse(DeviceError),
 }
 
@@ -58,13 +67,26 @@ enum FileIs {
     KeepsFailing,
 }
 
+/// The dirty pages of files that failed: those that failed, and others, which wait for the file's next try.
+fn failed_pages(device: &DeviceState) -> u64 {
+    device.failures.pages().max(device.charges.unwritable.failed_pages())
+}
+
+/// The dirty pages that a healthy file may have while the device's failed pages are over the limit.
+fn trial_pages(state: &FileState) -> u64 {
+    (state.failures.written_pages() / WRITTEN_PART).max(1)
+}
+
 fn verdict(devices: &Devices, file: &FileInner, pages: u64, moment: impl FnOnce() -> Moment) -> Verdict {
     let device = &file.device;
     // Read without the lock: writers of healthy files check nothing else.
     if device.failures.pages() == 0 {
         return Verdict::Go;
     }
-    let (error, state_of, worth) = {
+    // The policy is asked with no lock held.
+    let most = unwritable_pages_max(devices, device, moment());
+    let is_device_over = failed_pages(device).saturating_add(pages) > most;
+    let (error, state_of, dirty, runs, needs_trial) = {
         let state = lock(&file.state);
         let failures = &state.failures;
         if failures.is_aside() && !state.is_discarded() && !device.hang().is_stalled() {
@@ -74,26 +96,42 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64, moment: impl FnOnce(
             return Verdict::Go;
         }
         let error = failures.error().filter(|_| failures.in_row() > 0);
-        let (dirty, runs) = (PageCount(state.dirty_pages()), state.dirty_runs() as u64);
         let state_of = match (error, failures.is_failing()) {
             (None, _) => FileIs::Healthy,
             (Some(_), false) => FileIs::Failed,
             (Some(_), true) => FileIs::KeepsFailing,
         };
-        (error, state_of, device.admission().pages_worth(dirty, runs))
+        let (dirty, runs) = (state.dirty_pages(), state.dirty_runs() as u64);
+        // Withheld pages are not tried before their holder lets go.
+        let has_most = dirty > 0 && dirty.saturating_add(pages) > trial_pages(&state);
+        let needs_trial = has_most && !state.withheld.has_any_in(&(0..u64::MAX)) && !device.hang().is_stalled();
+        (error, state_of, PageCount(dirty), runs, needs_trial)
     };
-    // A healthy file goes on, unless all files of the device fail one after the other: each new one would fail, too.
-    let Some(error) = error.or_else(|| device.failures.keeps_failing()) else { return Verdict::Go };
-    // The policy is asked with no lock held.
-    let most = unwritable_pages_max(devices, device, moment());
-    let is_device_over = device.failures.pages().saturating_add(pages) > most;
-    let is_over = |part: u64| is_device_over || worth.0.saturating_add(pages) > (most / part).max(1);
-    match state_of {
-        FileIs::Healthy if is_device_over => Verdict::Refuse(error),
-        FileIs::KeepsFailing if is_over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        FileIs::Failed if is_over(FAILED_PART) => Verdict::Wait,
+    // The device's line is locked for the prices, after the file.
+    let is_over = |part: u64| {
+        let worth = device.admission().pages_worth(dirty, runs);
+        is_device_over || worth.0.saturating_add(pages) > (most / part).max(1)
+    };
+    match (state_of, error.or_else(|| device.failures.keeps_failing())) {
+        // All files of the device fail one after the other: this one would fail, too.
+        (FileIs::Healthy, Some(error)) if is_device_over => Verdict::Refuse(error),
+        (FileIs::Healthy, _) if is_device_over && needs_trial => Verdict::WaitForTrial,
+        (FileIs::KeepsFailing, Some(error)) if is_over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        (FileIs::Failed, _) if is_over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
+}
+
+/// How many pages a file may dirty at a time, if the device's failed pages are over the limit and the file has yet to
+/// show that it can be written.
+pub(crate) fn trial_piece_pages(devices: &Devices, file: &FileInner, moment: impl FnOnce() -> Moment) -> Option<u64> {
+    let device = &file.device;
+    if device.failures.pages() == 0 {
+        return None;
+    }
+    let pages = trial_pages(&lock(&file.state));
+    let is_over = failed_pages(device).saturating_add(pages) > unwritable_pages_max(devices, device, moment());
+    is_over.then_some(pages)
 }
 
 /// Whether a writer that wants to dirty `pages` more pages of the file neither waits for it nor is refused because of
@@ -106,7 +144,7 @@ pub(crate) fn may_admit(devices: &Devices, file: &FileInner, pages: u64, moment:
 /// waits; its answer is dropped afterwards.
 pub(crate) async fn admit<N>(
     devices: &Devices,
-    file: &FileInner,
+    file: &Arc<FileInner>,
     pages: u64,
     moment: impl Fn() -> Moment,
     waits: impl FnOnce() -> N,
@@ -114,6 +152,11 @@ pub(crate) async fn admit<N>(
     let decided = || match verdict(devices, file, pages, &moment) {
         Verdict::Go => Some(Ok(())),
         Verdict::Wait => None,
+        Verdict::WaitForTrial => {
+            // Its few pages would stay below all thresholds of the flusher. A waiter looks again after each write.
+            file.wake_flusher_at(&mut lock(&file.state), moment().now);
+            None
+        }
         Verdict::Refuse(error) => Some(Err(error)),
     };
     match decided() {

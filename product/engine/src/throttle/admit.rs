@@ -79,6 +79,9 @@ impl<P: Platform> Throttle<P> {
         if failing::has_little_room(&self.base.devices, &file.device) {
             return 1;
         }
+        if let Some(pages) = failing::trial_piece_pages(&self.base.devices, file, || self.base.moment()) {
+            return pages.clamp(1, PIECE_PAGES_MAX);
+        }
         let needs = policy.needs();
         let pages = if needs.admits {
             let unasked = file.device.admission().unasked_pages().0;

@@ -181,7 +181,7 @@ impl<P: Platform> WriteEnds<P> {
             cache.page_queue(piece.frame).wake_for(&changed);
         }
         ended.tries.0 = state.failures.in_row();
-        self.note_result(&mut state, result, now);
+        self.note_result(&mut state, pages, result, now);
         ended.tries.1 = state.failures.in_row();
         file.note_failed(&mut state);
         file.device.charges.writeback_ends(pages);
@@ -191,9 +191,9 @@ impl<P: Platform> WriteEnds<P> {
     }
 
     /// Sets the file's error, and the time of its retry.
-    fn note_result(&self, state: &mut FileState, result: Result<(), DeviceError>, now: Nanos) {
+    fn note_result(&self, state: &mut FileState, pages: u64, result: Result<(), DeviceError>, now: Nanos) {
         match result {
-            Ok(()) => state.failures.write_succeeds(),
+            Ok(()) => state.failures.write_succeeds(pages),
             // No caller is left to be told.
             Err(_) if state.is_discarded() => {}
             Err(error) => {

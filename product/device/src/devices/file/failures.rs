@@ -1,6 +1,7 @@
 //! The failed writes and flushes of a file, and its next try.
 //!
-//! Owns: the file's error, the failures in a row, the time of the next try, the count of failed pages.
+//! Owns: the file's error, the failures in a row, the time of the next try, the counts of failed pages and of those
+//! written since.
 //! Does not own: the pause before a try (`writeback::complete`), the failures of the device.
 //! Invariants: requests that fail together are one try.
 
@@ -21,6 +22,8 @@ pub struct FileFailures {
     in_row: u32,
     retry_at: Nanos,
     pages: u64,
+    /// Pages written since the last failure.
+    written_pages: u64,
     /// The load of requests set aside.
     aside: Amount,
     /// The failed pages as last reported to the device.
@@ -101,14 +104,21 @@ impl FileFailures {
     /// A write failed: sets the time of the next try, unless another request of the same try did. `pause_ns` gives the
     /// pause after so many failed tries.
     pub fn try_fails(&mut self, now: Nanos, pause_ns: impl FnOnce(u32) -> u64) {
+        self.written_pages = 0;
         if self.in_row == 0 || self.retry_at <= now {
             self.retry_at = now.after(pause_ns(self.in_row));
             self.in_row += 1;
         }
     }
 
-    pub fn write_succeeds(&mut self) {
+    pub fn write_succeeds(&mut self, pages: u64) {
         self.in_row = 0;
+        self.written_pages = self.written_pages.saturating_add(pages);
+    }
+
+    /// Pages written since the last failure.
+    pub fn written_pages(&self) -> u64 {
+        self.written_pages
     }
 
     /// The file has no error any more; returns whether it had one.

@@ -12,8 +12,19 @@ fn requests_that_fail_together_are_one_try() {
         assert_eq!((failures.in_row(), failures.backs_off(Nanos(now))), (in_row, until), "at {now}");
     }
     assert!(failures.is_failing());
-    failures.write_succeeds();
+    failures.write_succeeds(7);
     assert_eq!((failures.is_failing(), failures.backs_off(Nanos(401)), failures.count()), (false, None, 5));
+}
+
+#[test]
+fn pages_count_as_written_until_the_next_failure() {
+    let mut failures = FileFailures::default();
+    [3, 4].into_iter().for_each(|pages| failures.write_succeeds(pages));
+    assert_eq!(failures.written_pages(), 7);
+    failures.try_fails(Nanos(1), |_| 0);
+    assert_eq!(failures.written_pages(), 0);
+    failures.write_succeeds(1);
+    assert_eq!(failures.written_pages(), 1);
 }
 
 #[test]
