@@ -1,5 +1,6 @@
 # What cases share. A case is a script of bash with `set -eu -o pipefail`, in namespaces of its own for mounts, network and processes.
-# PROGRAM is the server, in a machine /run/built/afflux; RIG is this folder, /run/rig; WORK is an empty folder, /run/shared. When the case ends, the kernel ends all that it started.
+# PROGRAM is the server, in a machine /run/built/afflux; RIG is this folder, /run/rig; WORK is an empty folder, /run/shared. When the case ends,
+# the kernel ends all that it started.
 #
 # A machine is a Linux that runs as a process. Its root is the host's, read only, so it has the host's programs.
 

@@ -5,14 +5,16 @@
 //! Invariants: the tools' output is passed through unchanged, and that of each test program in one piece. The first
 //! failing step ends the run, but a package that cannot be installed ends no step that works without it. Packages are
 //! installed beside the lints, before the tests. The Debian of a guest is made beside everything else. Skipped steps
-//! are listed at the end, and failures after them; if there are none, the last lines of a test run are cargo's own.
+//! are listed at the end, and failures after them; the last line of a test run says whether it passed, with its sums.
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread::{self, ScopedJoinHandle};
+use std::time::Instant;
 
 use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, anyhow, bail};
@@ -21,13 +23,18 @@ use crate::fio_engine;
 use crate::list;
 use crate::repository::{self, output, succeeds};
 use crate::skips::{self, is_root};
+use plain::Plain;
+use programs::{Outcome, Program};
+use totals::Totals;
 
 mod own;
+mod plain;
 mod programs;
 mod registries;
 mod rest;
 #[cfg(test)]
 mod tests;
+mod totals;
 
 /// A program that some step uses if it is installed.
 #[derive(Clone, Copy)]
@@ -75,7 +82,7 @@ const BETWEEN_LINTS: &str = "__CLIPPY_HACKERY__";
 /// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an
 /// excuse.
 pub(crate) fn all(with_browser: bool, forbid_skips: bool) -> Result<()> {
-    let scope = Scope { with_browser, is_for_change: true, is_gate: forbid_skips };
+    let scope = Scope { with_browser, is_for_change: true, is_gate: forbid_skips, as_user: false };
     // The packages come over the network while the first lints keep the cores busy, and a Debian of its own while cargo
     // compiles.
     thread::scope(|threads| {
@@ -120,6 +127,8 @@ struct Scope {
     is_for_change: bool,
     /// A skipped test without an excuse is a failure.
     is_gate: bool,
+    /// As a user without root and packages.
+    as_user: bool,
 }
 
 /// The packages whose folders have a `clippy.toml`, and in it bans: folder and package have one name.
@@ -131,8 +140,8 @@ fn crates_with_bans() -> Result<Vec<String>> {
 
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
 /// already, or on request.
-pub(crate) fn test(with_browser: bool) -> Result<()> {
-    let scope = Scope { with_browser, is_for_change: false, is_gate: false };
+pub(crate) fn test(with_browser: bool, as_user: bool) -> Result<()> {
+    let scope = Scope { with_browser, is_for_change: false, is_gate: false, as_user };
     install(scope)?;
     prepare(scope)?;
     tested(scope, None)
@@ -168,7 +177,7 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
     let store = scope.is_for_change.then_some("store");
     let used = ["tests", "servers"].into_iter().chain(store).chain(["browser", "never"]).flat_map(tools);
     let left_out = used.filter(|tool| !is_there(tool)).collect::<Vec<_>>();
-    let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
+    let (begin, first, skipped) = (Instant::now(), fresh_seed().to_string(), skips::begin()?);
     let path = registries::path()?.into_string().map_err(|_| anyhow!("the path is no text"))?;
     let skipped_name = skipped.to_str().context("a path of text")?;
     let environment = [("AFFLUX_FIRST_SEED", first.as_str()), (SKIPPED, skipped_name), ("PATH", path.as_str())];
@@ -185,24 +194,63 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
     };
     let targets: &[&str] = if scope.is_for_change { &["--tests", "--examples", "--bench", "*"] } else { &["--tests"] };
     let beside = || debian.map_or(Ok(Vec::new()), |debian| beside(&skipped, debian));
-    let failures = programs::run(tests(targets), &environment, beside)?;
-    // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests(&["--doc"]);
-    let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
-    if failures.is_empty() && said.is_empty() && !skipped.exists() {
-        return Err(examples.exec()).context("cargo test");
+    let Some(programs) = programs::built(tests(targets))? else {
+        bail!("the run FAILED: the tests cannot be built; cargo says why above");
+    };
+    let command = |program: &Program| {
+        let mut command = Command::new(&program.executable);
+        command.envs(environment);
+        command
+    };
+    let Outcome { mut failures, totals } = match scope.as_user {
+        true => as_user(&programs, &environment, &skipped)?,
+        false => programs::run(programs.iter(), command, beside)?,
+    };
+    if scope.is_gate {
+        let for_gate: Vec<_> = programs.into_iter().filter(|it| plain::is_for_gate(&it.source)).collect();
+        failures.extend(as_user(&for_gate, &environment, &skipped)?.failures);
     }
-    let status = examples.status().context("cargo test")?;
-    eprint!("{said}");
+    let (examples_are_right, examples) = told_and_counted(tests(&["--doc"]))?;
+    eprint!("{}", said_at_the_end(&left_out) + &other_compiler(&compiler()));
     let skips = skips::end(&skipped, scope.is_gate);
     failures.iter().for_each(|failure| eprint!("{failure}"));
+    let sums = totals.said(examples, skips::count(&skipped), begin.elapsed());
     if !failures.is_empty() {
-        bail!("{} programs have failed tests; their last lines are above", failures.len());
+        bail!("the run FAILED in {} programs; their last lines are above. {sums}", failures.len());
     }
-    if !status.success() {
-        bail!("examples of the documentation failed; cargo names them above");
+    if !examples_are_right {
+        bail!("the run FAILED in examples of the documentation; cargo names them above. {sums}");
     }
-    skips
+    skips.with_context(|| format!("the run FAILED. {sums}"))?;
+    eprintln!("The run passed. {sums}");
+    Ok(())
+}
+
+/// Runs programs once more as a user without root and packages. What is skipped then is no fault.
+fn as_user(programs: &[Program], environment: &[(&str, &str)], skipped: &Path) -> Result<Outcome> {
+    if let Some(obstacle) = plain::obstacle() {
+        own::skip("the tests as a plain user", &obstacle, skipped)?;
+        return Ok(Outcome::default());
+    }
+    eprintln!("The tests of {} programs as a plain user, without packages:", programs.len());
+    let begin = Instant::now();
+    let user = Plain::prepare()?;
+    let outcome = programs::run(programs.iter(), |it| user.command(&it.executable, environment), || Ok(Vec::new()))?;
+    let sums = outcome.totals.said(Totals::default(), user.skipped(), begin.elapsed());
+    eprintln!("As a plain user: {sums}");
+    Ok(outcome)
+}
+
+/// Runs the examples of the documentation, without a time limit: cargo starts each. Passes their output through.
+fn told_and_counted(mut examples: Command) -> Result<(bool, Totals)> {
+    let mut child = examples.stdout(Stdio::piped()).spawn().context("cargo test")?;
+    let mut said = String::new();
+    for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
+        let line = line.context("cargo test")?;
+        println!("{line}");
+        said += &format!("{line}\n");
+    }
+    Ok((child.wait().context("cargo test")?.success(), Totals::of(&said)))
 }
 
 /// Makes the Debian of the cases in a guest, if this machine can and has none.
@@ -213,13 +261,18 @@ fn debian() -> Result<()> {
     own::succeeds(&["guest", "--debian"])
 }
 
-/// Runs programs on a mount, and cases in machines of User Mode Linux and in a guest, one after the other, with the
-/// server that the tests have built.
-/// Returns a text for each failure. A part that cannot run counts as a skipped test.
+/// Runs programs on a mount and then cases in a guest, with the server that the tests have built. The cases in machines
+/// of User Mode Linux run meanwhile: they wait for most of their time. Returns a text for each failure. A part that
+/// cannot run counts as a skipped test.
 fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Vec<String>> {
-    let mounted = mounted_programs(skipped)?.into_iter().chain(uml_cases(skipped)?);
-    let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
-    Ok(mounted.chain(guest_cases(skipped, debian)?).collect())
+    thread::scope(|threads| {
+        let in_uml = threads.spawn(|| uml_cases(skipped));
+        let mounted = mounted_programs(skipped)?;
+        let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let in_guest = guest_cases(skipped, debian)?;
+        let in_uml = in_uml.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        Ok(mounted.into_iter().chain(in_guest).chain(in_uml).collect())
+    })
 }
 
 fn mounted_programs(skipped: &Path) -> Result<Option<String>> {

@@ -64,7 +64,7 @@ fn obey(words: &[&str]) -> Result<()> {
     }
     match words::parsed(words)?.subcommand {
         XtaskCmd::Serve(serve) => ci::serve(&serve.words),
-        XtaskCmd::Test(test) => ci::test(test.with_browser),
+        XtaskCmd::Test(test) => ci::test(test.with_browser, test.as_user),
         XtaskCmd::Tidy(tidy) if tidy.renew => tidy::renew(),
         XtaskCmd::Tidy(_) => tidy::run(),
         XtaskCmd::Rules(_) => rules::print(),

@@ -4,13 +4,19 @@
 //! Does not own: the list of them (`xtask/nightly.txt`), the checks of each change (`ci`).
 //! Invariants: a step that fails ends no other step. The failed steps are named at the end.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
 
 use crate::list;
 use crate::repository::{self, succeeds};
+
+const CARGO_HOME: &str = "CARGO_HOME";
+/// The value of a variable that stands for an empty folder.
+const FRESH: &str = "fresh";
 
 /// A command.
 struct Step {
@@ -36,7 +42,10 @@ pub(crate) fn run() -> Result<()> {
     let own = std::env::current_exe().context("this program's path")?;
     let mut failed = Vec::new();
     for step in listed() {
-        if let Err(error) = succeeds(&mut command(&step, &own)) {
+        let fresh = step.variable.is_some_and(|(_, value)| value == FRESH).then(empty_home).transpose()?;
+        let mut command = command(&step, &own);
+        command.envs(fresh.as_ref().map(|home| (CARGO_HOME, home.path())));
+        if let Err(error) = succeeds(&mut command) {
             eprintln!("error: {error:#}");
             failed.push(step.words);
         }
@@ -45,6 +54,19 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     bail!("{} of {} steps failed:\n  {}", failed.len(), listed().count(), failed.join("\n  "))
+}
+
+/// A home of cargo's without any crate, as that of a newcomer. It has the settings of this user, such as a registry.
+fn empty_home() -> Result<Scratch> {
+    let home = Scratch::new(&std::env::temp_dir(), "cargo-home").context("a home for cargo")?;
+    let below_home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo"));
+    let own = std::env::var_os(CARGO_HOME).map(PathBuf::from).or_else(below_home).unwrap_or_default();
+    for name in ["config.toml", "credentials.toml"] {
+        if own.join(name).is_file() {
+            fs::copy(own.join(name), home.path().join(name)).with_context(|| name.to_owned())?;
+        }
+    }
+    Ok(home)
 }
 
 fn command(step: &Step, own: &Path) -> Command {

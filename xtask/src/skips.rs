@@ -5,7 +5,7 @@
 //! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table,
 //! and for one that this machine has the ability to run. Each excuse has a probe of the ability.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -15,7 +15,7 @@ use crate::repository;
 
 mod ability;
 
-pub(crate) use ability::{has_taps, is_root};
+pub(crate) use ability::{has_lists_of_packages, has_taps, is_root, may_mount};
 
 /// Reasons that a gate accepts, on a machine that lacks an ability.
 struct Excuse {
@@ -37,6 +37,10 @@ const THROTTLE: &str = "only control groups of version 1 have this throttle";
 const MEMORY_GROUPS: &str = "containers have no control groups of their own";
 const QUOTAS: &str = "a kernel may be built without quotas";
 const FOLDING: &str = "a kernel may be built without folded names";
+
+/// Parts of the reasons of tests that need root.
+const OF_ROOT: &[&str] =
+    &["/dev/fuse", "only root", "takes root", "needs root", "need root", "must be superuser", "needs a small export"];
 
 const EXCUSES: &[Excuse] = &[
     excuse("the other tests need root", &["root reads every directory"], || !ability::is_root()),
@@ -84,11 +88,12 @@ const EXCUSES: &[Excuse] = &[
         &["no network device of a program can be made"],
         ability::has_taps,
     ),
+    excuse("another system has other lists", &["only Debian says"], ability::has_lists_of_packages),
     excuse("some file systems have no access control lists", &["no access control lists"], ability::has_access_lists),
     excuse("a container may not trace processes", &["may not be traced"], ability::may_trace),
     excuse("a container or a user may not handle page faults", &["userfaultfd"], ability::may_handle_page_faults),
     excuse("nohup and some services ignore it", &["SIGHUP is ignored"], || !ability::ignores_hang_ups()),
-    excuse(ROOT, &["/dev/fuse", "only root", "takes root", "needs root"], ability::is_root),
+    excuse(ROOT, OF_ROOT, ability::is_root),
     excuse(
         MOUNTS,
         &[
@@ -122,7 +127,7 @@ pub(crate) fn begin() -> Result<PathBuf> {
 pub(crate) fn end(file: &Path, is_gate: bool) -> Result<()> {
     let lines = fs::read_to_string(file).unwrap_or_default();
     let reasons = reasons(&lines, |excuse| (excuse.is_able)());
-    eprint!("{}", listed(&lines, &reasons));
+    eprint!("{}", listed(&lines, &reasons, is_gate));
     let faults = not_excused(&lines, &reasons);
     if is_gate && faults > 0 {
         bail!("{faults} tests were skipped whose reasons are not in xtask/src/skips.rs");
@@ -143,20 +148,52 @@ fn reasons(lines: &str, is_able: impl Fn(&Excuse) -> bool) -> Reasons<'_> {
     found
 }
 
-/// Each reason once, with its tests; a test may skip several parts for one reason.
-fn listed(lines: &str, reasons: &Reasons<'_>) -> String {
-    let mut tests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+/// How many tests were skipped, or skipped a part.
+pub(crate) fn count(file: &Path) -> usize {
+    let lines = fs::read_to_string(file).unwrap_or_default();
+    lines.lines().filter_map(fields).map(|(package, test, _)| (package, test)).collect::<BTreeSet<_>>().len()
+}
+
+/// Packages and tests, by the reason why they are skipped.
+type TestsByReason<'a> = BTreeMap<String, BTreeSet<(&'a str, &'a str)>>;
+
+/// What is missing, each once: with its reasons, and the number of their tests or their names. A test may skip several
+/// parts for one reason.
+fn listed(lines: &str, reasons: &Reasons<'_>, with_names: bool) -> String {
+    let mut groups: BTreeMap<String, TestsByReason<'_>> = BTreeMap::new();
     for (package, test, reason) in lines.lines().filter_map(fields) {
-        let (test, tests) = (format!("  {package}: {test}\n"), tests.entry(reason).or_default());
-        if !tests.contains(&test) {
-            tests.push(test);
+        let because = reasons[reason].map(|because| format!(" (excused: {because})")).unwrap_or_default();
+        let group = groups.entry(missing(reason)).or_default();
+        group.entry(format!("{}{because}", without_places(reason))).or_default().insert((package, test));
+    }
+    let mut said = String::new();
+    for (missing, reasons) in groups {
+        let tests: BTreeSet<_> = reasons.values().flatten().collect();
+        said += &format!("Skipped for want of {missing}: {} tests\n", tests.len());
+        for (reason, tests) in reasons {
+            said += &format!("  {reason}: {}\n", tests.len());
+            if with_names {
+                tests.iter().for_each(|(package, test)| said += &format!("    {package}: {test}\n"));
+            }
         }
     }
-    let line = |(reason, tests): (&&str, &Vec<String>)| {
-        let because = reasons[reason].map(|because| format!(" (excused: {because})")).unwrap_or_default();
-        format!("Skipped: {reason}{because}\n{}", tests.concat())
-    };
-    tests.iter().map(line).collect()
+    said
+}
+
+/// What a reason misses: root, a Debian package, or else an ability of this machine.
+fn missing(reason: &str) -> String {
+    let package = reason.split_once("Debian package ").map(|(_, rest)| rest.split([')', ' ', ',', ';']).next());
+    match package.flatten() {
+        Some(package) => format!("the Debian package {package}"),
+        None if OF_ROOT.iter().any(|part| reason.contains(part)) && !is_root() => "root".to_owned(),
+        None => "an ability of this machine".to_owned(),
+    }
+}
+
+/// A reason without the paths of one run.
+fn without_places(reason: &str) -> String {
+    let words = reason.split(' ').map(|word| if word.contains("/afflux-") { "…" } else { word });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// How many lines have a reason that is not in the table, or no reason.

@@ -24,6 +24,8 @@ xflags::xflags! {
         cmd test {
             /// Also install a browser for the tests in one. Without it they run where there is a browser
             optional --with-browser
+            /// As root: run them as a user without root and packages, with the limits of a login
+            optional --as-user
         }
 
         /// Check the rules that no compiler checks. `cargo test` does so, too.

@@ -3,9 +3,10 @@
 //! Owns: the list of programs as cargo reports it, the order of their output.
 //! Does not own: the time limit of a program (`limited`).
 //! Invariants: each program runs in the folder of its package, where cargo would run it. The output of a program is
-//! printed in one piece after its end. A program that fails ends no other one. What failed is told again by the caller:
-//! the first of a long run's lines may be lost.
+//! printed in one piece after its end; a terminal also gets a line at its beginning. A program that fails ends no other
+//! one. What failed is told again by the caller: the first of a long run's lines may be lost.
 
+use std::io::{IsTerminal, stderr};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -16,6 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::totals::Totals;
 use crate::{limited, repository};
 
 /// Programs that run side by side.
@@ -29,44 +31,57 @@ const NOT_RUN: [&str; 2] = ["bench", "example"];
 
 /// A test program that cargo has built.
 #[derive(Debug, PartialEq)]
-struct Program {
-    executable: PathBuf,
+pub(super) struct Program {
+    pub(super) executable: PathBuf,
     /// Its main source file, by which a reader knows it.
-    source: PathBuf,
+    pub(super) source: PathBuf,
     package: PathBuf,
 }
 
-/// Builds what `cargo` tests, and runs each program with `environment`, and `beside` on a thread of its own meanwhile.
-/// Returns a text for each failure: of the build, a program, or what ran beside.
-pub(super) fn run(
-    mut cargo: Command,
-    environment: &[(&str, &str)],
-    beside: impl FnOnce() -> Result<Vec<String>> + Send,
-) -> Result<Vec<String>> {
+/// What a run of programs came to.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// A text for each failure: of the build, a program, or what ran beside.
+    pub(super) failures: Vec<String>,
+    pub(super) totals: Totals,
+}
+
+/// Builds what `cargo` tests. None: it cannot be built, and cargo has said why.
+pub(super) fn built(mut cargo: Command) -> Result<Option<Vec<Program>>> {
     let built =
         cargo.args(["--no-run", "--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit()).output();
     let built = built.context("cargo test")?;
-    if !built.status.success() {
-        return Ok(vec!["error: the tests cannot be built; cargo says why above\n".to_owned()]);
-    }
-    let programs = listed(&String::from_utf8_lossy(&built.stdout));
-    let (waiting, failed) = (Mutex::new(programs.iter()), Mutex::new(Vec::new()));
+    Ok(built.status.success().then(|| listed(&String::from_utf8_lossy(&built.stdout))))
+}
+
+/// Runs each program by the command for it, and `beside` on a thread of its own meanwhile.
+pub(super) fn run<'a>(
+    programs: impl ExactSizeIterator<Item = &'a Program> + Send,
+    command: impl Fn(&Program) -> Command + Sync,
+    beside: impl FnOnce() -> Result<Vec<String>> + Send,
+) -> Result<Outcome> {
+    let count = programs.len();
+    let (waiting, outcome) = (Mutex::new(programs.zip(1..)), Mutex::new(Outcome::default()));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     let failed_beside = thread::scope(|threads| {
         let beside = threads.spawn(beside);
         for _ in 0..SIDE_BY_SIDE {
             threads.spawn(|| {
-                while let Some(program) = next() {
-                    if let Err(failure) = execute(program, environment) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+                while let Some((program, number)) = next() {
+                    if stderr().is_terminal() {
+                        eprintln!(" Running {number} of {count}: {}", program.name());
                     }
+                    let (failure, totals) = execute(program, command(program));
+                    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+                    outcome.failures.extend(failure);
+                    outcome.totals = outcome.totals.plus(totals);
                 }
             });
         }
         beside.join().unwrap_or_else(|panic| resume_unwind(panic))
     })?;
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok([failed_beside, failed].concat())
+    let Outcome { failures, totals } = outcome.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Outcome { failures: [failed_beside, failures].concat(), totals })
 }
 
 /// The test programs among cargo's messages, a message each line.
@@ -95,14 +110,13 @@ impl Program {
     }
 }
 
-/// Runs the program to its end, then prints its output. The error is the text to tell again.
-fn execute(program: &Program, environment: &[(&str, &str)]) -> Result<(), String> {
+/// Runs the program by a command to its end, then prints its output. Returns the text of a failure, to tell it again.
+fn execute(program: &Program, mut command: Command) -> (Option<String>, Totals) {
     let begin = Instant::now();
-    let mut command = Command::new(&program.executable);
-    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package).envs(environment.iter().copied());
+    command.current_dir(&program.package).env("CARGO_MANIFEST_DIR", &program.package);
     let (is_success, output) = limited::run(command).unwrap_or_else(|error| (false, format!("error: {error:#}\n")));
     println!("     Ran {} in {} s\n{output}", program.name(), begin.elapsed().as_secs());
-    if is_success { Ok(()) } else { Err(failure(&program.name(), &output)) }
+    ((!is_success).then(|| failure(&program.name(), &output)), Totals::of(&output))
 }
 
 /// A failed program's text about its failed tests. A program without such a text gives its last lines.

@@ -31,7 +31,7 @@ pub(crate) fn is_root() -> bool {
 }
 
 /// To mount a file system over a loop device, and to freeze it.
-pub(super) fn may_mount() -> bool {
+pub(crate) fn may_mount() -> bool {
     in_own_namespace(MOUNTS)
 }
 
@@ -96,6 +96,11 @@ pub(crate) fn has_uml() -> bool {
 /// Network devices of programs, in a network namespace, and to trace programs: User Mode Linux needs both.
 pub(crate) fn has_taps() -> bool {
     may_trace() && runs("unshare", &["--net", "ip", "tuntap", "add", "tap0", "mode", "tap"])
+}
+
+/// The list of installed packages.
+pub(crate) fn has_lists_of_packages() -> bool {
+    runs("dpkg-query", &["--version"])
 }
 
 /// Access control lists of temporary files.

@@ -1,16 +1,40 @@
 use super::{
-    EXCUSES, FOLDING, MEMORY_GROUPS, MOUNTS, QUOTAS, ROOT, THROTTLE, end, is_root, listed, not_excused, reasons,
+    EXCUSES, FOLDING, MEMORY_GROUPS, MOUNTS, QUOTAS, ROOT, THROTTLE, count, end, is_root, listed, missing, not_excused,
+    reasons, without_places,
 };
 
-const LIST: &str = "a\tt\tfio is not installed\na\tt\tfio is not installed\nb\tu\tfio is not installed\n\
+const LIST: &str = "a\tt\tfio is not installed (Debian package fio)\na\tt\tfio is not installed (Debian package fio)\n\
+                    b\tu\tfio is not installed (Debian package fio)\n\
                     a\tv\troot reads every directory\n";
 
 #[test]
-fn each_reason_is_said_once_with_its_tests_and_its_excuse() {
-    assert_eq!(listed("", &reasons("", |_| false)), "");
-    let expected = "Skipped: fio is not installed\n  a: t\n  b: u\n\
-                    Skipped: root reads every directory (excused: the other tests need root)\n  a: v\n";
-    assert_eq!(listed(LIST, &reasons(LIST, |_| false)), expected);
+fn what_is_missing_is_said_once_with_its_reasons_their_tests_and_their_excuses() {
+    assert_eq!(listed("", &reasons("", |_| false), true), "");
+    let expected = "Skipped for want of an ability of this machine: 1 tests\n  root reads every directory (excused: the other \
+                    tests need root): 1\n    a: v\nSkipped for want of the Debian package fio: 2 tests\n  fio is not \
+                    installed (Debian package fio): 2\n    a: t\n    b: u\n";
+    assert_eq!(listed(LIST, &reasons(LIST, |_| false), true), expected);
+    let short: String =
+        expected.lines().filter(|line| !line.starts_with("    ")).map(|line| format!("{line}\n")).collect();
+    assert_eq!(listed(LIST, &reasons(LIST, |_| false), false), short);
+}
+
+#[test]
+fn a_reason_is_of_one_kind_and_has_no_place_of_one_run() {
+    assert_eq!(missing("mkfs.xfs is not installed (Debian package xfsprogs)"), "the Debian package xfsprogs");
+    assert_eq!(missing("only root can give a file away") == "root", !is_root());
+    assert_eq!(missing("no io_uring here"), "an ability of this machine");
+    let reason = "mount [\"--bind\", \"/tmp/afflux-e2e-04794cba/a\"]: must be superuser to use mount.";
+    assert_eq!(without_places(reason), "mount [\"--bind\", … must be superuser to use mount.");
+}
+
+#[test]
+fn a_test_with_several_skips_is_counted_once() {
+    let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "skips").unwrap();
+    let file = scratch.path().join("list");
+    std::fs::write(&file, LIST).unwrap();
+    assert_eq!(count(&file), 3);
+    assert_eq!(count(&scratch.path().join("none")), 0);
 }
 
 #[test]
