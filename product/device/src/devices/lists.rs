@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use super::ready::{AsListed, ListPosition, Ready, ReadyEntry, ReadyPosition, Size};
+use super::ready::{AsListed, ListPosition, Ready, ReadyEntry, ReadyPosition};
 use crate::platform::Nanos;
 use crate::policy::Turn;
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 use afflux_pages::wait::{Signal, lock};
 
 use super::lists::{Later, Lists, Unflushed};
-use super::ready::{AsListed, ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
+use super::ready::{AsListed, ListPosition, ListedFiles, ReadyEntry, ReadyPosition};
 use crate::platform::Nanos;
 use crate::policy::{DirtyFiles, Next, Turn};
 

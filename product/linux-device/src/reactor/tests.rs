@@ -338,7 +338,7 @@ fn a_refused_ring_reports_what_it_took_and_the_thread_can_still_be_woken() {
     let Ok(ability) = RingAbility::probe() else { return afflux_scratch::skipped!("no io_uring here") };
     let refused = |errno: i32| crate::refused_calls::try_refuse(libc::SYS_io_uring_enter, errno);
     let work = || {
-        let reactor = Reactor::new(0, Remote::new(), Some(ability), Drives::Shared).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), Some(ability), Drives::Shared(Arc::default())).unwrap();
         let entered = reactor.enter();
         let told = Arc::new(AtomicUsize::new(0));
         let pipes: Vec<_> = (0..4).map(|_| pipe()).collect();
@@ -395,7 +395,7 @@ fn a_refused_ring_reports_what_it_took_and_the_thread_can_still_be_woken() {
 fn a_thread_goes_on_without_its_ring_its_doorbell_and_poll() {
     let Ok(ability) = RingAbility::probe() else { return afflux_scratch::skipped!("no io_uring here") };
     let work = |ability: Option<RingAbility>| {
-        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, Drives::Shared(Arc::default())).unwrap();
         let entered = reactor.enter();
         let told = Arc::new(AtomicUsize::new(0));
         let (reads, writes) = pipe();

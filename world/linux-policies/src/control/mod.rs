@@ -30,7 +30,6 @@ mod periodic;
 mod position;
 mod rate;
 
-use afflux_engine::Nanos;
 use afflux_engine::policy::{
     Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, LentMemory, LimitPages, Needs, Next, Pace, Pause,
     PauseCause, Room, Turn, View,

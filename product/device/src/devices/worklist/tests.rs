@@ -1,4 +1,5 @@
 use super::*;
+use crate::devices::Size;
 
 fn entry(file: &Arc<u32>, look_at: Nanos) -> ReadyEntry<u32> {
     let size = Size::of(8);
