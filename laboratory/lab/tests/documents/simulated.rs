@@ -538,35 +538,36 @@ fn recorded(runs: &[Rows]) -> String {
     )
 }
 
-/// The document before the block's text, the text, and the rest.
-fn parts(block: &Block, document: &str) -> [String; 3] {
-    let begin = format!("<!-- simulated: {} -->\n", block.name);
-    let (before, rest) =
-        document.split_once(&begin).unwrap_or_else(|| panic!("{} has no block {}", block.document, block.name));
-    let (own, after) = rest.split_once("<!-- end -->").unwrap_or_else(|| panic!("the block {} has no end", block.name));
+/// The document before a block's text, the text, and the rest.
+fn parts(document: &str, name: &str, text: &str) -> [String; 3] {
+    let begin = format!("<!-- simulated: {name} -->\n");
+    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("{document} has no block {name}"));
+    let (own, after) = rest.split_once("<!-- end -->").unwrap_or_else(|| panic!("the block {name} has no end"));
     [format!("{before}{begin}"), own.to_owned(), format!("<!-- end -->{after}")]
 }
 
-/// One test at a time writes the document.
+/// One test at a time writes a document.
 static WRITING: Mutex<()> = Mutex::new(());
+
+/// Fails if a block has not this text, or writes it if that is asked for.
+pub(crate) fn hold(document: &str, name: &str, text: &str) {
+    let place: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
+    let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let [before, own, after] = parts(document, name, &fs::read_to_string(&place).unwrap());
+    if own != text {
+        let is_asked = env::var_os("AFFLUX_RENEW_DOCS").is_some();
+        assert!(is_asked, "{name} is stale; cargo xtask docs --long writes:\n{text}");
+        fs::write(&place, before + text + &after).unwrap();
+    }
+}
 
 /// Fails if a block of this length is not what its commands give, or writes it if that is asked for.
 fn are_fresh(is_short: bool) {
     for block in BLOCKS.iter().filter(|block| block.is_short == is_short) {
-        let place: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(block.document);
         let runs: Vec<Rows> = block.runs.iter().map(|command| Rows::of(command)).collect();
         let commands: Vec<String> = block.runs.iter().map(|command| format!("`afflux-lab run {command}`")).collect();
         let text = format!("{}\n{}, S.\n", (block.table)(&runs), commands.join(", "));
-        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-        let [before, own, after] = parts(block, &fs::read_to_string(&place).unwrap());
-        if own != text {
-            let name = block.name;
-            assert!(
-                env::var_os("AFFLUX_RENEW_DOCS").is_some(),
-                "{name} is stale; cargo xtask docs --long writes:\n{text}"
-            );
-            fs::write(&place, before + &text + &after).unwrap();
-        }
+        hold(block.document, block.name, &text);
     }
 }
 
