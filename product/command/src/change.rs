@@ -8,6 +8,7 @@
 use crate::args;
 use crate::control::client::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest, Drained};
+use crate::knobs;
 use crate::progress::{self, DrainDisplay};
 use crate::watch;
 use afflux_report::failure::{Failure, Outcome};
@@ -29,9 +30,16 @@ fn show_knob(client: &mut ControlClient, json: bool) -> Outcome {
         watch::say_json(&reply);
         return Ok(());
     }
-    let whom = output::shown(device.as_deref().unwrap_or("all devices"));
-    let (knob, unit) = (output::shown(knob), output::shown(unit));
-    output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
+    let settings = knobs::of_server();
+    match settings.named(knob) {
+        Ok(known) => output::say(knobs::in_force_words(settings.info(known), *value, device.as_deref())),
+        // The server has a policy with knobs of its own.
+        Err(_) => {
+            let whom = output::shown(device.as_deref().unwrap_or("all devices"));
+            let (knob, unit) = (output::shown(knob), output::shown(unit));
+            output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
+        }
+    }
     for gauge in in_force {
         let whom = output::shown(gauge.device.as_deref().unwrap_or("this server"));
         output::say(format_args!("  on {whom}: {}", gauge.told_with(units::count)));

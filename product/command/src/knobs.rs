@@ -5,7 +5,7 @@
 //! Invariants: a part of the server obeys each knob that a user can set.
 
 use afflux_engine::settings::{KnobError, KnobInfo, KnobTable, PAGE_KNOBS, Settings};
-use afflux_report::{listing, units};
+use afflux_report::{listing, output, units};
 
 /// The tables of the layers above the engine.
 const ABOVE: [&KnobTable; 2] = [&afflux_volume::KNOBS, &afflux_nfs::KNOBS];
@@ -19,6 +19,16 @@ pub(crate) fn of_server() -> Settings {
 pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
     let settings = of_server();
     settings.named(name).map(|knob| settings.info(knob).name)
+}
+
+/// A knob and its value, in words: for whom it is in force, unless it is of the protocol.
+pub(crate) fn in_force_words(knob: &KnobInfo, value: u64, device: Option<&str>) -> String {
+    let whom = match device {
+        Some(device) => format!(" for {}", output::shown(device)),
+        None if afflux_nfs::KNOBS.rows.contains(knob) => String::new(),
+        None => " for all devices".to_owned(),
+    };
+    format!("{} is now {}{whom}", knob.name, knob.told(value, units::count))
 }
 
 /// Every knob of `serve` with its range and its effect. The knobs of the default policy come first.

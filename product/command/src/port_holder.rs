@@ -22,6 +22,8 @@ use afflux_report::output;
 use crate::processes;
 
 const SEARCH_MAX: Duration = Duration::from_secs(1);
+/// The port of NFS servers.
+const NFS_PORT: u16 = 2049;
 
 /// A program that listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,7 +61,7 @@ pub(crate) fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) 
                 ),
                 holder => {
                     let named = |it: PortHolder| format!(" ({}, process {})", output::shown(it.program), it.process);
-                    let holder = holder.map(named).unwrap_or_default();
+                    let holder = holder.map(named).unwrap_or_else(|| unseen(address.port()).to_owned());
                     format!("{flag}: {address} is in use by another program{holder}; choose another with {free}")
                 }
             }
@@ -70,6 +72,14 @@ pub(crate) fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) 
         }
         _ => format!("{flag}: cannot listen on {address}: {error}"),
     })
+}
+
+/// Who may have a port that no process is seen to have: the kernel's own sockets have none.
+fn unseen(port: u16) -> &'static str {
+    match port {
+        NFS_PORT => ", perhaps the kernel's NFS server (`sudo systemctl stop nfs-server` ends it)",
+        _ => "",
+    }
 }
 
 /// The program that has any of these sockets. Waits for processes in execve.

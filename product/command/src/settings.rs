@@ -101,7 +101,8 @@ pub(crate) struct ServeSettings {
     /// Locks of bytes by fcntl, on the served directories themselves. A locked file takes a descriptor.
     #[arg(long)]
     pub(crate) posix_locks: bool,
-    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
+    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory, or half of what is available if that
+    /// is less]
     #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
     pub(crate) cache: Option<u64>,
     /// Keep the cache over a kill, in FILE on a tmpfs or by systemd
@@ -525,7 +526,12 @@ pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
 
 /// Reads an address and port. The error shows `example`.
 fn address(text: &str, example: &str) -> Result<SocketAddr, String> {
-    let wrong = || format!("not an address and a port (0 to 65535; 0 picks a free one), such as {example}");
+    let wrong = || match text.rsplit_once(':') {
+        Some((host, port)) if is_name(host) && plain_number::<u16>(port).is_some() => {
+            format!("'{host}' is a name; give an address of this machine and the port, such as {example}")
+        }
+        _ => format!("not an address and a port (0 to 65535; 0 picks a free one), such as {example}"),
+    };
     text.parse().or_else(|_| {
         let host = text.strip_prefix("localhost:").ok_or_else(wrong)?;
         ("localhost", plain_number(host).ok_or_else(wrong)?)
@@ -534,6 +540,12 @@ fn address(text: &str, example: &str) -> Result<SocketAddr, String> {
             .and_then(|mut found| found.next())
             .ok_or_else(wrong)
     })
+}
+
+/// Whether a text is a host's name, and no address that was written wrong.
+fn is_name(text: &str) -> bool {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
+    text != "localhost" && text.chars().all(is_of_name) && text.chars().any(|letter| letter.is_ascii_alphabetic())
 }
 
 /// Reads digits alone: no sign, and no zeros in front, which make octal numbers elsewhere.

@@ -1,6 +1,6 @@
 use std::net::{SocketAddr, TcpListener};
 
-use super::{PortHolder, address, in_the_way, of};
+use super::{PortHolder, address, in_the_way, of, unseen};
 
 const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -24,6 +24,12 @@ fn who_listens_is_in_the_way_at_the_same_address_or_at_all_of_them() {
     assert_eq!(v6.to_string(), "[::1]:80");
     let mapped = address("0000000000000000FFFF00000100007F:0801").unwrap();
     assert_eq!(mapped.ip().to_canonical().to_string(), "127.0.0.1");
+}
+
+#[test]
+fn the_kernels_server_is_guessed_at_the_port_of_nfs_alone() {
+    assert!(unseen(2049).contains("nfs-server"));
+    assert_eq!(unseen(80), "");
 }
 
 #[test]

@@ -326,6 +326,23 @@ fn output_that_cannot_be_written_is_a_failure_and_a_reader_that_is_gone_is_none(
     server.stop();
 }
 
+/// The form that `cargo install` builds.
+#[cfg(not(feature = "object"))]
+#[test]
+fn a_build_without_stores_says_so_for_each_command_that_names_one() {
+    let scratch = Scratch::new();
+    let point = scratch.directory("point");
+    for arguments in [&["serve", "s3://bucket/home"][..], &["mount", "s3://bucket/home", point.to_str().unwrap()]] {
+        let (code, said) = outcome(&scratch, arguments);
+        assert_eq!(code, 2, "{arguments:?}: {said}");
+        assert!(said.contains("this build serves directories only") && said.contains("--features object"), "{said}");
+    }
+    for command in ["volumes", "check", "snapshot"] {
+        let (code, said) = outcome(&scratch, &[command, "s3://bucket/home"]);
+        assert_eq!(code, 2, "{command}: {said}");
+    }
+}
+
 #[test]
 fn a_setting_of_stores_with_a_directory_is_refused_by_name() {
     let scratch = Scratch::new();

@@ -64,6 +64,15 @@ impl KnobInfo {
             || matches!(self.special_values, [special_values] if *special_values == value)
     }
 
+    /// A value in words: with its unit, or as on or off.
+    pub fn told(&self, value: u64, number: impl Fn(u64) -> String) -> String {
+        match (self.unit, value) {
+            (SWITCH, 0) => "off (0)".to_owned(),
+            (SWITCH, _) => format!("on ({})", number(value)),
+            (unit, _) => format!("{} {unit}", number(value)),
+        }
+    }
+
     /// The values allowed, in words.
     pub fn range(&self) -> String {
         self.range_with(|number| number.to_string())

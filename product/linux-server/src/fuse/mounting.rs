@@ -47,6 +47,12 @@ pub enum MountError {
         /// The host's answer.
         source: io::Error,
     },
+    /// There is nothing at the point.
+    #[error("the mount point {0} does not exist; make it: sudo mkdir -p {0}", point.display())]
+    NoPoint {
+        /// The point.
+        point: PathBuf,
+    },
     /// Only root can mount by itself, and the helper failed.
     #[error("{HELPER} (Debian's fuse3) could not mount: {0}")]
     Helper(String),
@@ -65,7 +71,10 @@ impl MountTarget {
     /// There is no such directory.
     pub fn at(path: &Path) -> Result<Self, MountError> {
         let failed = |source| MountError::Point { point: path.to_owned(), source };
-        let absolute = path.canonicalize().map_err(failed)?;
+        let absolute = path.canonicalize().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => MountError::NoPoint { point: path.to_owned() },
+            _ => failed(source),
+        })?;
         if !absolute.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }

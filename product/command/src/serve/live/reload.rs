@@ -115,7 +115,7 @@ fn set_knobs(
             let is_set = running.engine.set_knob(*knob, *value).is_ok();
             if is_set {
                 let info = settings.info(*knob);
-                acting.push(format!("{} is now {} {}", info.name, units::count(*value), info.unit));
+                acting.push(format!("{} is now {}", info.name, info.told(*value, units::count)));
                 acting.extend(in_force::of_knob(running.served(), *knob, None).iter().map(in_force::words));
             }
             !is_set

@@ -25,6 +25,7 @@ use crate::control::messages::{
     CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceDelayGauges, DeviceGauges, Drained,
     LeftUnwritten, LockerGauges, NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
 };
+use crate::knobs;
 use crate::serve::front::Front;
 use crate::serve::front::tls::Tls;
 use crate::serve::live::device_label;
@@ -248,8 +249,7 @@ impl Running {
         self.engine.set_knobs(found, &changes).map_err(say)?;
         let reply = |(knob, value): (KnobId, u64)| {
             let info = settings.info(knob);
-            let whom = device.map_or("all devices".to_owned(), shown);
-            info!("{} is now {value} {} for {whom}", info.name, info.unit);
+            info!("{}", knobs::in_force_words(info, value, device));
             let in_force = in_force::of_knob(self.served(), knob, found);
             in_force.iter().for_each(|gauge| info!("{}", shown(in_force::words(gauge))));
             let device = device.map(str::to_owned);
