@@ -14,7 +14,7 @@ use crate::abi::{OPERATIONS, op};
 /// Operations have numbers below this.
 const NUMBERS: usize = 64;
 
-/// What an operation does with a file's bytes.
+/// The use of a file's bytes by an operation.
 fn traced(number: u32) -> Option<TracedOperation> {
     match number {
         op::READ => Some(TracedOperation::Read),

@@ -174,7 +174,7 @@ pub(super) async fn create<P: Platform>(
     let result = on.volume.create_by(&caller, &directory, name, how).await.result;
     let is_new = result.is_ok();
     match result {
-        // The file that is there will do.
+        // The existing file is the answer.
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => change.stays_begun(),
         ref result => change.ended(result),
     }
