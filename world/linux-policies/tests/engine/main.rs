@@ -5,6 +5,5 @@
 mod fixture;
 mod hung;
 mod kernels;
-mod knobs;
 mod pauses;
 mod rules;
