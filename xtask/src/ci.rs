@@ -261,13 +261,14 @@ fn debian() -> Result<()> {
     own::succeeds(&["guest", "--debian"])
 }
 
-/// Runs programs on a mount and then cases in a guest, with the server that the tests have built. The cases in machines
-/// of User Mode Linux run meanwhile: they wait for most of their time. Returns a text for each failure. A part that
-/// cannot run counts as a skipped test.
+/// Runs programs on a mount, with the server that the tests have built; then cases in a guest and in machines of User
+/// Mode Linux side by side, since both wait for most of their time. Returns a text for each failure. A part that cannot
+/// run counts as a skipped test.
 fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Vec<String>> {
+    // First by themselves: any line in the kernel's log is a fault of the mount, and the machines' network writes some.
+    let mounted = mounted_programs(skipped)?;
     thread::scope(|threads| {
         let in_uml = threads.spawn(|| uml_cases(skipped));
-        let mounted = mounted_programs(skipped)?;
         let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
         let in_guest = guest_cases(skipped, debian)?;
         let in_uml = in_uml.join().unwrap_or_else(|panic| resume_unwind(panic))?;
