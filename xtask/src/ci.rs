@@ -193,6 +193,7 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
         command
     };
     let targets: &[&str] = if scope.is_for_change { &["--tests", "--examples", "--bench", "*"] } else { &["--tests"] };
+    let has_cases = debian.is_some();
     let beside = || debian.map_or(Ok(Vec::new()), |debian| beside(&skipped, debian));
     let Some(programs) = programs::built(tests(targets))? else {
         bail!("the run FAILED: the tests cannot be built; cargo says why above");
@@ -206,6 +207,11 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
         true => as_user(&programs, &environment, &skipped)?,
         false => programs::run(programs.iter(), command, beside)?,
     };
+    if has_cases {
+        // Not beside the programs: a case's namespace holds each disk that a test has mounted at its start, and its
+        // network writes to the kernel's log.
+        failures.extend(uml_cases(&skipped)?);
+    }
     if scope.is_gate {
         let for_gate: Vec<_> = programs.into_iter().filter(|it| plain::is_for_gate(&it.source)).collect();
         failures.extend(as_user(&for_gate, &environment, &skipped)?.failures);
@@ -261,19 +267,12 @@ fn debian() -> Result<()> {
     own::succeeds(&["guest", "--debian"])
 }
 
-/// Runs programs on a mount, with the server that the tests have built; then cases in a guest and in machines of User
-/// Mode Linux side by side, since both wait for most of their time. Returns a text for each failure. A part that cannot
-/// run counts as a skipped test.
+/// Runs programs on a mount and cases in a guest, one after the other, with the server that the tests have built.
+/// Returns a text for each failure. A part that cannot run counts as a skipped test.
 fn beside(skipped: &Path, debian: ScopedJoinHandle<'_, Result<()>>) -> Result<Vec<String>> {
-    // First by themselves: any line in the kernel's log is a fault of the mount, and the machines' network writes some.
     let mounted = mounted_programs(skipped)?;
-    thread::scope(|threads| {
-        let in_uml = threads.spawn(|| uml_cases(skipped));
-        let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
-        let in_guest = guest_cases(skipped, debian)?;
-        let in_uml = in_uml.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        Ok(mounted.into_iter().chain(in_guest).chain(in_uml).collect())
-    })
+    let debian = debian.join().unwrap_or_else(|panic| resume_unwind(panic));
+    Ok(mounted.into_iter().chain(guest_cases(skipped, debian)?).collect())
 }
 
 fn mounted_programs(skipped: &Path) -> Result<Option<String>> {

@@ -175,7 +175,7 @@ fn a_mount_takes_two_paths_with_flags_between_them() {
     let point = none.to_str().unwrap();
     for paths in [&[data, point, "--cache", "16MiB"][..], &[data, "--cache", "16MiB", point]] {
         let (code, said) = outcome(&scratch, &[&["mount"], paths].concat());
-        assert_eq!((code, said.contains("none: No such file")), (1, true), "{said}");
+        assert_eq!((code, said.contains("none does not exist; make it")), (1, true), "{said}");
     }
     let (code, said) = outcome(&scratch, &["mount", data]);
     assert_eq!((code, said.contains("two paths are needed: afflux mount DIR MOUNTPOINT")), (2, true), "{said}");

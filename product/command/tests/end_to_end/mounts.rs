@@ -525,7 +525,7 @@ fn wrong_uses_are_named() {
     };
     refused(&[data], 2, "MOUNTPOINT");
     refused(&[data, point, "--listen", "127.0.0.1:0"], 2, "--listen is a setting of `afflux serve` alone");
-    refused(&[data, "/no/such/point"], 1, "/no/such/point: ");
+    refused(&[data, "/no/such/point"], 1, "/no/such/point does not exist; make it");
     refused(&[data, point, "--mount", point], 2, "--mount is a setting of `afflux serve` alone");
     refused(&["/no/such/directory", point], 1, "/no/such/directory does not exist");
     let state = format!("{point}/state");
