@@ -23,6 +23,7 @@ use crate::mortal::{PATIENCE_NS, Random, Site};
 const CLIENTS: usize = 2;
 const SLOTS: u32 = 6;
 const NOT_FOUND: u32 = 2;
+const EXISTS: u32 = 17;
 const DELAY: u32 = 10_008;
 const RETRY_UNCACHED: u32 = 10_068;
 const EXCLUSIVE: u32 = 2;
@@ -198,6 +199,16 @@ impl Slot {
         outcome
     }
 
+    /// A change of names. A kill between the host's change and its note leaves a change of which no server knows: its
+    /// repetition hears a status of `after_kill`, which is returned.
+    async fn change_names(&mut self, ops: &Compound, after_kill: &[u32]) -> Option<u32> {
+        let kills = self.lines.site.kills();
+        let status = self.call(ops, true).await.status;
+        let is_known = status == 0 || self.lines.site.kills() > kills && after_kill.contains(&status);
+        assert!(is_known, "status {status}: client {}, slot {}, call {}", self.lines.at, self.slot, self.sequence);
+        (status != 0).then_some(status)
+    }
+
     fn here(&self) -> Compound {
         ops().put(&self.directory)
     }
@@ -238,30 +249,32 @@ impl Slot {
 
     async fn make(&mut self) {
         let name = self.new_name();
-        self.change(&self.here().make_directory(name.as_bytes())).await;
+        self.change_names(&self.here().make_directory(name.as_bytes()), &[EXISTS]).await;
         self.names.insert(name);
     }
 
     async fn rename(&mut self) {
         let Some(old) = self.take_name() else { return };
         let new = self.new_name();
-        self.change(&self.here().save().rename(old.as_bytes(), new.as_bytes())).await;
+        self.change_names(&self.here().save().rename(old.as_bytes(), new.as_bytes()), &[NOT_FOUND]).await;
         self.names.insert(new);
     }
 
     async fn remove(&mut self) {
         let Some(name) = self.take_name() else { return };
-        self.change(&self.here().remove(name.as_bytes())).await;
+        self.change_names(&self.here().remove(name.as_bytes()), &[NOT_FOUND]).await;
     }
 
     /// Two changes in one call.
     async fn change_twice(&mut self) {
         let new = self.new_name();
         let mut both = self.here().make_directory(new.as_bytes());
-        if let Some(old) = self.take_name() {
-            both = both.put(&self.directory).remove(old.as_bytes());
+        let removes = self.take_name().map(|old| self.here().remove(old.as_bytes()));
+        both = removes.iter().fold(both, |both, removes| both.followed_by(removes));
+        // The first refusal ends a compound.
+        if let (Some(EXISTS), Some(removes)) = (self.change_names(&both, &[EXISTS, NOT_FOUND]).await, removes) {
+            self.change_names(&removes, &[NOT_FOUND]).await;
         }
-        self.change(&both).await;
         self.names.insert(new);
     }
 
@@ -351,11 +364,9 @@ async fn begin(lines: &Arc<Lines>, seed: u64) -> Vec<Slot> {
     slots.extend((1..SLOTS).map(|number| slot(number, Random(seed ^ (at as u64 + 1) << 32 ^ u64::from(number) << 40))));
     for slot in &mut slots {
         let (name, owner) = (format!("{at}.{}", slot.slot), format!("shared {}", slot.slot));
-        let made = slot.change(&ops().put_root().make_directory(name.as_bytes()).get_handle()).await;
-        let mut reader = behind(&made, &[24, 6]);
-        reader.skip(20).unwrap();
-        let words = reader.u32().unwrap();
-        reader.skip(4 * words as usize).unwrap();
+        slot.change_names(&ops().put_root().make_directory(name.as_bytes()), &[EXISTS]).await;
+        let made = slot.change(&ops().put_root().lookup(name.as_bytes()).get_handle()).await;
+        let mut reader = behind(&made, &[24, 15]);
         assert_eq!(reader.next_result(), Ok((10, 0)));
         slot.directory = reader.opaque().unwrap().to_vec();
         let file = format!("file of {at}");
