@@ -173,7 +173,7 @@ const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
 /// After so many refused segments in a row, the check ends: the store refuses all.
 const REFUSED_MAX: u32 = 3;
 
-/// Tells one run of a segment from the others: its file, its place in the file and its place in the segment.
+/// The mark of a run: a checksum of its file, its offset in the file and its offset in the segment.
 fn run_mark(ino: u64, start: u64, place: &SegmentPlace) -> u32 {
     let mark = crc32c::crc32c(&ino.to_be_bytes());
     let mark = crc32c::crc32c_append(mark, &start.to_be_bytes());

@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use crate::repository::{self, output};
 use crate::skips::{self, is_root};
 
-/// The first user of most systems. Tests have other numbers for strangers, such as that of nobody.
+/// The first user of most systems. Tests use other numbers for strangers.
 const USER: u32 = 1000;
 const BARE: &str = include_str!("bare.sh");
 const PLAIN: &str = include_str!("plain.sh");

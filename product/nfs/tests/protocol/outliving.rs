@@ -19,7 +19,7 @@ use crate::peer::{NFS, Peer, accepted, call_record, marked, packed};
 use crate::world::{CLIENT, World};
 
 const ENTRY_WORDS: usize = 64;
-/// The words of the call's key, of its object, and the one that says that an entry has its reply.
+/// Indices of words in an entry: the first of the call's key, the object, and the mark of a reply.
 const KEY: usize = 1;
 const OBJECT: usize = 5;
 const ANSWERED: usize = 6;

@@ -34,7 +34,7 @@ pub trait KeptChange: Send + Sync + fmt::Debug {
     /// The part of it that an earlier process has carried out.
     fn before(&self) -> Before;
 
-    /// Notes that the host has carried it out, with the number of the object that it made; zero if it made none.
+    /// Notes the end of the host's call, with the number of the new object. The number is zero without one.
     fn note_done(&self, object: u64);
 }
 

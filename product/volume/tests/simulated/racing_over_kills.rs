@@ -1,4 +1,4 @@
-//! Two clients that change the same names over kills of their server, and repeat the calls that it has not answered.
+//! Two clients change the same names over kills of their server. Each client repeats its unanswered calls.
 //!
 //! A seed gives the calls, the order of tasks, the moments of the kills and the calls whose note is lost: the kill came
 //! between the host's call and the note. Then all answers are compared with a model of the names: there must be an

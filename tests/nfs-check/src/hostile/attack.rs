@@ -24,7 +24,7 @@ const BIG_MIB: usize = 16;
 pub enum Attack {
     /// Operations of any number, with any bytes, behind valid ones.
     Garbage,
-    /// Lock owners with a byte each of one file, and owners that wait for one of them.
+    /// Each lock owner locks a byte of one file; some owners wait for the same byte.
     LockOwners,
     /// Opens of many files, which deny others.
     Opens,
