@@ -2,10 +2,10 @@
 //!
 //! Owns: the entry of a change, from its beginning to its outcome; the changes in memory of the form before.
 //! Does not own: the journal of entries (`afflux_frontend`), the repetition itself (`operations`).
-//! Invariants: a change has its entry before the host is asked for it, and its outcome there before its answer, also a
-//! refusal. The entry stays after the call's end until others need the place, because the server may be killed before
-//! the kernel has the answer. A call that is given up in between leaves its change begun: the host may still carry it
-//! out.
+//! Invariants: a change has its entry before the server asks the host. The entry has the outcome, also a refusal,
+//! before the kernel gets the answer. The entry stays after the call's end until others need the place, because the
+//! server may be killed before the kernel has the answer. A call that is given up in between leaves its change begun:
+//! the host may still carry it out.
 
 use std::sync::Arc;
 
