@@ -69,7 +69,7 @@ use crate::device_pools::DevicePools;
 use crate::tree_call::{HostCall, KeptCalls};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::pool::{Lane, PoolTask, PoolWork};
-use afflux_linux_device::{Caching, HostDevice, SpareDescriptors};
+use afflux_linux_device::{Caching, HostDevice, SpareDescriptors, WorkerPool};
 
 /// The exported directories of the host.
 pub struct HostTree {
@@ -119,6 +119,11 @@ impl HostTree {
     /// The absolute paths of the exports, free of symbolic links.
     pub fn directories(&self) -> &[PathBuf] {
         &self.directories
+    }
+
+    /// The threads of the calls about an export's file system. None if there is no export with this number.
+    pub fn pool(&self, export: usize) -> Option<WorkerPool> {
+        self.exports.get(export).map(|export| self.core.pools.of(export.root.stat.device))
     }
 
     /// As [`HostTree::with`], for a call on behalf of the node's user.

@@ -51,6 +51,15 @@ impl Disk {
         said
     }
 
+    /// A command in a mount namespace where this disk stays mounted. An unmount of another test's disk reaches the
+    /// namespace.
+    fn command_with_own_mounts(&self) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "slave", "sh", "-c"]);
+        command.args([r#"mount --make-rprivate "$0" && exec "$@""#]).arg(self.scratch.path());
+        command
+    }
+
     fn is_mounted(&self) -> bool {
         fs::read_to_string("/proc/mounts").unwrap().contains(&*self.place.to_string_lossy())
     }
@@ -150,9 +159,8 @@ fn a_server_that_only_has_the_disk_mounted_is_not_taken_for_a_server_of_it() {
     let mut server = crate::server::afflux(&home);
     server.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--cache", "64MiB"]);
     server.arg("--control").arg(&control);
-    // It has a copy of all mounts, which is its own.
-    let mut command = Command::new("unshare");
-    command.args(["-m", "--propagation", "private"]).arg(server.get_program()).args(server.get_args());
+    let mut command = disk.command_with_own_mounts();
+    command.arg(server.get_program()).args(server.get_args());
     for (name, value) in server.get_envs().filter_map(|(name, value)| Some((name, value?))) {
         command.env(name, value);
     }
@@ -221,7 +229,7 @@ fn every_program_that_uses_the_disk_is_named() {
 #[test]
 fn a_mount_in_another_namespace_and_one_that_is_only_detached_keep_it_from_being_safe() {
     let Some(disk) = Disk::new() else { return };
-    let other = WaitingProgram::start(Command::new("unshare").args(["--mount", "--propagation", "private", "cat"]));
+    let other = WaitingProgram::start(disk.command_with_own_mounts().arg("cat"));
     other.runs("cat");
     let detached = |place: &Path| Command::new("umount").arg("-l").arg(place).status().unwrap().success();
     assert!(detached(&disk.place) && !disk.is_mounted());

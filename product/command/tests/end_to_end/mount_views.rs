@@ -15,7 +15,8 @@ struct PrivateView(Child);
 impl PrivateView {
     fn new() -> Self {
         let mut command = Command::new("unshare");
-        // The disks of other tests leave it: they would be in use until its end.
+        // The disks of other tests leave the view, and no other test ejects one before.
+        let _alone = LOOP_DEVICES.write().unwrap_or_else(PoisonError::into_inner);
         let leave = "grep /dev/loop /proc/self/mountinfo | cut -d ' ' -f 5 | sort -r | xargs -r -n 1 umount -l";
         command.args(["-m", "--propagation", "private", "sh", "-c", &format!("{leave}; echo; exec cat")]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

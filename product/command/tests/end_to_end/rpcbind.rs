@@ -75,7 +75,8 @@ fn an_rpcbind_names_the_server_unless_it_names_another_and_until_its_end() {
     let scratch = Scratch::new();
     let mut command = afflux(scratch.path());
     let program = command.get_program().to_owned();
-    let sandboxed = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"];
+    // An unmount of another test's disk reaches the namespace.
+    let namespaces = ["--net", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let environment: Vec<_> =
         command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
     command = Command::new("unshare");
@@ -85,7 +86,8 @@ fn an_rpcbind_names_the_server_unless_it_names_another_and_until_its_end() {
             None => command.env_remove(&name),
         };
     }
-    let output = command.args(sandboxed).arg(scratch.path()).arg(program).output().unwrap();
+    let output =
+        command.args(namespaces).args(["sh", "-c", SCRIPT, "sh"]).arg(scratch.path()).arg(program).output().unwrap();
     let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let line =
         |start: &str| said.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}\n{said}"));

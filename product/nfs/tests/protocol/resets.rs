@@ -3,6 +3,7 @@
 //! rule: a call that goes on without its connection counts for its party until it ends
 //! kept in: `product/frontend/src/room/parties.rs`, `product/nfs/src/connection.rs`
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Waker};
 
@@ -22,8 +23,18 @@ use crate::world::{CLIENT, HOST_THREADS, World};
 const OTHER: [u8; 4] = [127, 0, 0, 9];
 /// Connections that are tried at most.
 const CONNECTIONS_MAX: usize = 10_000;
+/// Most bytes of calls without a connection: half of four times the bytes of a connection.
+const LEFT_BYTES_MAX: usize = 2 << 20;
+/// The least that a call counts for, and what one of these calls counts for at most.
+const CALL_BYTES: [usize; 2] = [12 << 10, 24 << 10];
 
-/// Keeps all threads that call the host, until it is dropped.
+/// The numbers of calls that a party may leave. The one that reaches the bound is the last.
+fn left_calls() -> RangeInclusive<usize> {
+    let [least, most] = CALL_BYTES.map(|bytes| LEFT_BYTES_MAX.div_ceil(bytes));
+    most..=least
+}
+
+/// Keeps all threads that call the host about the directory, until it is dropped.
 struct FrozenHost(Arc<(Mutex<bool>, Condvar)>);
 
 impl FrozenHost {
@@ -114,8 +125,7 @@ fn changes_of_connections_that_were_reset_are_bounded_and_go_on_to_their_end() {
         try_leave(Peer::new(&world, CLIENT), &record)
     };
     let begun = (0..CONNECTIONS_MAX).take_while(begins).count();
-    // Half of four times the bytes of a connection, and some KiB for each. Changes that have ended no longer count.
-    assert!((50..=1000).contains(&begun), "{begun} of {CONNECTIONS_MAX}");
+    assert!(left_calls().contains(&begun), "{begun} of {CONNECTIONS_MAX}");
     assert!(!Peer::new(&world, CLIENT).connection.needs_input(), "the party has left too many");
     assert!(Peer::new(&world, OTHER).connection.needs_input(), "another has not");
     drop(frozen);
@@ -197,7 +207,7 @@ fn compounds_that_have_changed_something_are_bounded_and_others_end_with_their_c
             try_leave(Peer::new(&world, CLIENT), &session.record(*slot, &make(*number)))
         })
         .count();
-    assert!((50..=1000).contains(&begun), "{begun}");
+    assert!(left_calls().contains(&begun), "{begun}");
     drop(frozen);
     let mut peer = Peer::new(&world, CLIENT);
     peer.poll_until(|_, connection| connection.needs_input());

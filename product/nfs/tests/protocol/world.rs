@@ -30,7 +30,7 @@ pub(crate) struct World {
     pub(crate) volume: Arc<Volume<LinuxPlatform>>,
     pub(crate) platform: LinuxPlatform,
     _reactors: Reactors,
-    /// The threads that call the host.
+    /// The threads that call the host about the directory.
     pub(crate) pool: WorkerPool,
     pub(crate) path: PathBuf,
     /// The last field: it goes after everything else is gone.
@@ -66,6 +66,7 @@ impl World {
         );
         let pool = WorkerPool::new("afflux-test", HOST_THREADS, 4096);
         let tree = HostTree::open(std::slice::from_ref(&path), &pool, &HostOptions::default()).unwrap();
+        let pool = tree.pool(0).unwrap();
         let devices = host_devices(&platform, Caching::Auto);
         let volume = Volume::new(engine, tree, HandleKey::new([7; 16]), devices).unwrap();
         let server = Server::new(Arc::clone(&volume), AdmittedPeers::AnyPeer);
