@@ -34,7 +34,7 @@ pub(crate) fn dirtyable_modern(view: &View) -> u64 {
     view.shared.free.saturating_sub(view.shared.reserve) + view.shared.cached + 1
 }
 
-/// Linux 3.6, `global_dirty_limits`: products before quotients (from memory).
+/// Linux 3.6, `global_dirty_limits`: products before quotients.
 pub(crate) fn limits_2012(dirtyable: u64, knobs: &KnobValues) -> Limits {
     let pages = |bytes: u64, ratio: u64| if bytes > 0 { bytes.div_ceil(PAGE_BYTES) } else { ratio * dirtyable / 100 };
     let dirty = pages(knobs.dirty_bytes, knobs.dirty_ratio);

@@ -28,10 +28,8 @@ const CENTISECS: IgnoredKnob = IgnoredKnob { name: "dirty_background_centisecs",
 
 const EXTENT: IgnoredKnob =
     IgnoredKnob { name: "extent_pages", instead: "none: each request ends the writeback of its pages" };
-const INODES: IgnoredKnob =
-    IgnoredKnob { name: "inodes_in_use", instead: "none: its periodic writeback goes by age alone" };
 
 /// The knobs that 3.6 lacks.
-pub(crate) const LACKING_IN_3_6: &[IgnoredKnob] = &[SLICE, MIN_BYTES, MAX_BYTES, STRICT_LIMIT, EXTENT, INODES];
+pub(crate) const LACKING_IN_3_6: &[IgnoredKnob] = &[SLICE, MIN_BYTES, MAX_BYTES, STRICT_LIMIT, EXTENT];
 /// The knobs that 6.1 lacks.
 pub(crate) const LACKING_IN_6_1: &[IgnoredKnob] = &[SLICE, CENTISECS];

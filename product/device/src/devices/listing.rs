@@ -32,7 +32,7 @@ impl FileInner {
             if let Some(idle) = self.device.in_flight.allowed().idle {
                 state.watch.wakes(state.marks.dirtied_at, idle.look_ns);
             }
-            state.marks.place = self.device.worklist.list_dirty(self.entry(state));
+            self.queue_dirty(state);
         } else if state.waiting_pages().is_power_of_two() && state.marks.place.is_outgrown(state.waiting_pages()) {
             self.grow_queued(state);
         }
@@ -55,6 +55,11 @@ impl FileInner {
     fn grow_queued(&self, state: &mut FileState) {
         let grown = self.device.worklist.grow(state.marks.place, self.pages.slot, state.waiting_pages());
         state.marks.place = grown.unwrap_or(state.marks.place);
+    }
+
+    /// Lists a file that has had no turn since it became dirty.
+    pub fn queue_dirty(self: &Arc<Self>, state: &mut FileState) {
+        state.marks.place = self.device.worklist.list_dirty(self.entry(state));
     }
 
     /// Lists a file that had its turn and has more.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use super::ready::{ListPosition, Ready, ReadyEntry, ReadyPosition, Size};
+use super::ready::{AsListed, ListPosition, Ready, ReadyEntry, ReadyPosition};
 use crate::platform::Nanos;
 use crate::policy::Turn;
 
@@ -77,19 +77,21 @@ impl<F> Default for Lists<F> {
 }
 
 impl<F> Lists<F> {
-    /// Takes the next file off its list; returns it with its size there, which is 0 for a sync or a retry.
-    pub(super) fn next(&mut self, turn: Turn) -> Option<(Weak<F>, Size)> {
-        let asked = |file| (file, Size::default());
+    /// Takes the next file off its list; returns it with what the list knows of it, which is nothing for a sync or a
+    /// retry.
+    pub(super) fn next(&mut self, turn: Turn) -> Option<(Weak<F>, AsListed)> {
+        let asked = |file| (file, AsListed::default());
         match turn {
             Turn::Sync => return self.sync.pop_front().map(asked),
             Turn::Retry => return self.retry.pop_front().map(asked),
             Turn::InTurn => self.ready.next_in_turn(),
             Turn::Largest { hot } => self.ready.next_largest(hot),
+            Turn::Queued { before } => self.ready.next_queued(before),
             Turn::Old { before } => self.ready.next_expired(before),
             Turn::Oldest { before, hot } => self.ready.next_oldest(before, hot),
             Turn::Idle { now } => self.ready.next_to_look_at(now),
         }
-        .map(|entry| (entry.file, entry.size))
+        .map(|entry| (entry.file, AsListed { size: entry.size, dirtied_at: entry.dirtied_at }))
     }
 }
 

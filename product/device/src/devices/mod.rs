@@ -63,6 +63,7 @@ pub use busy::TransferKind;
 use file::FileInner;
 pub use id::DeviceId;
 use in_flight::Terms;
+pub use ready::AsListed;
 pub use ready::ListedFiles;
 pub use ready::Size;
 use table::FileTable;
@@ -315,6 +316,7 @@ impl Devices {
             device_background_bytes: knob(Knob::BackgroundBytes),
             slice_bytes: page_knob(PageKnob::SliceBytes),
             expire_ns: self.look_ns().map_or(u64::MAX, |_| expire.ns(knob(Knob::ExpireCentisecs))),
+            interval_ns: self.look_ns().unwrap_or(0),
             own: PolicyKnobs::read(&self.policy_knobs, at),
             own_sums: PolicyKnobs(sums),
         }

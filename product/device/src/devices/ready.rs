@@ -7,9 +7,9 @@
 //! *look*, where files are written behind: the time to check whether they have been left alone.
 //!
 //! Owns: these orders. Does not own: the files, the lock around this (`worklist`), which order is followed.
-//! Invariants: keeps no file alive. Taking a file costs at most a search by age among all files. The exception is
+//! Invariants: keeps no file alive. Taking a file costs at most a search by age among all files. One exception is
 //! [`Ready::next_expired`], which looks at the round's files up to the first old one; rounds are nearly in the order of
-//! age.
+//! age. The other is [`Ready::next_queued`], which moves each file into a round once.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -64,6 +64,15 @@ pub(super) struct ReadyEntry<F> {
     pub(super) hot: bool,
     /// When to check whether the file has been left alone; [`Nanos::NEVER`] if that does not matter.
     pub(super) look_at: Nanos,
+}
+
+/// What the lists knew of a file when it was taken off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AsListed {
+    /// Its dirty pages.
+    pub size: Size,
+    /// When it became dirty. A file that a sync has cleaned since, and that became dirty again, is younger.
+    pub dirtied_at: Nanos,
 }
 
 /// A device's files that may be written, by their place in the order of turns.
@@ -217,6 +226,27 @@ impl<F> Ready<F> {
         if self.turns.first(ROUND).is_none() {
             self.turns.append(ROUND, MORE);
             self.turns.append(ROUND, DIRTY);
+        }
+        self.turns.first(ROUND).and_then(|number| self.take(number))
+    }
+
+    /// Whether a file of a round waits for its turn, or had one and has more.
+    pub(super) fn has_round(&self) -> bool {
+        [ROUND, MORE].into_iter().any(|list| self.turns.first(list).is_some())
+    }
+
+    /// As [`Ready::next_in_turn`], but a new round has the dirty files that have had no turn only up to the first one
+    /// that became dirty after `before`.
+    pub(super) fn next_queued(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
+        if self.turns.first(ROUND).is_none() {
+            self.turns.append(ROUND, MORE);
+            let is_old = |entry: &ReadyEntry<F>| entry.dirtied_at <= before;
+            while let Some(number) = self.turns.first(DIRTY)
+                && self.entries[number as usize].as_ref().is_some_and(is_old)
+            {
+                self.turns.remove(number);
+                self.turns.push(ROUND, number);
+            }
         }
         self.turns.first(ROUND).and_then(|number| self.take(number))
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 use afflux_pages::wait::{Signal, lock};
 
 use super::lists::{Later, Lists, Unflushed};
-use super::ready::{ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
+use super::ready::{AsListed, ListPosition, ListedFiles, ReadyEntry, ReadyPosition};
 use crate::platform::Nanos;
 use crate::policy::{DirtyFiles, Next, Turn};
 
@@ -241,13 +241,13 @@ impl<F> Worklist<F> {
         !lock(&self.lists).sync.is_empty()
     }
 
-    /// Takes the next file for a turn off its list; returns it with its size there, which is 0 for a sync or a retry.
-    /// Dropped files are passed over.
-    pub fn next(&self, turn: Turn) -> Option<(Arc<F>, Size)> {
+    /// Takes the next file for a turn off its list; returns it with what the list knows of it, which is nothing for a
+    /// sync or a retry. Dropped files are passed over.
+    pub fn next(&self, turn: Turn) -> Option<(Arc<F>, AsListed)> {
         loop {
-            let (file, size) = lock(&self.lists).next(turn)?;
+            let (file, listed) = lock(&self.lists).next(turn)?;
             if let Some(file) = file.upgrade() {
-                return Some((file, size));
+                return Some((file, listed));
             }
         }
     }
@@ -348,6 +348,10 @@ impl<F> DirtyFiles for Worklist<F> {
 
     fn dirty_since(&self, hot: bool) -> Option<Nanos> {
         lock(&self.lists).ready.oldest(hot)
+    }
+
+    fn has_round(&self) -> bool {
+        lock(&self.lists).ready.has_round()
     }
 
     fn look_at(&self) -> Option<Nanos> {

@@ -256,6 +256,9 @@ pub trait DirtyFiles {
     /// When the oldest dirty file became dirty; hot files count only if `hot`.
     fn dirty_since(&self, hot: bool) -> Option<Nanos>;
 
+    /// Whether a round has begun and is not over: a file of it waits for its turn, or had one and has more.
+    fn has_round(&self) -> bool;
+
     /// When the next check for a file left alone is due.
     fn look_at(&self) -> Option<Nanos>;
 }

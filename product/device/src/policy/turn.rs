@@ -26,6 +26,12 @@ pub enum Turn {
         /// The latest instant that counts.
         before: Nanos,
     },
+    /// The next file of the round. A new round has the files that had their turn and have more, of any age, and of the
+    /// others those that have been dirty since `before` or longer, up to the first younger one.
+    Queued {
+        /// The latest instant that counts.
+        before: Nanos,
+    },
     /// As [`Turn::Old`], but the file that has been dirty longest. A file with more to write has its next turn after
     /// the files that were old by then. It stays old until a pass has written all its pages that were dirty when the
     /// pass began.
@@ -50,7 +56,7 @@ impl Turn {
             Self::Sync => "sync",
             Self::Retry => "retry",
             Self::InTurn | Self::Largest { .. } => "background",
-            Self::Old { .. } | Self::Oldest { .. } => "expired",
+            Self::Old { .. } | Self::Oldest { .. } | Self::Queued { .. } => "expired",
             Self::Idle { .. } => "idle",
         }
     }

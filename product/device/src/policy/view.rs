@@ -124,6 +124,8 @@ pub struct KnobValues {
     /// `dirty_expire_centisecs` in nanoseconds; [`u64::MAX`] while `dirty_writeback_centisecs` is 0: data then never
     /// expires.
     pub expire_ns: u64,
+    /// `dirty_writeback_centisecs` in nanoseconds; 0 while it is off.
+    pub interval_ns: u64,
     /// The policy's own knobs.
     pub own: PolicyKnobs,
     /// The sums of the policy's own knobs over all devices.
@@ -143,6 +145,7 @@ impl Default for KnobValues {
             device_background_bytes: 0,
             slice_bytes: 64 << 20,
             expire_ns: 30 * Nanos::SECOND,
+            interval_ns: 5 * Nanos::SECOND,
             own: PolicyKnobs::default(),
             own_sums: PolicyKnobs::default(),
         }

@@ -178,7 +178,8 @@ impl<P: Platform> Writeback<P> {
             Turn::Sync => lock(&file.state).marks.sync_begins(),
             Turn::Retry => lock(&file.state).marks.retry_begins(),
             // These keep their mark until the turn ends.
-            Turn::InTurn | Turn::Largest { .. } | Turn::Old { .. } | Turn::Oldest { .. } | Turn::Idle { .. } => {}
+            Turn::InTurn | Turn::Largest { .. } | Turn::Idle { .. } => {}
+            Turn::Queued { .. } | Turn::Old { .. } | Turn::Oldest { .. } => {}
         }
         Some(self.begin_turn(file, turn))
     }
@@ -196,7 +197,7 @@ impl<P: Platform> Writeback<P> {
     /// listed, so its dirty pages are younger or fewer, or it was not left alone.
     fn next_file(&self, device: &DeviceState, turn: Turn) -> Option<Arc<FileInner>> {
         loop {
-            let (file, size) = device.worklist().next(turn)?;
+            let (file, listed) = device.worklist().next(turn)?;
             let mut state = lock(&file.state);
             match turn {
                 Turn::Old { before } | Turn::Oldest { before, .. } if state.marks.dirtied_at() > before => {
@@ -204,7 +205,10 @@ impl<P: Platform> Writeback<P> {
                     // `before` is good enough as the instant: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }
-                Turn::Largest { .. } if Size::of(state.waiting_pages()) < size => file.queue_more(&mut state),
+                Turn::Queued { before } if state.marks.dirtied_at() > before.max(listed.dirtied_at) => {
+                    file.queue_dirty(&mut state);
+                }
+                Turn::Largest { .. } if Size::of(state.waiting_pages()) < listed.size => file.queue_more(&mut state),
                 Turn::Idle { now } if !self.is_left_alone(&file, &mut state, now) => {
                     file.queue_more(&mut state);
                 }

@@ -7,13 +7,12 @@
 //! throttled writers and by ends of a file's writeback (in 3.6: by passes of the flusher). A device's share of the
 //! limit is its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
 //!
-//! Sources: Linux 6.1, `mm/page-writeback.c` and `fs/fs-writeback.c`; for 3.6 the
-//! same functions under their older names, from memory. `linux-3.6` has the knob of seed S4: background writeback also
-//! goes on while the device's reclaimable pages exceed its smoothed bandwidth × `dirty_background_centisecs` / 100
-//! (the seed's `over_dirty_bground_time`). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later
-//! kernels.
+//! Sources: Linux 6.1, `mm/page-writeback.c` and `fs/fs-writeback.c`; for 3.6 the same functions under their older
+//! names. `linux-3.6` has the knob of seed S4: background writeback also goes on while the device's reclaimable pages
+//! exceed its smoothed bandwidth × `dirty_background_centisecs` / 100 (the seed's `over_dirty_bground_time`).
+//! `linux-6.1` has strict limits, and minimum and maximum in bytes as in later kernels.
 //!
-//! Under `linux-6.1` the flusher runs as the kernel's does (`periodic`), and writeback ends by extents (`extents`).
+//! The flusher runs as the kernels' does (`periodic`). Under `linux-6.1` writeback ends by extents (`extents`).
 //!
 //! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
 //! throttle of loop devices and servers. A writer is an open file.
@@ -30,7 +29,6 @@ mod periodic;
 mod position;
 mod rate;
 
-use afflux_engine::Nanos;
 use afflux_engine::policy::{
     Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, LentMemory, LimitPages, Needs, Next, Pace, Pause,
     PauseCause, Room, Turn, View,
@@ -67,7 +65,7 @@ pub(crate) enum Era {
 pub(crate) enum Learns {
     /// Throttled writers and passes of the device's flusher. Time is idle if it is more than a second without an
     /// update, and the last update was before the flusher's run began. Pages that a sync writes count only at the next
-    /// such event. As posted for Linux 3.2, and so until 5.15 (`__bdi_update_bandwidth`, from memory).
+    /// such event. As posted for Linux 3.2, and so until 5.15 (`__bdi_update_bandwidth`).
     Passes,
     /// Throttled writers and each completed write, a sync's included. Time is idle if no write was in flight for more
     /// than a second. No kernel learns so.
@@ -96,11 +94,14 @@ pub(crate) struct Task {
     dirtied: u64,
     /// Pages until the next check (`nr_dirtied_pause`).
     allowance: u64,
+    /// Pages that the present call pays for, if it is asked about again: a call that sleeps at a rate of 0 has not
+    /// paid (`pages_dirtied` in the loop of `balance_dirty_pages`).
+    unpaid: Option<u64>,
 }
 
 impl Default for Task {
     fn default() -> Self {
-        Self { paused_when: 0, dirtied: 0, allowance: TASK_PAGES }
+        Self { paused_when: 0, dirtied: 0, allowance: TASK_PAGES, unpaid: None }
     }
 }
 
@@ -125,6 +126,35 @@ pub(crate) struct Device {
     unended: u64,
     /// A writer has asked for background writeback since the flusher last looked.
     woken: bool,
+    /// `dirty_background_centisecs` when the flusher last looked.
+    centisecs: u64,
+    min: Converted,
+    max: Converted,
+}
+
+/// A number of bytes that was made a ratio of the dirty limit when it was set (`bdi_ratio_from_pages`, Linux 6.2). The
+/// ratio stays when the limit moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Converted {
+    bytes: u64,
+    /// Of [`ALL`].
+    ratio: u64,
+}
+
+impl Converted {
+    /// The ratio of so many bytes, with a limit of so many pages now.
+    fn of(&mut self, bytes: u64, limit: u64) -> u64 {
+        if self.bytes != bytes {
+            *self = Self { bytes, ratio: (bytes / PAGE_BYTES * ALL / limit.max(1)).min(ALL) };
+        }
+        self.ratio
+    }
+}
+
+/// The least and the largest share of the dirty limit that a device may have, of [`ALL`].
+struct Bounds {
+    min: u64,
+    max: u64,
 }
 
 /// The memory of all devices.
@@ -195,16 +225,26 @@ impl Control {
         self.era == Era::V6_1 && view.knobs.own.get(KernelKnob::StrictLimit) > 0
     }
 
+    /// Minimum and maximum in millionths. Those in bytes are converted when they are set.
+    fn bounds(&self, view: &View, limit: u64, device: &mut Device) -> Bounds {
+        let own = |knob| view.knobs.own.get(knob);
+        let scaled = |converted: &mut Converted, bytes: u64, ratio: u64| match (self.era, bytes) {
+            (Era::V3_6, _) | (_, 0) => {
+                *converted = Converted::default();
+                ratio * (ALL / 100)
+            }
+            (Era::V6_1, bytes) => converted.of(bytes, limit),
+        };
+        let min = scaled(&mut device.min, own(KernelKnob::MinBytes), own(KernelKnob::MinRatio));
+        let max = scaled(&mut device.max, own(KernelKnob::MaxBytes), own(KernelKnob::MaxRatio));
+        Bounds { min, max }
+    }
+
     /// The device's share of a limit: its fraction of the part that no minimum claims, plus its own minimum, at most
-    /// its maximum. Minimum and maximum are kept in millionths; those in bytes are converted with the limit.
+    /// its maximum.
     fn share(&self, view: &View, of: u64, limits: Limits, device: &mut Device, shared: &mut Shared) -> u64 {
         let own = |knob| view.knobs.own.get(knob);
-        let scaled = |bytes: u64, ratio: u64| match (self.era, bytes) {
-            (Era::V3_6, _) | (_, 0) => ratio * (ALL / 100),
-            (Era::V6_1, bytes) => (bytes / PAGE_BYTES * ALL / limits.dirty.max(1)).min(ALL),
-        };
-        let min = scaled(own(KernelKnob::MinBytes), own(KernelKnob::MinRatio));
-        let max = scaled(own(KernelKnob::MaxBytes), own(KernelKnob::MaxRatio));
+        let Bounds { min, max } = self.bounds(view, limits.dirty, device);
         let of_others = view.knobs.own_sums.get(KernelKnob::MinRatio).saturating_sub(own(KernelKnob::MinRatio));
         let claimed = (of_others * (ALL / 100) + min).min(ALL);
         let part = |millionths: u64| (u128::from(of) * u128::from(millionths) / u128::from(ALL)) as u64;
@@ -270,8 +310,8 @@ impl Control {
     }
 
     /// The length of a sleep of `pause` ticks. Since Linux 4.8 the timer wheel rounds up, so that no timer is early.
-    /// The sleeper wakes at the tick after the last, up to a tick late, which the next pause makes up for (from memory
-    /// of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
+    /// The sleeper wakes at the tick after the last, up to a tick late, which the next pause makes up for (`calc_index`
+    /// in kernel/time/timer.c; traced: after a pause `think` is a tick).
     fn sleep_ns(&self, view: &View, pause: u64) -> u64 {
         match self.era {
             Era::V3_6 => self.ticks.ns(pause),
@@ -318,20 +358,32 @@ impl Control {
     /// The next step of the flusher's run.
     fn next_of_run(&self, view: &View, files: &dyn DirtyFiles, device: &mut Device, shared: &mut Shared) -> Next {
         let now = self.now(view, shared);
+        let is_set = std::mem::replace(&mut device.centisecs, view.knobs.background_centisecs) != device.centisecs;
+        // Seed S4: a write to the knob begins background writeback, if it makes too much dirty.
+        device.woken |= is_set && self.is_over_time(view, device);
         let seen = Seen {
             now: view.now,
             ticks: self.ticks,
             dirty_since: files.dirty_since(true).filter(|_| files.has_any()),
+            has_round: files.has_round(),
             expire_ns: view.knobs.expire_ns,
+            interval_ns: view.knobs.interval_ns,
+            coarse_timers: self.era == Era::V6_1,
+            submitted: view.device().written + view.device().writeback,
             pages_and_inodes: now.reclaimable + view.knobs.own.get(KernelKnob::InodesInUse),
             woken: std::mem::take(&mut device.woken),
         };
         match device.periodic.step(&seen) {
-            Step::SleepUntil(instant) => Next::WaitUntil(instant),
-            Step::GoOn => Next::Turn(Turn::InTurn),
-            Step::Expired => Next::Turn(Turn::Old { before: Nanos(view.now.0.saturating_sub(view.knobs.expire_ns)) }),
+            Step::SleepUntil(instant) => {
+                if device.run_began.is_some() {
+                    self.passes(view, device, shared);
+                    device.run_began = None;
+                }
+                Next::WaitUntil(instant)
+            }
+            Step::Old { before } => Next::Turn(Turn::Queued { before }),
             Step::Background if self.is_over_background(view, device, shared) => Next::Turn(Turn::InTurn),
-            Step::Background => Next::WaitUntil(device.periodic.ends(self.ticks, view.now)),
+            Step::Background => Next::WaitUntil(device.periodic.ends(&seen)),
         }
     }
 
@@ -347,7 +399,8 @@ impl Control {
 fn sleep(now: u64, task: &mut Task, plan: &Plan) -> Option<u64> {
     let Plan { hz, task_rate, max_pause, min_pause, poll_pages } = *plan;
     let mut now = now;
-    let pause = if let Some(period) = (hz * task.dirtied).checked_div(task_rate) {
+    let pages = task.unpaid.take().unwrap_or(task.dirtied);
+    let pause = if let Some(period) = (hz * pages).checked_div(task_rate) {
         let mut pause = period as i64;
         if task.paused_when > 0 {
             pause -= now as i64 - task.paused_when as i64;
@@ -360,8 +413,8 @@ fn sleep(now: u64, task: &mut Task, plan: &Plan) -> Option<u64> {
             } else if period > 0 {
                 task.paused_when += period;
                 task.dirtied = 0;
-            } else if task.allowance <= task.dirtied {
-                task.allowance += task.dirtied;
+            } else if task.allowance <= pages {
+                task.allowance += pages;
             }
             return None;
         }
@@ -371,6 +424,7 @@ fn sleep(now: u64, task: &mut Task, plan: &Plan) -> Option<u64> {
         }
         pause.min(max_pause)
     } else {
+        task.unpaid = Some(pages);
         max_pause
     };
     task.paused_when = now + pause;
@@ -393,7 +447,7 @@ impl Control {
     /// Counts completed writes of the device.
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
         self.update_late(view, device);
-        let largest = flexible::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
+        let largest = flexible::WHOLE * self.bounds(view, self.limits_now(view).dirty, device).max / ALL;
         shared.completions.add(&mut device.completions, pages, largest, view.now);
         let now = self.ticks.at(view.now);
         match self.learns {
@@ -490,6 +544,7 @@ impl DevicePolicy for Control {
         if dirty <= freerun {
             task.paused_when = now.ticks;
             task.dirtied = 0;
+            task.unpaid = None;
             task.allowance = pauses::poll_pages(dirty, thresh);
             device.dirty_exceeded = false;
             return Admission::Enter;
@@ -514,6 +569,9 @@ impl DevicePolicy for Control {
         // So few pages of a device may be an error of its counters.
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
+        if enough {
+            task.unpaid = None;
+        }
         let pause = Pause { ns: self.sleep_ns(view, pause.max(1)), cause };
         if enough { Admission::EnterAfter(pause) } else { Admission::Pause(pause) }
     }
@@ -539,14 +597,7 @@ impl DevicePolicy for Control {
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Device, shared: &mut Shared) -> Next {
-        if self.era == Era::V6_1 {
-            return self.next_of_run(view, files, device, shared);
-        }
-        if files.has_any() && self.is_over_background(view, device, shared) {
-            Next::Turn(Turn::InTurn)
-        } else {
-            Next::write_expired(view, files)
-        }
+        self.next_of_run(view, files, device, shared)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
@@ -561,7 +612,7 @@ impl DevicePolicy for Control {
         }
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
         let pages = pauses::chunk_pages(device.bandwidth.average, limit, device.periodic.asked());
-        device.periodic.slice(pages, view.device().reclaimable);
+        device.periodic.slice_begins();
         device.extents.slice_begins(view.device().written + view.device().writeback);
         pages.saturating_mul(PAGE_BYTES)
     }

@@ -1,26 +1,32 @@
-//! The flusher's runs of Linux 6.1: when it wakes, and how much periodic writeback writes.
+//! The flusher's runs of Linux 3.6 and 6.1: when it wakes, and how much periodic writeback writes.
 //!
-//! A flusher wakes 5 s after its device got dirty pages, 5 s after its last run, and at once for a writer above the
-//! background threshold. A run begins with old data, if 5 s have passed since it last did. That part writes at most as
-//! many pages as the machine has dirty ones, and one more for each inode in use. It writes files that have expired. It
-//! also goes on with a file whose last slice was used up, *however young its data are*. Then the run writes for the
-//! background threshold.
+//! A flusher wakes an interval (`dirty_writeback_centisecs`) after its device got dirty pages, an interval after its
+//! last run, and at once for a writer above the background threshold. A change of the interval wakes it, too. A run
+//! begins with old data, if an interval has passed since it last did. That part writes as many pages as the machine had
+//! dirty ones when it began, and one more for each inode in use. Pages *written* count against that, not the slices
+//! that files are given. So one run writes any number of small files. It ends early once nothing old is left. Then the
+//! run writes for the background threshold.
 //!
-//! Linux 6.1, `fs/fs-writeback.c`: `wb_workfn`, `wb_check_old_data_flush`, `get_nr_dirty_pages`; `queue_io` takes all
-//! of `b_more_io`, and compares the age of the files in `b_dirty` alone; `requeue_inode` puts a file with a used-up
-//! slice into `b_more_io`.
+//! Old data are the files of the present round. A new round has the files whose slice was used up, *however young their
+//! data are*, and of the others those that have expired.
 //!
-//! Not modelled: which of several files used its slice up. The device's next file in turn goes on.
+//! Linux 6.1, `fs/fs-writeback.c`: `wb_workfn`, `wb_check_old_data_flush`, `get_nr_dirty_pages`, `wb_writeback`;
+//! `queue_io` takes all of `b_more_io`, and compares the age of the files in `b_dirty` alone; `requeue_inode` puts a
+//! file with a used-up slice into `b_more_io`. 3.6 has the same steps in `bdi_writeback_thread` and `wb_do_writeback`.
+//! Its timers fire at the tick, without the slack that a timer of a sleeping flusher has in 6.1.
 //!
-//! Owns: the state of the runs. Does not own: the background threshold, the size of a slice (`control`).
-//! Invariants: a run ends before the flusher sleeps. Without periodic writeback only writers wake it.
+//! Not modelled: 6.1 writes all dirty pages once if the interval changes. 3.6 finds a changed interval only when its
+//! flusher wakes for another reason (`dirty_writeback_centisecs_handler` wakes nobody before 4.15). Its first timer is
+//! late by up to 1/256 (`apply_slack`). Pages that a sync writes during a run count against the run here.
+//!
+//! Owns: the state of the runs. Does not own: the order of files (the engine's lists), the background threshold, the
+//! size of a slice (`control`).
+//! Invariants: a run ends before the flusher sleeps. Without periodic writeback only writers wake it. A turn takes its
+//! file off the lists if it writes nothing, so a run ends.
 
 use afflux_engine::Nanos;
 
 use crate::jiffies::TickRate;
-
-/// `dirty_writeback_centisecs` of a kernel that was left alone.
-const INTERVAL_S: u64 = 5;
 
 /// The part of a run that is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,6 +36,8 @@ enum Part {
     /// Old data, with the pages that it may still write.
     Old {
         left: u64,
+        /// Pages that the device had been given when a turn was last given.
+        submitted: u64,
     },
     Background,
 }
@@ -42,8 +50,8 @@ pub(crate) struct Periodic {
     wakes_at: u64,
     /// The instant at which old data was last looked for.
     looked_at: u64,
-    /// Whether the last slice was used up.
-    goes_on: bool,
+    /// The interval at the last step, once there was one.
+    interval_ns: Option<u64>,
     /// A turn was given whose slice is not known yet.
     begins: bool,
 }
@@ -54,8 +62,16 @@ pub(crate) struct Seen {
     pub(crate) ticks: TickRate,
     /// When the device's oldest dirty file became dirty.
     pub(crate) dirty_since: Option<Nanos>,
-    /// The age of old data; [`u64::MAX`] without periodic writeback.
+    /// Whether there are files of a round.
+    pub(crate) has_round: bool,
+    /// The age of old data.
     pub(crate) expire_ns: u64,
+    /// The time between two runs; 0 without periodic writeback.
+    pub(crate) interval_ns: u64,
+    /// Whether timers round up as since Linux 4.8.
+    pub(crate) coarse_timers: bool,
+    /// Pages that the device has been given so far.
+    pub(crate) submitted: u64,
     /// The machine's dirty pages and inodes in use.
     pub(crate) pages_and_inodes: u64,
     /// Whether a writer wakes the flusher.
@@ -65,49 +81,67 @@ pub(crate) struct Seen {
 /// The next step of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A slice of the next file in turn, of any age.
-    GoOn,
-    /// A slice of a file that has expired.
-    Expired,
+    /// A slice of the round's next file. A new round has what became dirty up to then.
+    Old { before: Nanos },
     /// For the background threshold, if the device is above it.
     Background,
     /// Nothing before then.
     SleepUntil(Nanos),
 }
 
-fn wake_up(ticks: TickRate, from: Nanos) -> Nanos {
-    ticks.fires(from, INTERVAL_S * ticks.a_second())
+impl Seen {
+    /// When the timer of the next run fires that is set at `from`.
+    fn wake_up(&self, from: Nanos) -> Nanos {
+        let interval = (u128::from(self.interval_ns) * u128::from(self.ticks.a_second()))
+            .div_ceil(u128::from(Nanos::SECOND)) as u64;
+        match self.coarse_timers {
+            true => self.ticks.fires(from, interval),
+            false => Nanos(self.ticks.until(Nanos(0), self.ticks.at(from) + interval)),
+        }
+    }
+
+    /// The latest instant at which expired data became dirty, if there has been time for any to expire.
+    fn expired(&self) -> Option<Nanos> {
+        self.now.0.checked_sub(self.expire_ns).map(Nanos)
+    }
 }
 
 impl Periodic {
     pub(crate) fn step(&mut self, seen: &Seen) -> Step {
+        let is_changed = self.interval_ns.replace(seen.interval_ns).is_some_and(|before| before != seen.interval_ns);
         let Some(since) = seen.dirty_since else {
-            *self = Self { looked_at: self.looked_at, ..Self::default() };
+            *self = Self { looked_at: self.looked_at, interval_ns: self.interval_ns, ..Self::default() };
             return Step::SleepUntil(Nanos::NEVER);
         };
-        let is_on = seen.expire_ns != u64::MAX;
-        if self.part == Part::Asleep {
-            let due = match self.wakes_at {
-                _ if !is_on => Nanos::NEVER,
-                0 => wake_up(seen.ticks, since),
-                at => Nanos(at),
-            };
-            if seen.now < due && !seen.woken {
-                return Step::SleepUntil(due);
+        let is_on = seen.interval_ns > 0;
+        match &mut self.part {
+            Part::Asleep => {
+                let due = match self.wakes_at {
+                    _ if !is_on => Nanos::NEVER,
+                    _ if is_changed => seen.now,
+                    0 => seen.wake_up(since),
+                    at => Nanos(at),
+                };
+                if seen.now < due && !seen.woken {
+                    return Step::SleepUntil(due);
+                }
+                self.part = Part::Background;
+                if is_on && seen.now.0 >= self.looked_at + seen.interval_ns {
+                    self.looked_at = seen.now.0;
+                    self.part = Part::Old { left: seen.pages_and_inodes, submitted: seen.submitted };
+                }
             }
-            self.part = Part::Background;
-            if is_on && seen.now.0 >= self.looked_at + INTERVAL_S * Nanos::SECOND {
-                self.looked_at = seen.now.0;
-                self.part = Part::Old { left: seen.pages_and_inodes };
+            Part::Old { left, submitted } => {
+                *left = left.saturating_sub(seen.submitted.saturating_sub(*submitted));
+                *submitted = seen.submitted;
             }
+            Part::Background => {}
         }
-        if let Part::Old { left: 1.. } = self.part {
-            self.begins = true;
-            if self.goes_on {
-                return Step::GoOn;
-            }
-            if since.after(seen.expire_ns) <= seen.now {
-                return Step::Expired;
+        if let Part::Old { left: 1.., .. } = self.part {
+            let before = seen.expired();
+            if seen.has_round || before.is_some_and(|before| since <= before) {
+                self.begins = true;
+                return Step::Old { before: before.unwrap_or(Nanos(0)) };
             }
         }
         (self.part, self.begins) = (Part::Background, true);
@@ -115,29 +149,24 @@ impl Periodic {
     }
 
     /// The device is not above its background threshold: the run ends.
-    pub(crate) fn ends(&mut self, ticks: TickRate, now: Nanos) -> Nanos {
+    pub(crate) fn ends(&mut self, seen: &Seen) -> Nanos {
         (self.part, self.begins) = (Part::Asleep, false);
-        self.wakes_at = wake_up(ticks, now).0;
-        Nanos(self.wakes_at)
+        let wakes_at = if seen.interval_ns == 0 { Nanos::NEVER } else { seen.wake_up(seen.now) };
+        self.wakes_at = wakes_at.0;
+        wakes_at
     }
 
     /// The pages that the turn asks for. A slice of old data has at most the pages that the run may still write.
     pub(crate) fn asked(&self) -> u64 {
         match self.part {
-            Part::Old { left } if self.begins => left,
+            Part::Old { left, .. } if self.begins => left,
             _ => u64::MAX,
         }
     }
 
-    /// The turn that was given has a slice of `pages`, and the device as many dirty ones.
-    pub(crate) fn slice(&mut self, pages: u64, dirty: u64) {
-        if !std::mem::take(&mut self.begins) {
-            return;
-        }
-        self.goes_on = dirty > pages;
-        if let Part::Old { left } = &mut self.part {
-            *left = left.saturating_sub(pages);
-        }
+    /// The turn that was given has its slice.
+    pub(crate) fn slice_begins(&mut self) {
+        self.begins = false;
     }
 }
 

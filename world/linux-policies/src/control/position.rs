@@ -9,7 +9,7 @@
 //! factors.
 //!
 //! Linux 3.6 has the same law, but divides by (L − S) + 1 and thresh + 1 where 6.1 sets the last bit. It has no strict
-//! limit (from memory).
+//! limit.
 //!
 //! Owns: the factor. Does not own: the limits, the share, the bandwidth.
 //! Invariants: at or above the hard limit the factor is 0; this test comes first. With the device's part the factor is

@@ -58,7 +58,7 @@ fn up_to_the_ceiling_nobody_waits() {
             let mut kept = Kept::new(era);
             let view = view(1000, dirty, DeviceCounts::default(), 32);
             assert_eq!(kept.decide(&view), Admission::Enter);
-            assert_eq!(kept.task, Task { paused_when: 1000, dirtied: 0, allowance: pages });
+            assert_eq!(kept.task, Task { paused_when: 1000, allowance: pages, ..Task::default() });
         }
     }
 }
@@ -184,6 +184,23 @@ fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     assert!(matches!(kept.decide(&view(400, 200_000, device, 32)), Admission::EnterAfter(_)));
 }
 
+/// `pages_dirtied` is the call's own and stays through its loop: 256 pages at 25,575 a second are 10 ms.
+#[test]
+fn a_writer_that_slept_at_the_hard_limit_still_pays_for_its_pages() {
+    let mut kept = Kept::owning(Era::V6_1);
+    let full = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
+    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, full, 256)) else { panic!("it waits") };
+    assert_eq!((pause.cause, pause.ns), (PauseCause::GlobalLimit, 201 * MS));
+    let half = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
+    let Admission::EnterAfter(pause) = kept.decide(&view(301, 175_000, half, 0)) else { panic!("it pays") };
+    assert_eq!((pause.cause, pause.ns), (PauseCause::Rate, 10 * MS), "a tick of them has passed since its pause");
+    assert_eq!(kept.decide(&view(320, 175_000, half, 0)), Admission::Enter, "it has paid");
+    // Below the ceiling nobody pays.
+    kept.decide(&view(400, 200_000, full, 256));
+    kept.decide(&view(700, 0, DeviceCounts::default(), 0));
+    assert_eq!(kept.task.unpaid, None);
+}
+
 #[test]
 fn a_device_is_over_with_more_than_its_share_and_all_over_the_limit() {
     for (dirty, reclaimable, exceeded) in
@@ -238,6 +255,44 @@ fn minimum_and_maximum_in_bytes_are_6_1s() {
         let Kept { law, device, shared, .. } = &mut kept;
         assert!(law.share(&view, 200_000, limits, device, shared).abs_diff(full) <= 1);
     }
+}
+
+/// As `bdi_ratio_from_pages` does when the file in sysfs is written: a tenth of 200,000 pages is a tenth of each limit.
+#[test]
+fn bytes_become_a_ratio_when_they_are_set_and_follow_the_limit() {
+    let mut view = view(0, 0, DeviceCounts::default(), 0);
+    let limits = |dirty| Limits { dirty, background: dirty / 2 };
+    let mut kept = Kept::owning(Era::V6_1);
+    let mut share = |view: &View, dirty| {
+        let Kept { law, device, shared, .. } = &mut kept;
+        law.share(view, dirty, limits(dirty), device, shared)
+    };
+    let all = view.knobs.own;
+    view.knobs.own = all.with(KernelKnob::MaxBytes, 20_000 * 4096);
+    assert_eq!((share(&view, 200_000), share(&view, 50_000)), (20_000, 5000));
+    view.knobs.own = all.with(KernelKnob::MaxBytes, 10_000 * 4096);
+    assert_eq!((share(&view, 50_000), share(&view, 200_000)), (10_000, 40_000), "set anew, of a smaller limit");
+    view.knobs.own = all;
+    assert!(share(&view, 100_000).abs_diff(100_000) <= 1, "the ratio is back");
+}
+
+/// `max_prop_frac`: a device with a maximum counts completions up to it.
+#[test]
+fn a_maximum_in_bytes_caps_the_fraction_of_completions_as_one_in_percent_does() {
+    let fraction = |knob, value| {
+        let mut kept = Kept::new(Era::V6_1);
+        let mut other = flexible::Local::default();
+        let Kept { law, device, shared, .. } = &mut kept;
+        shared.completions.add(&mut other, 9000, flexible::WHOLE, Nanos(0));
+        let mut view = view(0, 0, DeviceCounts::default(), 0);
+        view.knobs.own = view.knobs.own.with(knob, value);
+        law.wrote(&view, 100_000, device, shared);
+        shared.completions.fraction(&mut device.completions).of(1_000_000)
+    };
+    let capped = fraction(KernelKnob::MaxRatio, 10);
+    assert!((90_000..=110_000).contains(&capped), "{capped}");
+    assert_eq!(fraction(KernelKnob::MaxBytes, 20_000 * 4096), capped);
+    assert!(fraction(KernelKnob::MaxRatio, 100) > 900_000);
 }
 
 #[test]

@@ -70,6 +70,11 @@ impl EngineFixture {
 
     /// Writes `bytes` to the file in calls of `call_bytes`, at full speed.
     pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
+        self.stream_apart(file, bytes, call_bytes, 0)
+    }
+
+    /// As [`EngineFixture::stream`], with this pause after each call.
+    pub(crate) fn stream_apart(&self, file: &File, bytes: u64, call_bytes: u64, apart_ns: u64) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());
         let (engine, platform, file, own) =
             (Arc::clone(&self.engine), Arc::clone(&self.platform), file.clone(), Arc::clone(&progress));
@@ -85,7 +90,27 @@ impl EngineFixture {
                 own.longest_ns.fetch_max(platform.now().since(began), Ordering::Relaxed);
                 own.bytes.fetch_add(call_bytes, Ordering::Relaxed);
                 // The cost of copying a page: one microsecond.
-                platform.sleep_until(platform.now().after(1000 * call_bytes / PAGE)).await;
+                platform.sleep_until(platform.now().after(apart_ns + 1000 * call_bytes / PAGE)).await;
+            }
+            own.ended.store(true, Ordering::Relaxed);
+        });
+        progress
+    }
+
+    /// Reads a new file of `bytes` from its start in pages, with this pause after each.
+    pub(crate) fn reads(&self, disk: usize, bytes: u64, apart_ns: u64) -> Arc<Progress> {
+        let (on, progress) = (&self.disks[disk], Arc::new(Progress::default()));
+        let id = on.create_file();
+        on.make_sparse(id, bytes);
+        on.lay_out(id, bytes);
+        let file = self.engine.open(self.devices[disk], on.backing(id), bytes);
+        let (engine, platform, own) = (Arc::clone(&self.engine), Arc::clone(&self.platform), Arc::clone(&progress));
+        self.world.spawn("reader", async move {
+            let mut page = vec![0; PAGE as usize];
+            for at in (0..bytes).step_by(PAGE as usize) {
+                engine.read(&file, at, &mut page).await.unwrap();
+                own.bytes.fetch_add(PAGE, Ordering::Relaxed);
+                platform.sleep_until(platform.now().after(apart_ns)).await;
             }
             own.ended.store(true, Ordering::Relaxed);
         });

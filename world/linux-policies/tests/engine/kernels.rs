@@ -1,5 +1,6 @@
 //! Behaviour of single kernels that others do not share.
 
+use afflux_engine::Platform;
 use afflux_engine::policy::PauseCause;
 use afflux_engine::settings::Knob;
 use afflux_linux_policies::NAMES;
@@ -66,6 +67,59 @@ fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again(
             lab.engine.set_knob(Knob::WritebackCentisecs, 100).unwrap();
             lab.sleep(3 * SECOND);
             assert_eq!(lab.dirty_pages(), 0, "{name}");
+        }
+    }
+}
+
+/// Many small files that were never written before, on a disk that was: an untar, a mail directory. All are written in
+/// the first run after they expire, whatever the kernel.
+#[test]
+fn one_run_writes_any_number_of_small_files_that_have_expired() {
+    for name in NAMES {
+        for (files, pages) in [(100, 8), (2000, 1)] {
+            let lab = EngineFixture::new(name, 1, 65_536, &[slow()], &["dirty_expire_centisecs=700"]);
+            let first = lab.file(0).0;
+            lab.run(async {
+                // This gives the device a share, without which it would be written for that reason.
+                lab.engine.write(&first, 0, &[1; 16 << 20]).await.unwrap();
+                lab.engine.sync(&first, 0..u64::MAX).await.unwrap();
+            });
+            let began = lab.platform.now().0;
+            let small: Vec<_> = (0..files).map(|_| lab.file(0).0).collect();
+            lab.run(async {
+                for file in &small {
+                    lab.engine.write(file, 0, &vec![1; pages * PAGE as usize]).await.unwrap();
+                }
+            });
+            lab.sleep(6900 * MILLISECOND);
+            assert_eq!(lab.dirty_pages(), files * pages as u64, "{name}: none has expired");
+            // The last run before the expiry may be just before it, and the next is 5 s later.
+            let all_written = lab.until(6 * SECOND, || lab.dirty_pages() == 0);
+            let seconds = (lab.platform.now().0 - began) as f64 / SECOND as f64;
+            assert!(all_written, "{name}: after {seconds} s {} of {files} files are dirty", lab.dirty_pages());
+        }
+    }
+}
+
+/// 4 pages are written once, on a disk that nobody else uses and that has written before.
+#[test]
+fn the_flusher_looks_for_expired_data_at_its_interval() {
+    let clean_after_ms = |name: &str, interval: &str| {
+        let lab = EngineFixture::new(name, 1, 16_384, &[slow()], &["dirty_expire_centisecs=100", interval]);
+        let file = lab.file(0).0;
+        lab.run(async {
+            lab.engine.write(&file, 0, &[1; 1000 * PAGE as usize]).await.unwrap();
+            lab.engine.sync(&file, 0..u64::MAX).await.unwrap();
+            lab.engine.write(&file, 0, &[1; 4 * PAGE as usize]).await.unwrap();
+        });
+        let began = lab.platform.now().0;
+        assert!(lab.until(60 * SECOND, || lab.dirty_pages() == 0), "{name}, {interval}");
+        (lab.platform.now().0 - began) / MILLISECOND
+    };
+    for name in NAMES {
+        for (centisecs, ms) in [(50, 1000..1600), (200, 1500..2600), (500, 4000..5600), (1000, 9000..11_000)] {
+            let after = clean_after_ms(name, &format!("dirty_writeback_centisecs={centisecs}"));
+            assert!(ms.contains(&after), "{name}, {centisecs} cs: after {after} ms");
         }
     }
 }

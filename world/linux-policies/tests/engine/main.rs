@@ -5,5 +5,6 @@
 mod fixture;
 mod hung;
 mod kernels;
+mod knobs;
 mod pauses;
 mod rules;

@@ -17,6 +17,10 @@ impl DirtyFiles for Dirty {
         Some(Nanos(0))
     }
 
+    fn has_round(&self) -> bool {
+        false
+    }
+
     fn look_at(&self) -> Option<Nanos> {
         self.0.map(|ms| Nanos(ms * MILLISECOND))
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::devices::Size;
 
 fn entry(file: &Arc<u32>, look_at: Nanos) -> ReadyEntry<u32> {
     let size = Size::of(8);
@@ -15,7 +16,7 @@ fn dropped_files_are_passed_over_and_kept_ones_live_until_they_are_clean() {
     }
     worklist.keep(2, kept);
     drop(gone);
-    let next = |turn| worklist.next(turn).map(|(file, size)| (*file, size));
+    let next = |turn| worklist.next(turn).map(|(file, listed)| (*file, listed.size));
     assert_eq!(next(Turn::Sync), Some((2, Size::default())));
     assert_eq!(next(Turn::InTurn), Some((2, Size::of(8))));
     assert_eq!((next(Turn::Sync), next(Turn::InTurn)), (None, None));
