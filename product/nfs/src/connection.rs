@@ -41,6 +41,7 @@ use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
 use crate::wire::batch::Batch;
 use crate::wire::callers::Callers;
+use crate::wire::outbox::{Answered, Asker, PAUSE_NS};
 use crate::wire::record;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc::{self, Call, Incoming, Refusal};
@@ -255,15 +256,27 @@ impl<P: Platform> Connection<P> {
             },
             Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
-            Incoming::Reply(number) => {
-                let is_awaited = self.compound.as_ref().is_some_and(|own| own.outbox.try_answer(number));
-                if !is_awaited {
-                    self.tally.count(Event::StrayReply);
-                }
-            }
+            Incoming::Reply(number) => self.take_answer(number, bytes),
             Incoming::Nothing => self.tally.count(Event::StrayReply),
         }
         true
+    }
+
+    /// Takes the client's answer to a call of this server. A client that is busy is called again.
+    #[cold]
+    fn take_answer(&mut self, number: u32, reply: &[u8]) {
+        let answered = self.compound.as_ref().map_or(Answered::Stray, |own| own.outbox.answer(number, reply));
+        match answered {
+            Answered::Stray => self.tally.count(Event::StrayReply),
+            Answered::Settled => {}
+            Answered::Postponed(asker) => {
+                let platform = Arc::clone(self.server.volume.engine().platform());
+                self.server.volume.engine().platform().spawn("call a client again", async move {
+                    platform.sleep_until(platform.now().after(PAUSE_NS)).await;
+                    asker.upgrade().into_iter().for_each(Asker::call_again);
+                });
+            }
+        }
     }
 
     /// Tells the client to begin TLS, unless it is not admitted, the server has none, or it has begun already. A

@@ -132,6 +132,7 @@ impl<P: Platform> Volume<P> {
             listener: ListenerPlace::default(),
             attributes_idle,
         });
+        volume.end_turns_in_time();
         for export in &volume.exports {
             volume.devices.add_now(&volume.engine, export.root.device, &export.root.node)?;
         }

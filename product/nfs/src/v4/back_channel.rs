@@ -2,9 +2,9 @@
 //!
 //! Owns: their order, the number of the single slot, the notices that wait for it, the bytes of a call.
 //! Does not own: the connection that carries them (`wire::outbox`), the reason for a call.
-//! Invariants: one call is under way at a time, and it is sent again over a new connection with its number. At most
-//! [`WAITING_MAX`] notices wait, also for a connection; the oldest goes. A client that never answers holds up nothing
-//! else.
+//! Invariants: one call is under way at a time, and it is sent again with its number: over a new connection, and to a
+//! client that was busy. At most [`WAITING_MAX`] notices wait, also for a connection; the oldest goes. A client that
+//! never answers holds up nothing else.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,20 +13,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::LockWaker;
 
-use super::state::agreed::Calling;
+use super::state::agreed::{Calling, SessionId};
 use super::state::kept::{Memory, Record};
+use super::state::kept_waits::KeptWait;
+use crate::status::Status;
 use crate::wire::outbox::{Asker, Outbox};
-use crate::wire::xdr::Writer;
+use crate::wire::xdr::{Reader, Writer, XdrError};
 
 /// Most notices that wait for the one under way.
 const WAITING_MAX: usize = 64;
 
 /// A lock that a client waits for may be free.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub(crate) struct LockNotice {
     pub(crate) file: Vec<u8>,
     pub(crate) client: u64,
     pub(crate) owner: Box<[u8]>,
+    /// The wait that it may end. A later server finds the wait until the client has answered.
+    pub(crate) wait: Arc<KeptWait>,
+}
+
+/// A call that the client has not answered.
+struct UnderWay {
+    body: Vec<u8>,
+    _wait: Option<Arc<KeptWait>>,
 }
 
 #[derive(Default)]
@@ -38,7 +48,9 @@ struct State {
     /// Calls so far, which is the number of the last one on its slot.
     sequence: u32,
     /// The call under way.
-    under_way: Option<Vec<u8>>,
+    under_way: Option<UnderWay>,
+    /// The client has put the call under way off, and a timer runs.
+    is_put_off: bool,
     waiting: VecDeque<LockNotice>,
     /// Where the number of the last call is kept for a later server.
     kept: Option<(Memory, u32, Party)>,
@@ -48,7 +60,7 @@ struct State {
 /// A session's way back to its client.
 pub(crate) struct BackChannel {
     /// The session's number.
-    session: [u8; 16],
+    pub(crate) session: SessionId,
     /// The client has asked for a back channel.
     is_wanted: AtomicBool,
     state: Mutex<State>,
@@ -57,6 +69,8 @@ pub(crate) struct BackChannel {
 /// Wakes by telling a client.
 pub(crate) struct LockCall {
     pub(crate) back: Arc<BackChannel>,
+    /// The place of the open that the owner waits with.
+    pub(crate) open: u32,
     pub(crate) notice: LockNotice,
 }
 
@@ -65,26 +79,26 @@ impl LockWaker for LockCall {
         self.back.notify(self.notice.clone());
     }
 
-    fn is_local(&self) -> bool {
-        false
+    fn open(&self) -> Option<u64> {
+        Some(self.open.into())
     }
 }
 
 impl BackChannel {
     /// The session with this number is not called yet.
-    pub(crate) fn new(session: [u8; 16]) -> Arc<Self> {
+    pub(crate) fn new(session: SessionId) -> Arc<Self> {
         Arc::new(Self { session, is_wanted: AtomicBool::new(false), state: Mutex::default() })
     }
 
     /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
     /// a notice.
     pub(crate) fn left(
-        session: [u8; 16],
+        session: SessionId,
         (calling, minor, is_wanted): (Calling, u32, bool),
         (sequence, item): (u32, KeptItem),
     ) -> Arc<Self> {
         let mut state = State { calling, minor, sequence, item, ..State::default() };
-        state.under_way = (sequence > 0).then(|| call(&state, &session, None));
+        state.under_way = (sequence > 0).then(|| UnderWay { body: call(&state, &session, None), _wait: None });
         Arc::new(Self { session, is_wanted: AtomicBool::new(is_wanted), state: Mutex::new(state) })
     }
 
@@ -122,7 +136,7 @@ impl BackChannel {
         state.outbox = Arc::downgrade(outbox);
         self.is_wanted.store(true, Ordering::Relaxed);
         match &state.under_way {
-            Some(call) => outbox.send(call, state.sequence, self.asker()),
+            Some(call) => outbox.send(&call.body, state.sequence, self.asker()),
             // Notices that found no connection.
             None => self.send_next(&mut state),
         }
@@ -167,19 +181,50 @@ impl BackChannel {
         let Some(notice) = state.waiting.pop_front() else { return };
         state.sequence = state.sequence.wrapping_add(1);
         state.keep();
-        let call = call(state, &self.session, Some(&notice));
-        outbox.send(&call, state.sequence, self.asker());
-        state.under_way = Some(call);
+        let body = call(state, &self.session, Some(&notice));
+        outbox.send(&body, state.sequence, self.asker());
+        state.under_way = Some(UnderWay { body, _wait: Some(notice.wait) });
     }
 }
 
 impl Asker for BackChannel {
-    fn answered(self: Arc<Self>, mark: u32) {
+    fn try_settle(self: Arc<Self>, mark: u32, reply: &[u8]) -> bool {
         let mut state = self.lock();
-        if state.sequence == mark && state.under_way.take().is_some() {
-            self.send_next(&mut state);
+        if state.sequence != mark || state.under_way.is_none() {
+            return true;
+        }
+        if is_put_off(reply) {
+            // One timer is enough.
+            return std::mem::replace(&mut state.is_put_off, true);
+        }
+        state.under_way = None;
+        self.send_next(&mut state);
+        true
+    }
+
+    fn call_again(self: Arc<Self>) {
+        let mut state = self.lock();
+        state.is_put_off = false;
+        if let (Some(call), Some(outbox)) = (&state.under_way, state.outbox.upgrade()) {
+            outbox.send(&call.body, state.sequence, self.asker());
         }
     }
+}
+
+/// Whether a client has refused a call for now, and has not counted it: it is busy with its session. Linux's client is
+/// so from before its BIND_CONN_TO_SESSION until after the reply, and the first call comes in between.
+fn is_put_off(reply: &[u8]) -> bool {
+    const ACCEPTED: u32 = 0;
+    const SUCCESS: u32 = 0;
+    const VERIFIER_BYTES_MAX: usize = 400;
+    let status = |reader: &mut Reader<'_>| -> Result<Option<u32>, XdrError> {
+        // The number, the direction, whether the call was accepted, the verifier.
+        let (_, _, accepted, _) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+        reader.opaque(VERIFIER_BYTES_MAX)?;
+        let (executed, status) = (reader.u32()?, reader.u32()?);
+        Ok((accepted == ACCEPTED && executed == SUCCESS).then_some(status))
+    };
+    status(&mut Reader::new(reply)) == Ok(Some(Status::Jukebox.code()))
 }
 
 impl State {
@@ -193,7 +238,7 @@ impl State {
 }
 
 /// The body of CB_COMPOUND with CB_SEQUENCE and CB_NOTIFY_LOCK, behind the number of the call.
-fn call(state: &State, session: &[u8; 16], notice: Option<&LockNotice>) -> Vec<u8> {
+fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<u8> {
     const CALL: u32 = 0;
     const RPC_VERSION: u32 = 2;
     const CALLBACK_VERSION: u32 = 1;

@@ -19,6 +19,7 @@ use super::grace::Grace;
 use super::revocation::Revocations;
 use super::state::clients::Clients;
 use super::state::kept::{Memory, Record};
+use super::state::kept_waits::KeptWaits;
 use super::state::leases::Lease;
 use super::state::lock_states::LockStates;
 use super::state::opens::{Closed, Opener, Opens};
@@ -35,6 +36,7 @@ pub(super) struct State<H> {
     pub(super) sessions: Sessions,
     pub(super) opens: Opens<H>,
     pub(super) lock_states: LockStates,
+    pub(super) waits: KeptWaits,
     /// The clients as the volume's holders of locks, from their first open on.
     pub(super) holders: BTreeMap<u64, HolderId>,
     pub(super) grace: Grace,
@@ -88,6 +90,7 @@ impl<H> State<H> {
             sessions: Sessions::new(memory),
             opens: Opens::new(memory),
             lock_states: LockStates::new(memory),
+            waits: KeptWaits::new(memory),
             holders: BTreeMap::new(),
             grace: Grace::new(Vec::new(), 0),
             list: None,
@@ -182,6 +185,7 @@ impl<H> State<H> {
         let Closed { client, file, holder: held, .. } = self.opens.end(place)?;
         let ended = self.lock_states.end_of(place);
         if let Some(holder) = self.holders.get(&client).copied() {
+            locks.stop_waiting_with(file, (holder, u64::from(place)), Nanos(now_ns));
             locks.end_share(file, (holder, u64::from(place)));
             for state in ended {
                 // Without any part left over it needs no room.

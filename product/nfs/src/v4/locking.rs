@@ -11,9 +11,10 @@ use std::sync::Arc;
 use afflux_frontend::Party;
 use afflux_volume::{Held, HolderId, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
 
+use super::back_channel::{BackChannel, LockCall, LockNotice};
 use super::client_state::{State, StateTable, lock_owner};
 use super::service::Service;
-use super::state::kept::RangeStep;
+use super::state::kept::{RangeStep, Record};
 use super::state::lock_states::{LockState, RangesAfter};
 use super::state::room::TableFull;
 use super::state::stateids::{StatePlace, Stateid};
@@ -79,12 +80,12 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// Locks bytes of a file for a lock owner. A refused one waits if `waker` has a way to tell it; `waker` gets the
-    /// client's name for the owner.
+    /// Locks bytes of a file for a lock owner. A refused one waits if there is a `way` to tell it: a session, and the
+    /// file's handle.
     pub(super) fn lock(
         &self,
         request: &LockRequest<'_>,
-        waker: impl FnOnce(&[u8]) -> Option<Arc<dyn LockWaker>>,
+        way: Option<(&Arc<BackChannel>, Vec<u8>)>,
         now: Nanos,
     ) -> Result<Result<Stateid, LockRefusal>, Status> {
         // Dropped after the lock.
@@ -102,7 +103,12 @@ impl<P: Platform> Service<P> {
         has_room?;
         let wanted = Lock { owner, span, mode, process: 0 };
         let known = place.and_then(|place| state.lock_states.at(place));
-        let waker = waker(known.map_or(name, |known| &known.owner));
+        let name_of = known.map_or(name, |known| &known.owner);
+        let wait = way.map(|(back, file)| {
+            let notice = LockNotice { file, client, owner: name_of.into(), wait: state.waits.begin(party) };
+            Arc::new(LockCall { back: Arc::clone(back), open, notice })
+        });
+        let waker = wait.clone().map(|wait| -> Arc<dyn LockWaker> { wait });
         let take = || match &waker {
             _ if reclaims => self.locks().reclaim(file, wanted, now),
             Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
@@ -113,6 +119,11 @@ impl<P: Platform> Service<P> {
             // Without a list of clients the silent one has ended now.
             self.end_revoked_of(&mut state, &mut ended);
             result = take();
+        }
+        if let (Err(LockRefusal::Held(_)), Some(LockCall { back, notice, .. })) = (&result, wait.as_deref()) {
+            let session = back.session;
+            let record = Record::Wait { client, session, open, owner: &notice.owner, span, mode };
+            state.waits.keep(&notice.wait, &record);
         }
         Ok(result.map(|()| {
             self.with_ranges(file, owner, (span, Some(mode)), |ranges| match place {
@@ -174,15 +185,17 @@ impl<P: Platform> Service<P> {
         let _ = self.locks().unlock(of.file, owner, Span::WHOLE, Nanos(now_ns));
     }
 
-    /// Ends a lock owner without locks.
-    pub(super) fn free(&self, client: u64, (at, sequence): (StatePlace, u32)) -> Result<(), Status> {
+    /// Ends a lock owner without locks. It does not wait for any, either.
+    pub(super) fn free(&self, client: u64, (at, sequence): (StatePlace, u32), now: Nanos) -> Result<(), Status> {
         let mut state = self.state();
         let known = state.lock_states.find(client, at, sequence)?;
         let (file, number) = (known.file, known.number);
         let holder = *state.holders.get(&client).ok_or(Status::BadStateid)?;
-        if self.locks().has(file, lock_owner(holder, number)) {
+        let owner = lock_owner(holder, number);
+        if self.locks().has(file, owner) {
             return Err(Status::LocksHeld);
         }
+        self.locks().stop_waiting(file, owner, now);
         state.lock_states.end(at.place);
         Ok(())
     }

@@ -10,12 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 
 use afflux_frontend::{FoundItem, KeptItem, Party};
 use afflux_volume::{Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, Platform, Volume, VolumeError};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 
+use super::back_channel::{LockCall, LockNotice};
 use super::client_state::{State, lock_owner};
 use super::state::kept::{LockedRange, Memory, RangeStep, Record};
 
@@ -79,7 +81,7 @@ pub(super) async fn show_on_host<P: Platform>(volume: &Volume<P>, files: &FoundF
     }
     let platform = volume.engine().platform();
     let show = |held: &Held<P>| {
-        let inode = std::sync::Arc::clone(held.inode());
+        let inode = Arc::clone(held.inode());
         async move { drop(volume.host_locks(&inode).await) }
     };
     let mut shown = pin!(stream::iter(files.values().flatten()).map(show).buffer_unordered(AT_A_TIME));
@@ -162,8 +164,8 @@ impl<H> State<H> {
         lost: &mut Vec<LostOpen>,
     ) -> Option<()> {
         let mut called: BTreeMap<u32, (u32, KeptItem)> = BTreeMap::new();
-        let (mut sessions, mut left) = (Vec::new(), BTreeMap::new());
-        // By kind: clients, then sessions, then opens, then locks, then their steps.
+        let (mut sessions, mut left, mut waits) = (Vec::new(), BTreeMap::new(), Vec::new());
+        // By kind: clients, then sessions, then opens, then locks, then their steps, then waits.
         for FoundItem { kind, id, mut item, bytes } in found {
             let record = Record::read(kind, &bytes)?;
             let is_there = match &record {
@@ -212,6 +214,10 @@ impl<H> State<H> {
                     known.into_iter().for_each(|(left, step): (&mut LeftLocks, _)| left.steps.push(step));
                     true
                 }
+                Record::Wait { .. } => {
+                    waits.push((id, std::mem::take(&mut item), bytes.clone()));
+                    true
+                }
             };
             is_there.then_some(())?;
         }
@@ -234,7 +240,33 @@ impl<H> State<H> {
             is_there.then_some(())?;
         }
         called.into_values().for_each(|(_, mut item)| memory.drop_found(&mut item));
+        for (id, item, bytes) in waits {
+            self.restore_wait(id, number, &Record::read(7, &bytes)?, item, locks);
+        }
         Some(())
+    }
+
+    /// An owner goes on waiting, unless its open or its session has ended.
+    fn restore_wait(
+        &mut self,
+        id: u32,
+        number: OwnerNumber<'_>,
+        record: &Record<'_>,
+        mut item: KeptItem,
+        locks: &Locks,
+    ) {
+        let Record::Wait { client, session, open, owner, span, mode } = *record else { return };
+        let (of_open, back) = (self.opens.handle_at(open, client), self.sessions.way_back(&session, client));
+        let of_open = of_open.map(|(file, handle)| (file, handle.to_vec()));
+        let (Some(party), Some((file, handle)), Some(back), Ok(holder)) =
+            (self.party(client), of_open, back, self.holder(client, locks))
+        else {
+            return self.memory.drop_found(&mut item);
+        };
+        let wait = self.waits.restore(id, party, item);
+        let notice = LockNotice { file: handle, client, owner: owner.into(), wait };
+        let wanted = Lock { owner: lock_owner(holder, number(client, owner)), span, mode, process: 0 };
+        locks.wait_again(file, wanted, Arc::new(LockCall { back, open, notice }));
     }
 
     fn party(&self, client: u64) -> Option<Party> {

@@ -191,6 +191,10 @@ impl<P: Platform> Service<P> {
         let (state, lost) = back.unwrap_or_else(|| (fresh(&self.volume, Some(&room), names), Vec::new()));
         *self.state() = state;
         self.begin_tasks();
+        if !self.is_in_grace() {
+            // Some wait for bytes that their holder has unlocked, or that ended with the server.
+            self.locks().tick(self.volume.engine().platform().now());
+        }
         lost
     }
 
@@ -480,6 +484,7 @@ impl<P: Platform> Service<P> {
         let Closed { file, place, holder: held, .. } = state.opens.close(client, at, sequence)?;
         let ended = state.lock_states.end_of(place);
         if let Some(holder) = state.holders.get(&client).copied() {
+            self.locks().stop_waiting_with(file, (holder, u64::from(place)), Nanos(now_ns));
             self.locks().end_share(file, (holder, u64::from(place)));
             ended.iter().for_each(|it| self.unlock_all(holder, it, now_ns));
         }

@@ -3,7 +3,7 @@
 //! Owns: their numbers, the records to send, which answer belongs to which call.
 //! Does not own: their contents (`v4::back_channel`), the connection.
 //! Invariants: at most [`AWAITED_MAX`] calls await an answer; an answer to none of them counts as stray. A call is sent
-//! by its connection's own task, which is woken for it.
+//! by its connection's own task, which is woken for it. The asker judges each answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,10 +16,28 @@ use crate::wire::record;
 /// Most calls of a connection that await an answer. The oldest is forgotten.
 const AWAITED_MAX: usize = 256;
 
+/// Time after which a call goes again to a client that has put it off. A client is busy with its session for some round
+/// trips.
+pub(crate) const PAUSE_NS: u64 = 100_000_000;
+
 /// The receiver of an answer.
 pub(crate) trait Asker: Send + Sync {
-    /// The client has answered the call with this mark.
-    fn answered(self: Arc<Self>, mark: u32);
+    /// Takes the client's reply to the call with this mark. False if the client wants the call once more after
+    /// [`PAUSE_NS`]: the connection's task then calls [`Asker::call_again`].
+    fn try_settle(self: Arc<Self>, mark: u32, reply: &[u8]) -> bool;
+
+    /// Sends the call again.
+    fn call_again(self: Arc<Self>);
+}
+
+/// What an answer leads to.
+pub(crate) enum Answered {
+    /// No call awaits it.
+    Stray,
+    /// Nothing more.
+    Settled,
+    /// The asker sends the call again after [`PAUSE_NS`].
+    Postponed(Weak<dyn Asker>),
 }
 
 #[derive(Default)]
@@ -62,12 +80,10 @@ impl Outbox {
         std::mem::take(&mut self.lock().records)
     }
 
-    /// An answer has come. False if no call has its number.
-    pub(crate) fn try_answer(&self, number: u32) -> bool {
-        let Some((asker, mark)) = self.lock().awaited.remove(&number) else { return false };
-        if let Some(asker) = asker.upgrade() {
-            asker.answered(mark);
-        }
-        true
+    /// Hands an answer, from its number on, to the asker.
+    pub(crate) fn answer(&self, number: u32, reply: &[u8]) -> Answered {
+        let Some((asker, mark)) = self.lock().awaited.remove(&number) else { return Answered::Stray };
+        let is_settled = asker.upgrade().is_none_or(|asker| asker.try_settle(mark, reply));
+        if is_settled { Answered::Settled } else { Answered::Postponed(asker) }
     }
 }

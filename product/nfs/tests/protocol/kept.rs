@@ -25,17 +25,17 @@ const ANSWERED: usize = 6;
 const EXCLUSIVE: u32 = 2;
 const SHARE_DENIED: u32 = 10_015;
 const BAD_STATEID: u32 = 10_025;
-const WORDS: usize = 8192;
+pub(crate) const WORDS: usize = 8192;
 
 /// Words that are copied before each use while a log is wanted: each store is a use of its own.
-struct Logged {
+pub(crate) struct Logged {
     words: Vec<AtomicU64>,
     log: Mutex<Option<BTreeSet<Vec<u64>>>>,
     uses: AtomicU64,
 }
 
 impl Logged {
-    fn copy(&self) -> Vec<u64> {
+    pub(crate) fn copy(&self) -> Vec<u64> {
         self.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
     }
 }
@@ -50,7 +50,7 @@ impl AsRef<[AtomicU64]> for Logged {
     }
 }
 
-fn memory(words: impl IntoIterator<Item = u64>) -> Arc<Logged> {
+pub(crate) fn memory(words: impl IntoIterator<Item = u64>) -> Arc<Logged> {
     Arc::new(Logged {
         words: words.into_iter().map(AtomicU64::new).collect(),
         log: Mutex::default(),
@@ -59,35 +59,47 @@ fn memory(words: impl IntoIterator<Item = u64>) -> Arc<Logged> {
 }
 
 /// A client with one slot.
-struct Session {
-    peer: Peer,
-    id: [u8; 16],
+pub(crate) struct Session {
+    pub(crate) peer: Peer,
+    pub(crate) id: [u8; 16],
     sequence: u32,
 }
 
 impl Session {
-    fn begin(world: &World, name: &[u8]) -> Self {
+    pub(crate) fn begin(world: &World, name: &[u8]) -> Self {
         let mut session = Self::reclaiming(world, name);
         assert_eq!(session.call(&ops().reclaim_complete()).status, 0);
         session
     }
 
+    /// As [`Session::begin`], with a back channel.
+    pub(crate) fn begin_called(world: &World, name: &[u8]) -> Self {
+        const BACK_CHANNEL: u32 = 2;
+        let mut session = Self::with(world, name, BACK_CHANNEL);
+        assert_eq!(session.call(&ops().reclaim_complete()).status, 0);
+        session
+    }
+
     fn reclaiming(world: &World, name: &[u8]) -> Self {
+        Self::with(world, name, 0)
+    }
+
+    fn with(world: &World, name: &[u8], flags: u32) -> Self {
         let mut session = Self { peer: Peer::new(world, CLIENT), id: [0; 16], sequence: 0 };
         let known = session.send(&ops().exchange_id(name, *b"verifier", 0));
         let mut reader = known.reader();
         reader.next_result().unwrap();
         let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
-        let made = session.send(&ops().create_session(number, sequence, 16, 4));
+        let made = session.send(&ops().create_session_with(number, sequence, 16, (4, flags)));
         session.id = *made.results[8..].first_chunk().unwrap();
         session
     }
 
-    fn send(&mut self, call: &Compound) -> Outcome {
+    pub(crate) fn send(&mut self, call: &Compound) -> Outcome {
         Outcome::read(&self.peer.call(NFS_4, 1, &call.arguments(1))).unwrap()
     }
 
-    fn call(&mut self, call: &Compound) -> Outcome {
+    pub(crate) fn call(&mut self, call: &Compound) -> Outcome {
         self.sequence += 1;
         self.again(call)
     }
@@ -97,7 +109,7 @@ impl Session {
     }
 
     /// Opens the file. Returns the stateid and the handle.
-    fn open(&mut self) -> (Stateid, Vec<u8>) {
+    pub(crate) fn open(&mut self) -> (Stateid, Vec<u8>) {
         let opened = self.call(&root().open((BOTH, 0), b"program", b"file", false).get_handle());
         let (stateid, mut reader) = (stateid(&opened), opened.reader());
         reader.skip_sequence().unwrap();
@@ -110,7 +122,7 @@ impl Session {
 }
 
 /// The stateid in the third result.
-fn stateid(outcome: &Outcome) -> Stateid {
+pub(crate) fn stateid(outcome: &Outcome) -> Stateid {
     assert_eq!(outcome.status, 0);
     let mut reader = outcome.reader();
     reader.skip_sequence().unwrap();
@@ -119,7 +131,7 @@ fn stateid(outcome: &Outcome) -> Stateid {
 }
 
 /// The next server of the same directory, with these words and without the locks.
-fn next(world: &mut World, words: KeptWords, left: Vec<u64>) {
+pub(crate) fn next(world: &mut World, words: KeptWords, left: Vec<u64>) {
     let locks = world.volume.locks();
     locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
     world.server = Server::new(Arc::clone(&world.volume), AdmittedPeers::AnyPeer);

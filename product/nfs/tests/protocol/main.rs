@@ -20,5 +20,6 @@ mod robustness;
 mod sockets;
 mod tls;
 mod trust;
+mod waits;
 mod world;
 mod xattrs;

@@ -25,7 +25,6 @@ impl<P: Platform> Volume<P> {
     /// Calls [`Volume::upkeep`] every `every_ns` nanoseconds, in a task of the world, until the volume is
     /// dropped.
     pub fn upkeep_every(&self, every_ns: u64) {
-        self.end_turns_in_time();
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
         self.engine.platform().spawn("tend", async move {
             loop {
@@ -36,8 +35,8 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// Ends turns of waiting owners when their time is over.
-    fn end_turns_in_time(&self) {
+    /// Ends turns of waiting owners when their time is over, from now on.
+    pub(crate) fn end_turns_in_time(&self) {
         let (me, platform, is_timed) =
             (self.me.clone(), Arc::clone(self.engine.platform()), Arc::new(AtomicBool::new(false)));
         self.locks.tell_turns(Box::new(move |end| {

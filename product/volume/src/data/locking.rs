@@ -32,8 +32,8 @@ impl LockWaker for Caller {
         self.0.wake();
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn open(&self) -> Option<u64> {
+        None
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use afflux_engine::Nanos;
 
 use super::index::LockIndex;
-use super::owner::{HolderId, Lock, LockOwner};
+use super::owner::{HolderId, Lock};
 use super::ranges::LockedRanges;
 use super::steps::step;
 
@@ -24,8 +24,14 @@ pub trait LockWaker: Send + Sync + 'static {
     /// It is the waiter's turn. Must not wait, and must not ask for locks.
     fn wake(&self);
 
+    /// The open that a client elsewhere waits with, by its holder's number. The end of the open ends the wait. None for
+    /// a caller on this host.
+    fn open(&self) -> Option<u64>;
+
     /// Whether the waiter is a caller on this host: such a caller takes its turn, or leaves the queue.
-    fn is_local(&self) -> bool;
+    fn is_local(&self) -> bool {
+        self.open().is_none()
+    }
 }
 
 struct Waiter {
@@ -115,9 +121,9 @@ impl LockQueue {
         self.0.retain(|waiter| !waiter.is_of(wanted, waker));
     }
 
-    /// Owners do not wait any more, elsewhere.
-    pub(super) fn leave_all(&mut self, is_meant: impl Fn(&LockOwner) -> bool) {
-        self.0.retain(|waiter| waiter.waker.is_local() || !is_meant(&waiter.wanted.owner));
+    /// Owners elsewhere do not wait any more, by their wanted locks and the opens that they wait with.
+    pub(super) fn leave_all(&mut self, is_meant: impl Fn(&Lock, u64) -> bool) {
+        self.0.retain(|waiter| waiter.waker.open().is_none_or(|open| !is_meant(&waiter.wanted, open)));
     }
 
     /// Ends the waits of holders that are gone. A client that has missed its turn leaves the queue. Then all clients

@@ -160,7 +160,7 @@ impl Table {
                 if of_file.ranges.release(holder) > 0 {
                     of_file.host.follow(Span::WHOLE, &of_file.ranges);
                 }
-                of_file.queue.leave_all(|owner| owner.holder == holder);
+                of_file.queue.leave_all(|wanted, _| wanted.owner.holder == holder);
                 of_file.count(holders, holder, before);
                 of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
                 of_file.shares.release(holder)
@@ -365,6 +365,47 @@ impl Locks {
         result
     }
 
+    /// An owner that has waited at an earlier server goes on waiting, behind those who are here. The next
+    /// [`Locks::tick`] gives turns.
+    pub fn wait_again(&self, file: u64, wanted: Lock, waker: Arc<dyn LockWaker>) {
+        let mut table = lock(&self.table);
+        let waits = table.with(file, |holders, of_file| {
+            let group = holders.group(wanted.owner.holder).unwrap_or_default();
+            let has_room = holders.has_room_to_wait(&of_file.queue, group);
+            of_file.queue.try_wait(wanted, waker, group, (None, has_room))
+        });
+        if waits {
+            table.holders.add_file(wanted.owner.holder, file);
+        }
+    }
+
+    /// An owner elsewhere waits for no bytes of a file any more.
+    pub fn stop_waiting(&self, file: u64, owner: LockOwner, now: Nanos) {
+        self.stop_waits(file, owner.holder, |wanted, _| wanted.owner == owner, now);
+    }
+
+    /// Nobody elsewhere waits with an open any more.
+    pub fn stop_waiting_with(&self, file: u64, open: (HolderId, u64), now: Nanos) {
+        self.stop_waits(file, open.0, |wanted, with| (wanted.owner.holder, with) == open, now);
+    }
+
+    /// Waiting owners of a holder elsewhere leave the queue. Others have their turns.
+    fn stop_waits(&self, file: u64, holder: HolderId, is_meant: impl Fn(&Lock, u64) -> bool, now: Nanos) {
+        let mut wakers = Wakers::new();
+        let mut table = lock(&self.table);
+        if table.files.get(&file).is_none_or(|it| it.queue.len() == 0) {
+            return;
+        }
+        table.with(file, |_, of_file| {
+            of_file.queue.leave_all(is_meant);
+            of_file.queue.give_turns(&of_file.ranges, now, |_| false, &mut wakers);
+        });
+        table.settle(file, holder);
+        self.tell_end_of_turns(&table, file);
+        drop(table);
+        wake_all(wakers);
+    }
+
     /// One does not wait any more.
     pub(crate) fn leave(&self, file: u64, wanted: &Lock, waker: &Arc<dyn LockWaker>, now: Nanos) {
         let mut wakers = Wakers::new();
@@ -420,7 +461,7 @@ impl Locks {
         let mut table = lock(&self.table);
         let result = Self::with_room(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
             table.with(file, |holders, of_file| {
-                of_file.queue.leave_all(|waiter| *waiter == owner);
+                of_file.queue.leave_all(|wanted, _| wanted.owner == owner && wanted.span.is_overlapping(span));
                 let before = of_file.ranges.len();
                 let (room, refusal) = of_file.room(holders, owner.holder);
                 let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);

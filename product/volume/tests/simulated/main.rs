@@ -18,4 +18,5 @@ mod racing_over_kills;
 mod renames;
 mod settling;
 mod stale_handles;
+mod turns;
 mod xattrs;

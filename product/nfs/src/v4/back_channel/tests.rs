@@ -1,9 +1,13 @@
 use std::task::Waker;
 
+use super::super::state::kept::ServerMemory;
+use super::super::state::kept_waits::KeptWaits;
 use super::*;
+use crate::wire::outbox::Answered;
 
 fn notice(file: u8) -> LockNotice {
-    LockNotice { file: vec![file; 8], client: 7, owner: Box::from(*b"owner") }
+    let waits = KeptWaits::new(&ServerMemory::new(3, 0, None));
+    LockNotice { file: vec![file; 8], client: 7, owner: Box::from(*b"owner"), wait: waits.begin(Party::User(7)) }
 }
 
 /// The number of the record's call, its number on the slot, and the file.
@@ -15,6 +19,11 @@ fn seen(record: &[u8]) -> (u32, u32, u8) {
     assert_eq!((word(4 + 4), word(sequence_at - 20)), (0, 11));
     assert_eq!(word(sequence_at + 20), 13);
     (word(4), word(sequence_at), record[sequence_at + 28])
+}
+
+/// The reply to a CB_COMPOUND with this status: accepted, without a verifier, executed; an empty tag and no results.
+fn reply(status: u32) -> Vec<u8> {
+    [1, 1, 0, 0, 0, 0, status, 0, 0].iter().flat_map(|word: &u32| word.to_be_bytes()).collect()
 }
 
 #[test]
@@ -33,7 +42,8 @@ fn one_call_is_under_way_and_comes_again_over_a_new_connection() {
     let outbox = Arc::new(Outbox::default());
     back.bind(&outbox);
     assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(1, 1, 1)]);
-    assert!(!outbox.try_answer(9) && outbox.try_answer(1) && !outbox.try_answer(1));
+    let answer = |number| outbox.answer(number, &reply(0));
+    assert!(matches!((answer(9), answer(1), answer(1)), (Answered::Stray, Answered::Settled, Answered::Stray)));
     assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(2, 2, 2)]);
 }
 
@@ -44,7 +54,7 @@ fn a_client_that_never_answers_has_the_last_notices_only() {
     (0..200).for_each(|file| back.notify(notice(file)));
     assert_eq!(outbox.take(Waker::noop()).len(), 1);
     assert_eq!(back.lock().waiting.len(), WAITING_MAX);
-    assert!(outbox.try_answer(1));
+    assert!(matches!(outbox.answer(1, &reply(0)), Answered::Settled));
     let next = outbox.take(Waker::noop());
     assert_eq!(seen(&next[0]), (2, 2, 200 - WAITING_MAX as u8));
 }
@@ -62,6 +72,38 @@ fn a_notice_without_a_connection_goes_over_the_next_one() {
     let outbox = Arc::new(Outbox::default());
     back.bind(&outbox);
     assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(1, 1, 1)]);
-    assert!(outbox.try_answer(1));
+    assert!(matches!(outbox.answer(1, &reply(0)), Answered::Settled));
     assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(2, 2, 2)]);
+}
+
+// rule: a notice that a busy client puts off comes again with its number
+#[test]
+fn a_call_that_a_busy_client_puts_off_comes_again_with_its_number() {
+    const DELAY: u32 = 10_008;
+    let (back, outbox) = (BackChannel::new([9; 16]), Arc::new(Outbox::default()));
+    back.bind(&outbox);
+    back.notify(notice(1));
+    back.notify(notice(2));
+    let sent = || outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>();
+    assert_eq!(sent(), [(1, 1, 1)]);
+    for number in 1..4 {
+        assert!(matches!(outbox.answer(number, &reply(DELAY)), Answered::Postponed(_)));
+        assert_eq!(sent(), [], "not at once");
+        Arc::clone(&back).call_again();
+        assert_eq!(sent(), [(number + 1, 1, 1)]);
+    }
+    // One timer runs at a time, however often the call has gone.
+    back.bind(&outbox);
+    assert_eq!(sent(), [(5, 1, 1)]);
+    assert!(matches!(outbox.answer(4, &reply(DELAY)), Answered::Postponed(_)));
+    assert!(matches!(outbox.answer(5, &reply(DELAY)), Answered::Settled));
+    Arc::clone(&back).call_again();
+    assert_eq!(sent(), [(6, 1, 1)]);
+    assert!(matches!(outbox.answer(6, &reply(0)), Answered::Settled));
+    assert_eq!(sent(), [(7, 2, 2)]);
+    Arc::clone(&back).call_again();
+    assert_eq!(sent(), [(8, 2, 2)]);
+    assert!(matches!(outbox.answer(7, &[]), Answered::Settled));
+    Arc::clone(&back).call_again();
+    assert_eq!(sent(), []);
 }

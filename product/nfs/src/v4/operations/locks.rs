@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use afflux_volume::{HolderId, HostLocks, Lock, LockMode, LockRefusal, LockWaker, Nanos, Platform, Span};
+use afflux_volume::{HolderId, HostLocks, Lock, LockMode, LockRefusal, Nanos, Platform, Span};
 
-use super::super::back_channel::{LockCall, LockNotice};
+use super::super::back_channel::BackChannel;
 use super::super::client_state::lock_owner;
 use super::super::codec::{LockArguments, Locker};
 use super::super::compound::{Compound, Object};
@@ -148,8 +148,8 @@ fn locked<P: Platform, O: Operations<P>>(
     }
     let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
     let request = LockRequest { client, party, file, by, span, mode: mode(arguments), reclaims, mark };
-    let waker = |owner: &[u8]| if arguments.waits { waker(on, compound, client, owner) } else { None };
-    let stateid = match compound.service.lock(&request, waker, Nanos(compound.now_ns))? {
+    let way = if arguments.waits { way_back(on, compound) } else { None };
+    let stateid = match compound.service.lock(&request, way, Nanos(compound.now_ns))? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other).into()),
         Err(LockRefusal::Ending(holder)) => return Err(LockStop::Ending(holder)),
         Err(LockRefusal::Grace) => return Err(Status::Grace.into()),
@@ -162,19 +162,15 @@ fn locked<P: Platform, O: Operations<P>>(
     Ok(())
 }
 
-/// The way to tell the client that an owner of its may ask again; none if it wants no back channel.
-fn waker<P: Platform>(
+/// The way to tell the client that an owner of its may ask again, and the handle of the file. None if the client wants
+/// no back channel.
+fn way_back<'a, P: Platform>(
     on: &impl Operations<P>,
-    compound: &Compound<P>,
-    client: u64,
-    owner: &[u8],
-) -> Option<Arc<dyn LockWaker>> {
+    compound: &'a Compound<P>,
+) -> Option<(&'a Arc<BackChannel>, Vec<u8>)> {
     let back = &compound.session()?.back;
-    if !back.is_wanted() {
-        return None;
-    }
-    let file = on.volume().handle(&*compound.inode().ok()?).as_bytes().to_vec();
-    Some(Arc::new(LockCall { back: Arc::clone(back), notice: LockNotice { file, client, owner: owner.into() } }))
+    let file = on.volume().handle(&*compound.inode().ok()?);
+    back.is_wanted().then(|| (back, file.as_bytes().to_vec()))
 }
 
 pub(super) async fn test<P: Platform, O: Operations<P>>(
@@ -238,5 +234,5 @@ pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Res
     if is_there {
         compound.note_end();
     }
-    compound.ended_before(compound.service.free(client, (at, sequence)))
+    compound.ended_before(compound.service.free(client, (at, sequence), Nanos(compound.now_ns)))
 }

@@ -119,6 +119,16 @@ pub(crate) enum Record<'a> {
         by: u64,
         step: RangeStep,
     },
+    /// An owner that waits for bytes of an open's file.
+    Wait {
+        client: u64,
+        /// The session over which the client is told.
+        session: SessionId,
+        open: u32,
+        owner: &'a [u8],
+        span: Span,
+        mode: LockMode,
+    },
 }
 
 impl ServerMemory {
@@ -211,6 +221,11 @@ pub(crate) fn locks_bytes(owner: &[u8], ranges: usize) -> usize {
     44 + owner.len().next_multiple_of(4) + ranges * 20
 }
 
+/// Bytes of a record of an owner that waits.
+pub(crate) fn wait_bytes(owner: &[u8]) -> usize {
+    52 + owner.len().next_multiple_of(4)
+}
+
 /// Bytes of a record of one change of locks.
 pub(crate) const STEP_BYTES: usize = 40;
 
@@ -227,6 +242,7 @@ impl<'a> Record<'a> {
             Self::Open { .. } => 4,
             Self::Locks { .. } => 5,
             Self::LockStep { .. } => 6,
+            Self::Wait { .. } => 7,
         }
     }
 
@@ -295,6 +311,15 @@ impl<'a> Record<'a> {
                     Some(LockMode::Shared) => 1,
                     Some(LockMode::Exclusive) => 2,
                 });
+            }
+            Self::Wait { client, session, open, owner, span, mode } => {
+                to.u64(*client);
+                to.raw(session);
+                to.u32(*open);
+                to.opaque(owner);
+                to.u64(span.first());
+                to.u64(span.last());
+                to.bool(*mode == LockMode::Exclusive);
             }
         }
     }
@@ -368,6 +393,14 @@ impl<'a> Record<'a> {
                 };
                 let Some(span) = span else { return Ok(None) };
                 Self::LockStep { place, generation, sequence, by, step: (span, mode) }
+            }
+            7 => {
+                let (client, session, open) = (from.u64()?, from.fixed()?, from.u32()?);
+                let owner = from.opaque(PART_BYTES_MAX)?;
+                let (span, is_exclusive) = (Span::between(from.u64()?, from.u64()?), from.bool("mode")?);
+                let Some(span) = span else { return Ok(None) };
+                let mode = if is_exclusive { LockMode::Exclusive } else { LockMode::Shared };
+                Self::Wait { client, session, open, owner, span, mode }
             }
             _ => return Ok(None),
         }))

@@ -9,6 +9,7 @@ pub(super) mod agreed;
 pub(super) mod clients;
 mod index;
 pub(super) mod kept;
+pub(super) mod kept_waits;
 pub(super) mod leases;
 pub(super) mod lock_states;
 mod names;

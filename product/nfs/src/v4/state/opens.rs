@@ -294,6 +294,11 @@ impl<H> Opens<H> {
         self.places.get(place).filter(|open| open.client == client).map(|open| open.file)
     }
 
+    /// The file of a client's open at a place, with its handle.
+    pub(crate) fn handle_at(&self, place: u32, client: u64) -> Option<(u64, &[u8])> {
+        self.places.get(place).filter(|open| open.client == client).map(|open| (open.file, open.handle()))
+    }
+
     /// The stateid of the open that an operation has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
         let (place, open) = self.places.all().find(|(_, open)| open.by == mark)?;

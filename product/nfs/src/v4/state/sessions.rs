@@ -147,6 +147,11 @@ impl Sessions {
         self.known.get(id).filter(|session| may_use(session)).cloned().ok_or(Status::BadSession)
     }
 
+    /// The way back to a client over its session with this number.
+    pub(crate) fn way_back(&self, id: &SessionId, client: u64) -> Option<Arc<BackChannel>> {
+        self.known.get(id).filter(|session| session.client == client).map(|session| Arc::clone(&session.back))
+    }
+
     /// Whether a client has any.
     pub(crate) fn has_any(&self, client: u64) -> bool {
         self.known.values().any(|session| session.client == client)

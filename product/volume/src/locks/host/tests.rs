@@ -69,8 +69,8 @@ impl LockWaker for Woken {
         *self.0.lock().unwrap() += 1;
     }
 
-    fn is_local(&self) -> bool {
-        true
+    fn open(&self) -> Option<u64> {
+        None
     }
 }
 

@@ -28,6 +28,9 @@ impl LockHolder for Client {
     }
 }
 
+/// The open that clients elsewhere wait with.
+const OPEN: u64 = 3;
+
 struct CountingWaker {
     woken: AtomicU64,
     is_local: bool,
@@ -49,8 +52,8 @@ impl LockWaker for CountingWaker {
         self.woken.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn is_local(&self) -> bool {
-        self.is_local
+    fn open(&self) -> Option<u64> {
+        (!self.is_local).then_some(OPEN)
     }
 }
 
@@ -417,6 +420,55 @@ fn the_end_of_a_holder_takes_steps_for_what_it_had_alone() {
     let (steps, open) = steps_of(|| rig.locks.check_share(1, None, Share { access: 1, deny: 3 }, NOW));
     assert_eq!(open, Ok(()));
     assert!(steps < 100, "{steps} steps");
+}
+
+// rule: the end of an open or of an owner ends the waits of clients elsewhere, and an unlock those for its bytes
+#[test]
+fn an_owner_elsewhere_that_has_ended_delays_nobody() {
+    for end in 0..4 {
+        let rig = Rig::new(3);
+        rig.locks.lock(5, rig.whole(0), NOW).unwrap();
+        let dead = rig.lock(1, 10, 19, LockMode::Exclusive);
+        rig.locks.lock_or_wait(5, dead, &CountingWaker::of(false).1, NOW).unwrap_err();
+        let (living, waker) = CountingWaker::of(false);
+        rig.locks.lock_or_wait(5, rig.whole(2), &waker, NOW).unwrap_err();
+        let end_it = || match end {
+            0 => rig.locks.stop_waiting_with(5, (rig.holders[1], OPEN), NOW),
+            1 => rig.locks.stop_waiting(5, dead.owner, NOW),
+            2 => rig.locks.unlock(5, dead.owner, Span::between(19, 30).unwrap(), NOW).unwrap(),
+            // Others' ends: another open, another owner, other bytes of the same owner.
+            _ => {
+                rig.locks.stop_waiting_with(5, (rig.holders[1], OPEN + 1), NOW);
+                rig.locks.stop_waiting(5, LockOwner { number: 8, ..dead.owner }, NOW);
+                rig.locks.unlock(5, dead.owner, Span::between(20, 30).unwrap(), NOW).unwrap();
+            }
+        };
+        // Before its turn, and within it.
+        if end % 2 == 0 {
+            end_it();
+        }
+        rig.locks.unlock(5, rig.whole(0).owner, Span::WHOLE, NOW).unwrap();
+        if end % 2 == 1 {
+            end_it();
+        }
+        assert_eq!(living.woken(), u64::from(end < 3), "{end}");
+    }
+}
+
+// rule: an owner that waited at an earlier server goes on waiting, and has its turn once the way is free
+#[test]
+fn an_owner_that_waits_again_has_a_turn_with_the_next_tick() {
+    let rig = Rig::new(3);
+    rig.locks.lock(5, rig.lock(0, 0, 9, LockMode::Exclusive), NOW).unwrap();
+    let wakers: Vec<_> = (1..3).map(|_| CountingWaker::of(false)).collect();
+    rig.locks.wait_again(5, rig.lock(1, 0, 9, LockMode::Exclusive), Arc::clone(&wakers[0].1));
+    rig.locks.wait_again(5, rig.lock(2, 10, 19, LockMode::Exclusive), Arc::clone(&wakers[1].1));
+    let woken = || wakers.iter().map(|waker| waker.0.woken()).collect::<Vec<_>>();
+    assert_eq!(woken(), [0, 0]);
+    rig.locks.tick(NOW);
+    assert_eq!(woken(), [0, 1]);
+    rig.locks.unlock(5, rig.whole(0).owner, Span::WHOLE, NOW).unwrap();
+    assert_eq!(woken(), [1, 1]);
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
     let ranges = vec![(span(0, 9), LockMode::Shared), (span(10, u64::MAX), LockMode::Exclusive)];
     let share = Share { access: 3, deny: 1 };
     let step = |mode| Record::LockStep { place: 1, generation: 2, sequence: 3, by: 4, step: (span(5, 6), mode) };
+    let wait = |mode| Record::Wait { client: 1, session: [9; 16], open: 2, owner, span: span(5, u64::MAX), mode };
     vec![
         Record::Server { memory: 1, run: 2, next_client: 3, is_grace_over: true },
         client(Party::User(3), Some(0)),
@@ -64,6 +65,8 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
         step(None),
         step(Some(LockMode::Shared)),
         step(Some(LockMode::Exclusive)),
+        wait(LockMode::Shared),
+        wait(LockMode::Exclusive),
     ]
 }
 
@@ -78,6 +81,7 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
                 Record::Open { owner, handle, .. } => open_bytes(owner, handle),
                 Record::Locks { owner, ranges, .. } => locks_bytes(owner, ranges.len()),
                 Record::LockStep { .. } => STEP_BYTES,
+                Record::Wait { owner, .. } => wait_bytes(owner),
                 Record::Client { owner, .. } => owner.len() + CLIENT_BYTES_MAX,
                 _ => CLIENT_BYTES_MAX,
             };
