@@ -24,7 +24,7 @@ const COLUMNS_MAX: usize = 110;
 /// The commands by purpose, as the help lists them.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     ("Serve directories", &["serve", "mount", "umount", "set", "drain", "unlock"]),
-    ("Watch a server", &["top", "stat", "delays", "trace"]),
+    ("Watch a server", &["top", "stat", "clients", "delays", "trace"]),
     #[cfg(feature = "object")]
     ("Volumes in object stores", &["volumes", "check", "snapshot"]),
     ("The kernel's own disks", &["govern", "eject"]),
@@ -186,6 +186,8 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// Show a server's disks, clients and files on a full screen
     Top(Top),
+    /// List the clients of version 4, with their open files and locks
+    Clients(ClientsArgs),
     /// Say why a server is slow, and name the waits of each client
     Delays(DelaysArgs),
     /// Show what happens inside a server, event by event
@@ -194,7 +196,7 @@ pub(crate) enum Command {
     Set(Set),
     /// Have a running server write everything now
     Drain(Drain),
-    /// End a client of version 4 that holds locks and is gone
+    /// End a client of version 4, with its open files and locks
     Unlock(Unlock),
     /// Keep the kernel's writes to each disk to a time budget
     Govern(Govern),
@@ -287,6 +289,26 @@ pub(crate) struct Top {
     /// One JSON object a second, on one line each
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux clients\n  afflux clients 192.0.2.7\n  \
+    afflux clients --json | jq '.clients[] | select(.status == \"courtesy\") | .number'\n\nA client is a machine that \
+    mounts by version 4.1 or 4.2, or a program with a client of its own. The lease is the time in which the client has to \
+    be heard. After that it is a courtesy client: it keeps its files and locks until somebody wants them. The columns \
+    count open files, those that they deny to others, locks, programs that wait for a lock, and session slots in use.")]
+pub(crate) struct ClientsArgs {
+    /// Show all that these clients have open and locked: a number of the list, or an address
+    #[arg(value_name = "CLIENT")]
+    pub(crate) client: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: ServerTarget,
+    /// One JSON object, on one line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show it again every second until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
 }
 
 #[derive(Debug, Args)]
@@ -383,9 +405,9 @@ pub(crate) struct Set {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  afflux unlock 192.0.2.7\n\n\
     The client loses all its locks and open files at once, as if it were dead. One that lives after all is told so, and its \
-    programs get errors. `afflux stat --verbose` lists the clients with locks.")]
+    programs get errors. `afflux clients` lists the clients.")]
 pub(crate) struct Unlock {
-    /// The client: its number or its address in `afflux stat --verbose`
+    /// The client: its number or its address in `afflux clients`
     #[arg(value_name = "CLIENT")]
     pub(crate) client: String,
     #[command(flatten)]

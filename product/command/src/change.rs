@@ -1,9 +1,9 @@
 //! Changes of a running server: `afflux set`, `afflux unlock` and `afflux drain`.
 //!
 //! Owns: asking, showing progress, printing the outcome.
-//! Does not own: the change: the server checks the values of knobs, knows who holds locks, and writes.
-//! Invariants: on success each knob's value is in force, the locks of an ended client are free, and all pages that were
-//! dirty at the call of a drain are durable. If one knob is refused, none has changed.
+//! Does not own: the change: the server checks the values of knobs, knows the clients, and writes.
+//! Invariants: on success each knob's value is in force, the files and locks of an ended client are free, and all pages
+//! that were dirty at the call of a drain are durable. If one knob is refused, none has changed.
 
 use crate::args;
 use crate::control::client::ControlClient;
@@ -47,7 +47,7 @@ fn show_knob(client: &mut ControlClient, json: bool) -> Outcome {
     Ok(())
 }
 
-/// Ends a client that holds locks and is gone.
+/// Ends a client.
 pub(crate) fn unlock(args: &args::Unlock) -> Outcome {
     let mut client = ControlClient::connect(args.target.control.as_deref())?;
     client.ask(&ControlRequest::Unlock { client: args.client.clone() })?;
@@ -58,8 +58,12 @@ pub(crate) fn unlock(args: &args::Unlock) -> Outcome {
         return Ok(());
     }
     for ended in clients {
-        let locks = units::plural(ended.ranges, "lock");
-        output::say(format_args!("ended client {} ({}), which had {locks}", ended.number, output::shown(&ended.name)));
+        let (opens, locks) = (units::plural(ended.opens, "open file"), units::plural(ended.ranges, "lock"));
+        let number = ended.number.unwrap_or_default();
+        output::say(format_args!(
+            "ended client {number} ({}), which had {opens} and {locks}",
+            output::shown(&ended.name)
+        ));
     }
     Ok(())
 }

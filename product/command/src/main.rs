@@ -8,6 +8,7 @@
 mod args;
 mod cache_size;
 mod change;
+mod clients;
 mod configuration;
 mod control;
 mod delays;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::UnmountAtEnd { point } => unmounter::run(point),
         Command::Stat(stat) => stat::run(stat),
         Command::Top(top) => top::run(top),
+        Command::Clients(clients) => clients::run(clients),
         Command::Delays(delays) => delays::run(delays),
         Command::Trace(trace) => trace::run(trace),
         Command::Set(set) => change::set(set),

@@ -105,7 +105,7 @@ fn lines(before: &Report, now: &Report) -> String {
     now.nfs.tls_certificate_ns.and_then(certificate_line).into_iter().for_each(|line| add("tls", line));
     let secured = now.nfs.clients.iter().filter(|(_, client)| client.tls_connections > 0);
     secured.for_each(|(address, client)| add("tls", tls_line(address, client)));
-    now.nfs.lockers.iter().for_each(|locker| add("locks", locker_line(locker)));
+    now.nfs.lockers.iter().for_each(|locker| add("state", locker_line(locker)));
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().map(|(name, line)| format!("{name:width$}  {line}\n")).collect()
 }
@@ -246,10 +246,16 @@ fn tls_line(address: &str, client: &PeerGauges) -> String {
     format!("{address}   {secured} of {all}{names}")
 }
 
-/// A client with locks, by the number that `afflux unlock` takes.
+/// A client with opens or locks, by the number that `afflux unlock` takes, or a mount.
 fn locker_line(locker: &LockerGauges) -> String {
-    let mut parts = vec![format!("client {} ({})", locker.number, output::shown(&locker.name))];
-    parts.push(units::plural(locker.ranges, "lock"));
+    let name = output::shown(&locker.name);
+    let mut parts = vec![locker.number.map_or_else(|| name.clone(), |number| format!("client {number} ({name})"))];
+    if locker.opens > 0 {
+        parts.push(units::plural(locker.opens, "open file"));
+    }
+    if locker.ranges > 0 {
+        parts.push(units::plural(locker.ranges, "lock"));
+    }
     if locker.denying > 0 {
         parts.push(format!("{} that keep others out", units::plural(locker.denying, "open file")));
     }

@@ -60,6 +60,7 @@ pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 pub use self::location_file::kept_places;
 use self::marks::HostMarks;
+pub use self::node::host_path;
 use self::node::{HostNode, host_node};
 pub use self::rescue::RescueFile;
 pub use self::start::HostOptions;

@@ -27,7 +27,7 @@ pub use fuse::{
 };
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, RescueFile, UNNAMED_FILES_MAX, UnkeptFile, connections_max,
-    handle_key, host_device, host_devices, kept_places,
+    handle_key, host_device, host_devices, host_path, kept_places,
 };
 pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};
 pub use net::{

@@ -32,6 +32,7 @@ pub use knobs::{KNOBS, NfsKnob};
 pub use server::{Server, TlsUse};
 pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
+pub use v4::client_info::{ClientId, ClientInfo, ClientStateInfo, ClientStateKind, ClientStatus};
 pub use v4::grace::{ClientList, UNKNOWN_CLIENTS};
 pub use v4::recovery::LostOpen;
 pub use v4::service::{ClientMemory, TellLost};

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use afflux_frontend::{
     CallJournal, CountedRow, EntryForm, EntryOwner, KeptWords, Parties, Peer, Recording, RoomBounds,
 };
-use afflux_volume::{Client, HolderId, KnobId, Platform, Volume, WhichKnob};
+use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
 use crate::call_gate::CallGate;
 use crate::calls::Calls;
@@ -19,6 +19,7 @@ use crate::knobs::NfsKnob;
 use crate::v3::mounts::Mounts;
 use crate::v3::reply_cache::ReplyCache;
 use crate::v4::Service;
+use crate::v4::client_info::{ClientId, ClientInfo, ClientStateInfo};
 use crate::v4::service::ClientMemory;
 use crate::wire::admission::{AdmittedPeers, PeerRights};
 use crate::wire::callers::Callers;
@@ -138,9 +139,19 @@ impl<P: Platform> Server<P> {
         self.version_4.get().map_or(0, |service| service.missing())
     }
 
-    /// Ends the client of version 4 that is this holder of locks, as if it were dead. False if there is none.
-    pub fn try_end_holder(&self, holder: HolderId) -> bool {
-        self.version_4.get().is_some_and(|service| service.try_end_holder(holder))
+    /// The clients of version 4, by number.
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        self.version_4.get().map(|service| service.clients()).unwrap_or_default()
+    }
+
+    /// What a client of version 4 has open and locked: `most` of it, and the number of the rest.
+    pub fn states_of(&self, client: ClientId, most: usize) -> (Vec<ClientStateInfo<P>>, usize) {
+        self.version_4.get().map(|service| service.states_of(client, most)).unwrap_or_default()
+    }
+
+    /// Ends a client of version 4, as if it were dead. False if there is none.
+    pub fn try_end_client(&self, client: ClientId) -> bool {
+        self.version_4.get().is_some_and(|service| service.try_end_client(client.0))
     }
 
     /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that

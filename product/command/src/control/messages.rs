@@ -34,7 +34,9 @@ pub(crate) enum ControlRequest {
     },
     /// Write everything that is dirty now.
     Drain,
-    /// End a client that holds locks, by its number or its address.
+    /// The clients of version 4; with a number, an address or a user, those meant by it, and all that they have.
+    Clients { client: Option<String> },
+    /// End a client of version 4, by its number, its address or its user.
     Unlock { client: String },
     /// Report clients' calls from now on, until the connection closes or the time is over.
     Record { lasting_ns: Option<u64> },
@@ -81,6 +83,15 @@ pub(crate) enum ControlReply {
     Progress(Progress),
     /// A drain has ended.
     Drained(Drained),
+    /// Answer to `Clients`: any number of these; each client that is asked for is followed by its `ClientStates`.
+    Clients { clients: Vec<ClientGauges> },
+    /// Opens and locks of the last client: any number of these.
+    ClientStates { states: Vec<ClientStateGauges> },
+    /// Ends the answer to `Clients`.
+    ClientsEnded {
+        /// Clients of an earlier server that others wait for.
+        missing: u64,
+    },
     /// Answer to `Unlock`: the clients that were ended, and what they had.
     Unlocked { clients: Vec<LockerGauges> },
     /// Events. Sent once at the beginning, and at least once a second.
@@ -491,7 +502,7 @@ gauges! {
         #[serde(default)]
         clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`, connections with TLS (`tls_connections`), names in their `certificates`.";
         #[serde(default)]
-        lockers: Vec<LockerGauges> = Word "lockers" "" "" "" "Clients and mounts that hold locks or wait for some: `number` (for `afflux unlock`), `name`, locked `ranges`, open files that they deny to others (`denying`), programs that wait (`waiting`).";
+        lockers: Vec<LockerGauges> = Word "lockers" "" "" "" "Clients and mounts with open files or locks, or with programs that wait for a lock: `number` (for `afflux unlock`; null for a mount), `name`, open files (`opens`), those that they deny to others (`denying`), locked `ranges`, programs that wait (`waiting`). `afflux clients --json` has all clients.";
     } own {}
 }
 
@@ -514,19 +525,80 @@ impl From<AnsweredSum> for AnsweredCalls {
     }
 }
 
-/// The locks of a client, or of the programs on a mount.
+/// The opens and locks of a client, or the locks of the programs on a mount.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LockerGauges {
-    /// Its number, for `afflux unlock`.
-    pub(crate) number: u64,
+    /// The number of a client, for `afflux unlock`. None for a mount, and for a client whose end is on its way to the
+    /// disk.
+    pub(crate) number: Option<u32>,
     /// Its address or user, and its own name.
     pub(crate) name: String,
+    /// Its open files; those of a mount are not counted.
+    #[serde(default)]
+    pub(crate) opens: u64,
     /// Ranges of bytes that it has locked.
     pub(crate) ranges: u64,
     /// Its open files that others may not read, or not write.
     pub(crate) denying: u64,
     /// Its programs that wait for a lock.
     pub(crate) waiting: u64,
+}
+
+/// A client of version 4.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ClientGauges {
+    /// Its number, for `afflux unlock`.
+    pub(crate) number: u32,
+    /// The printable part of its own name.
+    pub(crate) name: String,
+    /// Its machine; none for a program of this host.
+    pub(crate) address: Option<String>,
+    /// The user of a program of this host, or the user that another machine has named.
+    pub(crate) user: Option<u32>,
+    /// The names in the certificates of its machine.
+    pub(crate) certificates: Vec<String>,
+    /// The version of its sessions, such as 4.2; none without a session.
+    pub(crate) version: Option<String>,
+    /// `unconfirmed`, `confirmed`, `courtesy` or `expired`.
+    pub(crate) status: String,
+    /// The time until its lease ends; 0 after that.
+    pub(crate) lease_left_ns: u64,
+    pub(crate) sessions: u64,
+    /// The slots of all its sessions, and those with a call in progress.
+    pub(crate) slots: u64,
+    pub(crate) slots_in_use: u64,
+    /// It has asked for calls from the server, and no connection carries any.
+    pub(crate) is_back_channel_down: bool,
+    /// Its open files.
+    pub(crate) opens: u64,
+    /// Its open files that others may not read, or not write.
+    pub(crate) denying: u64,
+    /// Ranges of bytes that it has locked.
+    pub(crate) ranges: u64,
+    /// Its programs that wait for a lock.
+    pub(crate) waiting: u64,
+}
+
+/// An open or a lock of a client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct ClientStateGauges {
+    /// The file's path on the host, or its number.
+    pub(crate) file: String,
+    /// The printable part of the name of the program.
+    pub(crate) owner: String,
+    #[serde(flatten)]
+    pub(crate) what: OpenOrLock,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum OpenOrLock {
+    /// Uses of the file, and the uses that others may not make of it: `-`, `r`, `w` or `rw`.
+    Open { access: String, deny: String },
+    /// Locked bytes.
+    Lock { first: u64, last: u64, is_exclusive: bool },
+    /// Opens and locks that are not shown.
+    Others { count: u64 },
 }
 
 /// Traffic of a client over its open connections.

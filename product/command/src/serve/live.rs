@@ -4,6 +4,7 @@
 //! Does not own: the start and the end (`serve`).
 //! Invariants: only a drain waits for a device.
 
+pub(crate) mod clients;
 pub(crate) mod device_identity;
 pub(crate) mod device_label;
 pub(crate) mod event_stream;

@@ -426,7 +426,7 @@ fn a_file_s_name_reaches_no_terminal_as_it_is() {
 #[test]
 fn every_command_helps_with_an_example() {
     let scratch = Scratch::new();
-    for command in ["serve", "stat", "trace", "set", "drain", "unlock", "completions", "man"] {
+    for command in ["serve", "stat", "trace", "set", "drain", "unlock", "clients", "completions", "man"] {
         let help = run(scratch.path(), &[command, "--help"]);
         let said = text(&help);
         assert!(help.status.success() && said.contains(&format!("  afflux {command}")), "{said}");

@@ -68,7 +68,7 @@ fn a_client_with_locks_is_shown_and_ended_by_hand() {
     let data = scratch.directory("data");
     let server = serve(&scratch, &data);
     let nobody = server.ask(&["unlock", "192.0.2.7"]);
-    assert!(text(&nobody).contains("no client '192.0.2.7' has locks; nobody has"), "{}", text(&nobody));
+    assert!(text(&nobody).contains("no client '192.0.2.7' of version 4; there is none"), "{}", text(&nobody));
     let mut gone = Session::begin(connect(&server), b"gone client", 1).unwrap();
     let (stateid, file) = open(&mut gone);
     gone.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
@@ -85,7 +85,10 @@ fn a_client_with_locks_is_shown_and_ended_by_hand() {
     assert_eq!((&locker["ranges"], &locker["waiting"]), (&1.into(), &0.into()));
     let number = locker["number"].to_string();
     let shown = text(&server.ask(&["stat", "--verbose"]));
-    assert!(shown.contains(&format!("client {number} (user ")) && shown.contains("gone client)   1 lock"), "{shown}");
+    assert!(
+        shown.contains(&format!("client {number} (user ")) && shown.contains("gone client)   1 open file   1 lock"),
+        "{shown}"
+    );
     let mut other = Session::begin(connect(&server), b"other", 1).unwrap();
     let (stateid, file) = open(&mut other);
     let wanted = || ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner");
@@ -93,9 +96,58 @@ fn a_client_with_locks_is_shown_and_ended_by_hand() {
     let wrong = server.ask(&["unlock", "nobody"]);
     assert!(!wrong.status.success() && text(&wrong).contains("gone client"), "{}", text(&wrong));
     let ended = server.ask(&["unlock", &number]);
-    assert!(ended.status.success() && text(&ended).contains("gone client), which had 1 lock"), "{}", text(&ended));
+    assert!(
+        ended.status.success() && text(&ended).contains("gone client), which had 1 open file and 1 lock"),
+        "{}",
+        text(&ended)
+    );
     other.must(wanted()).unwrap();
     assert_eq!(gone.call(ops().put_root()).unwrap().status, BADSESSION);
+    server.stop();
+}
+
+#[test]
+fn clients_are_listed_with_what_they_have_of_each_file_and_an_open_can_be_taken_away() {
+    const SHARE_DENIED: u32 = 10_015;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = serve(&scratch, &data);
+    assert_eq!(text(&server.ask(&["clients"])), "no client of version 4\n");
+    let mut hoarder = Session::begin(connect(&server), b"hoarder", 2).unwrap();
+    let mut other = Session::begin(connect(&server), b"other", 1).unwrap();
+    // It has an open that denies reading, and no lock.
+    hoarder.must(ops().put_root().open((3, 1), b"program", b"file", true)).unwrap();
+    let listed = |words: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&text(&server.ask(&[&["clients", "--json"], words].concat()))).unwrap()
+    };
+    let clients = &listed(&[])["clients"];
+    let of = |at: usize| -> serde_json::Value {
+        ["name", "version", "status", "opens", "denying", "ranges"]
+            .map(|name| clients[at][name].clone())
+            .to_vec()
+            .into()
+    };
+    assert_eq!(of(0), serde_json::json!(["hoarder", "4.2", "confirmed", 1, 1, 0]));
+    assert_eq!(of(1), serde_json::json!(["other", "4.1", "confirmed", 0, 0, 0]));
+    let (lease_ns, user) = (clients[0]["lease_left_ns"].as_u64().unwrap(), rustix::process::geteuid().as_raw());
+    assert!(lease_ns > 0 && clients[0]["user"] == user && clients[0]["address"].is_null(), "{clients}");
+    let number = clients[0]["number"].to_string();
+    let state = &listed(&[&number])["clients"][0]["states"][0];
+    let path = data.canonicalize().unwrap().join("file");
+    assert_eq!((state["file"].as_str(), &state["access"], &state["deny"]), (path.to_str(), &"rw".into(), &"r".into()));
+    let shown = text(&server.ask(&["clients"]));
+    assert!(shown.lines().nth(1).unwrap().ends_with("hoarder") && shown.lines().count() == 3, "{shown}");
+    let shown = text(&server.ask(&["clients", &number]));
+    assert!(shown.contains(&format!("\n  open rw, denies r  {}  by program\n", path.display())), "{shown}");
+    let shown = text(&server.ask(&["stat", "--verbose"]));
+    assert!(shown.contains("hoarder)   1 open file   1 open file that keep others out"), "{shown}");
+
+    let opens = || ops().put_root().open((1, 0), b"program", b"file", false);
+    assert_eq!(other.call(opens()).unwrap().status, SHARE_DENIED);
+    let ended = text(&server.ask(&["unlock", &number]));
+    assert!(ended.contains("hoarder), which had 1 open file and 0 locks"), "{ended}");
+    other.must(opens()).unwrap();
+    assert_eq!(listed(&[])["clients"].as_array().unwrap().len(), 1);
     server.stop();
 }
 

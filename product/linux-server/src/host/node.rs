@@ -6,7 +6,9 @@
 //! Invariants: the thread that drops the last reference to an object never closes it. The close of an object without a
 //! name frees its blocks, and the host may wait for its journal there. Nor does that thread tell the service manager.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -205,6 +207,12 @@ impl Drop for HostNode {
             self.pool.post_near(move || drop((fd, kept)));
         }
     }
+}
+
+/// The present path of a node on this host, for people. None for a node of another tree.
+pub fn host_path(node: &Node) -> Option<PathBuf> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", node.get::<HostNode>()?.fd().as_raw_fd())).ok()?;
+    path.is_absolute().then_some(path)
 }
 
 /// The host's side of a node.

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod back_channel;
+pub(crate) mod client_info;
 mod client_state;
 mod codec;
 pub(crate) mod compound;

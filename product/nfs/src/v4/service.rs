@@ -245,11 +245,10 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// Ends the client that is this holder of locks, as if it were dead. False if there is none.
-    pub(crate) fn try_end_holder(&self, holder: HolderId) -> bool {
+    /// Ends a client, as if it were dead. False if there is none.
+    pub(crate) fn try_end_client(&self, client: u64) -> bool {
         let state = self.state();
-        let client = state.holders.iter().find(|(_, it)| **it == holder).map(|(client, _)| *client);
-        let lease = client.and_then(|client| state.clients.lease(client));
+        let lease = state.clients.lease(client);
         lease.inspect(|lease| lease.revoke());
         let is_one = lease.is_some();
         state.revocations.begin();

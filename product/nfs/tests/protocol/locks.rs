@@ -5,10 +5,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use afflux_nfs::ClientMemory;
+use afflux_nfs::{ClientInfo, ClientMemory, ClientStateKind, ClientStatus};
 use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{ANONYMOUS, CALLBACK_PROGRAM, NFS_4, Outcome, Session, Stateid};
-use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Span};
+use afflux_volume::{Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, Nanos, Share, Span};
 
 use crate::compounds::{BOTH, READ, WRITE, begun, open, ops, root, status};
 use crate::peer::{Peer, marked};
@@ -132,6 +132,38 @@ fn a_close_ends_the_locks_and_so_does_the_clients_end() {
     assert_eq!(afflux_nfs_client::sessions::compound(&mut two.client, 1, &made).unwrap().status, 0);
     two.must(ops().put(&file).test_lock(EXCLUSIVE, WHOLE, b"owner")).unwrap();
     assert!(world.volume.locks().held().is_empty());
+}
+
+// rule: people see each client of version 4 with its opens, denials and locks, and can take them away
+#[test]
+fn a_client_is_shown_with_what_it_has_of_each_file_and_loses_it_with_its_end() {
+    let (world, mut one) = begun(2);
+    let (opened, file) = open(&mut one, (BOTH, WRITE), b"program", b"file");
+    open(&mut one, (READ, 0), b"program", b"other");
+    one.must(ops().put(&file).lock(SHARED, (8, 2), opened, b"owner")).unwrap();
+    let mut two = second(&world);
+    let clients = world.server.clients();
+    let numbers = |it: &ClientInfo| (it.opens, it.denying, it.ranges, it.waiting, it.sessions, it.slots);
+    assert_eq!(clients.iter().map(numbers).collect::<Vec<_>>(), [(2, 1, 1, 0, 1, 8), (0, 0, 0, 0, 1, 8)]);
+    let first = &clients[0];
+    assert_eq!((first.id.0, first.minor_version, first.status), (one.number, Some(2), ClientStatus::Confirmed));
+    assert!(first.lease_left_ns > 0 && first.own_name == "test" && clients[1].minor_version == Some(1), "{clients:?}");
+    let (states, others) = world.server.states_of(first.id, 9);
+    let shown: Vec<_> = states.iter().map(|it| (it.owner.as_str(), it.kind)).collect();
+    let opened = |access, deny| ("program", ClientStateKind::Open(Share { access, deny }));
+    let locked = ClientStateKind::Lock(Span::of(8, 2).unwrap(), LockMode::Shared);
+    assert_eq!((shown, others), (vec![opened(3, 2), ("owner", locked), opened(1, 0)], 0));
+    let numbers: Vec<_> = states.iter().map(|it| it.held.as_ref().map(|held| held.fileid())).collect();
+    assert_eq!(numbers, states.iter().map(|it| Some(it.file)).collect::<Vec<_>>());
+    let (few, others) = world.server.states_of(first.id, 1);
+    assert_eq!((few.len(), others), (1, 2));
+    // An open can be taken away, though its client has no lock.
+    let (_, denied) = open(&mut two, (BOTH, READ), b"program", b"third");
+    assert_eq!(one.call(root().open((READ, 0), b"program", b"third", false)).unwrap().status, status::SHARE_DENIED);
+    assert!(world.server.try_end_client(clients[1].id) && !world.server.try_end_client(clients[1].id));
+    one.must(root().open((READ, 0), b"program", b"third", false).put(&denied)).unwrap();
+    assert_eq!(two.call(ops().put_root()).unwrap().status, status::BADSESSION);
+    assert_eq!(world.server.clients().len(), 1);
 }
 
 /// Programs of this host, as a mount has them.
@@ -421,7 +453,7 @@ fn a_lost_lock_is_given_to_another_only_once_a_later_server_would_know_of_the_lo
         let holder = world.volume.locks().held()[0].holder;
         list.set(fails, !fails);
         let before = list.tries();
-        assert!(world.server.try_end_holder(holder));
+        assert!(world.server.try_end_client(world.server.clients()[0].id));
         afflux_scratch::eventually("the list is on its way", || list.tries() > before);
         // The disk of the list holds up neither other files nor other clients.
         two.must(ops().put(&free).lock(EXCLUSIVE, WHOLE, by_two, b"owner")).unwrap();

@@ -230,6 +230,11 @@ impl<P: Platform> Inode<P> {
         self.fileid
     }
 
+    /// The tree's object.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
     pub(crate) fn state(&self) -> MutexGuard<'_, InodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -26,6 +26,7 @@ impl Responder for Echo {
                 })
             }),
             ControlRequest::Stat
+            | ControlRequest::Clients { .. }
             | ControlRequest::Delays
             | ControlRequest::Files
             | ControlRequest::Record { .. }

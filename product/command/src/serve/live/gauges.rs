@@ -14,11 +14,8 @@ use afflux_frontend::RecordedCall;
 use afflux_linux_device::HostFile;
 use afflux_linux_server::PeerCounts;
 use afflux_tls::SecuredPeer;
-use afflux_volume::HeldBy;
 
-use crate::control::messages::{
-    DelayGauges, FigureGauge, Happened, LockerGauges, PauseGauges, PeerGauges, TraceEvent, WaiterGauges,
-};
+use crate::control::messages::{DelayGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TraceEvent, WaiterGauges};
 
 /// The path of a file on the host, if it has one.
 pub(crate) fn name(file: &Backing) -> String {
@@ -144,14 +141,4 @@ fn operation_fields(operation: Operation) -> (String, u64, u64) {
         Operation::Reserve { offset, len } => ("reserve", offset, len),
     };
     (name.to_owned(), offset, bytes)
-}
-
-pub(crate) fn locker(held: HeldBy) -> LockerGauges {
-    LockerGauges {
-        number: held.holder.0,
-        name: held.name,
-        ranges: held.ranges as u64,
-        denying: held.denying as u64,
-        waiting: held.waiting as u64,
-    }
 }

@@ -17,13 +17,13 @@ use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform
 use afflux_frontend::AnsweredSum;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::ArenaFile;
-use afflux_volume::{HeldBy, Volume};
+use afflux_volume::Volume;
 use tracing::info;
 
 use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceDelayGauges, DeviceGauges, Drained,
-    LeftUnwritten, LockerGauges, NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
+    LeftUnwritten, NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
 };
 use crate::knobs;
 use crate::serve::front::Front;
@@ -152,7 +152,7 @@ impl Running {
         let Some(nfs) = &self.front.nfs else { return NfsGauges { calls, ..NfsGauges::default() } };
         let counts = nfs.handle.counts();
         let (known_clients, sessions, open_files) = nfs.server.held_by_version_4().unwrap_or_default();
-        let lockers: Vec<LockerGauges> = self.volume.locks().held().into_iter().map(gauges::locker).collect();
+        let lockers = self.lockers();
         NfsGauges {
             connections: counts.connections as u64,
             connections_max: nfs.connections_max as u64,
@@ -179,30 +179,6 @@ impl Running {
             lock_waiters: lockers.iter().map(|it| it.waiting).sum(),
             lockers,
         }
-    }
-
-    /// Ends the clients with this number or this address.
-    fn unlock(&self, client: &str) -> Result<Vec<LockerGauges>, String> {
-        let lockers = self.volume.locks().held();
-        let is_meant = |it: &&HeldBy| it.holder.0.to_string() == client || address_of(&it.name) == client;
-        let meant: Vec<&HeldBy> = lockers.iter().filter(is_meant).collect();
-        if meant.is_empty() {
-            let known: Vec<String> =
-                lockers.iter().map(|it| format!("{} ({})", it.holder.0, shown(&it.name))).collect();
-            let known =
-                if known.is_empty() { "nobody has".to_owned() } else { format!("these have: {}", known.join("; ")) };
-            return Err(format!("no client '{}' has locks; {known}", shown(client)));
-        }
-        let nfs = self.front.nfs.as_ref();
-        let is_ended = |it: &&&HeldBy| nfs.is_some_and(|nfs| nfs.server.try_end_holder(it.holder));
-        let ended: Vec<LockerGauges> = meant.iter().filter(is_ended).map(|it| gauges::locker((*it).clone())).collect();
-        ended.iter().for_each(|it| {
-            info!("ended client {} ({}), as requested on the control socket", it.number, shown(&it.name))
-        });
-        if ended.is_empty() {
-            return Err(format!("'{}' are no client: end the program that has the lock", shown(&meant[0].name)));
-        }
-        Ok(ended)
     }
 
     fn device_gauges(&self, status: &DeviceStatus, store: Option<StoreGauges>) -> DeviceGauges {
@@ -431,11 +407,6 @@ impl Running {
     }
 }
 
-/// The address or user in the name of a client with locks.
-fn address_of(name: &str) -> &str {
-    name.split_once(", ").map_or(name, |(address, _)| address)
-}
-
 fn name(file: &File) -> String {
     gauges::name(file.backing())
 }
@@ -465,6 +436,7 @@ impl Responder for Running {
                 heard?;
                 send(ControlReply::Drained(drained))
             }
+            ControlRequest::Clients { client } => self.tell_clients(client.as_deref(), send),
             ControlRequest::Unlock { client } => match self.unlock(&client) {
                 Ok(clients) => send(ControlReply::Unlocked { clients }),
                 Err(reason) => send(ControlReply::Refused { reason, wrong_use: true }),

@@ -258,9 +258,7 @@ fn create<P: Platform>(
     has_room?;
     let session = state.sessions.make(id, (client, party), fore, lease);
     let has_back_channel = arguments.flags & BACK_CHANNEL != 0 && arguments.calling.is_some();
-    if let Some(calling) = arguments.calling {
-        session.back.call_by(calling, compound.minor);
-    }
+    session.back.call_by(arguments.calling.unwrap_or_default(), compound.minor);
     if has_back_channel {
         session.back.bind(&compound.outbox);
     }

@@ -84,6 +84,17 @@ pub(crate) struct ClientName<'a> {
     pub(crate) verifier: [u8; 8],
 }
 
+/// The facts about a client that people ask for.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownClient<'a> {
+    pub(crate) id: u64,
+    pub(crate) owner: &'a [u8],
+    pub(crate) party: Party,
+    pub(crate) user: Option<u32>,
+    pub(crate) is_confirmed: bool,
+    pub(crate) lease: &'a Lease,
+}
+
 /// All clients.
 pub(crate) struct Clients {
     memory: Memory,
@@ -412,19 +423,41 @@ impl Clients {
         self.known.get(&id).map(Client::name)
     }
 
-    /// The party of a client, and its name for people: the printable part of its own.
+    /// The party of a client, and its name for people.
     pub(crate) fn named_for_people(&self, id: u64) -> Option<(Party, String)> {
-        const SHOWN_MAX: usize = 64;
         let client = self.known.get(&id)?;
-        let shown = client.owner.iter().take(SHOWN_MAX).filter(|byte| byte.is_ascii_graphic() || **byte == b' ');
-        let own: String = shown.map(|byte| char::from(*byte)).collect();
-        Some((client.party, format!("{}, {}", client.party, own.trim())))
+        Some((client.party, name_for_people(client.party, &client.owner)))
+    }
+
+    /// All clients, by number.
+    pub(crate) fn all(&self) -> impl Iterator<Item = KnownClient<'_>> {
+        self.known.iter().map(|(id, Client { owner, party, user, is_confirmed, lease, .. })| KnownClient {
+            id: *id,
+            owner,
+            party: *party,
+            user: *user,
+            is_confirmed: *is_confirmed,
+            lease,
+        })
     }
 
     /// Number of clients.
     pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
+}
+
+/// The printable part of a name that a client has chosen.
+pub(crate) fn printable(name: &[u8]) -> String {
+    const SHOWN_MAX: usize = 64;
+    let shown = name.iter().take(SHOWN_MAX).filter(|byte| byte.is_ascii_graphic() || **byte == b' ');
+    let shown: String = shown.map(|byte| char::from(*byte)).collect();
+    shown.trim().to_owned()
+}
+
+/// The name of a client for people: its party, and the printable part of its own name.
+pub(crate) fn name_for_people(party: Party, owner: &[u8]) -> String {
+    format!("{party}, {}", printable(owner))
 }
 
 #[cfg(test)]

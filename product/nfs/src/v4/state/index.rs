@@ -78,6 +78,11 @@ impl PlaceIndex {
         self.of_group.get(&group).cloned().unwrap_or_default()
     }
 
+    /// The number of a group's places.
+    pub(crate) fn count_of(&self, group: u64) -> usize {
+        self.of_group.get(&group).map_or(0, BTreeSet::len)
+    }
+
     /// Whether a group has any.
     pub(crate) fn has_group(&self, group: u64) -> bool {
         self.of_group.contains_key(&group)

@@ -39,6 +39,11 @@ impl Lease {
         self.is_revoked() || now_ns.saturating_sub(self.heard_ns()) > LEASE_NS
     }
 
+    /// The time until it ends, unless the client is heard.
+    pub(crate) fn left_ns(&self, now_ns: u64) -> u64 {
+        if self.is_revoked() { 0 } else { (LEASE_NS + self.heard_ns()).saturating_sub(now_ns) }
+    }
+
     /// Ends it for good if it has ended. False if it has not: the client was heard.
     pub(crate) fn try_revoke_ended(&self, now_ns: u64) -> bool {
         let heard_ns = self.heard_ns();

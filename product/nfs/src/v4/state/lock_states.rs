@@ -128,6 +128,11 @@ impl LockStates {
         self.places.get(place).map(|it| &it.0)
     }
 
+    /// The lock owners that were begun with an open.
+    pub(crate) fn of_open(&self, open: u32) -> impl Iterator<Item = &LockState> {
+        self.index.of_group(open.into()).into_iter().filter_map(|place| self.at(place))
+    }
+
     /// Whether there is no room for a change of the lock owner at a place, or for a new one of this party and name.
     /// `ranges` tells how many ranges it has afterwards.
     pub(crate) fn check_room(

@@ -91,6 +91,16 @@ pub(crate) struct Closed<H> {
     pub(crate) holder: H,
 }
 
+/// The facts about an open that people ask for.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownOpen<'a, H> {
+    pub(crate) place: u32,
+    pub(crate) file: u64,
+    pub(crate) owner: &'a [u8],
+    pub(crate) share: Share,
+    pub(crate) holder: &'a H,
+}
+
 /// All opens.
 pub(crate) struct Opens<H> {
     memory: Memory,
@@ -115,6 +125,19 @@ impl<H> Opens<H> {
     /// Whether a client has any.
     pub(crate) fn has_any(&self, client: u64) -> bool {
         self.index.has_group(client)
+    }
+
+    /// The number of a client's opens.
+    pub(crate) fn count_of(&self, client: u64) -> usize {
+        self.index.count_of(client)
+    }
+
+    /// The opens of a client.
+    pub(crate) fn of_client(&self, client: u64) -> impl Iterator<Item = KnownOpen<'_, H>> {
+        self.index.of_group(client).into_iter().filter_map(|place| {
+            let open = self.places.get(place)?;
+            Some(KnownOpen { place, file: open.file, owner: open.owner(), share: open.share, holder: &open.holder })
+        })
     }
 
     /// The open of a file by this owner.

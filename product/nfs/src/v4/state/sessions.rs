@@ -184,6 +184,11 @@ impl Sessions {
         own.iter().for_each(|id| self.end(id));
     }
 
+    /// All sessions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {
+        self.known.values()
+    }
+
     /// Number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.known.len()

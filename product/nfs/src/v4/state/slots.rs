@@ -85,9 +85,14 @@ impl Slots {
         self.0.len() as u32
     }
 
+    /// Number of calls in progress.
+    pub(crate) fn in_use(&self) -> usize {
+        self.0.iter().filter(|slot| slot.progress == Progress::Running).count()
+    }
+
     /// Whether a call is in progress.
     pub(crate) fn is_at_work(&self) -> bool {
-        self.0.iter().any(|slot| slot.progress == Progress::Running)
+        self.in_use() > 0
     }
 
     /// Begins a call, or finds it again.
