@@ -36,7 +36,7 @@ impl Frames {
     }
 
     fn keeping(bytes: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
-        let layout = Layout::keeping(bytes, kept_bytes, FILE_SLOTS)?;
+        let layout = Layout::keeping(bytes, kept_bytes, FILE_SLOTS)?.with_most_client_state();
         Ok(Self::over(Memory::anonymous(layout)?, &[]))
     }
 

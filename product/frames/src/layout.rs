@@ -82,6 +82,8 @@ pub struct Layout {
     kept_bytes: usize,
     files: u32,
     form: Form,
+    /// There is room for as much of clients' state as any arena has.
+    has_most_client_state: bool,
 }
 
 /// The forms that a memory may have. A number changes with each change of the meaning of a header, a slot, a record or
@@ -137,12 +139,24 @@ impl Layout {
         if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(ArenaError::Size { bytes, min, max });
         }
-        Ok(Self { frames: (bytes / FRAME_BYTES as u64) as u32, kept_bytes, files, form: Form::PRESENT })
+        Ok(Self {
+            frames: (bytes / FRAME_BYTES as u64) as u32,
+            kept_bytes,
+            files,
+            form: Form::PRESENT,
+            has_most_client_state: false,
+        })
     }
 
     /// The same sizes in another form.
     pub fn in_form(self, form: Form) -> Self {
         Self { form, ..self }
+    }
+
+    /// The same with room for as much of clients' state as any arena has: for memory that ends with its process. Unused
+    /// room takes no memory.
+    pub(crate) fn with_most_client_state(self) -> Self {
+        Self { has_most_client_state: true, ..self }
     }
 
     pub(crate) fn form(&self) -> Form {
@@ -176,7 +190,8 @@ impl Layout {
             Part::Replies => (REPLIES, REPLY_BYTES),
             Part::Marks => (if self.has_checks() { self.frames as usize } else { 0 }, PAGE_MARK_BYTES),
             Part::Clients => {
-                let bytes = (self.frames as usize / CLIENT_STATE_FRAMES * FRAME_BYTES).min(CLIENT_STATE_BYTES_MAX);
+                let of_frames = self.frames as usize / CLIENT_STATE_FRAMES * FRAME_BYTES;
+                let bytes = if self.has_most_client_state { usize::MAX } else { of_frames }.min(CLIENT_STATE_BYTES_MAX);
                 (if self.form == Form::WithClients { bytes / CLIENT_STATE_BYTES } else { 0 }, CLIENT_STATE_BYTES)
             }
         }

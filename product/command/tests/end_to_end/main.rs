@@ -65,6 +65,7 @@ mod synchronous_mounts;
 mod systemd;
 mod terminal;
 mod tls;
+mod told_bounds;
 mod tools;
 mod traces;
 mod trees;

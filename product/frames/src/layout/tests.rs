@@ -17,6 +17,16 @@ fn parts_begin_on_borders_and_do_not_overlap() {
 }
 
 #[test]
+fn a_small_memory_that_ends_with_its_process_has_room_for_all_clients() {
+    let bytes = |layout: Layout| layout.part(Part::Clients).len();
+    for arena in [ARENA_BYTES_MIN, 16 << 20, 64 << 20] {
+        let layout = Layout::new(arena, FILE_SLOTS).unwrap();
+        assert_eq!(bytes(layout), (arena as usize / CLIENT_STATE_FRAMES).min(CLIENT_STATE_BYTES_MAX));
+        assert_eq!(bytes(layout.with_most_client_state()), CLIENT_STATE_BYTES_MAX);
+    }
+}
+
+#[test]
 fn another_size_or_number_is_another_hash() {
     let layouts = [
         Layout::new(1 << 20, 64),
