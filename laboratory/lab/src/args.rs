@@ -139,8 +139,15 @@ pub(crate) struct Simulate {
     /// Replay a trace beside the jobs, as `afflux-lab replay` does; several run at once
     #[arg(long = "trace-in", value_name = "FILE")]
     pub(crate) trace_in: Vec<PathBuf>,
+    /// The size of jobs that name none, such as 4g or 50%, as on fio's command line
+    #[arg(long, value_name = "SIZE", value_parser = job_size)]
+    pub(crate) size: Option<String>,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
+}
+
+fn job_size(text: &str) -> Result<String, String> {
+    afflux_workloads::fio::check_size(text).map(|()| text.to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -48,11 +48,11 @@ use interruption::Interruption;
 use progress::RunDisplay;
 
 pub(crate) fn run(args: &args::Simulate) -> Outcome {
-    run_all(&NamedInputs { jobs: &args.jobs, traces: &args.trace_in }, &args.machine)
+    run_all(&NamedInputs { jobs: &args.jobs, size: args.size.as_deref(), traces: &args.trace_in }, &args.machine)
 }
 
 pub(crate) fn replay(args: &args::Replay) -> Outcome {
-    run_all(&NamedInputs { jobs: &[], traces: &args.traces }, &args.machine)
+    run_all(&NamedInputs { jobs: &[], size: None, traces: &args.traces }, &args.machine)
 }
 
 fn run_all(work: &NamedInputs<'_>, args: &args::MachineArguments) -> Outcome {

@@ -36,6 +36,8 @@ const FILES_BESIDE_MAX: usize = 1000;
 pub(super) struct NamedInputs<'a> {
     /// Job files and built-in workloads.
     pub(super) jobs: &'a [String],
+    /// The size of fio jobs that name none.
+    pub(super) size: Option<&'a str>,
     pub(super) traces: &'a [PathBuf],
 }
 
@@ -74,7 +76,8 @@ pub(super) fn read(work: &NamedInputs<'_>, args: &args::MachineArguments) -> Out
     }
     let mut warnings = Vec::new();
     let likeness = if args.approximate { Likeness::Near } else { Likeness::Same };
-    let (mut built_in, mut jobs, mut host) = (Vec::new(), Vec::new(), Host::default());
+    let (mut built_in, mut jobs) = (Vec::new(), Vec::new());
+    let mut host = Host { size: work.size.map(str::to_owned), ..Host::default() };
     let mut replayed = Vec::new();
     for name in work.jobs {
         match built_in::parse(name) {
@@ -191,6 +194,8 @@ fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>
 struct Host {
     /// The files read so far.
     files: Vec<(String, String)>,
+    /// The size of jobs that name none.
+    size: Option<String>,
 }
 
 impl Host {
@@ -215,6 +220,10 @@ impl Surroundings for Host {
 
     fn variable(&mut self, name: &str) -> Option<String> {
         env::var(name).ok()
+    }
+
+    fn size(&self) -> Option<&str> {
+        self.size.as_deref()
     }
 }
 

@@ -11,6 +11,7 @@ use afflux_engine::settings::did_you_mean;
 
 use super::complaint::Complaint;
 use super::draft::Draft;
+use super::forms;
 use super::job_file::{JobFile, Likeness};
 use super::lines::{OptionLine, Section};
 use super::options::{self, Meaning};
@@ -25,10 +26,20 @@ struct Reading<'a> {
     reported: BTreeSet<String>,
 }
 
-pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<Complaint>) -> JobFile {
+/// The jobs of a file. Those that name no size have `size`.
+pub(super) fn jobs(
+    sections: Vec<Section>,
+    likeness: Likeness,
+    size: Option<&str>,
+    wrong: &mut Vec<Complaint>,
+) -> JobFile {
     let mut jobs: Vec<Job> = Vec::new();
     let mut reading = Reading { likeness, wrong, warnings: Vec::new(), reported: BTreeSet::new() };
     let mut defaults = Draft::default();
+    // Options of fio's command line stand before those of the file's global sections.
+    if let Some(Err(what)) = size.map(|size| defaults.set("size", size)) {
+        reading.refuse(&SourceLine { file: "--size".to_owned(), line: 1 }, what);
+    }
     let mut names = BTreeSet::new();
     for section in sections {
         if section.is_global() {
@@ -130,6 +141,9 @@ impl Reading<'_> {
                 draft.set(name, &value).map_err(|why| format!("option '{key}': {why}"))
             }
             Meaning::Harmless(why) => {
+                if !options::is_of_engine(name) {
+                    forms::check(name, given, draft.base).map_err(|why| format!("option '{key}': {why}"))?;
+                }
                 let what = format!("option '{key}' cannot change the outcome here: {why}; it is ignored");
                 self.warn(name, &line.place, what);
                 Ok(())

@@ -48,7 +48,7 @@ struct ZoneSizes {
 #[derive(Clone)]
 pub(super) struct Draft {
     pub(super) job: Job,
-    base: KbBase,
+    pub(super) base: KbBase,
     engine: String,
     size: Amount,
     verify: Verify,

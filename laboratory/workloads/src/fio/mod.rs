@@ -13,6 +13,7 @@ mod arithmetic;
 mod complaint;
 mod draft;
 mod engines;
+mod forms;
 mod job_file;
 mod lines;
 mod numbers;
@@ -43,8 +44,16 @@ pub fn parse_as(
     likeness: Likeness,
 ) -> Result<JobFile, Complaints> {
     let (sections, mut wrong) = lines::sections(name, text, surroundings);
-    let file = apply::jobs(sections, likeness, &mut wrong);
+    let file = apply::jobs(sections, likeness, surroundings.size(), &mut wrong);
     if wrong.is_empty() { Ok(file) } else { Err(Complaints(wrong)) }
+}
+
+/// Fails with the reason if a text is no size of a job.
+///
+/// # Errors
+/// The reason.
+pub fn check_size(text: &str) -> Result<(), String> {
+    values::amount(text, numbers::KbBase::Binary, 1).map(drop)
 }
 
 /// The job of these options, which are separated by spaces.

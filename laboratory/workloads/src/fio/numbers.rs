@@ -56,6 +56,9 @@ fn plain_number(text: &str, base: KbBase) -> Result<u64, String> {
         "g" => 3,
         "t" => 4,
         "p" => 5,
+        _ if suffix.contains('-') => {
+            return Err(format!("'{text}': a range has no place here (fio would take a part of it)"));
+        }
         _ => {
             return Err(format!(
                 "'{text}': '{suffix}' is no unit; known are k, m, g, t and p, each alone or with b or ib \

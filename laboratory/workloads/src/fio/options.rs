@@ -4,7 +4,7 @@
 //! a test compares. Further tables have its unlisted options, those of single I/O engines, and those of later versions.
 //!
 //! Owns: the names, the classification by effect on a cache and a disk.
-//! Does not own: values of supported options (`draft`).
+//! Does not own: values of supported options (`draft`), the form of values that are ignored (`forms`).
 //! Invariants: every option of fio has one row; names are in order.
 
 /// The simulator's treatment of an option.
@@ -35,6 +35,7 @@ const DEPENDS: &str = "it works only with an option that is not simulated";
 const REPLAY: &str = "it concerns replays of recorded calls (afflux-lab replay)";
 const NETWORK: &str = "it concerns an engine of a network, which is not simulated";
 const PRIORITY: &str = "no simulated disk looks at priorities";
+const LIFETIME: &str = "it concerns how long data live, and no simulated disk looks at that";
 const NAMES: &str = "it concerns names or owners of files";
 
 /// Every option, in the order of names.
@@ -244,7 +245,7 @@ pub(super) const OPTIONS: &[(&str, Meaning)] = &[
     ("wait_for", Supported),
     ("write_barrier", Only(&["0"])),
     ("write_bw_log", Supported),
-    ("write_hint", Harmless(NAMES)),
+    ("write_hint", Harmless(LIFETIME)),
     ("write_hist_log", Harmless(REPORT)),
     ("write_iolog", Harmless(REPORT)),
     ("write_iops_log", Supported),
@@ -351,6 +352,11 @@ pub(super) fn find(name: &str) -> Option<(&'static str, Meaning)> {
         table.binary_search_by_key(&name, |option| option.0).ok().map(|at| table[at])
     };
     inside(OPTIONS).or_else(|| inside(UNLISTED)).or_else(|| inside(OF_ENGINES))
+}
+
+/// Whether a single engine has the option.
+pub(super) fn is_of_engine(name: &str) -> bool {
+    OF_ENGINES.binary_search_by_key(&name, |option| option.0).is_ok()
 }
 
 /// Whether a version after 3.33 has the option.

@@ -22,6 +22,11 @@ pub trait Surroundings {
 
     /// The value of an environment variable.
     fn variable(&mut self, name: &str) -> Option<String>;
+
+    /// The size of jobs that name none: `--size` of fio's command line. [`check_size`](super::check_size) takes it.
+    fn size(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The surroundings of a job file that stands alone: no variable has a value, and includes fail for this reason.

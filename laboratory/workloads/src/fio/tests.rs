@@ -8,6 +8,7 @@ use crate::job::{BlockSizes, Distribution, Engine, Job, Pattern};
 struct Given {
     files: BTreeMap<&'static str, &'static str>,
     variables: BTreeMap<&'static str, &'static str>,
+    size: Option<String>,
 }
 
 impl Surroundings for Given {
@@ -18,6 +19,10 @@ impl Surroundings for Given {
 
     fn variable(&mut self, name: &str) -> Option<String> {
         self.variables.get(name).map(|value| (*value).to_owned())
+    }
+
+    fn size(&self) -> Option<&str> {
+        self.size.as_deref()
     }
 }
 
@@ -187,6 +192,121 @@ fn what_cannot_change_the_outcome_is_told_once() {
     assert_eq!(told.len(), 2);
     let why = "it concerns how fio's own processes run on a host";
     assert_eq!(told[0], format!("test.fio:2: option 'thread' cannot change the outcome here: {why}; it is ignored"));
+}
+
+/// Options that cannot change the outcome, with values that fio takes.
+const TAKEN: [&str; 26] = [
+    "thread",
+    "thread=1",
+    "refill_buffers",
+    "randseed=0x89",
+    "randseed=-1",
+    "nice=-20",
+    "nice=19",
+    "mem=mmap:/x",
+    "iomem=shm",
+    "fallocate=posix",
+    "uid=1000",
+    "prioclass=3",
+    "prio=7",
+    "cpus_allowed=0-3,5",
+    "cpumask=3",
+    "random_generator=lfsr",
+    "verify_interval=4k",
+    "dedupe_percentage=100",
+    "clocksource=cpu",
+    "write_hint=long",
+    "unit_base=8",
+    "latency_window=10s",
+    "buffer_pattern=0xdeadbeef",
+    "verify_pattern=%o",
+    "log_entries=2k",
+    "description=x=y",
+];
+
+/// The same with values that fio refuses.
+const REFUSED: [&str; 26] = [
+    "thread=maybe",
+    "thread=",
+    "refill_buffers=x",
+    "randseed=abc",
+    "randseed",
+    "nice=99",
+    "nice=-21",
+    "mem=nonsense",
+    "iomem=",
+    "fallocate=nonsense",
+    "uid=nobody",
+    "prioclass=9",
+    "prio=8",
+    "disk_util",
+    "disk_util=2",
+    "random_generator=dice",
+    "verify_interval=7",
+    "dedupe_percentage=101",
+    "clocksource=sundial",
+    "write_hint=forever",
+    "unit_base=2",
+    "latency_window=soon",
+    "buffer_pattern=abc",
+    "log_compression=100",
+    "log_entries=7",
+    "description=",
+];
+
+fn with_option(option: &str) -> String {
+    format!("[x]\nsize=1m\n{option}\n")
+}
+
+// rule: a value that fio refuses is refused with its line, also of an option that cannot change the outcome
+#[test]
+fn values_of_ignored_options_are_those_of_fio() {
+    for option in TAKEN {
+        parse("test.fio", &with_option(option), &mut Given::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+    for option in REFUSED {
+        let wrong = parse("test.fio", &with_option(option), &mut Given::default()).expect_err(option).to_string();
+        let key = option.split('=').next().unwrap_or(option);
+        assert!(wrong.starts_with(&format!("test.fio:3: option '{key}': ")), "{wrong}");
+    }
+    // fio drops what it does not understand behind a number.
+    for option in ["verify_async=7x", "replay_scale=1.5"] {
+        parse("test.fio", &with_option(option), &mut Given::default()).expect_err(option);
+    }
+}
+
+#[test]
+fn fio_itself_takes_and_refuses_the_same_values() {
+    let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "fio").expect("a directory");
+    let takes = |name: &str, text: &str| {
+        let path = scratch.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        let output = std::process::Command::new("fio").arg("--parse-only").arg(path).output();
+        output.ok().map(|output| output.status.success())
+    };
+    let all: String = TAKEN.iter().map(|option| format!("{option}\n")).collect();
+    match takes("taken", &with_option(&all)) {
+        None => afflux_scratch::skipped!("fio is not installed (Debian package fio)"),
+        Some(is_taken) => {
+            assert!(is_taken, "fio refuses one of them");
+            for option in REFUSED {
+                assert_eq!(takes("refused", &with_option(option)), Some(false), "{option}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_size_of_the_command_line_is_that_of_jobs_that_name_none() {
+    let mut given = Given { size: Some("3m".to_owned()), ..Given::default() };
+    let text = "[a]\nrw=read\n[b]\nsize=1m\n[global]\nsize=2m\n[c]\nrw=read\n";
+    let file = parse("test.fio", text, &mut given).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let sizes: Vec<_> = file.jobs.iter().map(|job| job.size >> 20).collect();
+    assert_eq!(sizes, [3, 1, 2]);
+    for wrong in ["", "4x", "101%", "-1"] {
+        assert!(super::check_size(wrong).is_err(), "{wrong}");
+    }
+    assert!(super::check_size("4g").is_ok() && complaint("bs=4k-512k").contains("a range has no place here"));
 }
 
 #[test]

@@ -122,7 +122,7 @@ pub(super) fn file_bytes(value: &str, base: KbBase) -> Result<(u64, u64), String
     if min == 0 { Err("0 is not within 1 and the device's size".to_owned()) } else { Ok((min, max)) }
 }
 
-fn between(text: &str, name: &str, low: f64, high: f64) -> Result<f64, String> {
+pub(super) fn between(text: &str, name: &str, low: f64, high: f64) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| (low..=high).contains(value));
     value.ok_or_else(|| format!("{name} '{text}' is not within {low} to {high}"))
 }
