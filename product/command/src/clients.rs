@@ -46,7 +46,7 @@ struct Clients {
 struct Client {
     #[serde(flatten)]
     gauges: ClientGauges,
-    /// What it has, if that was asked for.
+    /// Its opens and locks, if the caller asked for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     states: Option<Vec<ClientStateGauges>>,
 }

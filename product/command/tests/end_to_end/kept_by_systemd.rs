@@ -78,7 +78,7 @@ struct Repeater {
     thread: thread::JoinHandle<Rounds>,
 }
 
-/// What a [`Repeater`] has done.
+/// The rounds of a [`Repeater`].
 struct Rounds {
     ended: u64,
     /// Repetitions that were told only that the name was taken or gone. A kill between the host's call and its note

@@ -34,7 +34,7 @@ pub enum ClientStatus {
     Unconfirmed,
     /// Its lease lasts.
     Confirmed,
-    /// Its lease has ended. It keeps its state until somebody is in its way.
+    /// Its lease has ended. It keeps its state until another client asks for a conflicting open or lock.
     Courtesy,
     /// Its lease was revoked, and its state is about to end.
     Expired,
@@ -105,7 +105,7 @@ impl ClientInfo {
     }
 }
 
-/// What a client has of a file.
+/// A piece of a client's state, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientStateKind {
     /// An open.
@@ -122,7 +122,7 @@ pub struct ClientStateInfo<P: Platform> {
     pub held: Option<Held<P>>,
     /// The printable part of the name of its owner, a program of the client.
     pub owner: String,
-    /// What it is.
+    /// The open or the lock.
     pub kind: ClientStateKind,
 }
 

@@ -30,7 +30,7 @@ pub(crate) trait Asker: Send + Sync {
     fn call_again(self: Arc<Self>);
 }
 
-/// What an answer leads to.
+/// The consequence of an answer.
 pub(crate) enum Answered {
     /// No call awaits it.
     Stray,

@@ -25,10 +25,10 @@ const OTHER: [u8; 4] = [127, 0, 0, 9];
 const CONNECTIONS_MAX: usize = 10_000;
 /// Most bytes of calls without a connection: half of four times the bytes of a connection.
 const LEFT_BYTES_MAX: usize = 2 << 20;
-/// The least that a call counts for, and what one of these calls counts for at most.
+/// The bytes of one of these calls: at least, at most.
 const CALL_BYTES: [usize; 2] = [12 << 10, 24 << 10];
 
-/// The numbers of calls that a party may leave. The one that reaches the bound is the last.
+/// The numbers of calls that a party may leave: all up to the call that reaches the bound.
 fn left_calls() -> RangeInclusive<usize> {
     let [least, most] = CALL_BYTES.map(|bytes| LEFT_BYTES_MAX.div_ceil(bytes));
     most..=least
