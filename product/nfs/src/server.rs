@@ -144,7 +144,7 @@ impl<P: Platform> Server<P> {
         self.version_4.get().map(|service| service.clients()).unwrap_or_default()
     }
 
-    /// The opens and locks of a client of version 4: the first `most`, and the number of the rest.
+    /// The opens and locks of a client of version 4: the first `most`, and the number of the others.
     pub fn states_of(&self, client: ClientId, most: usize) -> (Vec<ClientStateInfo<P>>, usize) {
         self.version_4.get().map(|service| service.states_of(client, most)).unwrap_or_default()
     }

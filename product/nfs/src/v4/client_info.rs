@@ -34,7 +34,7 @@ pub enum ClientStatus {
     Unconfirmed,
     /// Its lease lasts.
     Confirmed,
-    /// Its lease has ended. It keeps its state until another client asks for a conflicting open or lock.
+    /// Its lease has ended. It keeps its state until somebody is in its way.
     Courtesy,
     /// Its lease was revoked, and its state is about to end.
     Expired,
@@ -105,7 +105,7 @@ impl ClientInfo {
     }
 }
 
-/// A piece of a client's state, by kind.
+/// An open or a lock of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientStateKind {
     /// An open.
@@ -122,7 +122,7 @@ pub struct ClientStateInfo<P: Platform> {
     pub held: Option<Held<P>>,
     /// The printable part of the name of its owner, a program of the client.
     pub owner: String,
-    /// The open or the lock.
+    /// Its kind.
     pub kind: ClientStateKind,
 }
 

@@ -366,8 +366,8 @@ pub(super) fn data_asked(record: &[u8], at: usize) -> Option<u32> {
     let mut reader = Reader::starting_at(record, at);
     match reader.u32().ok()? {
         25 | 68 => reader.fixed::<BEFORE_COUNT>().and_then(|_| reader.u32()).ok(),
-        // READDIR, GETXATTR, LISTXATTRS.
-        26 | 72 | 74 => None,
+        // READDIR, READLINK, GETXATTR, LISTXATTRS.
+        26 | 27 | 72 | 74 => None,
         _ => Some(0),
     }
 }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use afflux_frontend::{CallKeys, DoneStep, JournalCall, Left, Party};
-use afflux_volume::{Before, Caller, Inode, Platform, Volume, XATTR_BYTES_MAX};
+use afflux_volume::{Before, Caller, Inode, Platform, TARGET_BYTES_MAX, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
 use super::codec::{self, Bitmap, CompoundOperation, Head, number};
@@ -141,6 +141,7 @@ fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
         wanted = wanted.saturating_add(match operation {
             CompoundOperation::Read { count, .. } => count.min(READ_BYTES_MAX),
             CompoundOperation::List(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
+            CompoundOperation::ReadLink => TARGET_BYTES_MAX as u32,
             CompoundOperation::GetXattr(_) => XATTR_BYTES_MAX as u32,
             CompoundOperation::ListXattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
             _ => 0,
@@ -436,3 +437,6 @@ impl<P: Platform> Drop for Compound<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

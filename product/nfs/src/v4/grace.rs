@@ -77,9 +77,9 @@ impl Grace {
 
     /// Clients may have opens that deny uses from now on. Returns the list if it has changed.
     pub(super) fn add_denials(&mut self) -> Option<Vec<u64>> {
-        let before = self.names();
+        let had_denials = self.has_denials_listed();
         self.has_denials = true;
-        self.changed_since(before)
+        self.changed(&[], had_denials)
     }
 
     /// Whether new state has to wait.
@@ -104,49 +104,58 @@ impl Grace {
 
     /// A client may have state from now on. Returns the list if it has changed.
     pub(super) fn add(&mut self, client: u64, name: u64) -> Option<Vec<u64>> {
-        let before = self.names();
-        self.present.insert(client, name);
-        self.changed_since(before)
+        let (was_listed, had_denials) = (self.is_listed(name), self.has_denials_listed());
+        let before = self.present.insert(client, name);
+        if was_listed { self.changed(before.as_slice(), had_denials) } else { Some(self.names()) }
     }
 
     /// A client has asked for all that it had. Returns the list if it has changed.
     pub(super) fn complete(&mut self, name: u64) -> Option<Vec<u64>> {
-        let before = self.names();
-        self.missing.retain(|missing| !are_of_one(*missing, name));
-        self.changed_since(before)
+        let had_denials = self.has_denials_listed();
+        let back: Vec<u64> = self.missing.iter().copied().filter(|missing| are_of_one(*missing, name)).collect();
+        self.missing.retain(|missing| !back.contains(missing));
+        self.changed(&back, had_denials)
     }
 
     /// Clients have ended. Returns the list if it has changed.
     pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
-        if !clients.iter().any(|client| self.present.contains_key(client)) {
-            return None;
-        }
-        let before = self.names();
-        self.present.retain(|client, _| !clients.contains(client));
-        self.changed_since(before)
+        let had_denials = self.has_denials_listed();
+        let gone: Vec<u64> = clients.iter().filter_map(|client| self.present.remove(client)).collect();
+        self.changed(&gone, had_denials)
     }
 
     /// Gives up on those who are missing for too long. Returns the list if it has changed.
     pub(super) fn expire(&mut self, now_ns: u64) -> Option<Vec<u64>> {
-        if now_ns < self.until_ns || self.missing.is_empty() {
+        if now_ns < self.until_ns {
             return None;
         }
-        let before = self.names();
-        self.missing.clear();
-        self.changed_since(before)
+        let had_denials = self.has_denials_listed();
+        let gone: Vec<u64> = std::mem::take(&mut self.missing).into_iter().collect();
+        self.changed(&gone, had_denials)
     }
 
     /// The list.
     pub(super) fn names(&self) -> Vec<u64> {
         let mut names: BTreeSet<u64> = self.missing.iter().chain(self.present.values()).copied().collect();
-        if self.has_denials || self.are_denials_missing() {
+        if self.has_denials_listed() {
             names.insert(DENIALS);
         }
         names.into_iter().collect()
     }
 
-    fn changed_since(&self, before: Vec<u64>) -> Option<Vec<u64>> {
-        Some(self.names()).filter(|names| *names != before)
+    fn has_denials_listed(&self) -> bool {
+        self.has_denials || self.are_denials_missing()
+    }
+
+    fn is_listed(&self, name: u64) -> bool {
+        self.missing.contains(&name) || self.present.values().any(|present| *present == name)
+    }
+
+    /// The list, if it has changed. `gone` are names that are no longer missing, or no longer present. Without a change
+    /// nothing is copied.
+    fn changed(&self, gone: &[u64], had_denials: bool) -> Option<Vec<u64>> {
+        let has_changed = had_denials != self.has_denials_listed() || gone.iter().any(|name| !self.is_listed(*name));
+        has_changed.then(|| self.names())
     }
 }
 

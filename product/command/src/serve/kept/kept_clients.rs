@@ -29,6 +29,9 @@ use crate::serve::kept::state::{CLIENT_STATE, CLIENTS, StateDirectory};
 #[cfg(feature = "object")]
 use crate::serve::stores::store_place::StorePlace;
 
+/// Most names of a list, as in a store. A server knows fewer clients.
+const NAMES_MAX: usize = 65_536;
+
 /// Lists on the way to the place where they are kept. One thread keeps them, and passes over all but the last.
 struct Lists {
     to_keep: Arc<Mutex<ToKeep>>,
@@ -124,7 +127,11 @@ fn left_in(path: &Path) -> io::Result<Vec<u64>> {
         text => text?,
     };
     let name = |line| u64::from_str_radix(line, 16).map_err(|_| io::Error::other("a line of it is no client's name"));
-    text.lines().filter(|line| !line.is_empty()).map(name).collect()
+    let lines = || text.lines().filter(|line| !line.is_empty());
+    if lines().count() > NAMES_MAX {
+        return Err(io::Error::other(format!("it has more than {NAMES_MAX} names")));
+    }
+    lines().map(name).collect()
 }
 
 /// Tells what became of the clients of an earlier server.

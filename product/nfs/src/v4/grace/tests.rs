@@ -39,3 +39,29 @@ fn a_client_at_another_address_or_in_another_run_is_the_one_that_is_missing() {
         assert!(!grace.is_on(6));
     }
 }
+
+#[test]
+fn each_change_tells_the_list_if_that_is_another_one() {
+    for seed in 1..200_u64 {
+        let mut random = seed;
+        let mut below = |most: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % most
+        };
+        let mut grace = Grace::new((0..below(4)).map(name).chain((seed % 2 == 0).then_some(DENIALS)).collect(), 0);
+        for _ in 0..40 {
+            let (before, client, of) = (grace.names(), below(4), name(below(5)));
+            let told = match below(9) {
+                0..3 => grace.add(client, of),
+                3..5 => grace.complete(of),
+                5..7 => grace.remove(&[client, below(4)]),
+                7 => grace.add_denials(),
+                _ => grace.expire(below(2 * GRACE_NS)),
+            };
+            let after = grace.names();
+            assert_eq!(told, (before != after).then_some(after), "seed {seed}");
+        }
+    }
+}

@@ -83,13 +83,18 @@ async fn special<P: Platform>(
     Ok(on.volume.make_special_by(caller, directory, name, kind, change).await)
 }
 
-pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, draft: &mut Draft) -> Ended {
+pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>, draft: &mut Draft) -> Ended {
     let inode = match compound.object()? {
         Object::Above => return Err(Status::Invalid.into()),
         Object::Inode(inode) => inode,
     };
-    match on.volume.read_link(inode).await {
-        Ok((target, _)) => draft.writer.opaque(&target),
+    let read = on.volume.read_link(inode).await;
+    match read {
+        Ok((target, _)) => {
+            // The target counts among the bytes of data for which the reply has room.
+            compound.data_left = compound.data_left.checked_sub(target.len() as u32).ok_or(Status::Jukebox)?;
+            draft.writer.opaque(&target);
+        }
         Err(VolumeError::Invalid { .. }) => return Err(Status::WrongType.into()),
         Err(error) => return Err(error.into()),
     }
