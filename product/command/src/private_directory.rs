@@ -22,7 +22,8 @@ use afflux_report::output;
 /// Most symbolic links on a path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Most bytes of a file with text.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What to do where a part of the path is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,18 +163,23 @@ fn at(path: &Path, error: &io::Error) -> Refused {
 /// # Errors
 /// The host's; a link, another kind of file, another user's.
 pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let no_text = |_| io::Error::new(ErrorKind::InvalidData, "it is no text");
+    String::from_utf8(read_bytes(path, FILE_BYTES_MAX)?).map_err(no_text)
+}
+
+fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() || !is_trusted(found.uid()) {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "it is not a regular file of this user"));
     }
-    if found.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!("it has {} bytes, more than {FILE_BYTES_MAX}", found.len())));
+    if found.len() > most {
+        return Err(io::Error::other(format!("it has {} bytes, more than {most}", found.len())));
     }
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Replaces a file of a checked directory with a whole new one, durably.
@@ -181,10 +187,15 @@ pub(crate) fn read(path: &Path) -> io::Result<String> {
 /// # Errors
 /// When that fails; the old file may then be there, or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    replace_bytes(path, &[text.as_bytes(), b"\n"])
+}
+
+/// As [`replace`], with these bytes one after the other.
+fn replace_bytes(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let new = beside(path, "new");
     let written = (|| {
         let mut file = made(&new)?;
-        writeln!(file, "{text}")?;
+        parts.iter().try_for_each(|part| file.write_all(part))?;
         file.sync_all()?;
         fs::rename(&new, path)?;
         sync_directory_of(path)
@@ -196,28 +207,28 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Takes a file that another process has left, and removes it durably. None if there is no such file. If several
-/// processes try at the same moment, one of them gets the file.
+/// Takes a file that another process has left, of `most` bytes at most, and removes it durably. None without a file. If
+/// several processes try at the same moment, one of them gets the file.
 ///
 /// # Errors
 /// When the file cannot be read, or not be removed durably. It may be there for a later process then.
-pub(crate) fn take(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn take(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let taken = beside(path, "taken");
     match fs::rename(path, &taken) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         renamed => renamed?,
     }
-    let text = read(&taken);
+    let bytes = read_bytes(&taken, most);
     fs::remove_file(&taken).and_then(|()| sync_directory_of(path))?;
-    text.map(Some)
+    bytes.map(Some)
 }
 
 /// Leaves a file for the next process to take.
 ///
 /// # Errors
 /// When it cannot be made durable. It must not be found later then, and is removed.
-pub(crate) fn leave(path: &Path, text: &str) -> io::Result<()> {
-    replace(path, text).inspect_err(|_| drop(fs::remove_file(path)))
+pub(crate) fn leave(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    replace_bytes(path, parts).inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 /// The path in an environment variable, unless it is a relative one.

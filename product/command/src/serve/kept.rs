@@ -14,3 +14,4 @@ pub(crate) mod own_place;
 pub(crate) mod rescue;
 pub(crate) mod state;
 pub(crate) mod unnamed_files;
+pub(crate) mod word_runs;

@@ -270,6 +270,34 @@ fn after_an_orderly_stop_clients_go_on_with_and_without_an_arena() {
     go_on_over(place.start(), |server| drop(server.stop()), || place.start());
 }
 
+/// Names of the greatest length make more state than any other clients have.
+#[test]
+fn an_orderly_stop_keeps_the_opens_of_a_client_with_thousands_of_long_names() {
+    const NAME_BYTES: usize = 1024;
+    const OPENS: u32 = 5250;
+    const A_CALL: u32 = 7;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = serve(&scratch, &data);
+    let mut client = Session::begin(connect(&server), b"client", 1).unwrap();
+    let (stateid, file) = open(&mut client);
+    client.keeps = false;
+    for first in (0..OPENS).step_by(A_CALL as usize) {
+        let by = |owner: u32| [&vec![255; NAME_BYTES - 4][..], &owner.to_be_bytes()].concat();
+        let opens =
+            (first..first + A_CALL).fold(ops(), |ops, owner| ops.put_root().open(BOTH, &by(owner), b"file", false));
+        client.must(opens).unwrap();
+    }
+    let opens = server.stat()["nfs"]["open_files"].clone();
+    assert!(opens.as_u64().unwrap() > OPENS.into(), "{opens}");
+    server.stop();
+    let server = serve(&scratch, &data);
+    client.client = connect(&server);
+    client.must(ops().put(&file).read(stateid, 0, 1)).unwrap();
+    assert_eq!(server.stat()["nfs"]["open_files"], opens);
+    server.stop();
+}
+
 /// A file that a client has open, locked and closed to others is replaced on the host while no server runs. The new
 /// file, which may have the number of the old one, is nobody's.
 fn replaced_between(data: &Path, server: Server, end: impl FnOnce(Server), start: impl FnOnce() -> Server) {

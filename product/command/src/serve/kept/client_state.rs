@@ -19,14 +19,17 @@ use afflux_nfs::{ClientMemory, LostOpen};
 use afflux_report::output;
 use tracing::{info, warn};
 
-use crate::private_directory::{self, FILE_BYTES_MAX};
+use crate::private_directory;
 use crate::serve::kept::kept_clients::{KeptClients, StateFile};
 use crate::serve::kept::state::{CLIENT_STATE, StateDirectory};
+use crate::serve::kept::word_runs;
 
 /// Words of a piece of the state.
 const PIECE_WORDS: usize = CLIENT_STATE_BYTES / 8;
 /// The first words of the file. Another form has another number.
-const FORM: &str = "afflux-nfs-state 2";
+const FORM: &str = "afflux-nfs-state 3";
+/// Most bytes of its first line.
+const HEAD_BYTES_MAX: usize = 64;
 
 /// Lines about opens that have ended.
 const LOST_LINES_MAX: usize = 8;
@@ -47,7 +50,8 @@ fn tell_lost(lost: &[LostOpen]) {
 /// Removes what an earlier server has left, since this server does not go on with it, and nobody may later.
 pub(crate) fn forget(directory: &StateDirectory) {
     let Some(path) = directory.own_file(CLIENT_STATE) else { return };
-    match private_directory::take(&path) {
+    // Nobody reads it.
+    match private_directory::take(&path, u64::MAX) {
         Ok(None) => {}
         Ok(Some(_)) => info!("clients of NFS version 4 of the last server ask again for their open files and locks"),
         Err(error) => {
@@ -85,49 +89,38 @@ impl ClientState {
     /// Takes the state that a server has left at its orderly end, unless the memory has that of a killed one.
     fn take(&self) {
         let Some(StateFile { path, left_by, .. }) = &self.file else { return };
-        let taken = private_directory::take(path);
-        if let Err(error) = taken.and_then(|text| text.map_or(Ok(()), |text| self.fill(&text, *left_by))) {
-            self.words().iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        let most = (HEAD_BYTES_MAX + word_runs::bytes_max(self.words().len())) as u64;
+        let taken = private_directory::take(path, most);
+        if let Err(error) = taken.and_then(|bytes| bytes.map_or(Ok(()), |bytes| self.fill(&bytes, *left_by))) {
+            // Only the words that the file has filled: a store to another word would take memory.
+            let filled = self.words().iter().filter(|word| word.load(Ordering::Relaxed) != 0);
+            filled.for_each(|word| word.store(0, Ordering::Relaxed));
             info!("clients ask again for their open files and locks: {}: {error}", output::shown(path.display()));
         }
     }
 
     /// Takes the state in a file of the server with the number `left_by`.
-    fn fill(&self, text: &str, left_by: Option<u64>) -> io::Result<()> {
+    fn fill(&self, bytes: &[u8], left_by: Option<u64>) -> io::Result<()> {
         let wrong = || io::Error::other("it is not of the last server, or of one with another cache");
         let words = self.words();
         if words.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
             return Ok(());
         }
-        let left_by = left_by.ok_or_else(wrong)?;
-        let mut lines = text.trim_end().lines();
-        if lines.next() != Some(&self.head(left_by)) {
-            return Err(wrong());
-        }
-        for line in lines {
-            let (at, value) = line.split_once(' ').ok_or_else(wrong)?;
-            let number = |digits| u64::from_str_radix(digits, 16).map_err(|_| wrong());
-            words.get(number(at)? as usize).ok_or_else(wrong)?.store(number(value)?, Ordering::Relaxed);
-        }
-        Ok(())
+        let head = self.head(left_by.ok_or_else(wrong)?);
+        let runs = bytes.strip_prefix(head.as_bytes()).ok_or_else(wrong)?;
+        word_runs::decode(runs, words).ok_or_else(wrong)
     }
 
     fn head(&self, number: u64) -> String {
-        format!("{FORM} {:x} {number:016x}", self.words().len())
+        format!("{FORM} {:x} {number:016x}\n", self.words().len())
     }
 
-    /// Keeps the state of a server that answers no more calls. The file has each word that is not zero, with its place.
+    /// Keeps the state of a server that answers no more calls. All of it fits, however many clients there are.
     pub(crate) fn keep(&self) {
         let Some(StateFile { path, number, .. }) = &self.file else { return };
-        let words = self.words().iter().map(|word| word.load(Ordering::Relaxed)).enumerate();
-        let used = words.filter(|(_, word)| *word != 0).map(|(at, word)| format!("\n{at:x} {word:x}"));
-        let text: String = std::iter::once(self.head(*number)).chain(used).collect();
-        let written = match text.len() as u64 <= FILE_BYTES_MAX {
-            true => private_directory::leave(path, &text),
-            false => Err(io::Error::other("there are too many for a file")),
-        };
-        if let Err(error) = written {
-            info!("clients will ask again for their open files and locks: {}: {error}", output::shown(path.display()));
+        let (head, runs) = (self.head(*number), word_runs::encode(self.words()));
+        if let Err(error) = private_directory::leave(path, &[head.as_bytes(), &runs]) {
+            warn!("clients will ask again for their open files and locks: {}: {error}", output::shown(path.display()));
         }
     }
 }

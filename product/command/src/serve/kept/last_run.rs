@@ -136,7 +136,8 @@ pub(crate) fn begin(path: &Path, number: u64) -> io::Result<()> {
 /// # Errors
 /// When it cannot be made durable.
 pub(crate) fn end(path: &Path, number: u64, verifier: [u8; 8]) -> io::Result<()> {
-    private_directory::leave(path, &format!("{:016x}\n{number:016x}", u64::from_be_bytes(verifier)))
+    let text = format!("{:016x}\n{number:016x}\n", u64::from_be_bytes(verifier));
+    private_directory::leave(path, &[text.as_bytes()])
 }
 
 fn parse(text: &str) -> Option<LastRun> {
