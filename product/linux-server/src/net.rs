@@ -12,6 +12,7 @@ mod room;
 mod serve;
 mod service;
 mod socket;
+mod spare;
 mod waiting;
 
 pub use crowd::{Bound, RefusedConnection, ServeLimits};
