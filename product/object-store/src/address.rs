@@ -54,8 +54,14 @@ impl Address {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("'?' and '#' have a meaning in an address; write those of a name as %3F and %23"));
         }
-        if !url.username().is_empty() || url.password().is_some() || url.port().is_some() {
-            return Err(wrong("it has a part that is neither a bucket nor a prefix"));
+        if text.split_once("://").is_some_and(|(kind, _)| kind != url.scheme()) {
+            return Err(wrong("its kind is written in small letters"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("keys do not stand in an address; variables and files have them"));
+        }
+        if url.port().is_some() {
+            return Err(wrong("a port has no place before a bucket; --endpoint names a server"));
         }
         let bucket = || url.host_str().map(str::to_owned).ok_or_else(|| wrong("it names no bucket"));
         let place = match url.scheme() {
@@ -106,8 +112,12 @@ impl Address {
     }
 }
 
-/// An address as an error shows it.
+/// An address as an error shows it: without keys before the bucket.
 fn shown(text: &str) -> String {
+    let (kind, behind) = text.split_once("://").unwrap_or(("", text));
+    let (bucket, name) = behind.split_at(behind.find(['/', '?', '#']).unwrap_or(behind.len()));
+    let hidden = bucket.rsplit_once('@').map(|(_, bucket)| format!("{kind}://…@{bucket}{name}"));
+    let text = hidden.as_deref().unwrap_or(text);
     let shown = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.to_string() };
     text.chars().map(shown).collect()
 }

@@ -4,24 +4,6 @@
 //! Does not own: errors of single requests after the opening (`failure`).
 //! Invariants: each text names the store, the event and the remedy.
 
-use std::error::Error;
-
-use slatedb::{CloseReason, ErrorKind};
-
-use crate::failure::{Over, RequestFailure, chain};
-
-/// The failure of the request behind an error of the database, if it was repeated for long enough.
-fn failure(error: &slatedb::Error) -> Option<&RequestFailure> {
-    let mut source = error.source();
-    while let Some(error) = source {
-        if let Some(over) = error.downcast_ref::<Over>() {
-            return Some(&over.failure);
-        }
-        source = error.source();
-    }
-    None
-}
-
 /// Why a store or its records were not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -102,6 +84,14 @@ pub enum StoreError {
         /// The last failure.
         why: String,
     },
+    /// The store answers, and each of its answers is a failure that may pass.
+    #[error("{url}: the store answers with failures ({why}); check the --endpoint, or start again later")]
+    Failing {
+        /// The URL.
+        url: String,
+        /// The store's words.
+        why: String,
+    },
     /// The store refuses a request for another reason.
     #[error("{url}: the store refused a request: {why}")]
     Refused {
@@ -146,26 +136,6 @@ pub enum StoreError {
     },
 }
 
-impl StoreError {
-    /// The meaning of an error of the database while it is opened.
-    pub(crate) fn of_records(url: &str, error: &slatedb::Error) -> Self {
-        let (url, why) = (url.to_owned(), chain(error));
-        match failure(error).cloned() {
-            Some(RequestFailure::Denied(why)) => return Self::Denied { url, why },
-            Some(RequestFailure::Region(why)) => return Self::Region { url, why },
-            Some(RequestFailure::Refused(why) | RequestFailure::Beyond(why) | RequestFailure::Full(why)) => {
-                return Self::Refused { url, why };
-            }
-            _ => {}
-        }
-        match error.kind() {
-            ErrorKind::Closed(CloseReason::Fenced) => Self::Fenced { url },
-            ErrorKind::Data => Self::Format { url, why },
-            ErrorKind::Unavailable => Self::Unreachable { url, why },
-            _ => Self::Refused { url, why },
-        }
-    }
-}
 /// Where the keys of a store come from, as a user can change it.
 fn source_of_keys(url: &str) -> &'static str {
     match url.split(':').next() {

@@ -1,6 +1,6 @@
 //! The meaning of a failed request.
 //!
-//! Owns: which failures had no effect, which may have had one, which are final; the words about them.
+//! Owns: which failures had no effect, which may have had one, which are final; who told of them, and the words.
 //! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`answer`).
 //! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network
 //! that is not understood may have had one. Each error of a directory has a name here. Words have no secret and no
@@ -19,13 +19,22 @@ const WORDS_MAX: usize = 300;
 /// The store of a directory calls itself so.
 const DIRECTORY: &str = "LocalFileSystem";
 
+/// Who told of a failure that may pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The store, by an answer.
+    ByStore(String),
+    /// The connection, which brought no answer.
+    ByConnection(String),
+}
+
 /// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFailure {
     /// No effect; a later try may succeed.
-    Busy(String),
+    Busy(Told),
     /// Perhaps an effect.
-    Unknown(String),
+    Unknown(Told),
     Missing,
     NoBucket,
     /// The object ends before the part that was asked for.
@@ -38,8 +47,13 @@ pub(crate) enum RequestFailure {
     Full(String),
     Refused(String),
     /// It was repeated for long enough.
-    Over(String),
+    Over(Box<Self>),
 }
+
+/// A request had no answer in its time.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer for {0} s")]
+pub(crate) struct NoAnswer(pub(crate) u64);
 
 /// A failure that was repeated for long enough.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +74,9 @@ impl RequestFailure {
         use object_store::Error;
         let text = chain(error);
         let words = words(&text);
-        if NonRetryable::find(error).is_some() {
-            return Self::Over(words);
+        if let Some(ended) = NonRetryable::find(error) {
+            let over = ended.0.downcast_ref::<Over>();
+            return Self::Over(Box::new(over.map_or(Self::Refused(words), |over| over.failure.clone())));
         }
         match error {
             // A listing has no other error for it.
@@ -69,16 +84,18 @@ impl RequestFailure {
             Error::NotFound { .. } => Self::Missing,
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::denied(words),
             // A store answers a condition that collides with another request with 409; nothing happened.
-            Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => Self::Busy(words),
-            Error::JoinError { .. } => Self::Unknown(words),
+            Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
+                Self::Busy(Told::ByStore(words))
+            }
+            Error::JoinError { .. } => Self::Unknown(Told::ByConnection(words)),
             Error::Generic { store, .. } => Self::generic(store, error, &text, words),
             _ => Self::Refused(words),
         }
     }
 
-    /// Whether a store has answered, with an error.
-    pub(crate) fn has_status(error: &object_store::Error) -> bool {
-        status(&chain(error)).is_some()
+    /// Whether the store took an object and gave it no tag.
+    pub(crate) fn is_without_tag(error: &object_store::Error) -> bool {
+        chain(error).contains("ETag Header missing")
     }
 
     fn generic(store: &str, error: &object_store::Error, text: &str, words: String) -> Self {
@@ -94,10 +111,14 @@ impl RequestFailure {
         let mut cause = error.source();
         while let Some(error) = cause {
             if let Some(error) = error.downcast_ref::<HttpError>() {
+                let told = Told::ByConnection(words);
                 return match error.kind() {
-                    HttpErrorKind::Connect => Self::Busy(words),
-                    _ => Self::Unknown(words),
+                    HttpErrorKind::Connect => Self::Busy(told),
+                    _ => Self::Unknown(told),
                 };
+            }
+            if error.is::<NoAnswer>() {
+                return Self::Unknown(Told::ByConnection(words));
             }
             if let Some(error) = error.downcast_ref::<io::Error>()
                 && let Some(errno) = Errno::from_io_error(error)
@@ -106,7 +127,7 @@ impl RequestFailure {
             }
             cause = error.source();
         }
-        if store == DIRECTORY { Self::Refused(words) } else { Self::Unknown(words) }
+        if store == DIRECTORY { Self::Refused(words) } else { Self::Unknown(Told::ByStore(words)) }
     }
 
     /// The host's word about a directory.
@@ -117,10 +138,10 @@ impl RequestFailure {
             Errno::NOSPC | Errno::DQUOT => Self::Full(words),
             // The host lacks something for a while. The change may have been made before its sync failed.
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN | Errno::INTR | Errno::BUSY => {
-                Self::Unknown(words)
+                Self::Unknown(Told::ByStore(words))
             }
             Errno::TIMEDOUT | Errno::CONNRESET | Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::NOTCONN => {
-                Self::Unknown(words)
+                Self::Unknown(Told::ByConnection(words))
             }
             // EIO of a disk, ENAMETOOLONG, ENOTDIR, EISDIR, ELOOP and others stay until somebody acts.
             _ => Self::Refused(words),
@@ -136,9 +157,9 @@ impl RequestFailure {
         match status {
             _ if status == 507 || is_full(&words) => Self::Full(words),
             // An error in the body of a success, and the gateway's own failures: the request may have passed.
-            200..300 | 500 | 502 | 504 | 408 => Self::Unknown(words),
+            200..300 | 500 | 502 | 504 | 408 => Self::Unknown(Told::ByStore(words)),
             // 409: the condition collided with another request, and nothing happened.
-            409 | 425 | 429 | 503 => Self::Busy(words),
+            409 | 425 | 429 | 503 => Self::Busy(Told::ByStore(words)),
             300..400 => Self::Region(words),
             401 | 403 => Self::Denied(words),
             416 => Self::Beyond(words),
@@ -146,9 +167,10 @@ impl RequestFailure {
             400 if has(&["InvalidAccessKeyId", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"]) => {
                 Self::Denied(words)
             }
-            400 if has(&["RequestTimeout"]) => Self::Unknown(words),
-            400..500 => Self::Refused(words),
-            _ => Self::Unknown(words),
+            400 if has(&["RequestTimeout"]) => Self::Unknown(Told::ByStore(words)),
+            // 501: the store will not learn it.
+            400..500 | 501 => Self::Refused(words),
+            _ => Self::Unknown(Told::ByStore(words)),
         }
     }
 
@@ -157,14 +179,14 @@ impl RequestFailure {
         match self {
             Self::Missing => "there is no such object".to_owned(),
             Self::NoBucket => "there is no such bucket".to_owned(),
-            Self::Busy(words)
-            | Self::Unknown(words)
+            Self::Busy(Told::ByStore(words) | Told::ByConnection(words))
+            | Self::Unknown(Told::ByStore(words) | Told::ByConnection(words))
             | Self::Beyond(words)
             | Self::Denied(words)
             | Self::Region(words)
             | Self::Full(words)
-            | Self::Refused(words)
-            | Self::Over(words) => words,
+            | Self::Refused(words) => words,
+            Self::Over(failure) => failure.words(),
         }
     }
 
@@ -177,7 +199,7 @@ impl RequestFailure {
             Self::Missing => ObjectError::Missing,
             Self::Denied(_) | Self::Region(_) | Self::Refused(_) => ObjectError::Denied,
             Self::Full(words) => ObjectError::Full(words),
-            Self::Beyond(words) | Self::Over(words) => ObjectError::Refused(words),
+            Self::Beyond(_) | Self::Over(_) => ObjectError::Refused(self.words()),
         }
     }
 }

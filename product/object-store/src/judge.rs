@@ -14,7 +14,7 @@ use object_store::path::Path;
 use object_store::{Error, Result};
 use slatedb_common::retry::NonRetryable;
 
-use crate::failure::{Over, RequestFailure};
+use crate::failure::{NoAnswer, Over, RequestFailure};
 use crate::folders::is_data;
 use crate::patience::Patience;
 use crate::shown::{NameAnswer, ShownNames};
@@ -109,7 +109,10 @@ impl Judge {
         let Some(limit_ns) = self.patience.limit_ns() else { return request.await };
         match tokio::time::timeout(Duration::from_nanos(limit_ns), request).await {
             Ok(result) => result,
-            Err(_) => Err(said(format!("no answer for {} s", limit_ns / 1_000_000_000))),
+            Err(_) => {
+                let source = Box::new(NoAnswer(limit_ns / 1_000_000_000));
+                Err(Error::Generic { store: "afflux", source })
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, UpdateVersion};
 
 use crate::access::AllowedUse;
-use crate::failure::RequestFailure;
+use crate::failure::{RequestFailure, Told};
 use crate::wire::Wire;
 
 /// Tries of a request that had no answer.
@@ -30,7 +30,9 @@ const SECOND: &[u8] = b"second";
 const THIRD: &[u8] = b"third";
 
 /// A promise that the store broke.
-type Broken = &'static str;
+type Broken = String;
+
+const NO_TAG: &str = "it gives an object no tag (ETag), by which an update would name it";
 
 /// Tries creations at the first name and updates at the second. Nobody else uses these names. The store removes the
 /// objects later, and no caller waits for that. An object that stays costs some bytes and harms nobody.
@@ -47,7 +49,7 @@ pub(crate) async fn probe(store: &Arc<Wire>, names: [Path; 2], can_update: bool)
     });
     Ok(match tried? {
         (None, None) => AllowedUse::ReadWrite,
-        (Some(broken), _) | (None, Some(broken)) => AllowedUse::ReadOnly { why: broken.to_owned() },
+        (Some(broken), _) | (None, Some(broken)) => AllowedUse::ReadOnly { why: broken },
     })
 }
 
@@ -56,19 +58,37 @@ async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, RequestF
     match put(store, name, FIRST, PutMode::Create).await.answer {
         // The first of two tries may have had its effect.
         Ok(_) | Err(Error::AlreadyExists { .. }) => {}
-        Err(Error::NotImplemented { .. }) => return Ok(Some("it knows no conditional creation")),
-        Err(error) => return Err(RequestFailure::of(&error)),
+        Err(error) => return refused(store, name, "If-None-Match", &error).await,
     }
     match put(store, name, SECOND, PutMode::Create).await.answer {
         Err(Error::AlreadyExists { .. }) => {}
-        Ok(_) => return Ok(Some("it makes an object a second time (If-None-Match has no effect)")),
-        Err(error) => return Err(RequestFailure::of(&error)),
+        Ok(_) => return broken("it makes an object a second time (If-None-Match has no effect)"),
+        Err(error) => return refused(store, name, "If-None-Match", &error).await,
     }
     if get(store, name).await? != FIRST {
-        return Ok(Some("it refused a second creation, but the object has its bytes"));
+        return broken("it refused a second creation, but the object has its bytes");
     }
-    let is_listed = is_listed(store, name).await?;
-    Ok((!is_listed).then_some("it does not list an object under its name; take a prefix of letters and digits"))
+    match is_listed(store, name).await? {
+        true => Ok(None),
+        false => broken("it does not list an object under its name; take a prefix of letters and digits"),
+    }
+}
+
+fn broken(promise: &str) -> Result<Option<Broken>, RequestFailure> {
+    Ok(Some(promise.to_owned()))
+}
+
+/// The promise behind a failed request with a condition: the store takes the same object without one.
+async fn refused(store: &Wire, name: &Path, condition: &str, error: &Error) -> Result<Option<Broken>, RequestFailure> {
+    if RequestFailure::is_without_tag(error) {
+        return broken(NO_TAG);
+    }
+    let failure = RequestFailure::of(error);
+    let (RequestFailure::Refused(why) | RequestFailure::Denied(why)) = &failure else { return Err(failure) };
+    match put(store, name, FIRST, PutMode::Overwrite).await.answer {
+        Ok(_) => Ok(Some(format!("it refuses a request with {condition} ({why})"))),
+        Err(_) => Err(failure),
+    }
 }
 
 /// Whether the store lists the object in the object's folder.
@@ -92,27 +112,28 @@ async fn updates(store: &Wire, name: &Path) -> Result<Option<Broken>, RequestFai
         Ok(first) => first,
         // The first of two tries had its effect.
         Err(Error::AlreadyExists { .. }) => head(store, name).await?,
-        // The other object tells that.
-        Err(Error::NotImplemented { .. }) => return Ok(None),
-        Err(error) => return Err(RequestFailure::of(&error)),
+        Err(error) => return refused(store, name, "If-None-Match", &error).await,
     };
+    let Some(tag) = &first.e_tag else { return broken(NO_TAG) };
     let update = || PutMode::Update(UpdateVersion { e_tag: first.e_tag.clone(), version: first.version.clone() });
-    match updated(store, name, update()).await {
+    let mut updated_once = updated(store, name, update()).await;
+    if matches!(updated_once, Ok(false)) {
+        // Ceph 16.2 compares the quotes, too.
+        store.send_bare_tags();
+        updated_once = updated(store, name, update()).await;
+    }
+    match updated_once {
         Ok(true) => {}
-        Ok(false) => {
-            // Ceph 16.2 compares the quotes, too.
-            store.send_bare_tags();
-            if !updated(store, name, update()).await.map_err(|error| RequestFailure::of(&error))? {
-                return Ok(Some("it refuses an update with the right tag (If-Match)"));
-            }
+        Ok(false) if tag.starts_with("W/") => {
+            return broken("its tags are weak, and no update can name one (If-Match)");
         }
-        Err(Error::NotImplemented { .. }) => return Ok(Some("it knows no conditional update")),
-        Err(error) => return Err(RequestFailure::of(&error)),
+        Ok(false) => return broken("it refuses an update with the right tag (If-Match)"),
+        Err(error) => return refused(store, name, "If-Match", &error).await,
     }
     match put(store, name, SECOND, update()).await.answer {
         Err(Error::Precondition { .. }) => Ok(None),
-        Ok(_) => Ok(Some("it updates an object with a stale tag (If-Match has no effect)")),
-        Err(error) => Err(RequestFailure::of(&error)),
+        Ok(_) => broken("it updates an object with a stale tag (If-Match has no effect)"),
+        Err(error) => refused(store, name, "If-Match", &error).await,
     }
 }
 
@@ -171,9 +192,13 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T, Error>>>(
 
 /// The number of tries of a request with this error.
 fn tries_of(error: &Error) -> u32 {
+    // Another try would find the object of this one.
+    if RequestFailure::is_without_tag(error) {
+        return 1;
+    }
     match RequestFailure::of(error) {
         // Without an answer, the store may not be there at all.
-        RequestFailure::Busy(_) if RequestFailure::has_status(error) => TRIES_IF_BUSY,
+        RequestFailure::Busy(Told::ByStore(_)) => TRIES_IF_BUSY,
         RequestFailure::Busy(_) | RequestFailure::Unknown(_) | RequestFailure::NoBucket => TRIES,
         _ => 1,
     }

@@ -11,6 +11,7 @@ use slatedb::Checkpoint;
 use slatedb::admin::{Admin, AdminBuilder};
 use slatedb::config::CheckpointOptions;
 
+use crate::advice::of_records;
 use crate::error::StoreError;
 use crate::site::{Rooted, Site};
 
@@ -91,5 +92,5 @@ where
     let admin = admin(&site.root());
     let called = site.threads.run(async move { call(admin).await }).await;
     let called = called.map_err(|_| StoreError::Threads { why: "they ended".to_owned() })?;
-    called.map_err(|error| StoreError::of_records(&site.url, &error))
+    called.map_err(|error| of_records(&site.url, &site.address, &error))
 }

@@ -18,7 +18,7 @@ use slatedb::Db;
 use slatedb::config::{FlushOptions, FlushType};
 
 use crate::address::{Address, StoreAddress};
-use crate::advice::advice;
+use crate::advice::{advice, of_records};
 use crate::error::StoreError;
 use crate::failure::RequestFailure;
 use crate::folders::{MANIFESTS, RECORDS};
@@ -83,10 +83,9 @@ pub(crate) async fn mend(site: &Arc<Site>) -> Result<(), StoreError> {
     let Some(folder) = other_folder(&site.address) else { return Ok(()) };
     if site.is_split() {
         let (wire, address) = (Arc::clone(&site.wire), site.address.clone());
-        let url = site.url.clone();
         let settled = site.threads.run(async move { settle(wire, &address).await });
         let settled = settled.await.map_err(|_| StoreError::Threads { why: "they ended".to_owned() })?;
-        settled.map_err(|error| StoreError::of_records(&url, &error))?;
+        settled.map_err(|error| of_records(&site.url, &site.address, &error))?;
     }
     let copies = {
         let (site, is_split) = (Arc::clone(site), site.is_split());

@@ -39,6 +39,7 @@ use crate::wire::SentRequests;
 pub struct Store {
     site: Arc<Site>,
     probed: Probed,
+    has_volume: bool,
 }
 
 /// The result of a probe, once there is one.
@@ -68,7 +69,8 @@ impl Store {
         match there.map_err(|failure| advice(url, &site.address, failure))? {
             There::Objects(names) => Err(occupied(url, &names)),
             There::Inside(volume) => Err(StoreError::Inside { url: url.to_owned(), volume: site.address.url(&volume) }),
-            There::Volume | There::Nothing => Ok(Self { site: Arc::new(site), probed }),
+            There::Volume => Ok(Self { site: Arc::new(site), probed, has_volume: true }),
+            There::Nothing => Ok(Self { site: Arc::new(site), probed, has_volume: false }),
         }
     }
 
@@ -86,7 +88,7 @@ impl Store {
         }
         let why = "it was opened for reading".to_owned();
         let (_, probed) = watch::channel(Some(Ok(AllowedUse::ReadOnly { why })));
-        Ok(Self { site: Arc::new(site), probed })
+        Ok(Self { site: Arc::new(site), probed, has_volume: true })
     }
 
     /// The result of the probe.
@@ -105,6 +107,11 @@ impl Store {
             AllowedUse::ReadOnly { why } => Err(StoreError::ReadOnly { url: self.site.url.clone(), why }),
             AllowedUse::ReadWrite => Ok(()),
         }
+    }
+
+    /// Whether the opening found a volume. Without one, the first writer makes it.
+    pub fn has_volume(&self) -> bool {
+        self.has_volume
     }
 
     /// The objects of the volume.

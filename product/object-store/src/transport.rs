@@ -17,7 +17,7 @@ use object_store::client::{
 };
 use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode};
+use reqwest::{Certificate, Client, StatusCode};
 
 use crate::answer::{AWAY, Asked, ERROR_BYTES_MAX, PAGE_BYTES_MAX, is_doubting_keys, is_names};
 use crate::keys::Doubt;
@@ -33,6 +33,8 @@ const USER_AGENT: &str = concat!("afflux/", env!("CARGO_PKG_VERSION"));
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     pub(crate) doubt: Arc<Doubt>,
+    /// Those of authorities, beside the system's.
+    pub(crate) certificates: Vec<Certificate>,
 }
 
 impl HttpConnector for Transport {
@@ -42,7 +44,14 @@ impl HttpConnector for Transport {
         let is_for_keys = value(ClientConfigKey::ConnectTimeout).is_some_and(|timeout| timeout == "1s");
         let builder = Client::builder().redirect(Policy::none()).user_agent(USER_AGENT).timeout(REQUEST_TIMEOUT);
         let builder = builder.connect_timeout(if is_for_keys { KEYS_CONNECT_TIMEOUT } else { CONNECT_TIMEOUT });
-        let client = builder.no_gzip().no_brotli().no_zstd().no_deflate().https_only(!is_plain).build();
+        let client = builder
+            .tls_certs_merge(self.certificates.iter().cloned())
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
+            .https_only(!is_plain)
+            .build();
         let client = client.map_err(|error| object_store::Error::Generic { store: "HTTP", source: Box::new(error) })?;
         Ok(HttpClient::new(Bounded { client, doubt: Arc::clone(&self.doubt) }))
     }

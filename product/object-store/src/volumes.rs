@@ -15,6 +15,7 @@ use crate::error::StoreError;
 use crate::failure::RequestFailure;
 use crate::folders::{LOG, MANIFESTS, RECORDS, TABLES};
 use crate::options::Options;
+use crate::probe::repeated;
 use crate::site::Site;
 use crate::split::encoded;
 use crate::store::Store;
@@ -87,7 +88,8 @@ async fn has_records(store: &dyn ObjectStore, prefix: &Path, folder: &str) -> Re
 }
 
 async fn list(store: &dyn ObjectStore, folder: &Path) -> Result<ListResult, RequestFailure> {
-    store.list_with_delimiter(Some(folder)).await.map_err(|error| RequestFailure::of(&error))
+    let listed = || store.list_with_delimiter(Some(folder));
+    repeated(listed).await.answer.map_err(|error| RequestFailure::of(&error))
 }
 
 #[cfg(test)]

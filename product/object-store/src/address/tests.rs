@@ -48,7 +48,9 @@ fn wrong_urls_are_refused_with_the_url() {
         " s3://b/home",
         "s3://b?x=1",
         "s3://b#x",
-        "s3://key@b/",
+        "s3://…@b/",
+        "S3://b/x",
+        "abfss://c/x",
         "s3://b:9/",
         "http://b/x",
         "memory:x",
@@ -58,6 +60,14 @@ fn wrong_urls_are_refused_with_the_url() {
     ] {
         let error = Address::parse(url).map(drop).unwrap_err().to_string();
         assert!(error.starts_with(url) && error.contains("s3://BUCKET/PREFIX"), "{url}: {error}");
+    }
+}
+
+#[test]
+fn keys_in_an_address_are_refused_and_not_shown() {
+    for url in ["s3://id:hidden@b/home", "s3://hidden@b", "az://a@hidden@b?x=@"] {
+        let error = Address::parse(url).map(drop).unwrap_err().to_string();
+        assert!(error.contains("://…@b") && !error.contains("hidden"), "{error}");
     }
 }
 

@@ -2,6 +2,7 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::address::StoreAddress;
+use crate::failure::Told;
 use crate::waits::WaitKind;
 
 fn now_ns() -> u64 {
@@ -28,9 +29,15 @@ fn what_is_over_is_repeated_by_no_layer() {
     // The database repeats everything that is not marked.
     let beyond = "Wanted range starting at 9, but object was only 4 bytes long";
     assert!(is_repeated(&generic(beyond)));
-    assert_eq!(judged(&record, generic(beyond)), (false, RequestFailure::Over(beyond.to_owned())));
+    assert_eq!(
+        judged(&record, generic(beyond)),
+        (false, RequestFailure::Over(Box::new(RequestFailure::Beyond(beyond.to_owned()))))
+    );
     assert_eq!(judged(&data, generic(beyond)).1, RequestFailure::Beyond(beyond.to_owned()));
-    assert_eq!(judged(&record, generic("no answer")), (true, RequestFailure::Unknown("no answer".to_owned())));
+    assert_eq!(
+        judged(&record, generic("other words")),
+        (true, RequestFailure::Unknown(Told::ByStore("other words".to_owned())))
+    );
     let absent = || Error::NotFound { path: "x".to_owned(), source: "absent".into() };
     assert_eq!(judged(&data, absent()), (false, RequestFailure::Missing));
     assert_eq!(judged(&record, absent()), (false, RequestFailure::Missing), "a directory is believed");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::failure::Told;
 
 /// How long a failure lasts until it is final, in seconds; nothing if it is repeated without end.
 fn end(patience: &Patience, failure: &RequestFailure, path: &str) -> Option<u64> {
@@ -12,8 +13,8 @@ const HOST: &str = "home/holder";
 fn failures() -> [RequestFailure; 6] {
     let words = String::new;
     [
-        RequestFailure::Busy(words()),
-        RequestFailure::Unknown(words()),
+        RequestFailure::Busy(Told::ByStore(words())),
+        RequestFailure::Unknown(Told::ByConnection(words())),
         RequestFailure::NoBucket,
         RequestFailure::Denied(words()),
         RequestFailure::Region(words()),

@@ -37,6 +37,7 @@ pub(crate) use self::sum::Sum;
 use self::tasks::{TaskProgress, Tasks, reason};
 pub use self::view::{StoreView, ViewState};
 use crate::address::StoreAddress;
+use crate::advice::of_records;
 use crate::error::StoreError;
 use crate::site::Site;
 
@@ -86,7 +87,7 @@ impl StoreRecords {
         };
         let ended = |why: &str| StoreError::Threads { why: why.to_owned() };
         let (db, unfenced_at_ns, compactor) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;
-        let db = db.map_err(|error| StoreError::of_records(&site.url, &error))?;
+        let db = db.map_err(|error| of_records(&site.url, &site.address, &error))?;
         let epoch = u32::try_from(db.manifest().writer_epoch()).unwrap_or(u32::MAX);
         if epoch > EPOCH_MAX {
             let why = format!("the epoch is {epoch} instead of at most {EPOCH_MAX}");

@@ -16,6 +16,7 @@ use slatedb::{DbReader, DbReaderMode};
 use super::sum::Sum;
 use super::tasks::{of_close, reason};
 use super::{BLOCK_CACHE_BYTES, read, shown};
+use crate::advice::of_records;
 use crate::error::StoreError;
 use crate::site::Site;
 use crate::snapshot::{admin, find};
@@ -46,15 +47,15 @@ pub struct StoreView {
 impl StoreView {
     pub(crate) async fn open(site: Arc<Site>, view: &ViewState) -> Result<Self, StoreError> {
         let root = site.root();
-        let (poll, url, view) =
-            (if *view == ViewState::Following { POLL } else { NEVER }, site.url.clone(), view.clone());
+        let poll = if *view == ViewState::Following { POLL } else { NEVER };
+        let (at, view) = (Arc::clone(&site), view.clone());
         let opening = async move {
             let mode = match view {
                 ViewState::Following | ViewState::Fixed => DbReaderMode::FollowLatest,
                 ViewState::Snapshot(name) => {
                     let there = admin(&root).list_checkpoints(None).await;
-                    let there = there.map_err(|error| StoreError::of_records(&url, &error))?;
-                    DbReaderMode::Checkpoint(find(&url, &name, there)?.id)
+                    let there = there.map_err(|error| of_records(&at.url, &at.address, &error))?;
+                    DbReaderMode::Checkpoint(find(&at.url, &name, there)?.id)
                 }
             };
             let options = DbReaderOptions { manifest_poll_interval: poll, ..DbReaderOptions::default() };
@@ -62,7 +63,7 @@ impl StoreView {
             let builder = DbReader::builder(root.0, root.1).with_reader_mode(mode).with_options(options);
             let builder = builder.with_merge_operator(Arc::new(Sum));
             let builder = builder.with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
-            builder.build().await.map_err(|error| StoreError::of_records(&url, &error))
+            builder.build().await.map_err(|error| of_records(&at.url, &at.address, &error))
         };
         let ended = |_| StoreError::Threads { why: "they ended".to_owned() };
         let db = site.threads.run(opening).await.map_err(ended)??;

@@ -27,12 +27,15 @@ enum Answer {
     Status(u16, &'static str),
     /// A success with this tag.
     Tag(&'static str),
+    /// A success without a tag.
+    NoTag,
     Body(&'static [u8]),
     /// The connection ends without an answer.
     HangUp,
 }
-use Answer::{Body, HangUp, Status, Tag};
+use Answer::{Body, HangUp, NoTag, Status, Tag};
 
+const NOT_IMPLEMENTED: Answer = Status(501, "<Error><Code>NotImplemented</Code><Message>no</Message></Error>");
 const CONFLICT: Answer = Status(412, "<Error><Code>PreconditionFailed</Code><Message>no</Message></Error>");
 
 type Script = Arc<Mutex<VecDeque<Answer>>>;
@@ -94,14 +97,16 @@ impl Server {
                 (_, false) => next(&self.script),
             };
             self.requests.lock().unwrap().push(request);
-            let (status, tag, body): (u16, &str, &[u8]) = match answer {
+            let (status, tag, body): (u16, Option<&str>, &[u8]) = match answer {
                 HangUp => return,
-                Status(status, body) => (status, "\"none\"", body.as_bytes()),
-                Tag(tag) => (200, tag, b""),
-                Body(body) => (200, "\"body\"", body),
+                Status(status, body) => (status, Some("\"none\""), body.as_bytes()),
+                Tag(tag) => (200, Some(tag), b""),
+                NoTag => (200, None, b""),
+                Body(body) => (200, Some("\"body\""), body),
             };
+            let tag = tag.map(|tag| format!("ETag: {tag}\r\n")).unwrap_or_default();
             let head = format!(
-                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nETag: {tag}\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 \
+                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n{tag}Last-Modified: Mon, 01 Jan 2024 00:00:00 \
                  GMT\r\n\r\n",
                 body.len()
             );
@@ -175,10 +180,13 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
 const CREATED: [Answer; 4] = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
 const UPDATED: [Answer; 3] = [Tag("\"1\""), Tag("\"2\""), CONFLICT];
 
-fn connect(endpoint: &str) -> Result<Store, StoreError> {
+fn options(endpoint: &str) -> Options {
     let keys = Keys { id: "id".to_owned(), secret: "secret".to_owned() };
-    let options = Options { endpoint: Some(endpoint.to_owned()), keys: Some(keys), ..Options::default() };
-    let store = wait(Store::open("s3://bucket/home", &options))?;
+    Options { endpoint: Some(endpoint.to_owned()), keys: Some(keys), ..Options::default() }
+}
+
+fn connect(endpoint: &str) -> Result<Store, StoreError> {
+    let store = wait(Store::open("s3://bucket/home", &options(endpoint)))?;
     // The script is over then.
     wait(store.access())?;
     Ok(store)
@@ -232,6 +240,33 @@ fn a_store_that_breaks_a_promise_is_read_only() {
         let refused = wait(store.records()).map(drop).unwrap_err();
         assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
     }
+}
+
+// rule: A store that refuses each conditional request, or gives no tags, is read-only and named so at the first use.
+#[test]
+fn a_store_that_refuses_conditions_is_read_only_and_the_condition_is_named() {
+    const ONCE: Answer = Tag("\"1\"");
+    // Without a condition it takes the object.
+    let unknown = [NOT_IMPLEMENTED, ONCE];
+    let denied = [Status(403, "<Error><Code>AccessDenied</Code></Error>"), ONCE];
+    // A refused creation has the store look for an object in the way.
+    let always_there = [CONFLICT, Status(404, "<Error><Code>NoSuchKey</Code></Error>"), ONCE];
+    for (created, updated, word) in [
+        (&unknown[..], &unknown[..], "refuses a request with If-None-Match (NotImplemented"),
+        (&denied, &denied, "refuses a request with If-None-Match (AccessDenied"),
+        (&always_there, &always_there, "refuses a request with If-None-Match (PreconditionFailed"),
+        (&[NoTag], &[NoTag], "gives an object no tag (ETag)"),
+        (&CREATED, &[ONCE, NOT_IMPLEMENTED, ONCE], "refuses a request with If-Match (NotImplemented"),
+        (&CREATED, &[Tag("W/\"1\""), CONFLICT, CONFLICT], "its tags are weak"),
+    ] {
+        let (_, store) = open(created, updated);
+        let AllowedUse::ReadOnly { why } = wait(store.unwrap().access()).unwrap() else { panic!("writable: {word}") };
+        assert!(why.contains(word), "{why}");
+    }
+    // Every object is refused: that is no promise about conditions.
+    let (_, store) = open(&[NOT_IMPLEMENTED, NOT_IMPLEMENTED, CONFLICT], &[NOT_IMPLEMENTED, NOT_IMPLEMENTED, ONCE]);
+    let error = store.map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::Refused { .. }), "{error}");
 }
 
 #[test]
@@ -289,9 +324,17 @@ fn errors_of_an_opening_have_advice() {
         (refused(503, "<Error><Code>SlowDown</Code></Error>"), "SlowDown"),
         (refused(418, "<Error><Code>Teapot</Code></Error>"), "Teapot"),
     ] {
-        let (_, store) = open(&script, &script);
-        let error = store.map(drop).unwrap_err().to_string();
+        let server = Server::start(&script, &script);
+        let options = options(&server.endpoint);
+        let (opened, listed) = std::thread::scope(|threads| {
+            let listing = threads.spawn(|| wait(Store::volumes("s3://bucket/home", &options)).unwrap_err());
+            (server.open().map(drop).unwrap_err(), listing.join().unwrap())
+        });
+        let kind = std::mem::discriminant;
+        assert_eq!(kind(&opened), kind(&listed), "each command says the same: {opened}; {listed}");
+        let error = opened.to_string();
         assert!(error.starts_with("s3://bucket/home: ") && error.contains(word), "{word}: {error}");
+        assert!(!error.contains("no answer"), "the store has answered: {error}");
     }
     // Nobody listens there.
     let error = connect("http://127.0.0.1:1").map(drop).unwrap_err();
