@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
@@ -353,7 +353,7 @@ fn a_removed_open_file_a_file_without_a_name_and_an_exchange_work() {
     fs::write(mounted.path("other"), "other").unwrap();
     let rename = |flags| rustix::fs::renameat_with(CWD, mounted.path("named"), CWD, mounted.path("other"), flags);
     assert_eq!(rename(RenameFlags::NOREPLACE), Err(Errno::EXIST));
-    assert_eq!(rename(RenameFlags::WHITEOUT), Err(Errno::INVAL));
+    assert_eq!(rename(RenameFlags::WHITEOUT | RenameFlags::NOREPLACE), Err(Errno::EXIST));
     rename(RenameFlags::EXCHANGE).unwrap();
     assert_eq!(fs::read_to_string(mounted.path("named")).unwrap(), "other");
     let sparse = File::create(mounted.path("sparse")).unwrap();
@@ -368,6 +368,39 @@ fn a_removed_open_file_a_file_without_a_name_and_an_exchange_work() {
     mounted.stop();
     assert_eq!(fs::read_to_string(data.join("other")).unwrap(), "named later");
     assert!(!data.join("gone").exists());
+}
+
+/// Changes files of a lower layer through an overlayfs. `$PWD` is the mount.
+const OVERLAY: &str = "set -e
+mkdir up work ../low ../low/dir ../over
+echo one > ../low/file; echo two > ../low/other; echo in > ../low/dir/inner
+mount -t overlay overlay -o userxattr,lowerdir=$PWD/../low,upperdir=$PWD/up,workdir=$PWD/work ../over
+trap 'umount -l ../over' EXIT
+(cd ../over; mv file moved; rm other; rm -r dir; echo new > made; ls; cat moved made)
+stat -c '%n %F %t,%T' up/file up/other up/dir
+";
+
+// rule: a mount is the upper layer of an overlayfs, whose renames and removals leave whiteouts
+#[test]
+fn a_mount_is_the_upper_layer_of_an_overlayfs() {
+    if !can_mount() {
+        return;
+    }
+    let has_overlay = fs::read_to_string("/proc/filesystems").unwrap().contains("\toverlay");
+    if !has_overlay {
+        afflux_scratch::skipped!("this kernel has no overlayfs");
+        return;
+    }
+    for is_store in [false, true] {
+        let scratch = Scratch::new();
+        let (data, point) = (scratch.directory("data"), scratch.directory("point"));
+        let place = if is_store { PathBuf::from(format!("file://{}", data.display())) } else { data };
+        let mounted = Mounted::start(scratch.path(), &place, &point);
+        let device = |name: &str| format!("up/{name} character special file 0,0\n");
+        let expected = format!("made\nmoved\none\nnew\n{}{}{}", device("file"), device("other"), device("dir"));
+        assert_eq!(text(&shell(OVERLAY, &point)), expected, "a store: {is_store}");
+        mounted.stop();
+    }
 }
 
 /// Reads a mapped byte of the file, until it is the second one given.

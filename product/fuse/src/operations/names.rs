@@ -293,8 +293,8 @@ pub(super) async fn rename<P: Platform>(
     let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
     let (old, new) = ((&from_directory, name), (&to_directory, to.1));
-    // A repetition must not swap the names back.
-    let is_kept = how == RenameHow::Exchange && on.can_outlive();
+    // A repetition must not move the object that has the old name now.
+    let is_kept = how.has_old_name() && on.can_outlive();
     let moved = if is_kept { on.volume.number_of(old).await } else { None };
     let change = on.begin_change(header, on.wall_ns(), moved.unwrap_or_default())?;
     let mut acting = ActingRequester::of(on, header).changing(&change);

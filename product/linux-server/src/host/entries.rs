@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use afflux_engine::Backing;
 use afflux_volume::{
-    AttributeChange, Change, Created, Found, Kind, Linked, New, OpenedData, Removed, RenameHow, Renamed, Seek, SetTime,
-    SpecialKind, Stable, Stat, VolumeError,
+    AttributeChange, Change, Created, Found, Identity, Kind, Linked, New, OpenedData, Removed, RenameHow, Renamed,
+    Seek, SetTime, SpecialKind, Stable, Stat, VolumeError,
 };
 use rustix::fs::{
     Access, AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps,
@@ -42,7 +42,7 @@ const SET_GROUP: u32 = 0o2000;
 /// The meaning of a host's refusal of a rename, where it has another meaning than elsewhere.
 pub(super) fn rename_refusal(errno: Errno, how: RenameHow, is_over_directory: bool) -> Option<VolumeError> {
     match (errno, how) {
-        (Errno::EXIST, RenameHow::NoReplace) => Some(VolumeError::Exists),
+        (Errno::EXIST, RenameHow::NoReplace | RenameHow::Whiteout { may_replace: false }) => Some(VolumeError::Exists),
         // POSIX lets a host say 'exists' for 'not empty'. On FAT the error also means an equal name.
         (Errno::EXIST, _) if is_over_directory => Some(VolumeError::NotEmpty),
         (Errno::INVAL, RenameHow::Replace) => Some(VolumeError::Invalid { what: INTO_ITSELF }),
@@ -268,7 +268,11 @@ impl Core {
         let replaced = exchanged.or(replaced);
         match (&replaced, how) {
             (Some(other), RenameHow::Exchange) => self.both_inside((from, from_name), (to, to_name), &moved, other)?,
-            _ => self.still_inside((from, from_name), (to, to_name), &moved)?,
+            (_, RenameHow::Whiteout { .. }) => {
+                let whiteout = self.find(from, from_name).ok().map(|found| found.identity);
+                self.still_inside((from, from_name), (to, to_name), &moved, whiteout)?;
+            }
+            _ => self.still_inside((from, from_name), (to, to_name), &moved, None)?,
         }
         let moved_after = host_node(&moved.node).stat()?;
         let replaced_after = |found: &Found| -> Result<_, VolumeError> {
@@ -290,8 +294,19 @@ impl Core {
         })
     }
 
-    /// Checks after a rename that the object is inside under its new name; otherwise moves it back to its old name.
-    fn still_inside(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8]), moved: &Found) -> Result<(), VolumeError> {
+    /// Checks after a rename that the object is inside under its new name; otherwise moves it back to its old name,
+    /// where a whiteout may be.
+    fn still_inside(
+        &self,
+        from: (&HostNode, &[u8]),
+        to: (&HostNode, &[u8]),
+        moved: &Found,
+        whiteout: Option<Identity>,
+    ) -> Result<(), VolumeError> {
+        let move_back = || match whiteout {
+            Some(whiteout) => self.move_back_over(from, to, whiteout),
+            None => self.move_back(from, to),
+        };
         let is_moved = || {
             let fd = self.open_entry(to.0, to.1, OFlags::PATH, Mode::empty()).ok()?;
             self.identify(fd.as_fd()).ok().filter(|(identity, _)| *identity == moved.identity)
@@ -299,13 +314,13 @@ impl Core {
         if self.contained(to.0).is_err() {
             // The target directory was moved out, and took the object along.
             if is_moved().is_some() {
-                self.move_back(from, to);
+                move_back();
             }
             return Err(VolumeError::Stale);
         }
         if !std::ptr::eq(from.0, to.0) && self.contained(from.0).is_err() && is_moved().is_none() {
             // The source directory was moved out, and its name now led to another object: this object was moved in.
-            self.move_back(from, to);
+            move_back();
             return Err(VolumeError::Stale);
         }
         Ok(())
@@ -546,14 +561,15 @@ fn stat_without_name(found: &Found) -> Stat {
 }
 
 const INTO_ITSELF: &str = "a directory cannot be moved into itself";
-const INTO_ITSELF_OR_UNKNOWN: &str =
-    "a directory cannot be moved into itself, and not every file system can exchange names or refuse to replace";
+const INTO_ITSELF_OR_UNKNOWN: &str = "a directory cannot be moved into itself, and not every file system can exchange names, refuse to replace or make whiteouts";
 
 fn flags_of(how: RenameHow) -> RenameFlags {
     match how {
         RenameHow::Replace => RenameFlags::empty(),
         RenameHow::NoReplace => RenameFlags::NOREPLACE,
         RenameHow::Exchange => RenameFlags::EXCHANGE,
+        RenameHow::Whiteout { may_replace: true } => RenameFlags::WHITEOUT,
+        RenameHow::Whiteout { may_replace: false } => RenameFlags::WHITEOUT | RenameFlags::NOREPLACE,
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::os::fd::AsFd;
 
-use afflux_volume::{Identity, Kind, New, Stat};
+use afflux_volume::{Identity, Kind, New, SpecialKind, Stat};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
 use rustix::io::Errno;
 
@@ -71,6 +71,13 @@ impl Core {
     pub(super) fn move_back(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8])) {
         // Another object may have the name now, but the move loses nothing.
         let _ = renameat_with(to.0.fd(), to.1, from.0.fd(), from.1, RenameFlags::NOREPLACE);
+    }
+
+    /// Gives a renamed object its old name back, and removes the whiteout that has it.
+    pub(super) fn move_back_over(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8]), whiteout: Identity) {
+        self.exchange_back(from, to);
+        let made = New::Special(SpecialKind::CharDevice { major: 0, minor: 0 });
+        self.take_back(to.0, to.1, &CreatedObject::Object(&made, Some(whiteout)));
     }
 
     /// Swaps two names back.

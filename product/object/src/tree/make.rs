@@ -45,7 +45,8 @@ fn time_of(change: SetTime, now: Timestamp, old: Timestamp) -> Timestamp {
     }
 }
 
-fn new_inode(
+/// A new object of a directory.
+pub(super) fn new_inode(
     parent: &InodeRecord,
     parent_ino: u64,
     by: permission::User<'_>,

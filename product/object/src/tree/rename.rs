@@ -4,11 +4,12 @@
 //! Does not own: the end of a replaced object (`holders`, `reaper`).
 //! Invariants: no directory is below itself. The way up is looked at under the order lock, which all renames take.
 
-use afflux_volume::{Change, Kind, RenameHow, Renamed, Timestamp, VolumeError};
+use afflux_volume::{AttributeChange, Change, Kind, New, RenameHow, Renamed, SpecialKind, Timestamp, VolumeError};
 
 use super::data_core::DataCore;
 use super::edit::Edit;
 use super::failure::DAMAGED;
+use super::make::new_inode;
 use super::permission;
 use super::read::{ReadView, Used};
 use super::remove::{check_empty, check_kind};
@@ -99,7 +100,9 @@ impl<D: DataCore> ObjectTree<D> {
         let is_one = from.directory.ino() == to.directory.ino();
         let exchanged = to.object.as_ref().filter(|_| how == RenameHow::Exchange);
         match (how, &to.object) {
-            (RenameHow::NoReplace, Some(_)) => return Err(VolumeError::Exists),
+            (RenameHow::NoReplace | RenameHow::Whiteout { may_replace: false }, Some(_)) => {
+                return Err(VolumeError::Exists);
+            }
             (RenameHow::Exchange, None) => return Err(VolumeError::NotFound),
             _ => (),
         }
@@ -150,7 +153,7 @@ impl<D: DataCore> ObjectTree<D> {
         }
         let renamed = match exchanged {
             Some(other) => self.exchange_now(&mut order, (from, moved_view), (to, other), durable)?,
-            None => self.move_now(&mut order, from, to, moved_view, durable)?,
+            None => self.move_now(&mut order, from, to, (moved_view, how), durable)?,
         };
         Ok(Tried::Renamed(Box::new(renamed)))
     }
@@ -187,7 +190,7 @@ impl<D: DataCore> ObjectTree<D> {
         order: &mut Order,
         from: &Place<'_>,
         to: &Place<'_>,
-        moved_view: &ReadView,
+        (moved_view, how): (&ReadView, RenameHow),
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         let (now, ino, mut edit) = (self.now(), moved_view.slot.ino, Edit::default());
@@ -196,20 +199,42 @@ impl<D: DataCore> ObjectTree<D> {
         if let Content::Directory { parent, .. } = &mut moved.content {
             *parent = to.directory.ino();
         }
-        edit.remove_name(from.directory.ino(), from.name);
+        let left = if how.has_old_name() { 0 } else { -1 };
+        match left {
+            0 => self.leave_whiteout(order, &mut edit, from, now)?,
+            _ => edit.remove_name(from.directory.ino(), from.name),
+        }
         edit.name(to.directory.ino(), to.name, ino, &moved);
         let replaced = to.object.as_ref().map(|view| {
             let inode = edit.unlink(view, view.current(), now);
             (self.identity(view.slot.ino), self.stat_of(view.slot.ino, &inode, view.body))
         });
         let gained = if to.object.is_some() { 0 } else { 1 };
-        let (from_change, to_change) = self.both_changed(&mut edit, (from, -1), (to, gained), now);
+        let (from_change, to_change) = self.both_changed(&mut edit, (from, left), (to, gained), now);
         let moved_stat = self.stat_of(ino, &moved, moved_view.body);
         edit.inode(&moved_view.slot, moved);
         let sequence = self.apply(order, edit)?;
         let stable = self.stable(sequence, durable);
         let moved = (self.identity(ino), moved_stat);
         Ok(Renamed { moved, replaced, from: from_change, to: to_change, stable })
+    }
+
+    /// Puts a whiteout at the old name.
+    fn leave_whiteout(
+        &self,
+        order: &mut Order,
+        edit: &mut Edit,
+        from: &Place<'_>,
+        now: Timestamp,
+    ) -> Result<(), VolumeError> {
+        let (ino, directory) = (self.next_number(order)?, from.directory);
+        let new = New::Special(SpecialKind::CharDevice { major: 0, minor: 0 });
+        let wanted = AttributeChange { mode: Some(0), ..AttributeChange::default() };
+        let whiteout = new_inode(&from.parent.current(), directory.ino(), directory.user(), new, &wanted, now);
+        edit.name(directory.ino(), from.name, ino, &whiteout);
+        edit.inode(&self.cache.slot(ino), whiteout);
+        edit.count_files(1);
+        Ok(())
     }
 
     /// Two names swap their objects.

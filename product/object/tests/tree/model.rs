@@ -105,7 +105,9 @@ impl Model {
         let is_directory = self.0[moved].kind == Kind::Directory;
         let replaced = self.find(to.0, to.1).ok();
         match how {
-            RenameHow::NoReplace if replaced.is_some() => return Err(VolumeError::Exists),
+            RenameHow::NoReplace | RenameHow::Whiteout { may_replace: false } if replaced.is_some() => {
+                return Err(VolumeError::Exists);
+            }
             RenameHow::Exchange if replaced.is_none() => return Err(VolumeError::NotFound),
             _ => {}
         }
@@ -136,6 +138,11 @@ impl Model {
         self.0[from.0].entries.remove(from.1);
         self.0[to.0].entries.insert(to.1.to_owned(), moved);
         self.0[moved].parent = to.0;
+        if matches!(how, RenameHow::Whiteout { .. }) {
+            let whiteout = self.0.len();
+            self.0.push(empty(Kind::CharDevice, 0, from.0));
+            self.0[from.0].entries.insert(from.1.to_owned(), whiteout);
+        }
         Ok(true)
     }
 
@@ -198,12 +205,18 @@ impl Run {
                 assert_eq!(removed.as_ref().err(), expected.as_ref().err());
             }
             6..9 => {
+                let whiteouts = [true, false].map(|may_replace| RenameHow::Whiteout { may_replace });
                 let ways = [RenameHow::Replace, RenameHow::Replace, RenameHow::NoReplace, RenameHow::Exchange];
-                let how = self.random.pick(&ways);
+                let how = self.random.pick(&[&ways[..], &whiteouts].concat());
                 let renamed = tree.rename((&node, bytes(&name)), (&to_node, bytes(&to_name)), how, true);
                 let renamed = self.lab.run(renamed);
                 let expected = self.model.rename((at, &name), (to, &to_name), how);
                 assert_eq!(renamed.map(drop), expected.map(drop), "{name} {to_name} {how:?}");
+                if self.identities.len() < self.model.0.len() {
+                    let whiteout = self.lab.lookup(&node, &name).unwrap();
+                    assert_eq!((whiteout.stat.device_major, whiteout.stat.device_minor), (0, 0));
+                    self.identities.push(whiteout.identity);
+                }
             }
             9 | 10 => {
                 let Ok(object) = self.model.find(to, &to_name) else { return };

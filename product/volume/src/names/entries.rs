@@ -416,8 +416,9 @@ impl<P: Platform> Volume<P> {
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
         let to_consistency = if one { from_consistency } else { self.entries_changed(to, to_change) };
-        if replaced.is_none() && moved.1.kind != Kind::Directory && moved.1.links > 1 {
-            // Both names may be of one object, and then both stay.
+        let is_whiteout = matches!(how, RenameHow::Whiteout { .. });
+        if is_whiteout || (replaced.is_none() && moved.1.kind != Kind::Directory && moved.1.links > 1) {
+            // The tree made a whiteout, or both names may be of one object, and then both stay.
             from.listed().forget();
             to.listed().forget();
         } else {

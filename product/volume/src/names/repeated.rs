@@ -8,8 +8,9 @@
 //!
 //! Between the host's call and its note, a kill leaves a change that nobody knows of. The repetition of such a change
 //! finds the name taken or gone, and says so: [`VolumeError::Exists`], [`VolumeError::NotFound`]. An exchange of two
-//! names would be undone by its repetition. So the volume refuses one whose object has the new name already: the object
-//! may have come there by this call or by another one.
+//! names would be undone by its repetition. The repetition of a rename with a whiteout would put the whiteout in the
+//! object's place. So the volume refuses a repetition whose object has the new name already: the object may have come
+//! there by this call or by another one.
 
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ impl<P: Platform> Volume<P> {
     ) -> Option<Result<(), VolumeError>> {
         match caller.before() {
             Before::Done { .. } => Some(self.made_durable(&[new.0, from], Stable::not_begun()).await),
-            Before::Begun { object, .. } if how == RenameHow::Exchange && object != 0 => {
+            Before::Begun { object, .. } if how.has_old_name() && object != 0 => {
                 (self.number_of(new).await == Some(object)).then_some(Err(VolumeError::Exists))
             }
             _ => None,

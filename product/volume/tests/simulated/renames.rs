@@ -19,7 +19,9 @@ fn flags_that_are_not_known_are_refused() {
     assert_eq!(RenameHow::of_flags(0), Ok(RenameHow::Replace));
     assert_eq!(RenameHow::of_flags(1), Ok(RenameHow::NoReplace));
     assert_eq!(RenameHow::of_flags(2), Ok(RenameHow::Exchange));
-    for flags in [3, 4, 5, 6, 8, u32::MAX] {
+    assert_eq!(RenameHow::of_flags(4), Ok(RenameHow::Whiteout { may_replace: true }));
+    assert_eq!(RenameHow::of_flags(5), Ok(RenameHow::Whiteout { may_replace: false }));
+    for flags in [3, 6, 7, 8, u32::MAX] {
         assert!(matches!(RenameHow::of_flags(flags), Err(VolumeError::Invalid { .. })), "{flags}");
     }
 }

@@ -421,6 +421,9 @@ impl Shared {
         let number = objects.entry(from, &from_name)?;
         let there = objects.entries(to)?.get(&to_name).copied();
         match (how, there) {
+            (RenameHow::Whiteout { .. }, _) => {
+                return Err(VolumeError::Invalid { what: "a rename with a whiteout, which this tree does not make" });
+            }
             (RenameHow::NoReplace, Some(_)) => return Err(VolumeError::Exists),
             (RenameHow::Exchange, None) => return Err(VolumeError::NotFound),
             (RenameHow::Exchange, Some(other)) if other != number => {

@@ -71,6 +71,35 @@ fn what_cannot_be_renamed_so_is_refused_and_stays() {
     assert!(world.host("above/moved").exists() && !world.host("file").exists());
 }
 
+// rule: a rename with a whiteout leaves a character device 0/0 at the old name, which listings and lookups show
+#[test]
+fn a_whiteout_takes_the_old_name_of_a_dirty_file_and_hides_it() {
+    let world = World::new();
+    let root = world.root();
+    let below = world.make_directory(&root, "below");
+    let file = world.create(&root, "file");
+    world.write(&file, 0, b"bytes").result.unwrap();
+    let (own, whiteout) = (&Caller::SERVER, RenameHow::Whiteout { may_replace: true });
+    assert_eq!(world.names(&root, 10).len(), 4, "the listing is known");
+    match rename(&world, own, (&root, "file"), (&below, "moved"), whiteout).0 {
+        // Some file systems of hosts make none.
+        Err(VolumeError::Invalid { .. }) => return,
+        renamed => renamed.unwrap(),
+    }
+    assert!(Arc::ptr_eq(&world.lookup(&below, "moved").unwrap().0, &file));
+    let left = world.lookup(&root, "file").unwrap().1;
+    assert_eq!((left.kind, left.device_major, left.device_minor), (Kind::CharDevice, 0, 0));
+    assert_eq!(world.names(&root, 10).len(), 4, "the whiteout has the name");
+    world.sync(&file);
+    assert_eq!(fs::read(world.host("below/moved")).unwrap(), b"bytes");
+    // The whiteout is an object as any other.
+    let only_new = RenameHow::Whiteout { may_replace: false };
+    let refused = rename(&world, own, (&below, "moved"), (&root, "file"), only_new).0;
+    assert_eq!(refused, Err(VolumeError::Exists));
+    rename(&world, own, (&below, "moved"), (&root, "file"), whiteout).0.unwrap();
+    assert!(world.host("file").is_file() && !world.host("below/moved").is_file());
+}
+
 #[test]
 fn a_host_that_says_exists_of_a_full_directory_means_not_empty() {
     let meaning = |how, is_over_directory| rename_refusal(Errno::EXIST, how, is_over_directory);
