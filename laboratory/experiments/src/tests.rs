@@ -328,9 +328,9 @@ fn the_quick_form_of_throttled_has_the_price_of_the_kernels_defaults() {
         "throttled",
         &[("case", "kernel")],
         &[
-            effect("the dirty bytes", "dirty_mb", 4_201.0, 43.0),
-            effect("the sync of everything", "sync_s", 165.92, 1.62),
-            effect("what is accepted", "accepted_mb_per_s", 20.1, 24.9),
+            effect("the dirty bytes", "dirty_mb", 4_201.0, 42.0),
+            effect("the sync of everything", "sync_s", 165.92, 1.71),
+            effect("what is accepted", "accepted_mb_per_s", 20.1, 25.0),
         ],
     );
 }
