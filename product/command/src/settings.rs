@@ -570,10 +570,13 @@ fn anonymous(text: &str) -> Result<(u32, u32), &'static str> {
     let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));
     pair.ok_or("not a user's and a group's number (0 to 4294967294), such as 65534:65534")
 }
-/// The beginnings of stores' addresses.
-const ADDRESSES_OF_STORES: [&str; 5] = ["s3://", "gs://", "az://", "file://", "memory:"];
+/// The kinds of stores.
+const KINDS_OF_STORES: [&str; 5] = ["s3", "gs", "az", "file", "memory"];
 
-/// Whether a served place is the address of a store.
+/// Whether a served place is, or is meant as, the address of a store. A directory called `s3:` is served as `./s3:`.
 pub(crate) fn is_store(place: &Path) -> bool {
-    place.to_str().is_some_and(|text| ADDRESSES_OF_STORES.iter().any(|store| text.starts_with(store)))
+    place.to_str().and_then(|text| text.split_once(':')).is_some_and(|(kind, behind)| {
+        let is_kind = KINDS_OF_STORES.iter().any(|store| kind.eq_ignore_ascii_case(store));
+        is_kind || (behind.starts_with("//") && !kind.contains('/'))
+    })
 }

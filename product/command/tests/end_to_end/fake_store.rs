@@ -12,6 +12,8 @@ pub(crate) enum Mood {
     Good,
     /// Conditions of requests have no effect.
     NoConditions,
+    /// Each PUT with a condition gets this status.
+    RefusesConditions(u16),
     /// It does not know the keys.
     Denied,
     /// There is no bucket.
@@ -139,6 +141,12 @@ impl FakeStore {
             Mood::LogAway if request.method == "PUT" && request.path.contains("/wal/") => {
                 return Answer::error(503, "SlowDown");
             }
+            Mood::RefusesConditions(status)
+                if request.method == "PUT"
+                    && ["if-match", "if-none-match"].iter().any(|name| request.headers.contains_key(*name)) =>
+            {
+                return Answer::error(status, refusal(status));
+            }
             Mood::RefusesPuts(status) | Mood::RefusesChanges(status) if request.method == "PUT" => {
                 return Answer::error(status, refusal(status));
             }
@@ -192,6 +200,7 @@ fn refusal(status: u16) -> &'static str {
         403 => "AccessDenied",
         405 => "MethodNotAllowed",
         409 => "OperationAborted",
+        501 => "NotImplemented",
         503 => "SlowDown",
         507 => "InsufficientCapacity",
         _ => "Refused",
@@ -246,6 +255,9 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
     let mut words = line.split(' ');
     let (method, target) = (words.next()?.to_owned(), words.next()?);
+    // A proxy is told the server, too.
+    let target =
+        target.strip_prefix("http://").map_or(target, |behind| behind.find('/').map_or("/", |at| &behind[at..]));
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let query = pairs.map(|(name, value)| (name.to_owned(), decoded(value))).collect();

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::fake_store::FakeStore;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{run as run_alone, text};
-use crate::store_server::{ADDRESS, run, serve};
+use crate::store_server::{ADDRESS, run, serve, with_keys};
 
 #[test]
 fn a_check_names_the_damaged_bytes_and_only_these_cannot_be_read() {
@@ -92,10 +92,37 @@ fn volumes_are_listed_and_a_snapshot_is_served_as_it_was() {
     assert!(said.contains("there is no snapshot 'before'; there are: none"), "{said}");
 }
 
+// rule: A variable that names a proxy is used, and a variable that names none is refused
+#[test]
+fn a_proxy_is_used_or_refused() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    serve(&store, scratch.path(), "server", &[]).stop();
+    let ask = |name: &str, value: &str, more: &[(&str, &str)]| {
+        let mut command = with_keys(scratch.path());
+        command.env(name, value).envs(more.iter().copied());
+        // Nobody but the proxy knows this host.
+        command.args(["volumes", "s3://bucket", "--endpoint", "http://store.invalid:9000"]).output().unwrap()
+    };
+    assert_eq!(text(&ask("HTTP_PROXY", &store.endpoint, &[])), "s3://bucket/home\n");
+    let past = ask("HTTP_PROXY", &store.endpoint, &[("NO_PROXY", "store.invalid")]);
+    assert!(past.status.code() == Some(1) && text(&past).contains("no answer from the store"), "{}", text(&past));
+    let wrong = ask("HTTP_PROXY", "socks5://me:hidden@proxy:1080", &[]);
+    let said = text(&wrong);
+    assert!(wrong.status.code() == Some(2) && said.contains("HTTP_PROXY names no proxy"), "{said}");
+    assert!(!said.contains("hidden"), "{said}");
+}
+
 #[test]
 fn a_stores_address_is_checked_without_a_request() {
     let scratch = Scratch::new();
-    for (address, word) in [("s3://", "names no bucket"), ("file://host/d", "names no local directory")] {
+    for (address, word) in [
+        ("s3://", "names no bucket"),
+        ("s3:/bucket/home", "names no bucket"),
+        ("S3://bucket/home", "small letters"),
+        ("https://bucket.s3.amazonaws.com/home", "its kind is unknown; write s3://BUCKET/PREFIX"),
+        ("s3://bucket/home?versionId=1", "have a meaning"),
+        ("file://host/d", "names no local directory"),
+    ] {
         for words in [&["serve", "--check", address][..], &["check", address]] {
             let output = run_alone(scratch.path(), words);
             assert_eq!(output.status.code(), Some(2), "{}", text(&output));

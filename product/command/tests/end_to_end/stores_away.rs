@@ -213,13 +213,30 @@ fn a_store_without_conditions_is_only_read_and_the_server_says_why() {
     let Served { store, scratch, server, mut client, root } = Served::begin("writer");
     let file = client.write_file(&root, "file", b"bytes");
     server.stop();
-    store.set(Mood::NoConditions);
-    let server = serve(&store, scratch.path(), "reader", &[]);
-    assert!(server.ready["notes"].to_string().contains("a second time"), "{}", server.ready);
-    let mut client = Client::mount(&server);
-    assert_eq!(client.read_file(&root, "file"), b"bytes");
-    assert_eq!(client.try_write_at(&file, 0, b"x"), Err(READ_ONLY));
-    server.stop();
+    for (mood, why) in WITHOUT_CONDITIONS {
+        store.set(mood);
+        let server = serve(&store, scratch.path(), "reader", &[]);
+        assert!(server.ready["notes"].to_string().contains(why), "{}", server.ready);
+        let mut client = Client::mount(&server);
+        assert_eq!(client.read_file(&root, "file"), b"bytes");
+        assert_eq!(client.try_write_at(&file, 0, b"x"), Err(READ_ONLY));
+        server.stop();
+    }
+}
+
+const WITHOUT_CONDITIONS: [(Mood, &str); 2] = [
+    (Mood::NoConditions, "a second time"),
+    (Mood::RefusesConditions(501), "refuses a request with If-None-Match (NotImplemented"),
+];
+
+#[test]
+fn an_empty_place_in_a_store_without_conditions_is_refused_with_the_promise() {
+    for (mood, why) in WITHOUT_CONDITIONS {
+        let store = FakeStore::start();
+        store.set(mood);
+        let said = refused(&store, &[]);
+        assert!(said.contains("s3://bucket/home can only be read: it ") && said.contains(why), "{said}");
+    }
 }
 
 #[test]

@@ -70,7 +70,8 @@ pub(crate) async fn open(
     }
     let records = match store.records().await {
         Ok(records) => records,
-        Err(StoreError::ReadOnly { why, .. }) => return Ok(Err(ReadOnly(why))),
+        // An empty place has nothing to read.
+        Err(StoreError::ReadOnly { why, .. }) if store.has_volume() => return Ok(Err(ReadOnly(why))),
         Err(error) => return Err(Failure::failed(output::shown(error))),
     };
     let holder = Holder { host, epoch: records.epoch() };
