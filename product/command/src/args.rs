@@ -390,7 +390,7 @@ pub(crate) struct TraceShow {
 #[command(after_help = SET_EXAMPLES)]
 pub(crate) struct Set {
     /// Knobs with their new values (--help lists them); all are checked before one changes
-    #[arg(value_name = "KNOB=VALUE", required = true)]
+    #[arg(value_name = "KNOB=VALUE", required = true, value_parser = knobs::Assignment, hide_possible_values = true)]
     pub(crate) assignments: Vec<String>,
     /// Set them only for this device, by its name in `afflux stat`
     #[arg(long, value_name = "D")]

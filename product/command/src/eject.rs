@@ -11,7 +11,7 @@ mod holders;
 mod own_mounts;
 mod servers;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,6 +27,7 @@ use self::own_mounts::KIND;
 use self::servers::WrittenServer;
 use crate::args;
 use crate::control::messages::Progress;
+use crate::processes;
 use crate::progress::DrainDisplay;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
@@ -313,11 +314,22 @@ pub(crate) fn umount(args: &args::Umount) -> Outcome {
     }
     // Without a further helper: this is the helper.
     let flags = if args.lazy { &["-i", "-l"][..] } else { &["-i"] };
-    try_umount(&place, flags)?.map_err(|why| Failure::failed(output::shown(why)))?;
+    try_umount(&place, flags)?.map_err(|why| Failure::failed(format!("{}{}", output::shown(why), used_by(&place))))?;
     match server.filter(|server| server.ends_with_mount && !args.lazy) {
         Some(server) => servers::ended(&server.process),
         None => Ok(()),
     }
+}
+
+/// Names the programs that use files of a mount, as far as this user may see. Empty if no program is seen.
+fn used_by(place: &Path) -> String {
+    let uses = |pid: &u32| {
+        let of_process = ["cwd", "root", "exe"].map(|name| fs::read_link(format!("/proc/{pid}/{name}")).ok());
+        of_process.into_iter().flatten().chain(processes::links(*pid)).any(|path| path.starts_with(place))
+    };
+    let named = |pid| format!("{} (process {pid})", output::shown(processes::program(pid)));
+    let all: Vec<String> = processes::all().filter(uses).take(NAMED_MAX).map(named).collect();
+    if all.is_empty() { String::new() } else { format!(" It is used by {}.", all.join(", ")) }
 }
 
 /// Runs umount(8), and returns its refusal. Fails if the program cannot be started: another try would not help.

@@ -4,8 +4,12 @@
 //! Does not own: the knobs; the tables that policies bring (`Needs::knobs`), which the engine adds by itself.
 //! Invariants: a part of the server obeys each knob that a user can set.
 
+use std::ffi::OsStr;
+
 use afflux_engine::settings::{KnobError, KnobInfo, KnobTable, PAGE_KNOBS, Settings};
 use afflux_report::{listing, output, units};
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
 
 /// The tables of the layers above the engine.
 const ABOVE: [&KnobTable; 2] = [&afflux_volume::KNOBS, &afflux_nfs::KNOBS];
@@ -13,6 +17,23 @@ const ABOVE: [&KnobTable; 2] = [&afflux_volume::KNOBS, &afflux_nfs::KNOBS];
 /// The knobs of `serve`, at their defaults: with those of our own policy, whether or not it is in force.
 pub(crate) fn of_server() -> Settings {
     Settings::with(ABOVE.into_iter().chain([&afflux_budget::KNOBS]))
+}
+
+/// Reads KNOB=VALUE, whose parts the server checks. Completions offer the knobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Assignment;
+
+impl TypedValueParser for Assignment {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let names: Vec<_> = of_server().all().map(|(_, info)| PossibleValue::new(info.name)).collect();
+        Some(Box::new(names.into_iter()))
+    }
 }
 
 /// Finds the knob of `serve` that the user named, and returns the table's name for the knob.

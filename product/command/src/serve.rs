@@ -267,6 +267,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
         memory_bytes: host.total_bytes,
         notes,
         mounted: mount.map(|mount| mount.point.as_path()),
+        towards_clients: banner::towards_clients(nfs.listen, rules),
     };
     if json {
         output::say(served.json());

@@ -172,6 +172,12 @@ impl WantedFront {
             ));
         }
         let over_itself = directory.as_deref() == Some(point.path());
+        if over_itself && !is_kept && point.is_mounted() {
+            let point = output::shown(point.path().display());
+            return Err(Failure::failed(format!(
+                "{point} is mounted by Afflux already: `afflux umount {point}` ends that mount and its server"
+            )));
+        }
         let options = MountOptions {
             acts_as_callers: false,
             kernel_cache: settings.kernel_cache,

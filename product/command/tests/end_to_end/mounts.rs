@@ -370,6 +370,31 @@ fn a_removed_open_file_a_file_without_a_name_and_an_exchange_work() {
     assert!(!data.join("gone").exists());
 }
 
+// rule: a second mount over the same directory is refused, a server above a mount says so, and a mount in use names its
+// users
+#[test]
+fn what_lies_above_a_mount_is_refused_or_told() {
+    if !can_mount() {
+        return;
+    }
+    let (scratch, other) = (Scratch::new(), Scratch::new());
+    let point = scratch.directory("data");
+    let mounted = Mounted::start(scratch.path(), &point, &point);
+    let shown = point.to_str().unwrap();
+    let again = run(other.path(), &["mount", shown, shown]);
+    assert_eq!(again.status.code(), Some(1), "{}", text(&again));
+    assert!(text(&again).contains("is mounted by Afflux already"), "{}", text(&again));
+    let above = Server::start(other.path(), &[point.as_path()], &[]);
+    assert!(above.ready["notes"].to_string().contains("two caches lie above each other"), "{}", above.ready);
+    above.stop();
+    let open = File::create(mounted.path("file")).unwrap();
+    let busy = run(scratch.path(), &["umount", shown]);
+    let user = format!("(process {})", std::process::id());
+    assert!(busy.status.code() == Some(1) && text(&busy).contains(&user), "{}", text(&busy));
+    drop(open);
+    mounted.stop();
+}
+
 /// Changes files of a lower layer through an overlayfs. `$PWD` is the mount.
 const OVERLAY: &str = "set -e
 mkdir up work ../low ../low/dir ../over

@@ -86,6 +86,11 @@ impl MountTarget {
         &self.path
     }
 
+    /// Whether a mount of Afflux is on it already.
+    pub fn is_mounted(&self) -> bool {
+        TopMount::at(&self.path).is_some_and(|top| top.kind == KIND.as_bytes())
+    }
+
     /// Mounts on it, with `source` as the mount's name and with these flags. Root's mount is for all users, another
     /// user's for that user. Nothing below can be used before the mount is served. With a view of its `own`, this
     /// process does not see the mount.

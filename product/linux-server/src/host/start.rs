@@ -5,13 +5,16 @@
 //! Invariants: no exported directory is inside another, and no two have the same path for clients. No two are on disks
 //! with one identity.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use afflux_volume::{DeviceKey, Export};
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, major, open, openat, openat2};
+use rustix::fs::{
+    Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, accessat, fstatvfs, major, open, openat,
+    openat2,
+};
 use rustix::io::Errno;
 
 use super::containment::Roots;
@@ -25,6 +28,9 @@ use crate::device_pools::DevicePools;
 use crate::tree_call::{CALLS_KEPT, KeptCalls};
 use afflux_linux_device::{SpareDescriptors, WorkerPool};
 use afflux_linux_device::{file_system_kind, stores_files};
+
+/// The kind of our own mounts.
+const MOUNT_KIND: &str = "fuse.afflux";
 
 /// The features of the host to use: all of them, unless a test says otherwise.
 #[derive(Clone, Debug)]
@@ -82,6 +88,7 @@ impl HostTree {
                 .map_err(|errno| HostError::Open { path: path.clone(), source: errno.into() })?;
             let failed = |error| HostError::Failed { path: path.clone(), error };
             note_form(&mut notes, path, form_of(fd.as_fd()).map_err(failed)?);
+            notes.extend(oddity(path, fd.as_fd()));
             core.by_handle &= can_open_handles(fd.as_fd());
             core.beneath &= has_openat2(fd.as_fd());
             let root = core.found(fd, false).map_err(failed)?;
@@ -123,6 +130,23 @@ fn copied<'a>(
 ) -> Option<&'a PathBuf> {
     let first = core.file_systems.twin(device).filter(|_| major(device.0) != 0)?;
     exports.find(|(_, export)| export.root.stat.device == first).map(|(path, _)| path)
+}
+
+/// What people may not expect of the file system that a directory is on.
+fn oddity(path: &Path, directory: BorrowedFd<'_>) -> Option<String> {
+    let path = path.display();
+    if file_system_kind(directory) == MOUNT_KIND {
+        return Some(format!(
+            "{path} is on a mount of Afflux, so two caches lie above each other; `afflux serve DIR --mount POINT` has NFS \
+             clients and programs of this host in one"
+        ));
+    }
+    let found = fstatvfs(directory).ok()?;
+    if found.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Some(format!("{path} is on a file system that is only read: every change is refused"));
+    }
+    (found.f_blocks > 0 && found.f_bavail == 0)
+        .then(|| format!("{path} is on a full file system: new bytes are refused"))
 }
 
 /// The real path of a directory that can be read.

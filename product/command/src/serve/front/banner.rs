@@ -8,7 +8,7 @@
 mod tests;
 
 use std::env;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use afflux_nfs::{Rules, TlsUse};
@@ -42,6 +42,8 @@ pub(crate) struct Served<'a> {
     pub(crate) notes: &'a [String],
     /// The mount of the same directory on this host.
     pub(crate) mounted: Option<&'a Path>,
+    /// This machine's address for allowed clients on others, if the server listens on all addresses.
+    pub(crate) towards_clients: Option<IpAddr>,
 }
 
 /// Which clients are answered, by TLS.
@@ -100,6 +102,11 @@ impl Served<'_> {
         for export in self.exports {
             let source = quoted(&format!("{host}:{}", export.path));
             text.push_str(&format!("  mount   sudo mount -t nfs {options}{source} /mnt/x\n"));
+        }
+        if let (Some(address), Some(export)) = (self.towards_clients, self.exports.first()) {
+            let (source, options) =
+                (format!("{}:{}", bracketed(address), export.path), self.mount_options(address, port));
+            text.push_str(&format!("  others  sudo mount -t nfs {options}{} /mnt/x\n", quoted(&source)));
         }
         text.push_str(&self.paths_line().unwrap_or_default());
         let export = self.exports.first().map_or("/", |export| &export.path);
@@ -241,6 +248,18 @@ pub(crate) fn reachable(address: IpAddr) -> IpAddr {
         IpAddr::V6(v6) if v6.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         other => other,
     }
+}
+
+/// The address of this machine for allowed clients on other machines, if the server listens on all addresses. The host
+/// chooses by its routes; nothing is sent.
+pub(crate) fn towards_clients(listen: SocketAddr, rules: &Rules) -> Option<IpAddr> {
+    let of_network =
+        |network: &dyn std::fmt::Display| network.to_string().split(['/', '=']).next()?.parse::<IpAddr>().ok();
+    let mut networks = rules.networks.iter().filter_map(|network| of_network(network));
+    let network = networks.find(|address| listen.ip().is_unspecified() && address.is_ipv4() == listen.is_ipv4())?;
+    let socket = UdpSocket::bind(SocketAddr::new(listen.ip(), 0)).ok()?;
+    socket.connect(SocketAddr::new(network, listen.port())).ok()?;
+    socket.local_addr().ok().map(|own| own.ip()).filter(|own| !own.is_loopback() && !own.is_unspecified())
 }
 
 /// With brackets around an IPv6 address, as before a colon.

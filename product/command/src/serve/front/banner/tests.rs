@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 
 use afflux_nfs::Rules;
 
-use super::{Served, ServedTls};
+use super::{Served, ServedTls, towards_clients};
 use crate::serve::start::exports::ServedExport;
 
 static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::of_serving_user(1000));
@@ -33,6 +33,7 @@ fn served<'a>(exports: &'a [ServedExport], listen: &str) -> Served<'a> {
         memory_bytes: 23 << 30,
         notes: &[],
         mounted: None,
+        towards_clients: None,
     }
 }
 
@@ -157,4 +158,19 @@ fn tls_is_in_the_mount_line() {
     assert!(text.contains("-o port=7,xprtsec=mtls 127.0.0.1:/ "), "{text}");
     let text = of(ServedTls::Required, "127.0.0.1:7", false);
     assert!(text.contains("mountport=7,xprtsec=tls 127.0.0.1:/ ") && text.contains(", TLS only)"), "{text}");
+}
+
+#[test]
+fn a_client_on_another_machine_gets_a_line_with_an_address_that_it_can_use() {
+    let exports = exports(&["usb"]);
+    let text = Served { towards_clients: "192.0.2.7".parse().ok(), ..served(&exports, "0.0.0.0:2050") }.text();
+    assert!(text.contains("  others  sudo mount -t nfs -o port=2050 192.0.2.7:/ /mnt/x\n"), "{text}");
+    let rules = |networks: &[&str]| Rules {
+        networks: networks.iter().map(|network| network.parse().unwrap()).collect(),
+        ..Rules::of_serving_user(0)
+    };
+    let towards = |listen: &str, networks: &[&str]| towards_clients(listen.parse().unwrap(), &rules(networks));
+    assert_eq!(towards("127.0.0.1:2049", &["192.0.2.0/24"]), None, "one address is told already");
+    assert_eq!(towards("0.0.0.0:2049", &[]), None, "nobody else is answered");
+    assert_eq!(towards("0.0.0.0:2049", &["127.0.0.0/8", "2001:db8::/64"]), None, "they are no others");
 }
