@@ -16,10 +16,12 @@ use std::io;
 use rustix::fs::{FileType, fstat};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
 use afflux_report::failure::Failure;
@@ -94,8 +96,14 @@ impl Form {
 pub(crate) fn start(level: LevelFilter) {
     // A reader that is gone is no error.
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).log_internal_errors(false);
+    let subscriber = subscriber.event_format(Form::of_stderr()).finish();
     // An error means that a subscriber is already set, which does no harm.
-    let _ = tracing::subscriber::set_global_default(subscriber.event_format(Form::of_stderr()).finish());
+    let _ = tracing::subscriber::set_global_default(subscriber.with(filter_fn(move |event| is_told(event, level))));
+}
+
+/// Whether an event is for the user: libraries note the steps of their work, which only a reader of details wants.
+fn is_told(event: &Metadata<'_>, level: LevelFilter) -> bool {
+    event.target().starts_with("afflux") || *event.level() <= Level::WARN || level > LevelFilter::INFO
 }
 
 /// Prints why the command failed; no level suppresses this.

@@ -1,3 +1,9 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
 use super::*;
 
 #[test]
@@ -24,4 +30,29 @@ fn every_line_has_its_level() {
 #[test]
 fn no_name_makes_a_line_or_a_priority_of_its_own() {
     assert_eq!(Form::Journal.lines(Level::INFO, "a\x1b[2J\r<0>b"), "<6>a\\u001b[2J\\r<0>b\n");
+}
+
+/// Counts the events that reach it.
+struct Counter(Arc<AtomicU32>);
+
+impl<S: Subscriber> Layer<S> for Counter {
+    fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// rule: notes of libraries about their own work are not the user's, their warnings are
+#[test]
+fn notes_of_libraries_are_left_out_unless_details_are_wanted() {
+    for (level, expected) in [(LevelFilter::INFO, 2), (LevelFilter::DEBUG, 3)] {
+        let told = Arc::new(AtomicU32::new(0));
+        let subscriber = tracing_subscriber::registry().with(Counter(Arc::clone(&told)));
+        let subscriber = subscriber.with(filter_fn(move |event| is_told(event, level)));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(target: "object_store::gcp", "fetching token from metadata server");
+            tracing::warn!(target: "object_store::gcp", "something is wrong");
+            tracing::info!(target: "afflux::serve", "serving");
+        });
+        assert_eq!(told.load(Ordering::Relaxed), expected, "{level}");
+    }
 }
