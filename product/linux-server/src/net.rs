@@ -12,7 +12,6 @@ mod room;
 mod serve;
 mod service;
 mod socket;
-mod spare;
 mod waiting;
 
 pub use crowd::{Bound, RefusedConnection, ServeLimits};

@@ -3,13 +3,10 @@
 //! rule: open files are bounded by the descriptors that there are; each party has its part
 //! kept in: `product/nfs/src/v4/state/room.rs`, `product/linux-server/src/host/limits.rs`
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::process::Command;
 
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::callers::{MARY, ROOT, connected_as, open_directory};
 use crate::scratch::{Scratch, can_be_several_users};
@@ -129,50 +126,4 @@ fn users_who_open_all_they_may_leave_files_connections_and_the_control_socket_to
         assert_eq!(open_all(&mut other, "after").len(), all.div_ceil(2));
         server.stop();
     }
-}
-
-/// The lowest number that no descriptor of the server has.
-fn lowest_free(server: &Server) -> u64 {
-    let used = fs::read_dir(format!("/proc/{}/fd", server.process())).unwrap();
-    let used: BTreeSet<u64> = used.map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
-    (0..).find(|number| !used.contains(number)).unwrap()
-}
-
-/// Whether the server has closed a connection.
-fn is_closed(client: &afflux_nfs_client::Client) -> bool {
-    let socket = client.socket();
-    socket.set_nonblocking(true).unwrap();
-    let peeked = socket.peek(&mut [0]);
-    socket.set_nonblocking(false).unwrap();
-    matches!(peeked, Ok(0)) || peeked.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
-}
-
-// rule: a new client is served without a free descriptor: an idle connection makes room for it
-#[test]
-fn a_server_without_a_free_descriptor_serves_a_new_client_in_place_of_an_idle_one() {
-    /// The server may close some of its own meanwhile.
-    const NEW_CLIENTS_MAX: usize = 16;
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &[]);
-    let served = || {
-        let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
-        client.null().unwrap();
-        client
-    };
-    let idle = served();
-    let (pid, all) = (Pid::from_raw(server.process().try_into().unwrap()), getrlimit(Resource::Nofile));
-    let short = Rlimit { current: Some(lowest_free(&server)), maximum: all.maximum };
-    prlimit(pid, Resource::Nofile, short).unwrap();
-    let mut new = Vec::new();
-    while !is_closed(&idle) {
-        assert!(new.len() < NEW_CLIENTS_MAX, "the idle connection has made no room");
-        new.push(served());
-    }
-    // The control socket has a descriptor of its own.
-    assert!(server.stat()["nfs"]["closed_for_room"].as_u64().unwrap() > 0);
-    prlimit(pid, Resource::Nofile, all).unwrap();
-    let (one, other) = (served(), served());
-    assert!(!is_closed(&one) && !is_closed(&other));
-    server.stop();
 }

@@ -4,8 +4,7 @@
 //! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection makes
 //! room (`crowd`), the order of those that wait (`waiting`), protocols.
 //! Invariants: a new connection waits for the end of the connection that makes room for it, and for no peer. All that
-//! came are accepted first; then the party with the fewest connections gets room first. Without a free descriptor the
-//! acceptor takes a single connection: an idle connection goes for it, or the acceptor closes it.
+//! came are accepted first; then the party with the fewest connections gets room first.
 
 use std::future::{Future, poll_fn};
 use std::os::fd::OwnedFd;
@@ -25,7 +24,6 @@ use super::listener::Listener;
 use super::origin::Origins;
 use super::service::{Reason, ServeHandle, ServiceState};
 use super::socket::connection_waits;
-use super::spare::SpareDescriptor;
 use super::waiting::PartyQueue;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
@@ -85,20 +83,6 @@ impl ServiceState {
         }
     }
 
-    /// Serves a connection that has the last descriptor, in place of an idle connection. If no connection can go, the
-    /// server closes the new connection, and the peer tries again.
-    fn receive_last(self: &Arc<Self>, socket: OwnedFd, waiting: &mut WaitingPeers) {
-        let Ok(peer) = self.identify(&socket) else { return };
-        match self.choose_in_full(peer.party()) {
-            Choice::MakeRoom(number) => self.request_close(number, Reason::Room),
-            Choice::Serve | Choice::Wait => {}
-            Choice::Refuse => return self.refuse(peer.party()),
-        }
-        if let Some(loser) = waiting.add(peer.party(), (socket, peer)) {
-            self.refuse(loser);
-        }
-    }
-
     /// Serves the waiting connections for which there is room, and asks for room for others.
     fn admit(self: &Arc<Self>, waiting: &mut WaitingPeers) {
         let mut has_changed = true;
@@ -143,21 +127,8 @@ impl ServiceState {
 /// Accepts all connections that have come, then looks for room. So no connection waits for room of an earlier one.
 async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
     let (mut waiting, mut accepted) = (PartyQueue::new(), 0);
-    let (mut spare, mut was_short) = (SpareDescriptor::new(), false);
     while service.is_accepting() {
-        spare.take_again();
-        let taken = accept_some(&service, &listener, &mut waiting);
-        let is_short = matches!(taken, Accepted::Short);
-        // At first the process closes what it can open anew, which may be enough.
-        if is_short && was_short {
-            match spare.lend(|| accept_with(&listener.fd, SocketFlags::CLOEXEC)) {
-                Some(Ok(socket)) => service.receive_last(socket, &mut waiting),
-                Some(Err(_)) => {}
-                None => service.close_longest_idle(),
-            }
-        }
-        was_short = is_short;
-        match taken {
+        match accept_some(&service, &listener, &mut waiting) {
             Accepted::All => accepted = 0,
             Accepted::Some if accepted < ACCEPTED_MAX => {
                 accepted += ACCEPTED_AT_ONCE;
@@ -170,8 +141,7 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
                 // On a thread of its own, since the host may be long in closing. Without a thread the next try does it.
                 drop(std::thread::Builder::new().name("afflux-spare".into()).spawn(close_spare));
                 service.admit(&mut waiting);
-                pause(&service).await;
-                spare.take_again();
+                service.platform.sleep_until(clock::monotonic().after(SHORTAGE_PAUSE_NS)).await;
             }
         }
         let mut waits = connection_waits(&listener.fd);
@@ -186,18 +156,6 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
         })
         .await;
     }
-}
-
-/// Waits for a while, or until a connection has ended, whose descriptor is free then.
-async fn pause(service: &ServiceState) {
-    let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(SHORTAGE_PAUSE_NS)));
-    let mut is_first = true;
-    poll_fn(|cx| {
-        service.keep_other(cx.waker());
-        // The second look is the end: of the time, or of a connection.
-        if std::mem::take(&mut is_first) { time.as_mut().poll(cx) } else { Poll::Ready(()) }
-    })
-    .await;
 }
 
 /// The connections that an acceptor has taken.

@@ -21,7 +21,7 @@ use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{Party, Peer, ProtocolMachine};
 use rustix::io::Errno;
 
-use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, longest_idle};
+use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
 use super::listener::accepted;
 use super::origin::Origins;
 use super::room::{RoomShare, SharedRoom, UNIT_BYTES};
@@ -342,22 +342,6 @@ impl ServiceState {
     pub(super) fn choose(&self, party: Party) -> Choice {
         let limits = (self.limits)();
         choose(&self.members(), party, &limits)
-    }
-
-    /// As [`ServiceState::choose`], where the present connections are as many as there can be.
-    pub(super) fn choose_in_full(&self, party: Party) -> Choice {
-        let (members, limits) = (self.members(), (self.limits)());
-        let connections_max = members.len().min(limits.connections_max);
-        if members.is_empty() {
-            Choice::Refuse
-        } else {
-            choose(&members, party, &ServeLimits { connections_max, ..limits })
-        }
-    }
-
-    /// Tells the connection to go that is idle for longest, unless another one is about to go.
-    pub(super) fn close_longest_idle(&self) {
-        longest_idle(&self.members()).into_iter().for_each(|number| self.request_close(number, Reason::Room));
     }
 
     pub(super) fn members(&self) -> Vec<Member> {
