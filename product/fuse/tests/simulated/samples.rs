@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Recovered, RescuedFile};
-use afflux_frames::{Form, Memory};
+use afflux_frames::{FILE_SLOTS, FRAME_BYTES, Form, Layout, Memory};
 use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptWords};
 
 use crate::kernel::{Kernel, ROOT, name, words};
@@ -99,7 +99,8 @@ fn sample(of: &str) -> Vec<(usize, u64)> {
 }
 
 fn arena(of: &Killed, (name, form): (&str, Form)) -> Arc<Memory> {
-    let layout = of.kernel.volume.engine().frames().memory().layout().in_form(form);
+    let bytes = of.kernel.volume.engine().frames().total() as usize * FRAME_BYTES;
+    let layout = Layout::new(bytes as u64, FILE_SLOTS).unwrap().in_form(form);
     let memory = Memory::of_words(layout, sample(name)).unwrap();
     assert_eq!(memory.header().check([0; 16]), Ok(()), "a reader of this form is to stay");
     memory
