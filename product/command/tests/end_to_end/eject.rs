@@ -51,12 +51,14 @@ impl Disk {
         said
     }
 
-    /// A command in a mount namespace where this disk stays mounted. An unmount of another test's disk reaches the
-    /// namespace.
+    /// A command in a mount namespace where this disk stays mounted, and no other disk is. An unmount of another test's
+    /// disk reaches the namespace before.
     fn command_with_own_mounts(&self) -> Command {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "slave", "sh", "-c"]);
-        command.args([r#"mount --make-rprivate "$0" && exec "$@""#]).arg(self.scratch.path());
+        let leave =
+            r#"grep /dev/loop /proc/self/mountinfo | cut -d ' ' -f 5 | grep -v "^$0/" | xargs -r -n 1 umount -l"#;
+        command.arg(format!(r#"mount --make-rprivate "$0"; {leave}; exec "$@""#)).arg(self.scratch.path());
         command
     }
 
