@@ -156,7 +156,8 @@ impl Lists {
     }
 }
 
-/// A page that was used while it was active needs one more use on the inactive list, another one needs two.
+/// On the inactive list, a page needs two uses to become active again. If it was used while it was active, one use is
+/// enough.
 fn forget_uses_but_one(pages: &PageTable, frame: FrameId) {
     if pages.take_uses(frame) > 0 {
         pages.touch(frame);

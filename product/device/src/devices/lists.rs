@@ -77,8 +77,7 @@ impl<F> Default for Lists<F> {
 }
 
 impl<F> Lists<F> {
-    /// Takes the next file off its list; returns it with what the list knows of it, which is nothing for a sync or a
-    /// retry.
+    /// Takes the next file off its list. Returns the file and its entry, which is empty for a sync or a retry.
     pub(super) fn next(&mut self, turn: Turn) -> Option<(Weak<F>, AsListed)> {
         let asked = |file| (file, AsListed::default());
         match turn {

@@ -66,7 +66,7 @@ pub(super) struct ReadyEntry<F> {
     pub(super) look_at: Nanos,
 }
 
-/// What the lists knew of a file when it was taken off.
+/// The entry that a list had for a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AsListed {
     /// Its dirty pages.

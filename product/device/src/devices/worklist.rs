@@ -241,8 +241,8 @@ impl<F> Worklist<F> {
         !lock(&self.lists).sync.is_empty()
     }
 
-    /// Takes the next file for a turn off its list; returns it with what the list knows of it, which is nothing for a
-    /// sync or a retry. Dropped files are passed over.
+    /// Takes the next file for a turn off its list. Returns the file and its entry, which is empty for a sync or a
+    /// retry. Passes over dropped files.
     pub fn next(&self, turn: Turn) -> Option<(Arc<F>, AsListed)> {
         loop {
             let (file, listed) = lock(&self.lists).next(turn)?;

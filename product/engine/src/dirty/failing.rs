@@ -3,9 +3,9 @@
 //! Owns: the limit for a file whose writes keep failing, the refusal of its writers.
 //! Does not own: the room for pages whose write failed (`limits`), when such pages are tried again (`writeback`), or
 //! the answer to a sync.
-//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond that room, in memory;
-//! where a memory guard bounds them, they take none of a policy's room, but count against the writers of the files that
-//! they belong to, up to the policy's own limit. Beyond that limit a file may have few dirty pages until one of its
+//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond that room, in memory.
+//! Where a memory guard bounds these pages, they take none of a policy's room. They count against the writers of their
+//! own files, up to the policy's limit. Beyond that limit a file may have few dirty pages until one of its
 //! writes succeeds. So many failing files add little each. A writer of a healthy file is refused only if the device
 //! itself counts as failing, or if failed pages hold all of its room.
 

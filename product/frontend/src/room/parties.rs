@@ -1,4 +1,4 @@
-//! Sums of bytes for each party: those of its connections, and those of calls that outlive their connections.
+//! The bytes that each party holds: by its connections, and by calls that outlive their connections.
 //!
 //! Owns: the sums of each party with connections or such calls, the rule for calls that outlive theirs; the tasks to
 //! wake when a sum falls.

@@ -199,18 +199,20 @@ impl<D: DataCore> ObjectTree<D> {
         if let Content::Directory { parent, .. } = &mut moved.content {
             *parent = to.directory.ino();
         }
-        let left = if how.has_old_name() { 0 } else { -1 };
-        match left {
-            0 => self.leave_whiteout(order, &mut edit, from, now)?,
-            _ => edit.remove_name(from.directory.ino(), from.name),
-        }
+        let lost = if how.has_old_name() {
+            self.leave_whiteout(order, &mut edit, from, now)?;
+            0
+        } else {
+            edit.remove_name(from.directory.ino(), from.name);
+            -1
+        };
         edit.name(to.directory.ino(), to.name, ino, &moved);
         let replaced = to.object.as_ref().map(|view| {
             let inode = edit.unlink(view, view.current(), now);
             (self.identity(view.slot.ino), self.stat_of(view.slot.ino, &inode, view.body))
         });
         let gained = if to.object.is_some() { 0 } else { 1 };
-        let (from_change, to_change) = self.both_changed(&mut edit, (from, left), (to, gained), now);
+        let (from_change, to_change) = self.both_changed(&mut edit, (from, lost), (to, gained), now);
         let moved_stat = self.stat_of(ino, &moved, moved_view.body);
         edit.inode(&moved_view.slot, moved);
         let sequence = self.apply(order, edit)?;

@@ -7,8 +7,8 @@
 //! each other. So a listing goes on after the same cookie, even if entries came, went or were forgotten. It never
 //! starts again, never loops and never skips a name that was there all the time. Cookies are below 2^31.
 //!
-//! More than [`SLACK`] names of one hash break this in their own directory: a listing that goes on behind the last of
-//! them skips the others. Whoever wants such names must compute some 10^11 hashes.
+//! More than [`SLACK`] names of one hash break this in their own directory. A listing that goes on behind the last of
+//! these names skips the others. Such names cost an attacker some 10^11 hashes.
 
 use std::hash::Hasher;
 

@@ -310,8 +310,8 @@ impl Control {
     }
 
     /// The length of a sleep of `pause` ticks. Since Linux 4.8 the timer wheel rounds up, so that no timer is early.
-    /// The sleeper wakes at the tick after the last, up to a tick late, which the next pause makes up for (`calc_index`
-    /// in kernel/time/timer.c; traced: after a pause `think` is a tick).
+    /// The sleeper wakes up to a tick late, and the next pause is shorter by that time (`calc_index` in
+    /// kernel/time/timer.c; traced: after a pause `think` is a tick).
     fn sleep_ns(&self, view: &View, pause: u64) -> u64 {
         match self.era {
             Era::V3_6 => self.ticks.ns(pause),

@@ -23,7 +23,7 @@ fn a_connection_leads_to_the_process_that_was_meant() {
     let own = std::process::id();
     assert_eq!(sockets_of(own).iter().filter(|found| **found == path).count(), 1);
     assert!(connected(own, &path).is_some());
-    // Any other process that lives: process 1 may be this one.
+    // Process 1 may be this one, so the test starts another process.
     let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let through_other = connected(other.id(), &path);
     other.kill().unwrap();

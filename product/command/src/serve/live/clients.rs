@@ -59,7 +59,7 @@ impl Running {
         Err(format!("no client '{}' of version 4; {known}", shown(client)))
     }
 
-    /// Reports the clients; with a name, those that it means and all that they have.
+    /// Reports the clients. With a name, reports the named clients, with their opens and locks.
     pub(super) fn tell_clients(
         &self,
         client: Option<&str>,

@@ -50,7 +50,7 @@ fn a_file_with_a_used_up_slice_is_gone_on_with_however_young_it_is() {
     assert_eq!(periodic.asked(), u64::MAX);
 }
 
-/// A slice has 1,024 pages at least, but what counts is what was written.
+/// A slice has 1,024 pages at least, but the run is charged with the written pages alone.
 #[test]
 fn a_run_writes_all_small_files_that_have_expired() {
     let mut periodic = Periodic::default();
