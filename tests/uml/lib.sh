@@ -48,8 +48,9 @@ machine() {
     fi
     rm -rf "$ctl" "$WORK/uml/$name"
     mkdir -p "$ctl" "$WORK/uml"
+    [ -e "$WORK/registers.so" ] || cc -O1 -Wall -Werror -shared -fPIC -o "$WORK/registers.so" "$RIG/registers.c"
     # A group of its own takes signals as a whole.
-    setsid linux.uml rootfstype=hostfs rootflags=/ ro init="$RIG/init" mem=256M con=null con0=null,fd:1 quiet \
+    setsid env LD_PRELOAD="$WORK/registers.so" linux.uml rootfstype=hostfs rootflags=/ ro init="$RIG/init" mem=256M con=null con0=null,fd:1 quiet \
         uml_dir="$WORK/uml" umid="$name" vec0:transport=tap,ifname="tap-$name",depth=128,gro=0,mac="02:00:00:00:00:0$number" \
         name="$name" address="10.77.0.$number" work="$WORK" rig="$RIG" built="${PROGRAM%/*}" "$@" < /dev/null > "$ctl/console" 2>&1 &
     PROCESS[$name]=$!

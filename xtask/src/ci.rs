@@ -291,9 +291,6 @@ fn uml_cases(skipped: &Path) -> Result<Option<String>> {
         (false, _) => Some("only root can make a network of machines".to_owned()),
         (true, Some(_)) if !cfg!(target_arch = "x86_64") => Some("User Mode Linux is of x86-64 alone".to_owned()),
         (true, Some(tool)) => Some(format!("{} is not installed (Debian package {})", tool.program, tool.package)),
-        (true, None) if !skips::has_registers_for_uml() => {
-            Some("User Mode Linux does not keep this processor's registers of AMX".to_owned())
-        }
         (true, None) => (!skips::has_taps()).then(|| "no network device of a program can be made".to_owned()),
     };
     own::with_built("cases in machines of User Mode Linux", obstacle, skipped, &["uml"], &[])

@@ -15,7 +15,7 @@ use crate::repository;
 
 mod ability;
 
-pub(crate) use ability::{has_lists_of_packages, has_registers_for_uml, has_taps, is_root, may_mount};
+pub(crate) use ability::{has_lists_of_packages, has_taps, is_root, may_mount};
 
 /// Reasons that a gate accepts, on a machine that lacks an ability.
 struct Excuse {
@@ -36,7 +36,6 @@ const MOUNTS: &str = "a container may not mount or freeze a file system";
 const THROTTLE: &str = "only control groups of version 1 have this throttle";
 const MEMORY_GROUPS: &str = "containers have no control groups of their own";
 const QUOTAS: &str = "a kernel may be built without quotas";
-const PROCESSOR: &str = "some processors have more registers than User Mode Linux keeps";
 const FOLDING: &str = "a kernel may be built without folded names";
 
 /// Parts of the reasons of tests that need root.
@@ -84,7 +83,6 @@ const EXCUSES: &[Excuse] = &[
         cfg!(target_arch = "x86_64")
     }),
     excuse("a release of Debian may be without this kernel", &["linux.uml is not installed"], ability::has_uml),
-    excuse(PROCESSOR, &["registers of AMX"], ability::has_registers_for_uml),
     excuse(
         "a container may not make a network device of a program",
         &["no network device of a program can be made"],

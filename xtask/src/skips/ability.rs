@@ -4,7 +4,6 @@
 //! Does not own: the reasons of skipped tests.
 //! Invariants: a probe leaves nothing behind. It runs only if a skipped test asks for it.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -92,12 +91,6 @@ pub(super) fn has_handles() -> bool {
 /// Linux as a program.
 pub(crate) fn has_uml() -> bool {
     runs("linux.uml", &["--version"])
-}
-
-/// Registers of the processor that Linux as a program can keep. Those of AMX are larger than its memory for them, so no
-/// process starts.
-pub(crate) fn has_registers_for_uml() -> bool {
-    !fs::read_to_string("/proc/cpuinfo").unwrap_or_default().contains(" amx_tile")
 }
 
 /// Network devices of programs, in a network namespace, and to trace programs: User Mode Linux needs both.
