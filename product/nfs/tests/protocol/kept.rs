@@ -508,6 +508,49 @@ fn a_call_with_several_changes_does_none_of_them_again() {
     assert_eq!(clients.one.again(&call()).status, EXIST, "another one's directory");
 }
 
+// rule: attributes that an earlier server has set for the same call are not set again
+// kept in: `product/nfs/src/v4/operations/attributes.rs`
+#[test]
+fn attributes_are_set_once_over_a_kill() {
+    const OTHERS_VALUES: (u64, u32) = (4, 0o600);
+    let mut clients = begun();
+    let (opened, file) = clients.one.open();
+    // SETATTR of a size and a mode by an open.
+    let words = [2_u32, 1 << 4, 1 << 1, 12, 0, 0, 0o640];
+    let both: Vec<u8> = opened
+        .0
+        .to_be_bytes()
+        .into_iter()
+        .chain(opened.1)
+        .chain(words.into_iter().flat_map(u32::to_be_bytes))
+        .collect();
+    let calls = [
+        ops().put(&file).set_size(opened, 0),
+        ops().put(&file).set_size((0, [0; 12]), 0),
+        ops().put(&file).set_mode(0o640),
+        ops().put(&file).raw(34, &both),
+    ];
+    let told = |clients: &mut Clients| {
+        let told = clients.other.call(&ops().put(&file).attributes(&[1 << 4, 1 << 1]));
+        let [size @ .., a, b, c, d]: [u8; 12] = *told.results.last_chunk().unwrap();
+        (u64::from_be_bytes(size), u32::from_be_bytes([a, b, c, d]))
+    };
+    for (at, call) in calls.iter().enumerate() {
+        assert_eq!(clients.one.call(call).status, 0, "call {at}");
+        let others = ops().put(&file).write((0, [0; 12]), 0, 2, b"data").set_mode(OTHERS_VALUES.1);
+        assert_eq!(clients.other.call(&others).status, 0);
+        assert_eq!(told(&mut clients), OTHERS_VALUES);
+        let (left, sequence) = (clients.words.copy(), clients.other.sequence);
+        clients.kill(unanswered(&left));
+        assert_eq!(clients.one.again(call).status, 0, "call {at}, done");
+        assert_eq!(told(&mut clients), OTHERS_VALUES, "call {at}, done");
+        clients.other.sequence = sequence;
+        clients.kill(unnoted(&left));
+        assert_eq!(clients.one.again(call).status, 0, "call {at}, begun");
+        assert_ne!(told(&mut clients), OTHERS_VALUES, "call {at}, begun");
+    }
+}
+
 #[test]
 fn a_file_that_another_client_makes_after_a_kill_is_not_this_ones() {
     let mut clients = begun();

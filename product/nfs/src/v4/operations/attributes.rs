@@ -4,10 +4,11 @@
 //! Does not own: the form of attributes (`v4::attributes`), rights (the volume).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
 //! size, also after a change of the file's mode. A SETATTR that fails names the attributes that it has set.
+//! A SETATTR that an earlier server has carried out sets nothing again.
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Attributes, Inode, Kind, Nanos, Platform, Share};
+use afflux_volume::{AttributeChange, Attributes, Before, Inode, Kind, Nanos, Platform, Share};
 
 use super::super::attributes::{self, number as n};
 use super::super::codec::{AttributeValues, Bitmap};
@@ -146,21 +147,23 @@ pub(super) async fn set<P: Platform>(
         Object::Inode(_) if on.caller.is_read_only() => return Err(Status::ReadOnly.into()),
         Object::Inode(inode) => Arc::clone(inode),
     };
-    if change.size.is_some() {
+    let rest = AttributeChange { size: None, ..change };
+    let (has_rest, is_done) = (rest != AttributeChange::default(), matches!(compound.before(), Before::Done { .. }));
+    if change.size.is_some() && !is_done {
         check_regular(inode.kind())?;
-        let right = right_of(compound, stateid, Share::WRITE, inode.fileid())?;
-        let size = AttributeChange { size: change.size, ..AttributeChange::default() };
-        let outcome = match right {
-            Right::OfOpen => on.as_server().volume.set_attributes_by(on.as_server().caller, &inode, size, None).await,
-            Right::OfUser => on.volume.set_attributes_by(on.caller, &inode, size, None).await,
+        let rights = match right_of(compound, stateid, Share::WRITE, inode.fileid())? {
+            Right::OfOpen => on.as_server().caller,
+            Right::OfUser => on.caller,
         };
-        outcome.result?;
+        // The last change notes that all are done.
+        let caller = if has_rest { rights.clone() } else { compound.changing(rights) };
+        let size = AttributeChange { size: change.size, ..AttributeChange::default() };
+        on.volume.set_attributes_by(&caller, &inode, size, None).await.result?;
         // If the rest fails, the client hears of this.
         compound.attributes_set = Bitmap::of(&[n::SIZE]);
     }
-    let rest = AttributeChange { size: None, ..change };
-    if rest != AttributeChange::default() {
-        on.volume.set_attributes_by(on.caller, &inode, rest, None).await.result?;
+    if has_rest || is_done {
+        on.volume.set_attributes_by(&compound.changing(on.caller), &inode, rest, None).await.result?;
     }
     compound.attributes_set = Bitmap::default();
     values.which.write(&mut draft.writer);
