@@ -9,6 +9,7 @@
 
 mod claim;
 pub mod clock;
+pub mod descriptor_reserve;
 mod device;
 mod fence;
 mod foreign_wakers;
