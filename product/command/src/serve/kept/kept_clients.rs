@@ -159,3 +159,6 @@ pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> Outcome<KeptClients> {
     });
     Ok(KeptClients { left: left.names, list: Some(list), state: None })
 }
+
+#[cfg(test)]
+mod tests;
