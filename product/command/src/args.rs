@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use afflux_manual::ManualCommand;
+use afflux_manual::{DEVICE, ManualCommand};
 use afflux_report::quantity;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing::level_filters::LevelFilter;
@@ -342,7 +342,7 @@ pub(crate) struct TraceArgs {
     #[command(flatten)]
     pub(crate) target: ServerTarget,
     /// Only events of this device, by its name in `afflux stat`, and events that concern all devices
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = DEVICE)]
     pub(crate) device: Option<String>,
     /// End after this time, such as 500ms, 30s or 5min
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::nanoseconds)]
@@ -393,7 +393,7 @@ pub(crate) struct Set {
     #[arg(value_name = "KNOB=VALUE", required = true, value_parser = knobs::Assignment, hide_possible_values = true)]
     pub(crate) assignments: Vec<String>,
     /// Set them only for this device, by its name in `afflux stat`
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = DEVICE)]
     pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) target: ServerTarget,
@@ -487,7 +487,7 @@ pub(crate) struct Umount {
 #[command(after_help = EJECT_EXAMPLES)]
 pub(crate) struct Eject {
     /// A disk, one of its partitions, or a mount point: sdb, /dev/sdb1, /media/usb
-    #[arg(value_name = "DEVICE")]
+    #[arg(value_name = DEVICE)]
     pub(crate) device: String,
     /// Also unmount it once everything is written
     #[arg(long)]

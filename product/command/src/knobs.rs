@@ -19,7 +19,7 @@ pub(crate) fn of_server() -> Settings {
     Settings::with(ABOVE.into_iter().chain([&afflux_budget::KNOBS]))
 }
 
-/// Reads KNOB=VALUE, whose parts the server checks. Completions offer the knobs.
+/// Reads KNOB=VALUE with a known knob, whose value the server checks. Completions offer the knobs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Assignment;
 
@@ -27,13 +27,20 @@ impl TypedValueParser for Assignment {
     type Value = String;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
-        StringValueParser::new().parse_ref(command, arg, value)
+        StringValueParser::new().try_map(known).parse_ref(command, arg, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let names: Vec<_> = of_server().all().map(|(_, info)| PossibleValue::new(info.name)).collect();
         Some(Box::new(names.into_iter()))
     }
+}
+
+/// Refuses what is not KNOB=VALUE, and a knob that there is not.
+fn known(text: String) -> Result<String, KnobError> {
+    let (name, _) = text.split_once('=').ok_or_else(|| KnobError::Form { text: text.clone() })?;
+    name_of(name.trim())?;
+    Ok(text)
 }
 
 /// Finds the knob of `serve` that the user named, and returns the table's name for the knob.

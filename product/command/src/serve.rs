@@ -84,7 +84,7 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     let nfs = nfs(&mut configuration.settings)?;
     let settings = &configuration.settings;
     #[cfg(feature = "object")]
-    settings.check_kinds()?;
+    settings.check_store()?;
     let is_kept = settings.is_kept_by_systemd();
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
         left.clear(point, is_kept);

@@ -18,6 +18,8 @@ use afflux_budget::OWN_POLICY;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
 use afflux_linux_device::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
+#[cfg(feature = "object")]
+use afflux_object_store::{check_endpoint, check_snapshot_name};
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
@@ -312,10 +314,16 @@ impl ServeSettings {
         self.arena == Some(ArenaPlace::Systemd)
     }
 
-    /// Fails for a setting of stores if directories alone are served.
+    /// Fails for a setting of stores that has no sense, or if directories alone are served.
     #[cfg(feature = "object")]
-    pub(crate) fn check_kinds(&self) -> Outcome {
+    pub(crate) fn check_store(&self) -> Outcome {
         let store = &self.store;
+        if let Some(endpoint) = &store.endpoint {
+            check_endpoint("--endpoint", endpoint).map_err(Failure::wrong_use)?;
+        }
+        if let Some(name) = &store.snapshot {
+            check_snapshot_name(name).map_err(|why| Failure::wrong_use(format!("--snapshot: {why}")))?;
+        }
         let of_stores = [
             ("--endpoint", store.endpoint.is_some(), "is the address of a store"),
             ("--standby", store.standby, "waits for another host that serves a volume in a store"),

@@ -1,7 +1,8 @@
 //! Manual pages and completions from a command's own description.
 //!
 //! Owns: how a description becomes a manual page; the subcommands for both.
-//! Does not own: the description (`args` of each command), the places of the files (`cargo xtask deb`).
+//! Does not own: completions (`completions`), the description (`args` of each command), the places of the files
+//! (`cargo xtask deb`).
 //! Invariants: each shown command has a page, and its `--help` stands on it.
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,10 @@ use clap::{Command, Subcommand};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
+
+mod completions;
+
+pub use completions::DEVICE;
 
 /// The subcommands that each of our commands has.
 #[derive(Debug, Subcommand)]
@@ -40,7 +45,7 @@ impl ManualCommand {
     pub fn run(&self, described: Command) -> Outcome {
         match self {
             Self::Completions { shell } => {
-                print_completions(described, *shell);
+                output::try_write(completions::script(described, *shell).as_bytes());
                 Ok(())
             }
             Self::Man { directory } => manual(described, directory.as_deref()),
@@ -57,13 +62,6 @@ pub fn with_examples(described: Command) -> Command {
     described
         .mut_subcommand("completions", |it| it.after_help(completions))
         .mut_subcommand("man", |it| it.after_help(man))
-}
-
-fn print_completions(mut described: Command, shell: Shell) {
-    let name = described.get_name().to_owned();
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut described, name, &mut script);
-    output::try_write(&script);
 }
 
 /// Prints a command's manual page. With a directory, writes it there with the pages of all subcommands.

@@ -8,7 +8,10 @@ use object_store::ClientOptions;
 use url::Url;
 
 /// Refuses a text that is no address of a server. The libraries below take any text, and fail at the first request.
-pub(crate) fn check_endpoint(name: &str, endpoint: &str) -> Result<(), String> {
+///
+/// # Errors
+/// With the `name` of the setting. A secret in the text is left out.
+pub fn check_endpoint(name: &str, endpoint: &str) -> Result<(), String> {
     let parsed = Url::parse(endpoint).ok();
     let is_server = |parsed: &Url| {
         let is_web = ["http", "https"].contains(&parsed.scheme()) && parsed.has_host();

@@ -29,14 +29,20 @@ pub struct Snapshot {
 impl Snapshot {
     /// Reads a name.
     fn named(url: &str, name: &str) -> Result<(), StoreError> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
-            return Ok(());
-        }
-        let why =
-            format!("'{name}' is no name of a snapshot: take 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, '-', '_', '.'");
-        Err(StoreError::Settings { url: url.to_owned(), why })
+        check_snapshot_name(name).map_err(|why| StoreError::Settings { url: url.to_owned(), why })
     }
+}
+
+/// Refuses a text that no snapshot may have as its name.
+///
+/// # Errors
+/// With the letters that a name may have.
+pub fn check_snapshot_name(name: &str) -> Result<(), String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(format!("'{name}' is no name of a snapshot: take 1 to {NAME_BYTES_MAX} of a-z, A-Z, 0-9, '-', '_', '.'"))
 }
 
 /// The checkpoint of a name.
