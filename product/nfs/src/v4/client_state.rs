@@ -58,6 +58,7 @@ pub(super) enum StateTable {
 
 /// A client as a holder of locks.
 struct LockingClient {
+    client: u64,
     lease: Arc<Lease>,
     name: String,
     revocations: Arc<Revocations>,
@@ -70,7 +71,7 @@ impl LockHolder for LockingClient {
 
     fn try_revoke(&self, now: Nanos) -> bool {
         if self.lease.try_revoke_ended(now.0) {
-            self.revocations.begin();
+            self.revocations.begin(self.client);
         }
         self.lease.is_revoked()
     }
@@ -132,7 +133,7 @@ impl<H> State<H> {
         let mut group = SipHasher13::new();
         party.hash(&mut group);
         let revocations = Arc::clone(&self.revocations);
-        let holder = locks.register(Arc::new(LockingClient { lease, name, revocations }), group.finish());
+        let holder = locks.register(Arc::new(LockingClient { client, lease, name, revocations }), group.finish());
         self.holders.insert(client, holder);
         Ok(holder)
     }

@@ -38,9 +38,13 @@ pub(super) fn are_of_one(one: u64, other: u64) -> bool {
 /// The names of clients, earlier and present ones.
 pub(super) struct Grace {
     missing: BTreeSet<u64>,
+    /// The missing ones by their lower halves.
+    missing_runs: BTreeSet<(u32, u64)>,
     until_ns: u64,
     /// The name of each client that may have state.
     present: BTreeMap<u64, u64>,
+    /// The number of clients with each of these names.
+    of_names: BTreeMap<u64, usize>,
     /// Clients of the earlier server may have had opens that deny uses.
     are_denials_missing: bool,
     /// Clients of this server may have such opens.
@@ -53,9 +57,11 @@ impl Grace {
         let mut missing: BTreeSet<u64> = left.into_iter().collect();
         Self {
             are_denials_missing: missing.remove(&DENIALS) && !missing.is_empty(),
+            missing_runs: missing.iter().map(|name| (*name as u32, *name)).collect(),
             missing,
             until_ns: now_ns.saturating_add(GRACE_NS),
             present: BTreeMap::new(),
+            of_names: BTreeMap::new(),
             has_denials: false,
         }
     }
@@ -94,7 +100,14 @@ impl Grace {
 
     /// Whether a client of this name may ask for its earlier state.
     pub(super) fn may_reclaim(&self, name: u64, now_ns: u64) -> bool {
-        self.is_on(now_ns) && self.missing.iter().any(|missing| are_of_one(*missing, name))
+        self.is_on(now_ns) && self.missing_of(name).next().is_some()
+    }
+
+    /// The missing names of one client.
+    fn missing_of(&self, name: u64) -> impl Iterator<Item = u64> {
+        let (half, run) = (name >> 32 << 32, name as u32);
+        let of_name = self.missing.range(half..=half | u64::from(u32::MAX)).copied();
+        of_name.chain(self.missing_runs.range((run, 0)..=(run, u64::MAX)).map(|(_, name)| *name))
     }
 
     /// Whether a client is on the list.
@@ -106,14 +119,19 @@ impl Grace {
     pub(super) fn add(&mut self, client: u64, name: u64) -> Option<Vec<u64>> {
         let (was_listed, had_denials) = (self.is_listed(name), self.has_denials_listed());
         let before = self.present.insert(client, name);
+        *self.of_names.entry(name).or_default() += 1;
+        before.into_iter().for_each(|before| self.forget_name(before));
         if was_listed { self.changed(before.as_slice(), had_denials) } else { Some(self.names()) }
     }
 
     /// A client has asked for all that it had. Returns the list if it has changed.
     pub(super) fn complete(&mut self, name: u64) -> Option<Vec<u64>> {
         let had_denials = self.has_denials_listed();
-        let back: Vec<u64> = self.missing.iter().copied().filter(|missing| are_of_one(*missing, name)).collect();
-        self.missing.retain(|missing| !back.contains(missing));
+        let back: Vec<u64> = self.missing_of(name).collect();
+        for name in &back {
+            self.missing.remove(name);
+            self.missing_runs.remove(&(*name as u32, *name));
+        }
         self.changed(&back, had_denials)
     }
 
@@ -121,6 +139,7 @@ impl Grace {
     pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
         let had_denials = self.has_denials_listed();
         let gone: Vec<u64> = clients.iter().filter_map(|client| self.present.remove(client)).collect();
+        gone.iter().for_each(|name| self.forget_name(*name));
         self.changed(&gone, had_denials)
     }
 
@@ -131,12 +150,13 @@ impl Grace {
         }
         let had_denials = self.has_denials_listed();
         let gone: Vec<u64> = std::mem::take(&mut self.missing).into_iter().collect();
+        self.missing_runs.clear();
         self.changed(&gone, had_denials)
     }
 
     /// The list.
     pub(super) fn names(&self) -> Vec<u64> {
-        let mut names: BTreeSet<u64> = self.missing.iter().chain(self.present.values()).copied().collect();
+        let mut names: BTreeSet<u64> = self.missing.iter().chain(self.of_names.keys()).copied().collect();
         if self.has_denials_listed() {
             names.insert(DENIALS);
         }
@@ -148,7 +168,17 @@ impl Grace {
     }
 
     fn is_listed(&self, name: u64) -> bool {
-        self.missing.contains(&name) || self.present.values().any(|present| *present == name)
+        self.missing.contains(&name) || self.of_names.contains_key(&name)
+    }
+
+    /// One client less has this name.
+    fn forget_name(&mut self, name: u64) {
+        if let Some(count) = self.of_names.get_mut(&name) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_names.remove(&name);
+            }
+        }
     }
 
     /// The list, if it has changed. `gone` are names that are no longer missing, or no longer present. Without a change

@@ -238,8 +238,9 @@ impl<P: Platform> Service<P> {
     /// As [`Service::end_revoked`], by one who has the state. Adds the holders of files, to be dropped without the
     /// lock.
     pub(super) fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, held: &mut Vec<Option<Held<P>>>) {
-        if state.revocations.take() {
-            let clients = state.clients.take_revoked();
+        let revoked = state.revocations.take();
+        if !revoked.is_empty() {
+            let clients = state.clients.take_revoked(revoked);
             held.extend(state.end_all(&clients, self.locks()));
             self.keep_list(state);
         }
@@ -248,13 +249,12 @@ impl<P: Platform> Service<P> {
     /// Ends a client, as if it were dead. False if there is none.
     pub(crate) fn try_end_client(&self, client: u64) -> bool {
         let state = self.state();
-        let lease = state.clients.lease(client);
-        lease.inspect(|lease| lease.revoke());
-        let is_one = lease.is_some();
-        state.revocations.begin();
+        let Some(lease) = state.clients.lease(client) else { return false };
+        lease.revoke();
+        state.revocations.begin(client);
         drop(state);
         self.end_revoked();
-        is_one
+        true
     }
 
     /// Whether new state has to wait for the clients of an earlier server.

@@ -6,7 +6,8 @@
 //! both for each client that is named as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
 //! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`room`).
-//! A client that was never confirmed goes first, then one with an ended lease, then one without state.
+//! A client that was never confirmed goes first, then one with an ended lease, then one without state. No call looks at
+//! all clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,9 +15,10 @@ use std::sync::Arc;
 use afflux_frontend::{KeptItem, Party};
 
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
-use super::leases::Lease;
+use super::leases::{Lease, may_be_forgotten};
 use super::names::{Names, Namesakes};
 use super::room::TableFull;
+use super::silence::SilenceOrder;
 use crate::status::Status;
 
 /// Most clients.
@@ -66,11 +68,6 @@ struct Client {
 }
 
 impl Client {
-    /// When it was heard, if it is not confirmed.
-    fn unconfirmed_ns(&self) -> Option<u64> {
-        (!self.is_confirmed).then(|| self.lease.heard_ns())
-    }
-
     fn name(&self) -> ClientName<'_> {
         ClientName { party: self.party, own: &self.owner, verifier: self.verifier }
     }
@@ -101,9 +98,9 @@ pub(crate) struct Clients {
     /// By number.
     known: BTreeMap<u64, Client>,
     names: Names,
+    confirmed: SilenceOrder<u64>,
+    unconfirmed: SilenceOrder<u64>,
     next: u64,
-    /// Nobody is forgotten before this time.
-    forgotten_from_ns: u64,
 }
 
 impl Clients {
@@ -111,8 +108,14 @@ impl Clients {
     /// numbers.
     pub(crate) fn new(memory: &Memory) -> Self {
         let next = u64::from(memory.number) << 32 | 1;
-        let (known, names) = (BTreeMap::new(), Names::default());
-        Self { memory: Memory::clone(memory), known, names, next, forgotten_from_ns: u64::MAX }
+        Self {
+            memory: Memory::clone(memory),
+            known: BTreeMap::new(),
+            names: Names::default(),
+            confirmed: SilenceOrder::default(),
+            unconfirmed: SilenceOrder::default(),
+            next,
+        }
     }
 
     /// The number of the next client.
@@ -154,9 +157,15 @@ impl Clients {
     }
 
     fn add(&mut self, id: u64, client: Client) {
-        self.forgotten_from_ns = self.forgotten_from_ns.min(client.lease.forgotten_from_ns());
-        self.names.add(client.party, &client.owner, id, client.unconfirmed_ns());
         self.known.insert(id, client);
+        self.list(id);
+    }
+
+    fn list(&mut self, id: u64) {
+        let Some(client) = self.known.get(&id) else { return };
+        self.names.add(client.party, &client.owner, id, client.is_confirmed);
+        let order = if client.is_confirmed { &mut self.confirmed } else { &mut self.unconfirmed };
+        order.add(id, client.party, client.lease.heard_ns());
     }
 
     /// Keeps a client for a later server.
@@ -209,7 +218,7 @@ impl Clients {
             }
             _ => {}
         }
-        if let Some((id, _)) = unconfirmed {
+        if let Some(id) = unconfirmed {
             self.forget(id, gone);
         }
         self.make_room(party, now_ns, |id| !is_idle(id), gone)?;
@@ -239,6 +248,8 @@ impl Clients {
     fn remove(&mut self, id: u64) {
         if let Some(mut client) = self.known.remove(&id) {
             self.names.remove(client.party, &client.owner, id);
+            self.confirmed.remove(id);
+            self.unconfirmed.remove(id);
             self.memory.remove(&mut client.item, client.party);
         }
     }
@@ -256,49 +267,71 @@ impl Clients {
         let Err(lack) = self.names.counts().check_room(party, 1, CLIENTS_MAX) else { return Ok(()) };
         let of_party = self.names.counts().of(party);
         // A party without clients may take the place of another party's client that was never confirmed.
-        let may_go = |of: Party, id: u64| {
-            of == party || of_party == 0 || self.known.get(&id).is_some_and(|it| it.lease.has_ended(now_ns))
-        };
+        let may_go = |it: &Client| it.party == party || of_party == 0 || it.lease.has_ended(now_ns);
         let whose = (lack == TableFull::OfParty).then_some(party);
         let of_most = if let TableFull::OfAll { most } = lack { Some(most) } else { whose };
-        let unconfirmed = self.names.longest_unconfirmed(whose).filter(|(of, _, id)| may_go(*of, *id));
-        let first = unconfirmed.min_by_key(|(_, heard_ns, _)| *heard_ns).map(|(_, _, id)| id);
-        let silent = || self.longest_silent(of_most, |it| it.lease.has_ended(now_ns));
-        let heard = || of_most.filter(|most| *most != party).and_then(|most| self.first_to_go(most, has_state));
-        let victim = first.or_else(silent).or_else(heard);
+        let unconfirmed = self.longest_unconfirmed(whose).filter(|id| may_go(&self.known[id]));
+        let mut victim = unconfirmed.or_else(|| self.longest_unconfirmed(Some(party)));
+        if victim.is_none() {
+            victim = self.longest_ended(of_most, now_ns);
+        }
+        if victim.is_none() {
+            victim = of_most.filter(|most| *most != party).and_then(|most| self.first_to_go(most, has_state));
+        }
         self.forget(victim.ok_or(lack.status())?, gone);
         Ok(())
     }
 
+    /// The longest silent ones of a party, or of all, of those that are confirmed or of the others.
+    fn longest_silent(&mut self, of: Option<Party>, are_confirmed: bool) -> Vec<u64> {
+        let known = &self.known;
+        let order = if are_confirmed { &mut self.confirmed } else { &mut self.unconfirmed };
+        order.longest_silent(of, |id| known[&id].lease.heard_ns())
+    }
+
+    /// Of a party, or of all, the client that is not confirmed and was silent for longest.
+    fn longest_unconfirmed(&mut self, of: Option<Party>) -> Option<u64> {
+        self.longest_silent(of, false).first().copied()
+    }
+
     /// The client of a party that makes room for another party. Clients without state go first, then the longest silent
     /// ones.
-    fn first_to_go(&self, party: Party, has_state: impl Fn(u64) -> bool) -> Option<u64> {
-        let own = self.known.iter().filter(|(_, it)| it.party == party);
-        own.min_by_key(|(id, it)| (it.is_confirmed, has_state(**id), it.lease.heard_ns())).map(|(id, _)| *id)
+    fn first_to_go(&mut self, party: Party, has_state: impl Fn(u64) -> bool) -> Option<u64> {
+        // The first of equals is the longest silent one.
+        let unconfirmed = self.longest_unconfirmed(Some(party));
+        unconfirmed.or_else(|| self.longest_silent(Some(party), true).into_iter().min_by_key(|id| has_state(*id)))
     }
 
-    /// Forgets the clients that were silent for too long. As long as nobody can be, this looks at nobody.
+    /// Forgets clients that were silent for too long, some at a time.
     fn forget_silent(&mut self, now_ns: u64, gone: &mut Vec<u64>) {
-        if now_ns < self.forgotten_from_ns {
-            return;
+        for are_confirmed in [false, true] {
+            let order = if are_confirmed { &self.confirmed } else { &self.unconfirmed };
+            if order.heard_from_ns().is_none_or(|heard_ns| !may_be_forgotten(heard_ns, now_ns)) {
+                continue;
+            }
+            for id in self.longest_silent(None, are_confirmed) {
+                if may_be_forgotten(self.known[&id].lease.heard_ns(), now_ns) {
+                    self.forget(id, gone);
+                }
+            }
         }
-        let is_over = |it: &Client| it.lease.forgotten_from_ns() <= now_ns;
-        let forgotten: Vec<u64> = self.known.iter().filter(|(_, it)| is_over(it)).map(|(id, _)| *id).collect();
-        forgotten.into_iter().for_each(|id| self.forget(id, gone));
-        let next = self.known.values().map(|it| it.lease.forgotten_from_ns()).min();
-        self.forgotten_from_ns = next.unwrap_or(u64::MAX);
     }
 
-    /// The client of a party that was silent for longest, or of all parties. One that is not confirmed comes first.
-    fn longest_silent(&self, of: Option<Party>, may_go: impl Fn(&Client) -> bool) -> Option<u64> {
-        let silent = self.known.iter().filter(|(_, it)| of.is_none_or(|party| it.party == party) && may_go(it));
-        silent.min_by_key(|(_, it)| (it.is_confirmed, it.lease.heard_ns())).map(|(id, _)| *id)
+    /// The client of a party, or of all parties, whose lease has ended for longest. One that is not confirmed comes
+    /// first.
+    fn longest_ended(&mut self, of: Option<Party>, now_ns: u64) -> Option<u64> {
+        let has_ended = |known: &BTreeMap<u64, Client>, id: &u64| known[id].lease.has_ended(now_ns);
+        let unconfirmed = self.longest_unconfirmed(of).filter(|id| has_ended(&self.known, id));
+        unconfirmed.or_else(|| {
+            let silent = self.longest_silent(of, true);
+            silent.first().copied().filter(|id| has_ended(&self.known, id))
+        })
     }
 
     /// Ends the client whose lease has ended for longest: of a party, or of all. Returns its number; the caller ends
     /// all that it had.
     pub(crate) fn end_silent(&mut self, of: Option<Party>, now_ns: u64) -> Option<u64> {
-        let silent = self.longest_silent(of, |it| it.lease.has_ended(now_ns))?;
+        let silent = self.longest_ended(of, now_ns)?;
         let is_over = self.lease(silent).is_some_and(|lease| lease.is_revoked() || lease.try_revoke_ended(now_ns));
         is_over.then(|| self.remove(silent)).map(|()| silent)
     }
@@ -340,7 +373,6 @@ impl Clients {
         if !client.lease.try_renew(now_ns) {
             return Err(Status::StaleClientId);
         }
-        self.renew_name(id);
         Ok(SessionRequest::New)
     }
 
@@ -361,18 +393,13 @@ impl Clients {
         if client.is_confirmed {
             return;
         }
+        let (party, owner) = (client.party, Arc::clone(&client.owner));
         client.is_confirmed = true;
-        let before = self.names.find(client.party, &client.owner).confirmed;
+        self.names.remove(party, &owner, id);
+        self.unconfirmed.remove(id);
+        let before = self.names.find(party, &owner).confirmed;
         before.into_iter().for_each(|before| self.forget(before, gone));
-        self.renew_name(id);
-    }
-
-    /// A client was heard, or is confirmed.
-    fn renew_name(&mut self, id: u64) {
-        if let Some(client) = self.known.get(&id) {
-            self.names.remove(client.party, &client.owner, id);
-            self.names.add(client.party, &client.owner, id, client.unconfirmed_ns());
-        }
+        self.list(id);
     }
 
     /// The lease of a client.
@@ -405,11 +432,13 @@ impl Clients {
         Ok(())
     }
 
-    /// Ends the clients whose leases were revoked. Returns their numbers.
-    pub(crate) fn take_revoked(&mut self) -> Vec<u64> {
-        let revoked: Vec<u64> = self.known.iter().filter(|(_, it)| it.lease.is_revoked()).map(|(id, _)| *id).collect();
-        revoked.iter().for_each(|id| self.remove(*id));
-        revoked
+    /// Ends those of these clients whose leases were revoked. Returns their numbers.
+    pub(crate) fn take_revoked(&mut self, mut clients: Vec<u64>) -> Vec<u64> {
+        clients.retain(|id| self.lease(*id).is_some_and(|lease| lease.is_revoked()));
+        clients.sort_unstable();
+        clients.dedup();
+        clients.iter().for_each(|id| self.remove(*id));
+        clients
     }
 
     /// All clients with a session: number, name, and whether it has reclaimed its state.

@@ -61,15 +61,15 @@ impl Lease {
         self.heard_ns() == REVOKED
     }
 
-    /// The time from which on the client may be forgotten, though nobody is in its way, unless it is heard.
-    pub(crate) fn forgotten_from_ns(&self) -> u64 {
-        self.heard_ns().saturating_add(FORGOTTEN_NS + 1)
-    }
-
     /// When the client was heard.
     pub(crate) fn heard_ns(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Whether a client that was last heard at a time may be forgotten, though it is in nobody's way.
+pub(crate) fn may_be_forgotten(heard_ns: u64, now_ns: u64) -> bool {
+    now_ns.saturating_sub(heard_ns) > FORGOTTEN_NS
 }
 
 #[cfg(test)]

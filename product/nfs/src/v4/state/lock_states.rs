@@ -8,6 +8,7 @@
 //! [`LOCK_STATES_MAX`]; each party has its part (`room`).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use afflux_frontend::{KeptItem, KeptItems, Party};
 
@@ -81,6 +82,8 @@ pub(crate) struct LockStates {
     memory: Memory,
     places: StatePlaces<(LockState, Kept)>,
     index: PlaceIndex,
+    /// The lock owners of an earlier server, by the operation that changed each last.
+    left_by: BTreeMap<u64, u32>,
 }
 
 impl StatePlace {
@@ -94,7 +97,7 @@ impl LockStates {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
         let (places, memory) = (StatePlaces::new(memory, FIRST_PLACE), Memory::clone(memory));
-        Self { memory, places, index: PlaceIndex::default() }
+        Self { memory, places, index: PlaceIndex::default(), left_by: BTreeMap::new() }
     }
 
     /// Number of lock owners of files.
@@ -243,6 +246,7 @@ impl LockStates {
         let kept = Kept { item, pieces, steps: Vec::new() };
         let is_one = self.places.try_restore(place, generation, (state, kept), LOCK_STATES_MAX);
         if is_one {
+            self.left_by.insert(by, place);
             self.list(place);
         }
         is_one
@@ -258,6 +262,7 @@ impl LockStates {
                 self.memory.found(&item, state.party);
                 (state.sequence, state.by) = (sequence, by);
                 kept.steps.push(item);
+                self.left_by.insert(by, place);
                 Some((place, step))
             }
             None => {
@@ -272,9 +277,10 @@ impl LockStates {
         self.places.restored();
     }
 
-    /// The stateid of the lock owner that an operation has changed last.
+    /// The stateid of the lock owner that an operation of an earlier server has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
-        let (place, (state, _)) = self.places.all().find(|(_, (state, _))| state.by == mark)?;
+        let place = *self.left_by.get(&mark)?;
+        let (state, _) = self.places.get(place).filter(|(state, _)| state.by == mark)?;
         Some(self.places.stateid(place, state.sequence))
     }
 

@@ -17,5 +17,6 @@ pub(super) mod opens;
 pub(super) mod places;
 pub(super) mod room;
 pub(super) mod sessions;
+mod silence;
 pub(super) mod slots;
 pub(super) mod stateids;

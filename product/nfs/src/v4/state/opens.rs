@@ -7,6 +7,8 @@
 //! alone. There are at most [`OPENS_MAX`], and no more than the volume has room for files. Each party has its part
 //! (`room`). The caller gets the holder of a file, and drops it without a lock.
 
+use std::collections::BTreeMap;
+
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
 
@@ -108,13 +110,16 @@ pub(crate) struct Opens<H> {
     index: PlaceIndex,
     /// The number of files that each party has open.
     files: PartyCounts,
+    /// The opens of an earlier server, by the operation that changed each last.
+    left_by: BTreeMap<u64, u32>,
 }
 
 impl<H> Opens<H> {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
         let (places, memory) = (StatePlaces::new(memory, 0), Memory::clone(memory));
-        Self { memory, places, index: PlaceIndex::default(), files: PartyCounts::default() }
+        let (index, files) = (PlaceIndex::default(), PartyCounts::default());
+        Self { memory, places, index, files, left_by: BTreeMap::new() }
     }
 
     /// Number of opens.
@@ -302,6 +307,7 @@ impl<H> Opens<H> {
         };
         let is_one = self.places.try_restore(place, generation, open, OPENS_MAX);
         if is_one {
+            self.left_by.insert(by, place);
             self.list(place);
         }
         is_one
@@ -322,9 +328,10 @@ impl<H> Opens<H> {
         self.places.get(place).filter(|open| open.client == client).map(|open| (open.file, open.handle()))
     }
 
-    /// The stateid of the open that an operation has changed last.
+    /// The stateid of the open that an operation of an earlier server has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
-        let (place, open) = self.places.all().find(|(_, open)| open.by == mark)?;
+        let place = *self.left_by.get(&mark)?;
+        let open = self.places.get(place).filter(|open| open.by == mark)?;
         Some(self.places.stateid(place, open.sequence))
     }
 

@@ -52,11 +52,6 @@ impl<T> StatePlaces<T> {
         self.free = free.map(|(index, _)| self.first + index as u32).collect();
     }
 
-    /// All things with their places.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.places.iter().zip(self.first..).filter_map(|(place, number)| Some((number, place.1.as_ref()?)))
-    }
-
     /// How often a place had been used.
     pub(crate) fn generation(&self, place: u32) -> u32 {
         self.places.get(self.index(place)).map_or(self.unused, |place| place.0)

@@ -8,7 +8,7 @@
 //! left, the party with most makes room for a party that has less. The server never tells the party with most to come
 //! again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
@@ -43,6 +43,8 @@ impl TableFull {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct PartyCounts {
     of_party: BTreeMap<Party, usize>,
+    /// The parties by their numbers of entries.
+    by_count: BTreeSet<(usize, Party)>,
     all: usize,
 }
 
@@ -54,21 +56,28 @@ impl PartyCounts {
 
     /// Counts entries of a party.
     pub(crate) fn add(&mut self, party: Party, count: usize) {
-        if count > 0 {
-            *self.of_party.entry(party).or_default() += count;
-            self.all += count;
-        }
+        self.set(party, self.of(party) + count);
     }
 
     /// Entries of a party are gone.
     pub(crate) fn remove(&mut self, party: Party, count: usize) {
-        if let Some(own) = self.of_party.get_mut(&party) {
-            *own -= count;
-            self.all -= count;
-            if *own == 0 {
-                self.of_party.remove(&party);
-            }
+        self.set(party, self.of(party).saturating_sub(count));
+    }
+
+    fn set(&mut self, party: Party, count: usize) {
+        let before = if count > 0 { self.of_party.insert(party, count) } else { self.of_party.remove(&party) };
+        let before = before.unwrap_or_default();
+        self.by_count.remove(&(before, party));
+        if count > 0 {
+            self.by_count.insert((count, party));
         }
+        self.all = self.all + count - before;
+    }
+
+    /// The number of entries of the party that has most, without root and the party `but`.
+    fn largest(&self, but: Party) -> Option<(usize, Party)> {
+        // Root counts by a weight of its own.
+        self.by_count.iter().rev().find(|(_, of)| *of != but && *of != Party::ROOT).copied()
     }
 
     /// Whether there is no room for `count` more of a party in a table of so many.
@@ -87,8 +96,8 @@ impl PartyCounts {
         if count <= free {
             return if own + count <= left { Ok(()) } else { Err(TableFull::OfParty) };
         }
-        let others = self.of_party.iter().filter(|(of, _)| **of != party).map(|(of, its)| (weight(*of, *its), *of));
-        match others.max() {
+        let root = (party != Party::ROOT).then(|| (weight(Party::ROOT, self.of(Party::ROOT)), Party::ROOT));
+        match self.largest(party).max(root) {
             Some((its, most)) if its > own + count => Err(TableFull::OfAll { most }),
             _ if own > 0 => Err(TableFull::OfParty),
             _ => Err(TableFull::Even),

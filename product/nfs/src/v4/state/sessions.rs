@@ -4,9 +4,9 @@
 //! Does not own: the slots' rules (`slots`), what both sides agreed on (`agreed`), clients (`clients`).
 //! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
 //! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its part
-//! (`room`).
+//! (`room`). No call looks at all sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{KeptItem, Party};
@@ -16,6 +16,7 @@ use super::agreed::{Channel, SessionId};
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
 use super::room::{PartyCounts, TableFull};
+use super::silence::SilenceOrder;
 use super::slots::{SLOTS_MAX, Slots};
 use crate::status::Status;
 
@@ -52,6 +53,9 @@ impl Session {
 pub(crate) struct Sessions {
     memory: Memory,
     known: BTreeMap<SessionId, Arc<Session>>,
+    of_clients: BTreeMap<u64, BTreeSet<SessionId>>,
+    /// By the silence of their clients. The earlier one of two comes first.
+    order: SilenceOrder<(u32, SessionId)>,
     counts: PartyCounts,
     next: u32,
 }
@@ -59,7 +63,14 @@ pub(crate) struct Sessions {
 impl Sessions {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
-        Self { memory: Memory::clone(memory), known: BTreeMap::new(), counts: PartyCounts::default(), next: 0 }
+        Self {
+            memory: Memory::clone(memory),
+            known: BTreeMap::new(),
+            of_clients: BTreeMap::new(),
+            order: SilenceOrder::default(),
+            counts: PartyCounts::default(),
+            next: 0,
+        }
     }
 
     /// Whether there is no room for a session of a party.
@@ -102,10 +113,24 @@ impl Sessions {
             item: Mutex::new(item),
             slots: Mutex::new(slots),
         });
-        if self.known.insert(id, Arc::clone(&session)).is_none() {
-            self.counts.add(party, 1);
+        if let Some(before) = self.known.insert(id, Arc::clone(&session)) {
+            self.unlist(&before);
         }
+        self.of_clients.entry(client).or_default().insert(id);
+        self.order.add((number, id), party, session.lease.heard_ns());
+        self.counts.add(party, 1);
         session
+    }
+
+    fn unlist(&mut self, session: &Session) {
+        if let Some(own) = self.of_clients.get_mut(&session.client) {
+            own.remove(&session.id);
+            if own.is_empty() {
+                self.of_clients.remove(&session.client);
+            }
+        }
+        self.order.remove((session.number, session.id));
+        self.counts.remove(session.party, 1);
     }
 
     /// Keeps a session for a later server, with the way back to its client as it is now.
@@ -154,33 +179,33 @@ impl Sessions {
 
     /// Whether a client has any.
     pub(crate) fn has_any(&self, client: u64) -> bool {
-        self.known.values().any(|session| session.client == client)
+        self.of_clients.contains_key(&client)
     }
 
     /// Ends one, also for connections that know it. Its calls in progress go on.
     pub(crate) fn end(&mut self, id: &SessionId) {
         if let Some(session) = self.known.remove(id) {
-            self.counts.remove(session.party, 1);
+            self.unlist(&session);
             session.slots().end_all();
             self.memory.remove(&mut session.item(), session.party);
             session.back.forget(&self.memory, session.party);
         }
     }
 
-    /// Ends a session of a party's longest silent client, if possible a session without calls in progress. The client
-    /// makes another session when it needs one. The function returns false if the party has no session.
+    /// Ends a session of one of a party's longest silent clients, if possible a session without calls in progress. The
+    /// client makes another session when it needs one. The function returns false if the party has no session.
     pub(crate) fn try_end_one_of(&mut self, party: Party) -> bool {
-        let own = self.known.values().filter(|session| session.party == party);
-        let first = own.min_by_key(|session| (session.slots().is_at_work(), session.lease.heard_ns(), session.number));
-        let id = first.map(|session| session.id);
-        id.iter().for_each(|id| self.end(id));
-        id.is_some()
+        let known = &self.known;
+        let silent = self.order.longest_silent(Some(party), |(_, id)| known[&id].lease.heard_ns());
+        // The first of equals is the longest silent one.
+        let first = silent.into_iter().min_by_key(|(_, id)| known[id].slots().is_at_work());
+        first.iter().for_each(|(_, id)| self.end(id));
+        first.is_some()
     }
 
     /// Ends all of a client.
     pub(crate) fn end_all(&mut self, client: u64) {
-        let own = self.known.values().filter(|session| session.client == client);
-        let own: Vec<SessionId> = own.map(|session| session.id).collect();
+        let own = self.of_clients.get(&client).cloned().unwrap_or_default();
         own.iter().for_each(|id| self.end(id));
     }
 

@@ -1,4 +1,7 @@
+use std::cell::Cell;
+
 use super::super::kept::ServerMemory;
+use super::super::silence::LOOKS_MAX;
 use super::*;
 
 /// The clients of a lone party.
@@ -115,8 +118,9 @@ fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parti
 
 /// The names of all clients, one after the other.
 fn names_of(clients: &Clients) -> Names {
+    assert_eq!(clients.confirmed.len() + clients.unconfirmed.len(), clients.len(), "each client has one place in time");
     let mut names = Names::default();
-    clients.known.iter().for_each(|(id, it)| names.add(it.party, &it.owner, *id, it.unconfirmed_ns()));
+    clients.known.iter().for_each(|(id, it)| names.add(it.party, &it.owner, *id, it.is_confirmed));
     names
 }
 
@@ -199,11 +203,16 @@ fn users_who_take_all_clients_leave_some_to_root_and_the_one_with_most_makes_roo
     }
     let (all, first) = (clients.len(), *clients.known.keys().next().unwrap());
     let without_state = *clients.known.keys().nth(5).unwrap();
-    let has_state = |id| id != without_state;
+    let looks = Cell::new(0);
+    let has_state = |id| {
+        looks.set(looks.get() + 1);
+        id != without_state
+    };
     made(&mut clients, 0, (Party::Orphans, None), has_state).unwrap();
     assert_eq!((clients.len(), clients.lease(without_state).is_none()), (all, true), "one without state goes first");
     made(&mut clients, 1, (Party::Orphans, None), has_state).unwrap();
     assert_eq!((clients.len(), clients.lease(first).is_none()), (all, true), "then the longest silent one");
+    assert!(looks.get() <= 2 * LOOKS_MAX, "{} of {all} clients", looks.get());
     let most = (Party::User(10), Some(10));
     assert_eq!(made(&mut clients, PARTY_CLIENTS_MAX, most, |_| true), Err(Status::ServerFault));
     made(&mut clients, 0, (Party::ROOT, Some(0)), |_| true).unwrap();

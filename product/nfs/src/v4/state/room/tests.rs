@@ -88,3 +88,24 @@ fn a_party_without_entries_takes_no_memory() {
     counts.remove(user(1), 3);
     assert_eq!(counts, PartyCounts::default());
 }
+
+// rule: the party that makes room is found without a look at each party
+#[test]
+fn the_party_with_most_is_that_of_a_walk_over_all_parties() {
+    let (mut counts, mut seed) = (PartyCounts::default(), 7_u64);
+    let mut below = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) % most
+    };
+    for _ in 0..2000 {
+        let party = if below(4) == 0 { Party::ROOT } else { user(below(6) as u32) };
+        match below(2) {
+            0 => counts.add(party, below(9) as usize),
+            _ => counts.remove(party, (below(9) as usize).min(counts.of(party))),
+        }
+        let but = user(below(6) as u32);
+        let others = counts.of_party.iter().filter(|(of, _)| **of != but && **of != Party::ROOT);
+        assert_eq!(counts.largest(but), others.map(|(of, its)| (*its, *of)).max());
+        assert_eq!(counts.by_count.len(), counts.of_party.len());
+    }
+}
