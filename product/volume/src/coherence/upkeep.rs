@@ -35,7 +35,7 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// Ends turns of waiting owners when their time is over, from now on.
+    /// Ends turns of waiting owners when their time is over, and goes on with long ticks, from now on.
     pub(crate) fn end_turns_in_time(&self) {
         let (me, platform, is_timed) =
             (self.me.clone(), Arc::clone(self.engine.platform()), Arc::new(AtomicBool::new(false)));
@@ -48,7 +48,7 @@ impl<P: Platform> Volume<P> {
                 clock.sleep_until(end).await;
                 is_timed.store(false, Ordering::Release);
                 if let Some(volume) = me.upgrade() {
-                    volume.locks.tick(volume.now());
+                    volume.locks.go_on(volume.now());
                 }
             });
         }));

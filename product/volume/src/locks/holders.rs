@@ -7,6 +7,7 @@
 //! one. A group without holders takes no memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -14,6 +15,7 @@ use afflux_engine::Nanos;
 
 use super::owner::{HolderId, Lock};
 use super::queue::LockQueue;
+use super::steps::step;
 
 /// Most ranges.
 pub const LOCKS_MAX: usize = 65_536;
@@ -27,6 +29,9 @@ pub const FILE_GROUP_LOCKS_MAX: usize = FILE_LOCKS_MAX / 2;
 pub(super) const WAITERS_MAX: usize = 16_384;
 /// Most owners that wait for bytes of one file.
 pub(super) const FILE_WAITERS_MAX: usize = 1024;
+
+/// Most holders that a search for a lapsed one looks at.
+pub(super) const LAPSED_LOOKS_MAX: usize = 256;
 
 /// A party that holds locks.
 pub trait LockHolder: Send + Sync + 'static {
@@ -74,7 +79,7 @@ struct Holder {
 /// A group that has holders.
 #[derive(Default)]
 struct Group {
-    holders: usize,
+    holders: BTreeSet<HolderId>,
     ranges: usize,
 }
 
@@ -88,6 +93,8 @@ pub(super) struct LockHolders {
     waiting: BTreeMap<u64, usize>,
     waiters: usize,
     last: u64,
+    /// The search for a lapsed holder goes on behind this one.
+    looked_at: HolderId,
 }
 
 impl LockHolders {
@@ -99,7 +106,7 @@ impl LockHolders {
             holder,
             Holder { it, group, ranges: 0, files: BTreeSet::new(), is_ending: false, waiting: Vec::new() },
         );
-        self.of_groups.entry(group).or_default().holders += 1;
+        self.of_groups.entry(group).or_default().holders.insert(holder);
         holder
     }
 
@@ -107,8 +114,8 @@ impl LockHolders {
     pub(super) fn remove(&mut self, holder: HolderId) -> Vec<Waker> {
         let Some(removed) = self.known.remove(&holder) else { return Vec::new() };
         if let Some(of_group) = self.of_groups.get_mut(&removed.group) {
-            of_group.holders -= 1;
-            if of_group.holders == 0 {
+            of_group.holders.remove(&holder);
+            if of_group.holders.is_empty() {
                 self.of_groups.remove(&removed.group);
             }
         }
@@ -178,12 +185,25 @@ impl LockHolders {
         if own <= all { (own, LockRefusal::Full) } else { (all, LockRefusal::Crowded) }
     }
 
-    /// A lapsed holder with ranges, of the holder's own group if that is full.
-    pub(super) fn lapsed(&self, holder: HolderId, refusal: LockRefusal, now: Nanos) -> Option<HolderId> {
-        let group = self.group(holder);
-        let may_go = |it: &Holder| refusal == LockRefusal::Crowded || Some(it.group) == group;
-        let mut lapsed = self.known.iter().filter(|(id, it)| **id != holder && it.ranges > 0 && may_go(it));
-        lapsed.find(|(_, it)| it.is_ending || it.it.has_lapsed(now)).map(|(id, _)| *id)
+    /// A lapsed holder with ranges, of the holder's own group if that is full. A call looks at some holders, and the
+    /// next call goes on behind them.
+    pub(super) fn lapsed(&mut self, holder: HolderId, refusal: LockRefusal, now: Nanos) -> Option<HolderId> {
+        let (behind, until) = ((Bound::Excluded(self.looked_at), Bound::Unbounded), ..=self.looked_at);
+        let looks: Vec<HolderId> = match self.group(holder).and_then(|group| self.of_groups.get(&group)) {
+            Some(of_group) if refusal != LockRefusal::Crowded => {
+                let all = of_group.holders.range(behind).chain(of_group.holders.range(until));
+                all.take(LAPSED_LOOKS_MAX).copied().collect()
+            }
+            _ => {
+                let all = self.known.range(behind).chain(self.known.range(until));
+                all.take(LAPSED_LOOKS_MAX).map(|(id, _)| *id).collect()
+            }
+        };
+        self.looked_at = looks.last().copied().unwrap_or_default();
+        looks.into_iter().inspect(|_| step()).find(|id| {
+            let is_one = |it: &Holder| it.ranges > 0 && (it.is_ending || it.it.has_lapsed(now));
+            *id != holder && self.known.get(id).is_some_and(is_one)
+        })
     }
 
     /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and

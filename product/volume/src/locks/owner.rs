@@ -7,7 +7,7 @@
 use super::span::Span;
 
 /// The number of a holder of locks: a client of NFS, or a mount.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HolderId(pub u64);
 
 /// Which of a holder's own locks exclude each other. As on a local file, a mount's `flock` does not see its `fcntl`

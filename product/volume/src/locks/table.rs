@@ -21,10 +21,14 @@ use super::queue::{LockQueue, LockWaker};
 use super::ranges::{LockedRanges, NoRoom};
 use super::shares::{Share, ShareRefusal, Shares};
 use super::span::Span;
+use super::steps::step;
 use crate::lock::lock;
 
 /// Most ranges of a file that programs of the host see. A change may call the host for each range.
 const HOST_FILE_LOCKS_MAX: usize = 512;
+
+/// Most waiters that a look at many files sees, and those of one file more. The world calls for the next look.
+const WAITERS_A_LOOK: usize = 256;
 
 /// The locks of a holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +53,8 @@ struct OfFile {
     host: OnHost,
     /// Ranges of each group of holders.
     of_groups: BTreeMap<Option<u64>, usize>,
+    /// The first end of a turn of a client elsewhere.
+    turn_end: Option<Nanos>,
 }
 
 impl OfFile {
@@ -86,6 +92,10 @@ struct Table {
     files: BTreeMap<u64, Box<OfFile>>,
     /// The files that a tick looks at: owners wait, or the host's part may end.
     due: BTreeSet<u64>,
+    /// A tick goes on with this file.
+    due_from: Option<u64>,
+    /// The files with turns of clients elsewhere, by the first end of a turn.
+    turns: BTreeSet<(Nanos, u64)>,
     holders: LockHolders,
 }
 
@@ -123,10 +133,50 @@ impl Table {
             true => self.due.insert(file),
             false => self.due.remove(&file),
         };
+        let end = of_file.queue.next_end();
+        if end != of_file.turn_end {
+            of_file.turn_end.into_iter().for_each(|before| _ = self.turns.remove(&(before, file)));
+            end.into_iter().for_each(|end| _ = self.turns.insert((end, file)));
+            of_file.turn_end = end;
+        }
         if !is_locked && of_file.shares.is_empty() {
             self.files.remove(&file);
         }
         result
+    }
+
+    /// The next file to look at: one with a turn that is over, or the next one of a tick.
+    fn next_due(&mut self, now: Nanos) -> Option<u64> {
+        if let Some((end, file)) = self.turns.first()
+            && *end <= now
+        {
+            return Some(*file);
+        }
+        let next = self.due.range(self.due_from?..).next().copied();
+        self.due_from = next.and_then(|file| file.checked_add(1));
+        next
+    }
+
+    /// Ends untaken turns of a file, and begins the end of lapsed holders in a waiter's way. Returns the number of
+    /// waiters, and 1 for the file.
+    fn look_at(&mut self, file: u64, now: Nanos, wakers: &mut Wakers) -> usize {
+        step();
+        let queue = self.files.get(&file).map(|it| &it.queue);
+        let (waiters, holders) = queue.map(|it| (it.len(), it.holders_in_the_way())).unwrap_or_default();
+        for holder in holders {
+            self.holders.try_revoke(holder, now);
+        }
+        self.with(file, |holders, of_file| {
+            of_file.queue.expire(now, |holder| holders.is_gone(holder, now), wakers);
+            of_file.queue.give_turns(&of_file.ranges, now, |_| true, wakers);
+        });
+        waiters + 1
+    }
+
+    /// The time for the next look, if there is one to come.
+    fn next_look(&self, now: Nanos) -> Option<Nanos> {
+        let end = self.turns.first().map(|(end, _)| *end);
+        if self.due_from.is_some() { Some(now) } else { end }
     }
 
     /// Forgets the file of a holder that has left.
@@ -220,7 +270,7 @@ impl Locks {
         self.is_in_grace.load(Ordering::Relaxed)
     }
 
-    /// The world is told from now on when [`Locks::tick`] has to be called for turns that were given. The call must not
+    /// The world is told from now on when it has to call [`Locks::go_on`]. The call must not
     /// wait, and must not ask for locks.
     pub(crate) fn tell_turns(&self, told: Box<dyn Fn(Nanos) + Send + Sync>) {
         self.on_turns.get_or_init(|| told);
@@ -228,9 +278,12 @@ impl Locks {
 
     /// Has the world look again when the turns of a file end.
     fn tell_end_of_turns(&self, table: &Table, file: u64) {
-        let end = table.files.get(&file).and_then(|it| it.queue.next_end());
-        if let (Some(end), Some(told)) = (end, self.on_turns.get()) {
-            told(end);
+        self.tell(table.files.get(&file).and_then(|it| it.turn_end));
+    }
+
+    fn tell(&self, at: Option<Nanos>) {
+        if let (Some(at), Some(told)) = (at, self.on_turns.get()) {
+            told(at);
         }
     }
 
@@ -544,21 +597,24 @@ impl Locks {
         self.denying.load(Ordering::Relaxed) > 0 || self.is_denied_in_grace.load(Ordering::Relaxed)
     }
 
-    /// Called every few seconds: ends untaken turns, and begins the end of lapsed holders where owners wait.
+    /// Called every few seconds: ends untaken turns, and begins the end of lapsed holders where owners wait. The world
+    /// goes on with the files for which the call is too short.
     pub fn tick(&self, now: Nanos) {
+        lock(&self.table).due_from.get_or_insert(0);
+        self.go_on(now);
+    }
+
+    /// Called at the time that the world was told: ends turns that are over by then, and goes on with a tick.
+    pub(crate) fn go_on(&self, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.table);
-        for file in table.due.clone() {
-            let holders = table.files.get(&file).map(|it| it.queue.holders_in_the_way()).unwrap_or_default();
-            for holder in holders {
-                table.holders.try_revoke(holder, now);
-            }
-            table.with(file, |holders, of_file| {
-                of_file.queue.expire(now, |holder| holders.is_gone(holder, now), &mut wakers);
-                of_file.queue.give_turns(&of_file.ranges, now, |_| true, &mut wakers);
-            });
-            self.tell_end_of_turns(&table, file);
+        let mut left = WAITERS_A_LOOK;
+        while left > 0
+            && let Some(file) = table.next_due(now)
+        {
+            left = left.saturating_sub(table.look_at(file, now, &mut wakers));
         }
+        self.tell(table.next_look(now));
         drop(table);
         wake_all(wakers);
     }

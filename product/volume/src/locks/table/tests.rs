@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_WAITERS_MAX, WAITERS_MAX};
+use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_WAITERS_MAX, LAPSED_LOOKS_MAX, WAITERS_MAX};
 use super::super::owner::{LockFamily, LockMode};
 use super::super::steps::steps_of;
 use super::*;
@@ -420,6 +420,63 @@ fn the_end_of_a_holder_takes_steps_for_what_it_had_alone() {
     let (steps, open) = steps_of(|| rig.locks.check_share(1, None, Share { access: 1, deny: 3 }, NOW));
     assert_eq!(open, Ok(()));
     assert!(steps < 100, "{steps} steps");
+}
+
+// rule: a tick and the end of a turn look at few waiters at a time, however many files have some
+#[test]
+fn a_tick_over_many_files_with_waiters_goes_in_short_looks() {
+    const FILES: u64 = 4096;
+    let (rig, told) = (Rig::new(2), Arc::new(AtomicU64::new(0)));
+    let tell = Arc::clone(&told);
+    rig.locks.tell_turns(Box::new(move |at| tell.store(at.0, Ordering::Relaxed)));
+    let waiting = || rig.locks.held().iter().map(|it| it.waiting).sum::<usize>();
+    for file in 0..FILES {
+        rig.locks.lock(file, rig.whole(0), NOW).unwrap();
+        rig.locks.lock_or_wait(file, rig.whole(1), &CountingWaker::of(false).1, NOW).unwrap_err();
+    }
+    rig.locks.unlock(7, rig.whole(0).owner, Span::WHOLE, NOW).unwrap();
+    assert!(told.load(Ordering::Relaxed) > NOW.0);
+    let (steps, ()) = steps_of(|| rig.locks.go_on(LATER));
+    assert!(steps < 50, "{steps} steps for the end of one turn");
+    assert_eq!(waiting(), FILES as usize - 1);
+    // The client of all waits is silent: a tick ends them, one look after the other.
+    rig.clients[1].is_silent.store(true, Ordering::Relaxed);
+    let mut looks = 0;
+    loop {
+        told.store(0, Ordering::Relaxed);
+        let (steps, ()) = steps_of(|| if looks == 0 { rig.locks.tick(LATER) } else { rig.locks.go_on(LATER) });
+        assert!(steps < 8 * WAITERS_A_LOOK as u64, "{steps} steps");
+        looks += 1;
+        if told.load(Ordering::Relaxed) != LATER.0 {
+            break;
+        }
+        assert!(looks < FILES, "no look is the last one");
+    }
+    assert_eq!((looks, waiting()), (FILES * 2 / WAITERS_A_LOOK as u64, 0));
+}
+
+#[test]
+fn a_search_for_a_lapsed_holder_looks_at_few_and_goes_on_with_the_next_call() {
+    const CLIENTS: usize = 3 * LAPSED_LOOKS_MAX;
+    let locks = Locks::default();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| Arc::new(Client::default())).collect();
+    let holders: Vec<_> = clients.iter().map(|it| locks.register(Arc::clone(it) as _, 0)).collect();
+    let byte = |at: usize, first| Lock {
+        owner: LockOwner { holder: holders[at], number: 7, family: LockFamily::Single },
+        span: Span::between(first, first).unwrap(),
+        mode: LockMode::Exclusive,
+        process: 0,
+    };
+    (0..FILE_GROUP_LOCKS_MAX as u64).for_each(|at| locks.lock(1, byte(0, 2 * at), NOW).unwrap());
+    (1..CLIENTS).for_each(|at| locks.lock(2, byte(at, 2 * at as u64), NOW).unwrap());
+    clients[CLIENTS - 1].is_silent.store(true, Ordering::Relaxed);
+    let mut refusals = Vec::new();
+    for _ in 0..3 {
+        let (steps, refused) = steps_of(|| locks.lock(1, byte(0, u64::MAX), NOW).unwrap_err());
+        assert!(steps < LAPSED_LOOKS_MAX as u64 + 100, "{steps} steps");
+        refusals.push(refused);
+    }
+    assert_eq!(refusals, [LockRefusal::Full, LockRefusal::Full, LockRefusal::Ending(holders[CLIENTS - 1])]);
 }
 
 // rule: the end of an open or of an owner ends the waits of clients elsewhere, and an unlock those for its bytes
