@@ -27,14 +27,16 @@ mod volume;
 pub use afflux_engine::settings::{KnobId, WhichKnob};
 pub use afflux_engine::{Client, FILE_BYTES_MAX, Nanos, PinnedPages, Platform, knobs};
 pub use data::holes::Reserve;
+pub use data::locking::AskedHost;
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use error::VolumeError;
 pub use handles::adopt::AdoptedFiles;
 pub use handles::hold::Held;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use locks::{
-    FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, HolderId, HostLocks, HostRefusal, LOCKS_MAX, Lock,
-    LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, LockWaker, Locks, Share, ShareRefusal, Span,
+    FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HeldBy, HolderId, HostLocks, HostQuestion, HostRefusal,
+    LOCKS_MAX, Lock, LockFamily, LockHolder, LockMode, LockOwner, LockRefusal, LockWaker, Locks, Share, ShareRefusal,
+    Span,
 };
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};

@@ -11,19 +11,20 @@ mod refusals;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use afflux_engine::Platform;
 use afflux_volume::{
-    AttributeChange, ChangedAttributes, Created, Directory, Export, Found, Identified, Identity, Linked, Named, New,
-    Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, TreeResult, Unnamed,
-    VolumeError, Window, XattrChange,
+    AttributeChange, ChangedAttributes, Created, Directory, Export, Found, HostLocks, Identified, Identity, Linked,
+    Named, New, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space, Stable, Stat, TreeResult,
+    Unnamed, VolumeError, Window, XattrChange,
 };
 use bytes::Bytes;
 
 use self::objects::{Body, MemoryNode, Object, ROOT, Shared};
 use self::refusals::Refusals;
 use crate::disk::{Disk, DiskFileId};
+use crate::host_programs::{HostPrograms, OfServer};
 use crate::world::World;
 
 /// Options of a tree.
@@ -65,6 +66,7 @@ pub struct MemoryTree {
     exports: Vec<Export>,
     options: TreeOptions,
     refusals: Arc<Refusals>,
+    programs: OnceLock<Arc<HostPrograms>>,
 }
 
 fn number_of(node: &Node) -> u64 {
@@ -112,12 +114,18 @@ impl MemoryTree {
             Export { path: format!("/{name}"), root: self.shared.found(&mut objects, number) }
         };
         let (exports, shared) = (names.iter().map(export).collect(), Arc::clone(&self.shared));
-        Arc::new(Self { shared, exports, options: self.options.clone(), refusals: Arc::default() })
+        Arc::new(Self {
+            shared,
+            exports,
+            options: self.options.clone(),
+            refusals: Arc::default(),
+            programs: OnceLock::new(),
+        })
     }
 
     fn of(shared: Arc<Shared>, root: Found, options: TreeOptions) -> Arc<Self> {
         let exports = vec![Export { path: "/".to_owned(), root }];
-        Arc::new(Self { shared, exports, options, refusals: Arc::default() })
+        Arc::new(Self { shared, exports, options, refusals: Arc::default(), programs: OnceLock::new() })
     }
 
     /// The same tree for another server, as a restarted server finds it.
@@ -156,6 +164,16 @@ impl MemoryTree {
             Body::Regular { file, .. } => Some(file),
             _ => None,
         }
+    }
+
+    /// The number of a name in the root.
+    pub fn number_of(&self, name: &str) -> Option<u64> {
+        self.shared.lock().entry(ROOT, name.as_bytes()).ok()
+    }
+
+    /// The programs of the tree's host, which see the volume's locks.
+    pub fn programs(&self) -> &Arc<HostPrograms> {
+        self.programs.get_or_init(Arc::default)
     }
 
     /// The number of objects, including the root.
@@ -341,6 +359,14 @@ impl Directory for MemoryTree {
         self.with(node, |shared, number| match &shared.lock().get(number).body {
             Body::Symlink(target) => Ok(target.clone()),
             _ => Err(VolumeError::Invalid { what: "not a symbolic link" }),
+        })
+    }
+
+    fn open_locks(&self, node: &Node) -> TreeResult<'_, Arc<dyn HostLocks>> {
+        let programs = self.programs.get().cloned();
+        self.with(node, move |_, file| {
+            let programs = programs.ok_or(VolumeError::NotSupported)?;
+            Ok(Arc::new(OfServer { programs, file }) as Arc<dyn HostLocks>)
         })
     }
 

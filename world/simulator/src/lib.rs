@@ -16,6 +16,7 @@ mod directory;
 mod disk;
 mod document;
 mod fault_script;
+mod host_programs;
 mod link;
 mod machine;
 mod object_store;
@@ -33,6 +34,7 @@ pub use disk::{
     FaultWindow, ForeignLoad, ForeignLoadId, OffsetSample, WriteFailures,
 };
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
+pub use host_programs::{HostLockCall, HostPrograms};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
 pub use machine::{Memory, SimMachine};
 pub use object_store::{ObjectContents, ObjectRecords, ObjectStore, StoreFaults, StoreFigures, StoreOptions};

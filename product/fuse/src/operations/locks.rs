@@ -21,6 +21,8 @@ impl From<LockRefusal> for Errno {
     fn from(refusal: LockRefusal) -> Self {
         match refusal {
             LockRefusal::Held(_) | LockRefusal::Ending(_) | LockRefusal::Grace => Self::TRY_AGAIN,
+            // Only those who do not wait for the host.
+            LockRefusal::Asked(_) | LockRefusal::Busy => Self::TRY_AGAIN,
             LockRefusal::Deadlock => Self::DEADLOCK,
             LockRefusal::Full | LockRefusal::Crowded => Self::NO_LOCKS,
         }
@@ -34,11 +36,6 @@ fn locker<P: Platform>(on: &Mount<P>) -> Result<HolderId, Errno> {
 
 fn now<P: Platform>(on: &Mount<P>) -> Nanos {
     on.volume.engine().platform().now()
-}
-
-/// Whether the file's locks have their place on the host, if they need one.
-fn is_on_host<P: Platform>(on: &Mount<P>, locking: &Locking) -> bool {
-    on.opened(locking.fh).map_or(true, |file| on.volume.try_host_locks(file.inode.fileid()).is_some())
 }
 
 /// The place of the file's locks on the host. To be kept while bytes are locked.
@@ -64,23 +61,33 @@ fn mode(locking: &Locking) -> Result<LockMode, Errno> {
     }
 }
 
-/// Looks for a lock in the way without waiting. None if that may wait.
+/// The file and the lock that a program wants.
+fn wanted<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, Lock), Errno> {
+    let (file, owner, span) = place(on, locking)?;
+    Ok((file, Lock { owner, span, mode: mode(locking)?, process: locking.process }))
+}
+
+/// Looks for a lock in the way without waiting. None if the host may have one.
 pub(super) fn try_test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Option<Outcome> {
-    is_on_host(on, locking).then(|| tested(on, locking))
+    let tested = || {
+        let (file, wanted) = wanted(on, locking)?;
+        Ok(shown(locking, on.volume.locks().conflict(file, &wanted, now(on))))
+    };
+    (!on.volume.locks().are_on_host()).then(tested)
 }
 
 /// Looks for a lock in the way.
 pub(super) async fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
     let _on_host = on_host(on, locking).await?;
-    tested(on, locking)
+    let (file, wanted) = wanted(on, locking)?;
+    Ok(shown(locking, on.volume.lock_in_the_way(file, &wanted).await))
 }
 
-fn tested<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
-    let (file, owner, span) = place(on, locking)?;
-    let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
+/// The answer to a test.
+fn shown(locking: &Locking, in_the_way: Option<Lock>) -> ReplyDraft {
     let mut answer = ReplyDraft::empty();
     let head = &mut answer.head;
-    match on.volume.locks().conflict(file, &wanted, now(on)) {
+    match in_the_way {
         Some(other) => {
             head.u64(other.span.first().min(kind::LAST));
             head.u64(other.span.last().min(kind::LAST));
@@ -94,12 +101,12 @@ fn tested<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
             head.u32(0);
         }
     }
-    Ok(answer)
+    answer
 }
 
-/// Locks or unlocks without waiting. None if the program wants to wait, or the host must be asked first.
+/// Locks or unlocks without waiting. None if the program wants to wait, or the host has a part.
 pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
-    if locking.kind != kind::NONE && !is_on_host(on, locking) {
+    if on.volume.locks().are_on_host() {
         return None;
     }
     match locked_at_once(on, locking, waits) {
@@ -133,45 +140,62 @@ impl From<Errno> for Refusal {
     }
 }
 
-fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Result<(), Refusal> {
-    let (file, owner, span) = place(on, locking)?;
-    let locks = on.volume.locks();
-    if locking.kind == kind::NONE {
-        return Ok(locks.unlock(file, owner, span, now(on))?);
-    }
-    let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
-    if locking.is_of_flock {
+/// Unlocks, also what the owner of a `flock` had before it changes the mode.
+fn unlock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(), LockRefusal> {
+    let Ok((file, owner, span)) = place(on, locking) else { return Ok(()) };
+    match locking.kind {
+        kind::NONE => on.volume.locks().unlock(file, owner, span, now(on)),
         // As the kernel has it: two programs that share a lock and both want more would wait for each other.
-        locks.unlock(file, owner, Span::WHOLE, now(on))?;
+        _ if locking.is_of_flock => on.volume.locks().unlock(file, owner, Span::WHOLE, now(on)),
+        _ => Ok(()),
     }
+}
+
+fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Result<(), Refusal> {
+    place(on, locking)?;
+    if locking.kind == kind::NONE {
+        return Ok(unlock(on, locking)?);
+    }
+    let (file, wanted) = wanted(on, locking)?;
+    unlock(on, locking)?;
     if waits {
         return Err(Refusal::Waits);
     }
-    Ok(locks.lock(file, wanted, now(on))?)
+    Ok(on.volume.locks().lock(file, wanted, now(on))?)
 }
 
 /// Locks once nobody is in the way, or at once.
 pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Outcome {
-    let _on_host = on_host(on, locking).await?;
-    if !waits {
-        let outcome = match locked_at_once(on, locking, waits) {
-            Err(Refusal::Ending(holder)) => {
-                on.volume.wait_for_end(holder).await;
-                locked_at_once(on, locking, waits)
-            }
-            outcome => outcome,
-        };
-        return outcome.map(|()| ReplyDraft::empty()).map_err(|refusal| match refusal {
-            Refusal::Error(error) => error,
-            Refusal::Waits | Refusal::Ending(_) => Errno::TRY_AGAIN,
-        });
+    let (file, ..) = place(on, locking)?;
+    if locking.kind == kind::NONE {
+        unlock(on, locking)?;
+        on.volume.wait_until_shown(file).await;
+        return Ok(ReplyDraft::empty());
     }
-    let (file, owner, span) = place(on, locking)?;
-    let wanted = Lock { owner, span, mode: mode(locking)?, process: locking.process };
+    let _on_host = on_host(on, locking).await?;
     // The file stays while the program waits.
     let _opened = on.opened(locking.fh)?;
-    on.volume.lock_in_turn(file, wanted).await?;
+    let (file, wanted) = wanted(on, locking)?;
+    unlock(on, locking)?;
+    if waits {
+        on.volume.lock_in_turn(file, wanted).await?;
+        return Ok(ReplyDraft::empty());
+    }
+    let mut locked = on.volume.lock(file, wanted).await;
+    if let Err(LockRefusal::Ending(holder)) = locked {
+        on.volume.wait_for_end(holder).await;
+        locked = on.volume.lock(file, wanted).await;
+    }
+    locked?;
     Ok(ReplyDraft::empty())
+}
+
+/// Waits until programs of the host see the unlocks of a file.
+pub(super) async fn show_unlocks<P: Platform>(on: &Mount<P>, fh: u64) {
+    if let Ok(file) = on.opened(fh) {
+        let number = file.inode.fileid();
+        on.volume.wait_until_shown(number).await;
+    }
 }
 
 fn end<P: Platform>(on: &Mount<P>, fh: u64, number: u64, family: LockFamily) {

@@ -38,7 +38,7 @@ pub(crate) fn at_once<P: Platform>(
         FuseOperation::GetXattr { name, .. } => xattrs::try_get(on, header, name),
         FuseOperation::Flush { fh, owner } => {
             locks::flush(on, fh, owner);
-            data::try_flush(on, fh)
+            if on.volume.locks().are_on_host() { None } else { data::try_flush(on, fh) }
         }
         FuseOperation::Release { fh, owner } => {
             locks::release(on, fh, owner);
@@ -95,7 +95,14 @@ pub(crate) async fn carry_out<P: Platform>(
         FuseOperation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
         FuseOperation::ListXattrs { size } => xattrs::list(on, header, size).await,
         FuseOperation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
-        FuseOperation::Flush { fh, .. } => data::flush(on, fh).await,
+        FuseOperation::Flush { fh, .. } => {
+            let flushed = match data::try_flush(on, fh) {
+                Some(flushed) => flushed,
+                None => data::flush(on, fh).await,
+            };
+            locks::show_unlocks(on, fh).await;
+            flushed
+        }
         FuseOperation::TestLock(locking) => locks::test(on, &locking).await,
         FuseOperation::Lock { locking, waits } => locks::lock(on, &locking, waits).await,
         FuseOperation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,

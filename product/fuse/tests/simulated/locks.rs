@@ -159,6 +159,90 @@ fn a_program_waits_in_line_and_an_interrupt_ends_the_wait_at_once() {
     assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)), Err(AGAIN));
 }
 
+/// A lock of this kind by a call, which ends at once or hangs the test.
+fn set(kernel: &Kernel, (node, fh): (u64, u64), owner: u64, range: (u64, u64), kind: u32) -> Result<(), i32> {
+    kernel.call(SETLK, node, &bytes(fh, owner, range, kind)).map(|_| ())
+}
+
+#[test]
+fn a_host_that_stands_still_at_a_file_leaves_the_locks_of_others_alone() {
+    let kernel = sharing();
+    let programs = Arc::clone(kernel.tree.programs());
+    kernel.volume.locks().show_on_host();
+    let (file, other) = (kernel.create(ROOT, "file"), kernel.create(ROOT, "other"));
+    let number = kernel.tree.number_of("file").unwrap();
+    set(&kernel, file, 1, (0, 0), EXCLUSIVE).unwrap();
+    programs.stand_still(number);
+    let ask = |opcode, owner, range, kind| kernel.message(opcode, file.0, &bytes(file.1, owner, range, kind));
+    let mut stuck = pin!(waits(&kernel, ask(SETLK, 1, (5, 9), EXCLUSIVE)));
+    let stuck_number = kernel.last();
+    assert!(poll(stuck.as_mut()).is_pending());
+    set(&kernel, other, 2, (0, END), EXCLUSIVE).unwrap();
+    set(&kernel, other, 2, (0, END), NONE).unwrap();
+    // Others see the lock that the host has yet to allow.
+    assert_eq!(set(&kernel, file, 2, (9, 12), SHARED), Err(AGAIN));
+    let tested = kernel.call(GETLK, file.0, &bytes(file.1, 2, (9, 12), SHARED)).unwrap();
+    assert_eq!((u64_at(&tested, 0), u32_at(&tested, 16)), (5, EXCLUSIVE));
+    // One of other bytes has its turn, and an unlock ends once the host has seen it.
+    let mut next = pin!(waits(&kernel, ask(SETLKW, 3, (20, 29), SHARED)));
+    let next_number = kernel.last();
+    let mut unlocked = pin!(waits(&kernel, ask(SETLK, 1, (0, 0), NONE)));
+    assert!(poll(next.as_mut()).is_pending() && poll(unlocked.as_mut()).is_pending());
+    programs.go_on(number);
+    let Poll::Ready(Some(reply)) = poll(stuck.as_mut()) else { panic!("it still waits") };
+    assert_eq!(content(reply, stuck_number), Ok(Vec::new()));
+    assert!(poll(unlocked.as_mut()).is_ready());
+    let Poll::Ready(Some(reply)) = poll(next.as_mut()) else { panic!("it still waits") };
+    assert_eq!(content(reply, next_number), Ok(Vec::new()));
+}
+
+#[test]
+fn an_interrupted_lock_of_a_host_that_stands_still_is_nobodys() {
+    let kernel = sharing();
+    let programs = Arc::clone(kernel.tree.programs());
+    kernel.volume.locks().show_on_host();
+    let file = kernel.create(ROOT, "file");
+    let number = kernel.tree.number_of("file").unwrap();
+    set(&kernel, file, 1, (0, 0), SHARED).unwrap();
+    for opcode in [SETLK, SETLKW] {
+        programs.stand_still(number);
+        let mut stuck = pin!(waits(&kernel, kernel.message(opcode, file.0, &bytes(file.1, 1, (0, 9), EXCLUSIVE))));
+        let stuck_number = kernel.last();
+        assert!(poll(stuck.as_mut()).is_pending());
+        let interrupting = waits(&kernel, kernel.message(INTERRUPT, 0, &longs(&[stuck_number])));
+        assert!(kernel.world.run(interrupting).unwrap().is_none());
+        let Poll::Ready(Some(reply)) = poll(stuck.as_mut()) else { panic!("it still waits") };
+        assert_eq!(content(reply, stuck_number), Err(4));
+        programs.go_on(number);
+        // The owner has what it had before.
+        set(&kernel, file, 2, (0, 9), SHARED).unwrap();
+        assert_eq!(set(&kernel, file, 2, (0, 9), EXCLUSIVE), Err(AGAIN));
+        set(&kernel, file, 2, (0, 9), NONE).unwrap();
+    }
+}
+
+#[test]
+fn a_program_of_the_host_is_named_waited_for_and_sees_a_close() {
+    let kernel = sharing();
+    let programs = Arc::clone(kernel.tree.programs());
+    kernel.volume.locks().show_on_host();
+    let file = kernel.create(ROOT, "file");
+    let number = kernel.tree.number_of("file").unwrap();
+    let span = Span::between(3, 4).unwrap();
+    set(&kernel, file, 1, (0, 9), SHARED).unwrap();
+    programs.lock(number, Some((span, LockMode::Shared)));
+    assert_eq!(set(&kernel, file, 1, (0, 9), EXCLUSIVE), Err(AGAIN));
+    let tested = kernel.call(GETLK, file.0, &bytes(file.1, 1, (0, 9), EXCLUSIVE)).unwrap();
+    assert_eq!((u64_at(&tested, 0), u64_at(&tested, 8), u32_at(&tested, 20)), (3, 4, 77));
+    let mut waiting = pin!(waits(&kernel, kernel.message(SETLKW, file.0, &bytes(file.1, 1, (0, 9), EXCLUSIVE))));
+    assert!(poll(waiting.as_mut()).is_pending());
+    programs.lock(number, None);
+    assert!(poll(waiting.as_mut()).is_ready());
+    assert_eq!(programs.calls(number).last().unwrap().1, Some(LockMode::Exclusive));
+    kernel.call(FLUSH, file.0, &longs(&[file.1, 0, 1])).unwrap();
+    assert_eq!(programs.calls(number).last(), Some(&(Span::WHOLE, None)));
+}
+
 #[test]
 fn two_programs_that_would_wait_for_each_other_are_told() {
     let kernel = sharing();

@@ -1,9 +1,10 @@
 //! Locks of a file that programs of the host see, by open file descriptions (fcntl(2), F_OFD_SETLK).
 //!
 //! Owns: a descriptor of the file for its locks alone, the calls, the threads that wait for programs.
-//! Does not own: the modes of bytes (the volume).
-//! Invariants: the descriptor is never used for bytes, and its close ends the locks. A thread waits with a descriptor
-//! of its own, and keeps no lock. One thread waits for a file at a time, and [`WAITS_MAX`] for all files.
+//! Does not own: the modes of bytes, the order of calls (the volume).
+//! Invariants: the descriptor is never used for bytes, and its close ends the locks. Threads of the device's pool make
+//! the calls and the close, since the file system may stand still. A thread waits with a descriptor of its own, and
+//! keeps no lock. One thread waits for a file at a time, and [`WAITS_MAX`] for all files.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,6 +17,7 @@ use rustix::fs::{CWD, OFlags};
 
 use super::Core;
 use super::node::HostNode;
+use afflux_linux_device::pool::{WorkerPool, begin_next_call};
 use afflux_linux_device::reopen::open_without_waiting;
 
 /// Most threads that wait for programs. Others wait for the next look at all queues.
@@ -25,7 +27,9 @@ static WAITS: AtomicUsize = AtomicUsize::new(0);
 
 /// A file's locks.
 struct DescribedLocks {
-    fd: Arc<OwnedFd>,
+    pool: WorkerPool,
+    /// Present until the drop.
+    fd: Option<Arc<OwnedFd>>,
     flags: OFlags,
     /// A thread waits for a program.
     waits: Arc<AtomicBool>,
@@ -41,7 +45,8 @@ impl Core {
             }
             Err(error) => return Err(error),
         };
-        Ok(Arc::new(DescribedLocks { fd: Arc::new(fd), flags, waits: Arc::default() }))
+        let (pool, fd) = (node.pool().clone(), Some(Arc::new(fd)));
+        Ok(Arc::new(DescribedLocks { pool, fd, flags, waits: Arc::default() }))
     }
 }
 
@@ -77,10 +82,24 @@ fn call(fd: &OwnedFd, command: libc::c_int, lock: &mut libc::flock) -> io::Resul
     }
 }
 
+impl Drop for DescribedLocks {
+    fn drop(&mut self) {
+        let fd = self.fd.take();
+        // One for each file whose locks have ended.
+        self.pool.post(move || drop(fd));
+    }
+}
+
 impl HostLocks for DescribedLocks {
+    fn start(&self, work: Box<dyn FnOnce() + Send>) {
+        // The volume has one work for a file.
+        self.pool.post(work);
+    }
+
     fn set(&self, span: Span, mode: Option<LockMode>) -> Result<(), HostRefusal> {
-        let Some(mut lock) = described(span, mode) else { return Ok(()) };
-        call(&self.fd, libc::F_OFD_SETLK, &mut lock).map_err(|error| match error.raw_os_error() {
+        let (Some(mut lock), Some(fd)) = (described(span, mode), &self.fd) else { return Ok(()) };
+        begin_next_call();
+        call(fd, libc::F_OFD_SETLK, &mut lock).map_err(|error| match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EACCES) => HostRefusal::Held,
             _ => HostRefusal::Failed,
         })
@@ -88,7 +107,8 @@ impl HostLocks for DescribedLocks {
 
     fn conflict(&self, span: Span, mode: LockMode) -> Option<(Span, LockMode, u32)> {
         let mut lock = described(span, Some(mode))?;
-        call(&self.fd, libc::F_OFD_GETLK, &mut lock).ok()?;
+        begin_next_call();
+        call(self.fd.as_ref()?, libc::F_OFD_GETLK, &mut lock).ok()?;
         let mode = match libc::c_int::from(lock.l_type) {
             libc::F_WRLCK => LockMode::Exclusive,
             libc::F_RDLCK => LockMode::Shared,
@@ -102,8 +122,8 @@ impl HostLocks for DescribedLocks {
 
     fn wake_when_free(&self, span: Span, mode: LockMode, waker: Arc<dyn LockWaker>) {
         let Some(mut lock) = described(span, Some(mode)) else { return };
-        let Some(turn) = WaitTurn::take(&self.waits) else { return };
-        let (fd, flags) = (Arc::clone(&self.fd), self.flags);
+        let (Some(fd), Some(turn)) = (self.fd.clone(), WaitTurn::take(&self.waits)) else { return };
+        let flags = self.flags;
         // Without a thread, and after an error, the waiter waits for the next look at all queues.
         let _ = thread::Builder::new().name("lock wait".to_owned()).spawn(move || {
             let name = format!("/proc/self/fd/{}", fd.as_raw_fd());

@@ -1,15 +1,19 @@
 //! Locks of bytes by clients: the state of a lock owner and the volume's lock, changed together.
 //!
-//! Owns: the order of the checks of a LOCK and a LOCKU, the pair of both changes.
+//! Owns: the order of the checks of a LOCK and a LOCKU, the pair of both changes, before and after a question to the
+//! host.
 //! Does not own: lock owners and opens (`state`), conflicts and turns (the volume), the operations
 //! (`operations::locks`).
-//! Invariants: both changes happen under the lock of the state, which is taken once. Where a stateid is given, the
-//! volume has the lock.
+//! Invariants: both changes happen under the lock of the state, which is taken once. A lock that the host has to allow
+//! gets its stateid after the answer, if the client and its open are still there. Where a stateid is given, the volume
+//! has the lock.
 
 use std::sync::Arc;
 
 use afflux_frontend::Party;
-use afflux_volume::{Held, HolderId, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span};
+use afflux_volume::{
+    Held, HolderId, HostQuestion, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span,
+};
 
 use super::back_channel::{BackChannel, LockCall, LockNotice};
 use super::client_state::{State, StateTable, lock_owner};
@@ -41,6 +45,8 @@ pub(super) struct LockRequest<'a> {
     pub(super) reclaims: bool,
     /// The operation, for a repetition after a kill.
     pub(super) mark: u64,
+    /// The host was asked for it, and has answered.
+    pub(super) asked: Option<HostQuestion>,
 }
 
 /// The lock owner that a LOCK means.
@@ -60,6 +66,8 @@ impl<P: Platform> Service<P> {
     fn locker<'a>(&self, state: &State<Option<Held<P>>>, of: &LockRequest<'a>) -> Result<Locker<'a>, Status> {
         let (file, share, locker) = match of.by {
             LockBy::Known((at, sequence)) => {
+                // Other calls of the owner may have counted on while the host was asked.
+                let sequence = if of.asked.is_some() { 0 } else { sequence };
                 let known = state.lock_states.find(of.client, at, sequence)?;
                 let share = state.opens.share_at(known.open).ok_or(Status::BadStateid)?;
                 let place = Some(at.place);
@@ -80,8 +88,8 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// Locks bytes of a file for a lock owner. A refused one waits if there is a `way` to tell it: a session, and the
-    /// file's handle.
+    /// Locks bytes of a file for a lock owner, or ends its question to the host. A refused one waits if there is a
+    /// `way` to tell it: a session, and the file's handle.
     pub(super) fn lock(
         &self,
         request: &LockRequest<'_>,
@@ -91,7 +99,7 @@ impl<P: Platform> Service<P> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
-        let LockRequest { client, party, file, span, mode, reclaims, mark, .. } = *request;
+        let LockRequest { client, party, file, span, mode, reclaims, mark, asked, .. } = *request;
         let Locker { open, number, place, owner: name } = self.locker(&state, request)?;
         let owner = lock_owner(state.holder(client, self.locks())?, number);
         let has_room =
@@ -114,7 +122,14 @@ impl<P: Platform> Service<P> {
             Some(waker) => self.locks().lock_or_wait(file, wanted, waker, now),
             None => self.locks().lock(file, wanted, now),
         };
-        let mut result = take();
+        let mut result = match asked {
+            // The call may have begun long ago.
+            Some(question) => {
+                let now = self.volume.engine().platform().now();
+                self.locks().finish(file, question, waker.as_ref(), now)
+            }
+            None => take(),
+        };
         if let Err(LockRefusal::Ending(_)) = result {
             // Without a list of clients the silent one has ended now.
             self.end_revoked_of(&mut state, &mut ended);
@@ -137,7 +152,8 @@ impl<P: Platform> Service<P> {
         }))
     }
 
-    /// Unlocks bytes of a file for a lock owner with this stateid.
+    /// Unlocks bytes of a file for a lock owner with this stateid. None while the host is asked for a lock of that
+    /// owner: a later server repeats the steps of an owner in their order.
     pub(super) fn unlock(
         &self,
         client: u64,
@@ -145,7 +161,7 @@ impl<P: Platform> Service<P> {
         (at, sequence): (StatePlace, u32),
         (span, mark): (Span, u64),
         now: Nanos,
-    ) -> Result<Stateid, Status> {
+    ) -> Result<Option<Stateid>, Status> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
@@ -155,6 +171,9 @@ impl<P: Platform> Service<P> {
         }
         let (party, number) = (known.party, known.number);
         let owner = lock_owner(*state.holders.get(&client).ok_or(Status::BadStateid)?, number);
+        if self.locks().is_asked_for(file, owner) {
+            return Ok(None);
+        }
         let has_room =
             state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
                 // A hole makes one range more.
@@ -163,7 +182,8 @@ impl<P: Platform> Service<P> {
         self.keep_list(&mut state);
         has_room?;
         self.locks().unlock(file, owner, span, now).map_err(full)?;
-        Ok(self.with_ranges(file, owner, (span, None), |ranges| state.lock_states.changed(at.place, mark, ranges)))
+        let changed = |ranges: &RangesAfter<'_>| state.lock_states.changed(at.place, mark, ranges);
+        Ok(Some(self.with_ranges(file, owner, (span, None), changed)))
     }
 
     /// Hands over an owner's ranges after a step.

@@ -106,7 +106,7 @@ impl LeftLocks {
         let Self { file, owner, ranges, steps } = self;
         let ranges = if steps.is_empty() { ranges } else { after(ranges, &steps) };
         let lock = |(span, mode)| Lock { owner, span, mode, process: 0 };
-        ranges.into_iter().all(|range| locks.reclaim(file, lock(range), Nanos(now_ns)).is_ok())
+        ranges.into_iter().all(|range| locks.restore(file, lock(range)).is_ok())
     }
 }
 

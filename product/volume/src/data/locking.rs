@@ -1,21 +1,22 @@
 //! Waiting for a lock, for callers on this host; the host's own locks; uses without an open.
 //!
-//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks; the refusal
-//! of a use that somebody's open denies.
-//! Does not own: the queue (`locks`).
+//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks, and waiting
+//! for the host's answers; the refusal of a use that somebody's open denies.
+//! Does not own: the queue, questions to the host (`locks`).
 //! Invariants: a wait that is dropped leaves the queue, and no lock behind. In the grace period a program waits for a
 //! lock as for a held lock.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
 use futures_util::task::AtomicWaker;
 
 use crate::error::VolumeError;
-use crate::locks::{HolderId, HostLocks, Lock, LockRefusal, LockWaker, Locks, ShareRefusal};
+use crate::locks::{HolderId, HostLocks, HostQuestion, Lock, LockRefusal, LockWaker, Locks, ShareRefusal};
 use crate::objects::inode::Inode;
 use crate::volume::Volume;
 
@@ -25,11 +26,16 @@ const END_NS: u64 = 2 * Nanos::SECOND;
 
 /// Wakes the caller's task.
 #[derive(Default)]
-struct Caller(AtomicWaker);
+struct Caller {
+    task: AtomicWaker,
+    /// It may ask again.
+    is_woken: AtomicBool,
+}
 
 impl LockWaker for Caller {
     fn wake(&self) {
-        self.0.wake();
+        self.is_woken.store(true, Ordering::Release);
+        self.task.wake();
     }
 
     fn open(&self) -> Option<u64> {
@@ -47,6 +53,26 @@ struct Wait<'a, P: Platform> {
 impl<P: Platform> Drop for Wait<'_, P> {
     fn drop(&mut self) {
         self.volume.locks.leave(self.file, &self.wanted, &self.waker, self.volume.now());
+    }
+}
+
+/// A question to the host. A drop before [`Locks::finish`] gives it up.
+pub struct AskedHost<'a, P: Platform> {
+    volume: &'a Volume<P>,
+    file: u64,
+    question: HostQuestion,
+}
+
+impl<P: Platform> AskedHost<'_, P> {
+    /// Waits for the answer.
+    pub async fn answered(&self) {
+        poll_fn(|cx| self.volume.locks.poll_answer(self.file, self.question, cx.waker())).await;
+    }
+}
+
+impl<P: Platform> Drop for AskedHost<'_, P> {
+    fn drop(&mut self) {
+        self.volume.locks.give_up(self.file, self.question, self.volume.now());
     }
 }
 
@@ -96,17 +122,71 @@ impl<P: Platform> Volume<P> {
         Ok(Some(self.locks.host_begins(inode.fileid(), opened)))
     }
 
+    /// Keeps a question to the host, about a file.
+    pub fn asked_host(&self, file: u64, question: HostQuestion) -> AskedHost<'_, P> {
+        AskedHost { volume: self, file, question }
+    }
+
+    /// Waits until the host is asked nothing else about a file.
+    pub async fn wait_for_host(&self, file: u64) {
+        poll_fn(|cx| self.locks.poll_unasked(file, cx.waker())).await;
+    }
+
+    /// Waits until programs of the host see all unlocks of a file up to now.
+    pub async fn wait_until_shown(&self, file: u64) {
+        if let Some(unlock) = self.locks.unshown(file) {
+            poll_fn(|cx| self.locks.poll_shown(file, unlock, cx.waker())).await;
+        }
+    }
+
+    /// Asks once nothing else is asked about the file, and waits for the host's answer.
+    async fn asking(
+        &self,
+        file: u64,
+        waker: Option<&Arc<dyn LockWaker>>,
+        ask: impl Fn() -> Result<(), LockRefusal>,
+    ) -> Result<(), LockRefusal> {
+        loop {
+            match ask() {
+                Err(LockRefusal::Busy) => self.wait_for_host(file).await,
+                Err(LockRefusal::Asked(question)) => {
+                    let asked = self.asked_host(file, question);
+                    asked.answered().await;
+                    return self.locks.finish(file, question, waker, self.now());
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Locks bytes of a file, unless somebody is in the way.
+    pub async fn lock(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
+        self.asking(file, None, || self.locks.lock(file, wanted, self.now())).await
+    }
+
+    /// The lock that is in the way of this one, also one of a program of the host.
+    pub async fn lock_in_the_way(&self, file: u64, wanted: &Lock) -> Option<Lock> {
+        match self.asking(file, None, || self.locks.test(file, wanted, self.now())).await {
+            Err(LockRefusal::Held(held)) => Some(held),
+            _ => None,
+        }
+    }
+
     /// Locks bytes of a file once nobody is in the way. The only errors are of a full table.
     pub async fn lock_in_turn(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         let caller = Arc::new(Caller::default());
         let wait = Wait { volume: self, file, wanted, waker: Arc::clone(&caller) as _ };
-        poll_fn(|cx| {
-            caller.0.register(cx.waker());
-            match self.locks.lock_or_wait(file, wanted, &wait.waker, self.now()) {
-                Err(LockRefusal::Held(_) | LockRefusal::Ending(_) | LockRefusal::Grace) => Poll::Pending,
-                result => Poll::Ready(result),
+        loop {
+            let ask = || self.locks.lock_or_wait(file, wanted, &wait.waker, self.now());
+            match self.asking(file, Some(&wait.waker), ask).await {
+                Err(LockRefusal::Held(_) | LockRefusal::Ending(_) | LockRefusal::Grace) => {}
+                result => return result,
             }
-        })
-        .await
+            poll_fn(|cx| {
+                caller.task.register(cx.waker());
+                if caller.is_woken.swap(false, Ordering::AcqRel) { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
     }
 }

@@ -8,7 +8,7 @@ mod attributes;
 mod bytes_before;
 mod fsync;
 pub(crate) mod holes;
-mod locking;
+pub(crate) mod locking;
 mod permission;
 pub(crate) mod read_write;
 mod sync;

@@ -47,7 +47,11 @@ pub trait LockHolder: Send + Sync + 'static {
     fn name(&self) -> String;
 }
 
-/// Why somebody gets no lock.
+/// A question to the host about a file's locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostQuestion(pub(super) u64);
+
+/// Why somebody gets no lock, or not yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockRefusal {
     /// This lock is in the way, or one who waited before.
@@ -56,6 +60,11 @@ pub enum LockRefusal {
     Ending(HolderId),
     /// Clients of an earlier server may still reclaim their locks: nobody gets a new one.
     Grace,
+    /// The host is asked whether a program of it is in the way. Until then the owner has the lock, and
+    /// [`Locks::finish`](super::Locks::finish) or [`Locks::give_up`](super::Locks::give_up) ends the question.
+    Asked(HostQuestion),
+    /// The host is asked something else about this file: the caller asks again after that.
+    Busy,
     /// The owner that is in the way waits for this one.
     Deadlock,
     /// The owner's group has as many as one may have.

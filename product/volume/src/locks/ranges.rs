@@ -203,6 +203,13 @@ impl LockedRanges {
         self.owners_of(holder).next().is_some()
     }
 
+    /// The ranges of its owner that a lock would change, or join with.
+    pub(super) fn changed_by(&self, wanted: &Lock) -> Vec<Lock> {
+        let (first, last) = around(wanted.span);
+        let near = self.owners.get(&wanted.owner).into_iter().flat_map(|own| own.between(first, last));
+        near.filter(|held| is_changed(held, wanted.span, Some(*wanted))).collect()
+    }
+
     /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `room` tells
     /// how many more ranges there may be.
     pub(super) fn lock(&mut self, wanted: Lock, room: usize) -> Result<(), NoRoom> {

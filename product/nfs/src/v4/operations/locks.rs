@@ -2,12 +2,13 @@
 //!
 //! Owns: the steps of a LOCK: the owner, the volume's lock, the stateid; the lock in the way as a client is told.
 //! Does not own: conflicts and turns (the volume); the tables of stateids (`state`).
-//! Invariants: a LOCK waits for nothing: a client whose program waits is told when it may ask again, if it has a back
-//! channel. A refused LOCK makes no stateid. Where a stateid is given, the volume has the lock.
+//! Invariants: a LOCK waits for nothing but the host's answer, without the lock of the state: a client whose program
+//! waits is told when it may ask again, if it has a back channel. A refused LOCK makes no stateid. Where a stateid is
+//! given, the volume has the lock.
 
 use std::sync::Arc;
 
-use afflux_volume::{HolderId, HostLocks, Lock, LockMode, LockRefusal, Nanos, Platform, Span};
+use afflux_volume::{HolderId, HostLocks, HostQuestion, Lock, LockMode, LockRefusal, Nanos, Platform, Span};
 
 use super::super::back_channel::BackChannel;
 use super::super::client_state::lock_owner;
@@ -79,7 +80,7 @@ async fn on_host<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -
     }
 }
 
-/// LOCK of a file whose place on the host is known. None for others.
+/// LOCK of a file, if the host has no part.
 pub(super) fn try_lock<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
@@ -88,10 +89,11 @@ pub(super) fn try_lock<P: Platform, O: Operations<P>>(
     reclaims: bool,
     by: &Locker,
 ) -> Option<Result<(), Status>> {
-    let Some(Object::Inode(inode)) = &compound.current else { return None };
-    let _on_host = on.volume().try_host_locks(inode.fileid())?;
-    match locked(on, compound, draft, arguments, reclaims, by) {
-        Err(LockStop::Ending(_)) => None,
+    if on.volume().locks().are_on_host() {
+        return None;
+    }
+    match locked(on, compound, draft, arguments, (reclaims, None), by) {
+        Err(LockStop::Ending(_) | LockStop::Asked(_) | LockStop::Busy) => None,
         Err(LockStop::Status(status)) => Some(Err(status)),
         Ok(()) => Some(Ok(())),
     }
@@ -105,22 +107,42 @@ pub(super) async fn lock<P: Platform, O: Operations<P>>(
     reclaims: bool,
     by: &Locker,
 ) -> Ended {
+    // Known before the host is asked: a call that must not wait goes no further.
+    let volume = on.task()?.volume;
     let _on_host = on_host(on, compound).await?;
-    let mut result = locked(on, compound, draft, arguments, reclaims, by);
-    if let Err(LockStop::Ending(holder)) = result {
-        on.task()?.volume.wait_for_end(holder).await;
-        result = locked(on, compound, draft, arguments, reclaims, by);
+    let file = file_of(compound)?;
+    let mut has_waited = false;
+    loop {
+        let stop = match locked(on, compound, draft, arguments, (reclaims, None), by) {
+            Err(LockStop::Asked(question)) => {
+                let asked = volume.asked_host(file, question);
+                asked.answered().await;
+                // The drop of the question behind this takes the lock back, if the client or its open has ended.
+                locked(on, compound, draft, arguments, (reclaims, Some(question)), by)
+            }
+            result => result,
+        };
+        match stop {
+            Ok(()) => return Ok(()),
+            Err(LockStop::Status(status)) => return Err(status.into()),
+            Err(LockStop::Busy) => volume.wait_for_host(file).await,
+            Err(LockStop::Ending(holder)) if !has_waited => {
+                volume.wait_for_end(holder).await;
+                has_waited = true;
+            }
+            Err(LockStop::Ending(_) | LockStop::Asked(_)) => return Err(Status::Jukebox.into()),
+        }
     }
-    result.map_err(|stop| match stop {
-        LockStop::Status(status) => status.into(),
-        LockStop::Ending(_) => Status::Jukebox.into(),
-    })
 }
 
 /// Why a LOCK is not granted.
 enum LockStop {
     /// This holder of locks is in the way, and ends.
     Ending(HolderId),
+    /// The host is asked.
+    Asked(HostQuestion),
+    /// The host is asked something else about the file.
+    Busy,
     Status(Status),
 }
 
@@ -135,7 +157,7 @@ fn locked<P: Platform, O: Operations<P>>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     arguments: &LockArguments,
-    reclaims: bool,
+    (reclaims, asked): (bool, Option<HostQuestion>),
     by: &Locker,
 ) -> Result<(), LockStop> {
     let (file, client) = (file_of(compound)?, compound.client()?);
@@ -147,11 +169,13 @@ fn locked<P: Platform, O: Operations<P>>(
         return Ok(());
     }
     let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
-    let request = LockRequest { client, party, file, by, span, mode: mode(arguments), reclaims, mark };
+    let request = LockRequest { client, party, file, by, span, mode: mode(arguments), reclaims, mark, asked };
     let way = if arguments.waits { way_back(on, compound) } else { None };
     let stateid = match compound.service.lock(&request, way, Nanos(compound.now_ns))? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other).into()),
         Err(LockRefusal::Ending(holder)) => return Err(LockStop::Ending(holder)),
+        Err(LockRefusal::Asked(question)) => return Err(LockStop::Asked(question)),
+        Err(LockRefusal::Busy) => return Err(LockStop::Busy),
         Err(LockRefusal::Grace) => return Err(Status::Grace.into()),
         Err(LockRefusal::Deadlock) => return Err(Status::Deadlock.into()),
         Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => return Err(full(refusal).into()),
@@ -190,7 +214,11 @@ pub(super) async fn test<P: Platform, O: Operations<P>>(
     let number = service.owner_number(client, on.bytes(owner));
     let holder = service.state().holder(client, service.locks())?;
     let wanted = Lock { owner: lock_owner(holder, number), span, mode: mode(&arguments), process: 0 };
-    match service.locks().conflict(file, &wanted, Nanos(compound.now_ns)) {
+    let in_the_way = match service.locks().are_on_host() {
+        false => service.locks().conflict(file, &wanted, Nanos(compound.now_ns)),
+        true => Box::pin(on.task()?.volume.lock_in_the_way(file, &wanted)).await,
+    };
+    match in_the_way {
         None => Ok(()),
         Some(other) => Err(deny(compound, file, other).into()),
     }
@@ -202,24 +230,55 @@ fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(State
     if named.0.is_of_locks() { Ok(named) } else { Err(Status::BadStateid) }
 }
 
-pub(super) fn unlock<P: Platform>(
+/// LOCKU of a file, if the host has no part.
+pub(super) fn try_unlock<P: Platform>(
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    bytes: (u64, u64),
+) -> Option<Result<(), Status>> {
+    if compound.service.locks().are_on_host() {
+        return None;
+    }
+    unlocked(compound, draft, stateid, bytes).transpose()
+}
+
+pub(super) async fn unlock<P: Platform, O: Operations<P>>(
+    on: &O,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    stateid: Stateid,
+    bytes: (u64, u64),
+) -> Ended {
+    let file = file_of(compound)?;
+    let volume = on.task()?.volume;
+    while unlocked(compound, draft, stateid, bytes)?.is_none() {
+        volume.wait_for_host(file).await;
+    }
+    volume.wait_until_shown(file).await;
+    Ok(())
+}
+
+/// None while the host is asked for a lock of the owner.
+fn unlocked<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
     (offset, len): (u64, u64),
-) -> Result<(), Status> {
+) -> Result<Option<()>, Status> {
     let file = file_of(compound)?;
     let span = span(offset, len)?;
     let stateid = match compound.changed_before() {
-        Some(stateid) => stateid,
+        Some(stateid) => Some(stateid),
         None => {
             let (named, step) = (named(compound, stateid)?, (span, compound.mark()));
             compound.service.unlock(compound.client()?, file, named, step, Nanos(compound.now_ns))?
         }
     };
+    let Some(stateid) = stateid else { return Ok(None) };
     write_stateid(stateid, &mut draft.writer);
     compound.stateid = stateid;
-    Ok(())
+    Ok(Some(()))
 }
 
 /// FREE_STATEID: a lock owner without locks has no stateid any more. CLOSE closes an open.

@@ -96,7 +96,7 @@ pub(super) fn try_at_once<P: Platform, O: Operations<P>>(
             locks::try_lock(on, compound, draft, lock, reclaims, locker)
         }
         CompoundOperation::Unlock { stateid, offset, len } => {
-            Some(locks::unlock(compound, draft, stateid, (offset, len)))
+            locks::try_unlock(compound, draft, stateid, (offset, len))
         }
         _ => None,
     }
@@ -137,6 +137,9 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
             locks::lock(on, compound, draft, &lock, reclaims, &locker).await
         }
         CompoundOperation::TestLock { lock, owner } => locks::test(on, compound, lock, owner).await,
+        CompoundOperation::Unlock { stateid, offset, len } => {
+            locks::unlock(on, compound, draft, stateid, (offset, len)).await
+        }
         CompoundOperation::Sequence => Err(Status::SequencePosition.into()),
         CompoundOperation::Unsupported => Err(Status::NotSupported.into()),
         CompoundOperation::Illegal => Err(Status::OperationIllegal.into()),

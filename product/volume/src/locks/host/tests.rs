@@ -1,7 +1,10 @@
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Weak};
 
 use afflux_engine::Nanos;
 
+use super::super::holders::HostQuestion;
+use super::super::shared::SharedTable;
 use super::*;
 use crate::locks::{LockHolder, LockRefusal, Locks};
 
@@ -18,10 +21,44 @@ struct Bytes {
     modes: Mutex<[Option<LockMode>; BYTES]>,
     program: Mutex<Option<(u64, LockMode)>>,
     waiting: Mutex<Vec<Arc<dyn LockWaker>>>,
+    /// The file system stands still: the work is left.
+    stands: AtomicBool,
+    left: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    /// Whose lock nobody may have during a call.
+    table: Mutex<Weak<SharedTable>>,
+    calls: Mutex<Vec<(Span, Option<LockMode>)>>,
+    /// What others do during the next call.
+    meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Bytes {
+    fn check_unlocked(&self) {
+        let table = self.table.lock().unwrap().upgrade();
+        assert!(table.is_none_or(|table| table.table.try_lock().is_ok()), "the host is called under a lock");
+    }
+
+    /// The file system goes on.
+    fn go_on(&self) {
+        self.stands.store(false, Ordering::Relaxed);
+        let left = std::mem::take(&mut *self.left.lock().unwrap());
+        left.into_iter().for_each(|work| work());
+    }
 }
 
 impl HostLocks for Arc<Bytes> {
+    fn start(&self, work: Box<dyn FnOnce() + Send>) {
+        self.check_unlocked();
+        match self.stands.load(Ordering::Relaxed) {
+            true => self.left.lock().unwrap().push(work),
+            false => work(),
+        }
+    }
+
     fn set(&self, span: Span, mode: Option<LockMode>) -> Result<(), HostRefusal> {
+        self.check_unlocked();
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        meanwhile.into_iter().for_each(|others| others());
+        self.calls.lock().unwrap().push((span, mode));
         if mode.is_some_and(|mode| self.conflict(span, mode).is_some()) {
             return Err(HostRefusal::Held);
         }
@@ -35,6 +72,7 @@ impl HostLocks for Arc<Bytes> {
     }
 
     fn conflict(&self, span: Span, mode: LockMode) -> Option<(Span, LockMode, u32)> {
+        self.check_unlocked();
         let (at, their) = (*self.program.lock().unwrap())?;
         let excludes = their == LockMode::Exclusive || mode == LockMode::Exclusive;
         (excludes && (span.first..=span.last).contains(&at)).then_some((Span { first: at, last: at }, their, 77))
@@ -78,12 +116,33 @@ const FILE: u64 = 5;
 
 fn mirrored() -> (Locks, Arc<Bytes>, [LockOwner; 3]) {
     let (locks, host) = (Locks::default(), Arc::new(Bytes::default()));
+    *host.table.lock().unwrap() = Arc::downgrade(&locks.shared);
     locks.show_on_host();
     let owners = [LockFamily::Single, LockFamily::Bytes, LockFamily::Files].map(|family| {
         let holder = locks.register(Arc::new(Client), 1);
         LockOwner { holder, number: 1, family }
     });
     (locks, host, owners)
+}
+
+/// The answer of a host that stands not still.
+fn answer(locks: &Locks, asked: Result<(), LockRefusal>) -> Result<(), LockRefusal> {
+    match asked {
+        Err(LockRefusal::Asked(question)) => locks.finish(FILE, question, None, NOW),
+        other => other,
+    }
+}
+
+fn lock_at_once(locks: &Locks, wanted: Lock) -> Result<(), LockRefusal> {
+    answer(locks, locks.lock(FILE, wanted, NOW))
+}
+
+/// The question of a lock.
+fn asked(result: Result<(), LockRefusal>) -> HostQuestion {
+    match result {
+        Err(LockRefusal::Asked(question)) => question,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -116,8 +175,8 @@ fn each_byte_has_the_strongest_mode_of_its_owners_on_the_host() {
             _ => {
                 let wanted = Lock { owner, span: bytes, mode, process: 0 };
                 let program = host.conflict(bytes, mode);
-                let own = locks.conflict(FILE, &wanted, NOW).filter(|other| !is_of_program(other));
-                let result = locks.lock(FILE, wanted, NOW);
+                let own = locks.conflict(FILE, &wanted, NOW);
+                let result = lock_at_once(&locks, wanted);
                 match (own, program) {
                     (None, None) => assert_eq!(result, Ok(()), "step {step}"),
                     _ => assert!(matches!(result, Err(LockRefusal::Held(_))), "step {step}"),
@@ -144,16 +203,18 @@ fn a_program_in_the_way_is_named_and_a_waiter_is_woken_when_it_lets_go() {
     *host.program.lock().unwrap() = Some((3, LockMode::Exclusive));
     let wanted = Lock { owner: owners[0], span: Span::WHOLE, mode: LockMode::Shared, process: 0 };
     let in_the_way = Lock { owner: PROGRAMS, span: span(3, 3), mode: LockMode::Exclusive, process: 77 };
-    assert_eq!(locks.conflict(FILE, &wanted, NOW), Some(in_the_way));
+    assert_eq!(answer(&locks, locks.test(FILE, &wanted, NOW)), Err(LockRefusal::Held(in_the_way)));
     let woken = Arc::new(Woken::default());
     let waker = Arc::clone(&woken) as Arc<dyn LockWaker>;
-    assert_eq!(locks.lock_or_wait(FILE, wanted, &waker, NOW), Err(LockRefusal::Held(in_the_way)));
+    let wait = || locks.finish(FILE, asked(locks.lock_or_wait(FILE, wanted, &waker, NOW)), Some(&waker), NOW);
+    assert_eq!(wait(), Err(LockRefusal::Held(in_the_way)));
     *host.program.lock().unwrap() = None;
     std::mem::take(&mut *host.waiting.lock().unwrap()).iter().for_each(|waiter| waiter.wake());
     assert_eq!(*woken.0.lock().unwrap(), 1);
-    assert_eq!(locks.lock_or_wait(FILE, wanted, &waker, NOW), Ok(()));
+    assert_eq!(wait(), Ok(()));
     drop(shown);
     locks.release_holder(owners[0].holder, NOW);
+    locks.tick(NOW);
     assert_eq!(*host.modes.lock().unwrap(), [None; BYTES]);
     assert_eq!(Arc::strong_count(&host), 1, "nothing is left of a file without locks");
 }
@@ -171,4 +232,182 @@ fn locks_that_were_there_before_are_shown_where_no_program_is_in_their_way() {
         let shown = [2, 4, 5].map(|at: usize| host.modes.lock().unwrap()[at].is_some());
         assert_eq!(shown, [program.is_none(), true, true]);
     }
+}
+
+/// The owner's ranges, in the form of first byte, last byte and mode.
+fn ranges(locks: &Locks, owner: LockOwner) -> Vec<(u64, u64, LockMode)> {
+    locks.ranges_of(FILE, owner).into_iter().map(|(span, mode)| (span.first, span.last, mode)).collect()
+}
+
+fn modes_on(host: &Bytes) -> [Option<LockMode>; BYTES] {
+    *host.modes.lock().unwrap()
+}
+
+// rule: a lock that a program of the host refuses leaves its owner what it had, in the table and on the host
+#[test]
+fn a_lock_that_the_host_refuses_has_changed_nothing() {
+    use LockMode::{Exclusive, Shared};
+    let mut random = 11_u64;
+    let mut below = |bound: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % bound
+    };
+    for step in 0..5_000 {
+        let (locks, host, owners) = mirrored();
+        let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+        let mut any = |process| {
+            let (first, second) = (below(BYTES as u64), below(BYTES as u64));
+            let mode = if below(2) == 0 { Shared } else { Exclusive };
+            let owner = owners[below(2) as usize];
+            Lock { owner, span: span(first.min(second), first.max(second)), mode, process }
+        };
+        for process in 0..4 {
+            let _ = lock_at_once(&locks, any(process));
+        }
+        let (wanted, unlocked) = (any(9), any(9));
+        let before = owners.map(|owner| ranges(&locks, owner));
+        let process = |locks: &Locks| owners.map(|owner| locks.conflict(FILE, &Lock { owner, ..wanted }, NOW));
+        let (of_process, on_host) = (process(&locks), modes_on(&host));
+        // A program that has a byte of the wanted ones, which the server does not exclude.
+        let at = wanted.span.first;
+        let theirs = on_host[at as usize].map_or(Some(Exclusive), |mode| (mode == Shared).then_some(Shared));
+        let Some(theirs) = theirs.filter(|theirs| wanted.mode == Exclusive || *theirs == Exclusive) else { continue };
+        host.stands.store(true, Ordering::Relaxed);
+        let Err(LockRefusal::Asked(question)) = locks.lock(FILE, wanted, NOW) else { continue };
+        *host.program.lock().unwrap() = Some((at, theirs));
+        if step % 2 == 0 {
+            // What the owner unlocks while the host is asked does not come back.
+            locks.unlock(FILE, wanted.owner, unlocked.span, NOW).unwrap();
+        }
+        host.go_on();
+        let refused = locks.finish(FILE, question, None, NOW);
+        let is_whole = step % 2 != 0;
+        if is_whole {
+            assert!(matches!(refused, Err(LockRefusal::Held(_))), "step {step}: {refused:?}");
+            assert_eq!(owners.map(|owner| ranges(&locks, owner)), before, "step {step}");
+            assert_eq!((process(&locks), modes_on(&host)), (of_process, on_host), "step {step}");
+        } else if refused.is_err() {
+            let other = locks_alone(&before[0], owners[0], &before[1], owners[1]);
+            other.unlock(FILE, wanted.owner, unlocked.span, NOW).unwrap();
+            assert_eq!(owners.map(|owner| ranges(&locks, owner)), owners.map(|owner| ranges(&other, owner)), "{step}");
+        }
+        *host.program.lock().unwrap() = None;
+        owners.iter().for_each(|owner| locks.release_holder(owner.holder, NOW));
+        assert_eq!(modes_on(&host), [None; BYTES], "step {step}");
+        assert!(locks.held().is_empty());
+    }
+}
+
+/// A table of the ranges of two owners.
+fn locks_alone(
+    ranges: &[(u64, u64, LockMode)],
+    owner: LockOwner,
+    others: &[(u64, u64, LockMode)],
+    other: LockOwner,
+) -> Locks {
+    let locks = Locks::default();
+    for (ranges, owner) in [(ranges, owner), (others, other)] {
+        for (first, last, mode) in ranges {
+            locks.lock(FILE, Lock { owner, span: span(*first, *last), mode: *mode, process: 0 }, NOW).unwrap();
+        }
+    }
+    locks
+}
+
+// rule: a file whose host stands still holds up no locks of other files
+#[test]
+fn a_lock_that_the_host_has_yet_to_allow_is_in_the_way_of_others_alone() {
+    let (locks, host, owners) = mirrored();
+    let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    host.stands.store(true, Ordering::Relaxed);
+    let lock = |owner: usize, bytes, mode| Lock { owner: owners[owner], span: bytes, mode, process: 0 };
+    let wanted = lock(0, span(2, 3), LockMode::Exclusive);
+    let question = asked(locks.lock(FILE, wanted, NOW));
+    let others = lock(1, span(3, 4), LockMode::Shared);
+    assert_eq!(locks.lock(FILE, others, NOW), Err(LockRefusal::Held(wanted)));
+    assert_eq!(locks.test(FILE, &others, NOW), Err(LockRefusal::Held(wanted)));
+    // One that nobody excludes, and a test that only the host can answer, wait for the host.
+    assert_eq!(locks.lock(FILE, lock(1, span(5, 5), LockMode::Shared), NOW), Err(LockRefusal::Busy));
+    assert_eq!(locks.test(FILE, &lock(1, span(5, 5), LockMode::Shared), NOW), Err(LockRefusal::Busy));
+    // A file whose host answers goes on.
+    let other_host = Arc::new(Bytes::default());
+    let _other = locks.host_begins(FILE + 1, Arc::new(Arc::clone(&other_host)) as _);
+    let other = asked(locks.lock(FILE + 1, others, NOW));
+    assert_eq!(locks.finish(FILE + 1, other, None, NOW), Ok(()));
+    host.go_on();
+    assert_eq!(locks.finish(FILE, question, None, NOW), Ok(()));
+    assert_eq!(lock_at_once(&locks, lock(1, span(5, 5), LockMode::Shared)), Ok(()));
+}
+
+#[test]
+fn the_host_sees_the_calls_of_a_file_in_their_order() {
+    use LockMode::{Exclusive, Shared};
+    let (locks, host, owners) = mirrored();
+    let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    let lock = |owner: usize, mode| Lock { owner: owners[owner], span: span(1, 2), mode, process: 0 };
+    host.stands.store(true, Ordering::Relaxed);
+    let first = asked(locks.lock(FILE, lock(0, Exclusive), NOW));
+    host.go_on();
+    host.stands.store(true, Ordering::Relaxed);
+    locks.finish(FILE, first, None, NOW).unwrap();
+    locks.unlock(FILE, owners[0], Span::WHOLE, NOW).unwrap();
+    let unlock = locks.unshown(FILE).unwrap();
+    let second = asked(locks.lock(FILE, lock(1, Shared), NOW));
+    let waker = std::task::Waker::noop();
+    assert!(locks.poll_shown(FILE, unlock, waker).is_pending() && locks.poll_answer(FILE, second, waker).is_pending());
+    host.go_on();
+    assert!(locks.poll_shown(FILE, unlock, waker).is_ready() && locks.poll_answer(FILE, second, waker).is_ready());
+    locks.finish(FILE, second, None, NOW).unwrap();
+    let calls = host.calls.lock().unwrap().clone();
+    assert_eq!(calls.first(), Some(&(span(1, 2), Some(Exclusive))));
+    assert_eq!(calls.last(), Some(&(span(1, 2), Some(Shared))));
+    assert_eq!(modes_on(&host)[1..3], [Some(Shared); 2]);
+}
+
+#[test]
+fn a_question_that_is_given_up_or_whose_holder_ends_leaves_no_lock() {
+    let ways: [fn(&Locks, HostQuestion, LockOwner); 2] = [
+        |locks, question, _| locks.give_up(FILE, question, NOW),
+        |locks, _, owner| locks.release_holder(owner.holder, NOW),
+    ];
+    for (way, moment) in ways.into_iter().flat_map(|way| (0..3).map(move |moment| (way, moment))) {
+        let (locks, host, owners) = mirrored();
+        let locks = Arc::new(locks);
+        let shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+        let wanted = Lock { owner: owners[0], span: span(0, 4), mode: LockMode::Exclusive, process: 0 };
+        host.stands.store(true, Ordering::Relaxed);
+        let question = asked(locks.lock(FILE, wanted, NOW));
+        let ends = {
+            let locks = Arc::clone(&locks);
+            move || way(&locks, question, owners[0])
+        };
+        // Before the host is called, during the call, and after the answer.
+        match moment {
+            0 => ends(),
+            1 => *host.meanwhile.lock().unwrap() = Some(Box::new(ends)),
+            _ => {
+                host.go_on();
+                ends();
+            }
+        }
+        host.go_on();
+        assert_eq!(locks.finish(FILE, question, None, NOW), Err(LockRefusal::Full));
+        assert_eq!(modes_on(&host), [None; BYTES]);
+        assert!(locks.ranges_of(FILE, owners[0]).is_empty());
+        assert_eq!(lock_at_once(&locks, Lock { owner: owners[1], ..wanted }), Ok(()));
+        drop(shown);
+    }
+}
+
+#[test]
+fn a_host_that_stops_refuses_what_it_was_asked() {
+    let (locks, host, owners) = mirrored();
+    let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    host.stands.store(true, Ordering::Relaxed);
+    let wanted = Lock { owner: owners[0], span: span(0, 4), mode: LockMode::Exclusive, process: 0 };
+    let question = asked(locks.lock(FILE, wanted, NOW));
+    let left = std::mem::take(&mut *host.left.lock().unwrap());
+    drop(left);
+    assert_eq!(locks.finish(FILE, question, None, NOW), Err(LockRefusal::Full));
+    assert!(locks.held().is_empty());
 }

@@ -270,7 +270,7 @@ fn one_file_one_group_and_all_have_bounds_that_leave_room_to_others() {
     assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Err(LockRefusal::Crowded));
     rig.locks.release_holder(rig.holders[0], NOW);
     assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Ok(()));
-    assert_eq!(lock(&rig.locks.table).files.len(), 3);
+    assert_eq!(lock(&rig.locks.shared.table).files.len(), 3);
 }
 
 #[test]

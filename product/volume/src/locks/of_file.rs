@@ -1,0 +1,211 @@
+//! The locks of one file, and the table of all files.
+//!
+//! Owns: a file's entry and its end, the counts of a change, the end of a holder, the file to look at next.
+//! Does not own: the rules of ranges, shares and queues (their modules), the calls of front ends (`table`), the calls
+//! to the host (`shared`).
+//! Invariants: a file without locks takes no memory. A lock that the host refuses has changed nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::task::Waker;
+
+use afflux_engine::Nanos;
+
+use super::holders::{FILE_LOCKS_MAX, LockHolders, LockRefusal};
+use super::host::HostLocks;
+use super::host_calls::OnHost;
+use super::owner::{HolderId, Lock};
+use super::queue::{LockQueue, LockWaker};
+use super::ranges::LockedRanges;
+use super::shares::{Share, ShareRefusal, Shares};
+use super::span::Span;
+use super::steps::step;
+
+/// Most ranges of a file that programs of the host see. A change may call the host for each range.
+const HOST_FILE_LOCKS_MAX: usize = 512;
+
+/// The locks of one file.
+#[derive(Default)]
+pub(super) struct OfFile {
+    pub(super) ranges: LockedRanges,
+    pub(super) queue: LockQueue,
+    pub(super) shares: Shares,
+    pub(super) host: OnHost,
+    /// Ranges of each group of holders.
+    of_groups: BTreeMap<Option<u64>, usize>,
+    /// The first end of a turn of a client elsewhere.
+    pub(super) turn_end: Option<Nanos>,
+}
+
+impl OfFile {
+    /// Whether a holder has or wants something of the file.
+    pub(super) fn is_of(&self, holder: HolderId) -> bool {
+        self.ranges.has_any_of(holder) || self.shares.has_any_of(holder) || self.queue.holders().any(|it| it == holder)
+    }
+
+    /// How many more ranges a holder may have, and the refusal if these are too few.
+    pub(super) fn room(&self, holders: &LockHolders, holder: HolderId) -> (usize, LockRefusal) {
+        let own = self.of_groups.get(&holders.group(holder)).copied().unwrap_or_default();
+        let (room, refusal) = holders.room((self.ranges.len(), own), holder);
+        match self.host.get() {
+            Some(_) if HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()) < room => {
+                (HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()), LockRefusal::Full)
+            }
+            _ => (room, refusal),
+        }
+    }
+
+    /// Counts the ranges of a holder anew after a change.
+    pub(super) fn count(&mut self, holders: &mut LockHolders, holder: HolderId, before: usize) {
+        let (group, after) = (holders.group(holder), self.ranges.len());
+        let own = self.of_groups.entry(group).or_default();
+        *own = (*own + after).saturating_sub(before);
+        if *own == 0 {
+            self.of_groups.remove(&group);
+        }
+        holders.count(holder, before, after);
+    }
+
+    /// Gives turns to those who may have waited behind a lock of this owner: it is there in another mode, or gone.
+    pub(super) fn give_turns_after(&mut self, changed: &Lock, now: Nanos, wakers: &mut Wakers) {
+        let may_be_gone = |behind: &Lock| behind.owner == changed.owner && behind.span.is_overlapping(changed.span);
+        self.queue.give_turns(&self.ranges, now, may_be_gone, wakers);
+    }
+
+    /// The owner of a question to the host has what it had before, but for what it has unlocked meanwhile.
+    pub(super) fn take_back(&mut self, holders: &mut LockHolders) {
+        let Some((wanted, held)) = self.host.take_before() else { return };
+        let before = self.ranges.len();
+        // As many ranges had room before.
+        let _ = self.ranges.unlock(wanted.owner, wanted.span, FILE_LOCKS_MAX);
+        for held in held {
+            let _ = self.ranges.lock(held, FILE_LOCKS_MAX);
+        }
+        self.count(holders, wanted.owner.holder, before);
+    }
+}
+
+/// The locks of all files.
+#[derive(Default)]
+pub(super) struct LockTable {
+    pub(super) files: BTreeMap<u64, Box<OfFile>>,
+    /// The files that a tick looks at: owners wait, or the host's part may end.
+    pub(super) due: BTreeSet<u64>,
+    /// A tick goes on with this file.
+    pub(super) due_from: Option<u64>,
+    /// The files with turns of clients elsewhere, by the first end of a turn.
+    turns: BTreeSet<(Nanos, u64)>,
+    pub(super) holders: LockHolders,
+    /// Files whose calls to the host are to begin, and callers to wake, after the table's lock is released.
+    pub(super) calls: Vec<(u64, Arc<dyn HostLocks>)>,
+    pub(super) woken: Vec<Waker>,
+}
+
+/// Those to wake after the table's lock is released.
+pub(super) type Wakers = Vec<Arc<dyn LockWaker>>;
+
+impl LockTable {
+    /// Changes a file's entry, which goes if nothing is left in it.
+    pub(super) fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut LockHolders, &mut OfFile) -> T) -> T {
+        let of_file = self.files.entry(file).or_default();
+        self.holders.uncount_waiters(&of_file.queue);
+        let result = change(&mut self.holders, of_file);
+        self.holders.count_waiters(&of_file.queue);
+        self.woken.append(&mut of_file.host.take_woken());
+        self.calls.extend(of_file.host.begin_calls().map(|host| (file, host)));
+        let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || of_file.host.is_in_use();
+        if !is_locked {
+            of_file.host = OnHost::default();
+        }
+        match of_file.queue.len() > 0 || of_file.host.get().is_some() && of_file.ranges.len() == 0 {
+            true => self.due.insert(file),
+            false => self.due.remove(&file),
+        };
+        let end = of_file.queue.next_end();
+        if end != of_file.turn_end {
+            of_file.turn_end.into_iter().for_each(|before| _ = self.turns.remove(&(before, file)));
+            end.into_iter().for_each(|end| _ = self.turns.insert((end, file)));
+            of_file.turn_end = end;
+        }
+        if !is_locked && of_file.shares.is_empty() {
+            self.files.remove(&file);
+        }
+        result
+    }
+
+    /// The next file to look at: one with a turn that is over, or the next one of a tick.
+    pub(super) fn next_due(&mut self, now: Nanos) -> Option<u64> {
+        if let Some((end, file)) = self.turns.first()
+            && *end <= now
+        {
+            return Some(*file);
+        }
+        let next = self.due.range(self.due_from?..).next().copied();
+        self.due_from = next.and_then(|file| file.checked_add(1));
+        next
+    }
+
+    /// Ends untaken turns of a file, and begins the end of lapsed holders in a waiter's way. Returns the number of
+    /// waiters, and 1 for the file.
+    pub(super) fn look_at(&mut self, file: u64, now: Nanos, wakers: &mut Wakers) -> usize {
+        step();
+        let queue = self.files.get(&file).map(|it| &it.queue);
+        let (waiters, holders) = queue.map(|it| (it.len(), it.holders_in_the_way())).unwrap_or_default();
+        for holder in holders {
+            self.holders.try_revoke(holder, now);
+        }
+        self.with(file, |holders, of_file| {
+            of_file.queue.expire(now, |holder| holders.is_gone(holder, now), wakers);
+            of_file.queue.give_turns(&of_file.ranges, now, |_| true, wakers);
+        });
+        waiters + 1
+    }
+
+    /// The time for the next look, if there is one to come.
+    pub(super) fn next_look(&self, now: Nanos) -> Option<Nanos> {
+        let end = self.turns.first().map(|(end, _)| *end);
+        if self.due_from.is_some() { Some(now) } else { end }
+    }
+
+    /// Forgets the file of a holder that has left.
+    pub(super) fn settle(&mut self, file: u64, holder: HolderId) {
+        if self.files.get(&file).is_none_or(|it| !it.is_of(holder)) {
+            self.holders.remove_file(holder, file);
+        }
+    }
+
+    /// Checks that no share excludes the wanted one.
+    pub(super) fn check_shares(
+        &self,
+        file: u64,
+        open: Option<(HolderId, u64)>,
+        share: Share,
+        now: Nanos,
+    ) -> Result<(), ShareRefusal> {
+        match self.files.get(&file).and_then(|it| it.shares.conflict(open, share)) {
+            None => Ok(()),
+            Some(holder) if self.holders.try_revoke(holder, now) => Err(ShareRefusal::Ending(holder)),
+            Some(_) => Err(ShareRefusal::Denied),
+        }
+    }
+
+    /// Ends all that a holder has. Returns how many of its opens denied something.
+    pub(super) fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
+        let mut denying = 0;
+        for file in self.holders.files(holder) {
+            denying += self.with(file, |holders, of_file| {
+                let before = of_file.ranges.len();
+                if of_file.ranges.release(holder) > 0 {
+                    of_file.host.note(None, Span::WHOLE);
+                }
+                of_file.host.give_up_of(holder);
+                of_file.queue.leave_all(|wanted, _| wanted.owner.holder == holder);
+                of_file.count(holders, holder, before);
+                of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
+                of_file.shares.release(holder)
+            });
+            self.settle(file, holder);
+        }
+        denying
+    }
+}

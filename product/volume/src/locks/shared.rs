@@ -1,0 +1,109 @@
+//! The table of locks, as callers and the threads that call the host share it.
+//!
+//! Owns: the table's lock, and all that happens once it is released: wakes, and the start of calls to the host.
+//! Does not own: the table's changes (`table`, `asking`), the order of calls (`host_calls`).
+//! Invariants: nobody has the table's lock while the host is called.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::task::Waker;
+
+use afflux_engine::Nanos;
+
+use super::holders::LockRefusal;
+use super::host::HostLocks;
+use super::host_calls::CallToHost;
+use super::of_file::{LockTable, Wakers};
+use crate::lock::lock;
+
+/// What callers and threads share.
+#[derive(Default)]
+pub(super) struct SharedTable {
+    pub(super) table: Mutex<LockTable>,
+    /// Is told when turns end.
+    pub(super) on_turns: OnceLock<Box<dyn Fn(Nanos) + Send + Sync>>,
+}
+
+impl SharedTable {
+    /// Has the world look again when the turns of a file end.
+    pub(super) fn tell_end_of_turns(&self, table: &LockTable, file: u64) {
+        self.tell(table.files.get(&file).and_then(|it| it.turn_end));
+    }
+
+    /// Has the world look again at this time.
+    pub(super) fn tell(&self, at: Option<Nanos>) {
+        if let (Some(at), Some(told)) = (at, self.on_turns.get()) {
+            told(at);
+        }
+    }
+
+    /// Releases the table's lock, then wakes, and has threads call the host.
+    pub(super) fn leave(self: &Arc<Self>, mut table: MutexGuard<'_, LockTable>, wakers: &Wakers) {
+        let (calls, woken) = (std::mem::take(&mut table.calls), std::mem::take(&mut table.woken));
+        drop(table);
+        wakers.iter().for_each(|waker| waker.wake());
+        woken.into_iter().for_each(Waker::wake);
+        for (file, host) in calls {
+            let work = HostCalls { shared: Arc::clone(self), file, host: Some(Arc::clone(&host)) };
+            host.start(Box::new(move || work.make_all()));
+        }
+    }
+}
+
+/// The calls to the host for one file.
+struct HostCalls {
+    shared: Arc<SharedTable>,
+    file: u64,
+    /// None once all calls are made.
+    host: Option<Arc<dyn HostLocks>>,
+}
+
+impl HostCalls {
+    fn make_all(mut self) {
+        while let Some((call, host)) = self.next() {
+            let result = call.make(&*host);
+            drop(host);
+            self.note(&call, result);
+        }
+    }
+
+    fn next(&mut self) -> Option<(CallToHost, Arc<dyn HostLocks>)> {
+        let (shared, place) = (Arc::clone(&self.shared), &mut self.host);
+        let mut table = lock(&shared.table);
+        let next = table.with(self.file, |_, of_file| {
+            let call = of_file.host.next_call(&of_file.ranges);
+            let Some(call) = call else {
+                // The file's part on the host may end now.
+                *place = None;
+                return None;
+            };
+            place.clone().map(|host| (call, host))
+        });
+        shared.leave(table, &Wakers::new());
+        next
+    }
+
+    fn note(&self, call: &CallToHost, result: Result<(), LockRefusal>) {
+        let mut table = lock(&self.shared.table);
+        table.with(self.file, |holders, of_file| {
+            of_file.host.called(call, result);
+            if of_file.host.is_refused() {
+                of_file.take_back(holders);
+            }
+        });
+        self.shared.leave(table, &Wakers::new());
+    }
+}
+
+impl Drop for HostCalls {
+    fn drop(&mut self) {
+        if self.host.take().is_none() {
+            return;
+        }
+        let mut table = lock(&self.shared.table);
+        table.with(self.file, |holders, of_file| {
+            of_file.take_back(holders);
+            of_file.host.lose_calls();
+        });
+        self.shared.leave(table, &Wakers::new());
+    }
+}
