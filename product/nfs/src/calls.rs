@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_frontend::{CountedRow, RowKind};
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::v3::{arguments, mount_arguments};
 use crate::wire::rpc::Refusal;
 
@@ -32,7 +32,7 @@ const OTHERS: [(&str, RowKind); 12] = [
 const MOUNT_AT: usize = arguments::PROCEDURES.len();
 const OTHERS_AT: usize = MOUNT_AT + mount_arguments::PROCEDURES.len();
 const STATUSES_AT: usize = OTHERS_AT + OTHERS.len();
-const ROWS: usize = STATUSES_AT + Status::ALL.len();
+const ROWS: usize = STATUSES_AT + NfsStatus::ALL.len();
 
 /// The rows in use are marked in a word this wide.
 const _: () = assert!(ROWS <= u128::BITS as usize);
@@ -47,7 +47,7 @@ pub(crate) enum Event {
     Duplicate,
     Connected,
     LockService,
-    Ended(Status),
+    Ended(NfsStatus),
 }
 
 impl Event {
@@ -90,12 +90,12 @@ impl Calls {
     /// The rows, without that of the status OK: it follows from the others.
     pub(crate) fn rows(&self) -> Vec<CountedRow> {
         let calls = arguments::PROCEDURES.into_iter().chain(mount_arguments::PROCEDURES);
-        let statuses = Status::ALL.iter().map(|status| (status.name(), RowKind::Failure));
+        let statuses = NfsStatus::ALL.iter().map(|status| (status.name(), RowKind::Failure));
         let kinds = calls.map(|name| (name, RowKind::Call)).chain(OTHERS).chain(statuses);
         kinds
             .zip(&self.rows)
             .enumerate()
-            .filter(|(_, ((name, _), _))| *name != Status::Ok.name())
+            .filter(|(_, ((name, _), _))| *name != NfsStatus::Ok.name())
             .map(|(at, ((name, kind), count))| CountedRow {
                 name,
                 kind,
@@ -131,8 +131,8 @@ impl Tally {
     }
 
     /// Counts a call's status.
-    pub(crate) fn ended(&mut self, status: Status) {
-        if status != Status::Ok {
+    pub(crate) fn ended(&mut self, status: NfsStatus) {
+        if status != NfsStatus::Ok {
             self.count(Event::Ended(status));
         }
     }

@@ -31,7 +31,7 @@ use crate::limits::{
 };
 use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::v3::arguments::{self, Arguments};
 use crate::v3::mount_arguments::{self, MountArguments};
 use crate::v3::procedures::{self, WaitingCall};
@@ -513,7 +513,7 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    fn ended(&mut self, status: Status, charge: u64) {
+    fn ended(&mut self, status: NfsStatus, charge: u64) {
         self.room.give_back(charge);
         self.tally.ended(status);
     }
@@ -622,7 +622,7 @@ async fn kept_reply<P: Platform>(
     let (entry, left) = kept.begin(keys, wall_ns(volume), 0);
     let before = left.before(0);
     if let Left::Answered { code, bytes, .. } = left {
-        let status = Status::from_code(code).unwrap_or(Status::ServerFault);
+        let status = NfsStatus::from_code(code).unwrap_or(NfsStatus::Serverfault);
         return KeptReply { record: bytes.into(), status };
     }
     call.by.caller = call.by.caller.keeping(entry.step(0, before));

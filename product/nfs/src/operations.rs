@@ -12,7 +12,7 @@ use afflux_volume::{
     Attributes, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
 };
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::xdr::Field;
 
 /// The caller of a call that waits.
@@ -40,7 +40,7 @@ impl Stability {
 
 /// Why a procedure ends without results.
 pub(crate) enum Stop {
-    Failed(Status),
+    Failed(NfsStatus),
     WouldWait,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn wall_ns<P: Platform>(volume: &Volume<P>) -> u64 {
 /// The result of an operation or a procedure.
 pub(crate) type Ended<T = ()> = Result<T, Stop>;
 
-impl<S: Into<Status>> From<S> for Stop {
+impl<S: Into<NfsStatus>> From<S> for Stop {
     fn from(status: S) -> Self {
         Self::Failed(status.into())
     }
@@ -107,7 +107,7 @@ pub(crate) trait Operations<P: Platform>: Sync {
         offset: u64,
         data: &[u8],
         stability: Stability,
-    ) -> impl Future<Output = Ended<(Status, Consistency)>> + Send;
+    ) -> impl Future<Output = Ended<(NfsStatus, Consistency)>> + Send;
 
     /// Makes bytes durable.
     fn commit(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> impl Future<Output = Ended> + Send;
@@ -188,12 +188,12 @@ impl<P: Platform> Operations<P> for AtOnce<'_, P> {
         offset: u64,
         data: &[u8],
         stability: Stability,
-    ) -> Ended<(Status, Consistency)> {
+    ) -> Ended<(NfsStatus, Consistency)> {
         self.check_allowed(inode, Use::Write)?;
         if stability != Stability::Unstable {
             return Err(Stop::WouldWait);
         }
-        Ok((Status::Ok, self.volume.try_write(self.caller, inode, offset, data).ok_or(Stop::WouldWait)?))
+        Ok((NfsStatus::Ok, self.volume.try_write(self.caller, inode, offset, data).ok_or(Stop::WouldWait)?))
     }
 
     async fn commit(&self, _: &Arc<Inode<P>>, _: u64, _: u64) -> Ended {
@@ -272,7 +272,7 @@ impl<P: Platform> Operations<P> for Task<'_, P> {
         offset: u64,
         data: &[u8],
         stability: Stability,
-    ) -> Ended<(Status, Consistency)> {
+    ) -> Ended<(NfsStatus, Consistency)> {
         let client = Some(self.client);
         // A file that is removed meanwhile is synced all the same.
         let held = (stability != Stability::Unstable).then(|| self.volume.hold(inode)).transpose();

@@ -6,7 +6,7 @@
 
 use afflux_volume::{Attributes, Consistency, Timestamp, WccAttributes};
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::file_type;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Writer;
@@ -18,7 +18,7 @@ pub(crate) const POST_OP_BYTES: usize = 4 + ATTRIBUTES_BYTES;
 
 impl Draft {
     /// Writes the results of a call that failed with nothing to add but absent attributes: `flags` of them.
-    pub(crate) fn failed(&mut self, status: Status, flags: usize) {
+    pub(crate) fn failed(&mut self, status: NfsStatus, flags: usize) {
         let writer = self.status(status);
         for _ in 0..flags {
             writer.bool(false);

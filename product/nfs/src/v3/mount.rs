@@ -12,7 +12,7 @@ use afflux_volume::{Caller, MOUNT_PATH_BYTES_MAX, Platform};
 use super::mount_arguments::{DUMP, MountArguments};
 use super::mounts::MOUNTS_MAX;
 use crate::server::Server;
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc;
 
@@ -50,13 +50,13 @@ pub(crate) async fn answer<P: Platform>(
 }
 
 async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, caller: &Caller, draft: &mut Draft, path: Vec<u8>) {
-    match server.volume.mount_by(caller, &path).await.map_err(Status::from) {
+    match server.volume.mount_by(caller, &path).await.map_err(NfsStatus::from) {
         Err(status) => {
             draft.note(status);
             draft.writer.u32(status.mount_code());
         }
         Ok(root) => {
-            draft.writer.u32(Status::Ok.mount_code());
+            draft.writer.u32(NfsStatus::Ok.mount_code());
             draft.writer.opaque(server.volume.handle(&root).as_bytes());
             draft.writer.u32(rpc::FLAVOURS.len() as u32);
             rpc::FLAVOURS.iter().for_each(|&flavour| draft.writer.u32(flavour));

@@ -28,7 +28,7 @@ use bytes::Bytes;
 use futures_util::future::{FutureExt, Shared};
 use siphasher::sip::SipHasher13;
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Most calls that are kept: several times the calls that a client can have unanswered (its window, and the replies
 /// that fit the socket buffers).
@@ -44,7 +44,7 @@ const EVICTION_TRIES: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptReply {
     pub(crate) record: Bytes,
-    pub(crate) status: Status,
+    pub(crate) status: NfsStatus,
 }
 
 /// A running or answered call; any task that awaits it drives it. Must not own the cache.

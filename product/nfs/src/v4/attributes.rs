@@ -7,33 +7,33 @@
 
 use afflux_volume::{AttributeChange, FILE_BYTES_MAX, SetTime, Timestamp};
 
-use super::codec::{AttributeValues, BITMAP_WORDS, Bitmap};
-use crate::status::Status;
+use super::codec::{BITMAP_WORDS, Bitmap, Fattr};
+use crate::status::NfsStatus;
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
 /// The numbers of attributes.
 pub(super) mod number {
-    pub(in super::super) const SUPPORTED: u32 = 0;
+    pub(in super::super) const SUPPORTED_ATTRS: u32 = 0;
     pub(in super::super) const CHANGE: u32 = 3;
     pub(in super::super) const SIZE: u32 = 4;
     pub(in super::super) const RDATTR_ERROR: u32 = 11;
     pub(in super::super) const FILEHANDLE: u32 = 19;
     pub(in super::super) const FILEID: u32 = 20;
-    pub(in super::super) const FILES_AVAILABLE: u32 = 21;
+    pub(in super::super) const FILES_AVAIL: u32 = 21;
     pub(in super::super) const FILES_TOTAL: u32 = 23;
     pub(in super::super) const MODE: u32 = 33;
     pub(in super::super) const OWNER: u32 = 36;
-    pub(in super::super) const GROUP: u32 = 37;
-    pub(in super::super) const SPACE_AVAILABLE: u32 = 42;
-    pub(in super::super) const ACCESS_TIME: u32 = 47;
-    pub(in super::super) const SET_ACCESS_TIME: u32 = 48;
-    pub(in super::super) const MODIFY_TIME: u32 = 53;
-    pub(in super::super) const SET_MODIFY_TIME: u32 = 54;
-    pub(in super::super) const MOUNTED_ON: u32 = 55;
-    pub(in super::super) const EXCLUSIVE: u32 = 75;
-    pub(in super::super) const CHANGE_TYPE: u32 = 79;
+    pub(in super::super) const OWNER_GROUP: u32 = 37;
+    pub(in super::super) const SPACE_AVAIL: u32 = 42;
+    pub(in super::super) const TIME_ACCESS: u32 = 47;
+    pub(in super::super) const TIME_ACCESS_SET: u32 = 48;
+    pub(in super::super) const TIME_MODIFY: u32 = 53;
+    pub(in super::super) const TIME_MODIFY_SET: u32 = 54;
+    pub(in super::super) const MOUNTED_ON_FILEID: u32 = 55;
+    pub(in super::super) const SUPPATTR_EXCLCREAT: u32 = 75;
+    pub(in super::super) const CHANGE_ATTR_TYPE: u32 = 79;
     pub(in super::super) const MODE_UMASK: u32 = 81;
-    pub(in super::super) const XATTRS: u32 = 82;
+    pub(in super::super) const XATTR_SUPPORT: u32 = 82;
 }
 
 use number as n;
@@ -64,22 +64,22 @@ macro_rules! set_of_1 {
 
 /// All attributes that a server of 4.1 knows. The server shows them all but for two times, which clients only set.
 const KNOWN: Bitmap = Bitmap { words: shown_numbers!(set_of_1), has_more: false }
-    .with(Bitmap::of(&[n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]));
+    .with(Bitmap::of(&[n::TIME_ACCESS_SET, n::TIME_MODIFY_SET]));
 /// Attributes that a client may set, alone.
-pub(super) const ONLY_SET: [u32; BITMAP_WORDS] = set(&[n::SET_ACCESS_TIME, n::SET_MODIFY_TIME, n::MODE_UMASK]);
+pub(super) const ONLY_SET: [u32; BITMAP_WORDS] = set(&[n::TIME_ACCESS_SET, n::TIME_MODIFY_SET, n::MODE_UMASK]);
 /// Attributes that a client may set.
 pub(super) const SETTABLE: [u32; BITMAP_WORDS] =
-    set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::SET_ACCESS_TIME, n::SET_MODIFY_TIME]);
+    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::TIME_ACCESS_SET, n::TIME_MODIFY_SET]);
 /// Those that a client may set when it makes an object.
 pub(super) const SETTABLE_NEW: [u32; BITMAP_WORDS] =
-    set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::SET_ACCESS_TIME, n::SET_MODIFY_TIME, n::MODE_UMASK]);
+    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::TIME_ACCESS_SET, n::TIME_MODIFY_SET, n::MODE_UMASK]);
 /// Those that a client may set with an exclusive creation, whose verifier takes the times.
 pub(super) const SETTABLE_EXCLUSIVELY: [u32; BITMAP_WORDS] =
-    set(&[n::SIZE, n::MODE, n::OWNER, n::GROUP, n::MODE_UMASK]);
+    set(&[n::SIZE, n::MODE, n::OWNER, n::OWNER_GROUP, n::MODE_UMASK]);
 /// Attributes that only the host knows.
 pub(super) const OF_HOST: [u32; BITMAP_WORDS] = set(&[16, 17, 21, 22, 23, 27, 28, 29, 34, 42, 43, 44]);
 /// Those of an entry that its directory has.
-const OF_ENTRY: [u32; BITMAP_WORDS] = set(&[n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON]);
+const OF_ENTRY: [u32; BITMAP_WORDS] = set(&[n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON_FILEID]);
 
 impl Bitmap {
     /// These attributes.
@@ -155,8 +155,8 @@ impl Bitmap {
 
 /// All attributes of a minor version. From 4.2 on a server may offer extended attributes.
 pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
-    const NEWER: Bitmap = Bitmap::of(&[n::CHANGE_TYPE, n::MODE_UMASK]);
-    const WITH_XATTRS: Bitmap = NEWER.with(Bitmap::of(&[n::XATTRS]));
+    const NEWER: Bitmap = Bitmap::of(&[n::CHANGE_ATTR_TYPE, n::MODE_UMASK]);
+    const WITH_XATTRS: Bitmap = NEWER.with(Bitmap::of(&[n::XATTR_SUPPORT]));
     match minor {
         ..=1 => KNOWN,
         _ if has_xattrs => KNOWN.with(WITH_XATTRS),
@@ -165,8 +165,8 @@ pub(super) fn known(minor: u32, has_xattrs: bool) -> Bitmap {
 }
 
 /// Refuses a question for attributes that can only be set.
-pub(super) fn check_asked(asked: &Bitmap) -> Result<(), Status> {
-    if asked.has_any(ONLY_SET) { Err(Status::Invalid) } else { Ok(()) }
+pub(super) fn check_asked(asked: &Bitmap) -> Result<(), NfsStatus> {
+    if asked.has_any(ONLY_SET) { Err(NfsStatus::Inval) } else { Ok(()) }
 }
 
 /// The change attribute: the change time never goes back, and grows with each change.
@@ -177,31 +177,31 @@ pub(super) fn change_of(time: Timestamp) -> u64 {
 /// Reads the changes in a client's values, of `known` attributes that are `settable` here. A client gives a mode with
 /// its umask or a mode without one.
 pub(super) fn change(
-    values: &AttributeValues,
+    values: &Fattr,
     record: &[u8],
     known: &Bitmap,
     settable: [u32; BITMAP_WORDS],
-) -> Result<AttributeChange, Status> {
+) -> Result<AttributeChange, NfsStatus> {
     if values.which.has_beside(known.words) {
-        return Err(Status::AttributeNotSupported);
+        return Err(NfsStatus::Attrnotsupp);
     }
     if values.which.has_beside(settable) || values.which.has(n::MODE) && values.which.has(n::MODE_UMASK) {
-        return Err(Status::Invalid);
+        return Err(NfsStatus::Inval);
     }
     let bytes = &record[values.values.range()];
     let mut reader = Reader::new(bytes);
     let mut change = AttributeChange::default();
     values.which.try_each(|number| read_one(&mut reader, number, &mut change))?;
-    if reader.position() == bytes.len() { Ok(change) } else { Err(Status::BadXdr) }
+    if reader.position() == bytes.len() { Ok(change) } else { Err(NfsStatus::Badxdr) }
 }
 
-fn read_one(reader: &mut Reader<'_>, number: u32, change: &mut AttributeChange) -> Result<(), Status> {
-    let bad = |_: XdrError| Status::BadXdr;
+fn read_one(reader: &mut Reader<'_>, number: u32, change: &mut AttributeChange) -> Result<(), NfsStatus> {
+    let bad = |_: XdrError| NfsStatus::Badxdr;
     match number {
         n::SIZE => {
             let size = reader.u64().map_err(bad)?;
             if size > FILE_BYTES_MAX {
-                return Err(Status::TooLarge);
+                return Err(NfsStatus::Fbig);
             }
             change.size = Some(size);
         }
@@ -209,36 +209,36 @@ fn read_one(reader: &mut Reader<'_>, number: u32, change: &mut AttributeChange) 
             let mode = reader.u32().map_err(bad)?;
             let umask = if number == n::MODE_UMASK { reader.u32().map_err(bad)? } else { 0 };
             if mode > 0o7777 || umask > 0o777 {
-                return Err(Status::Invalid);
+                return Err(NfsStatus::Inval);
             }
             (change.mode, change.umask) = (Some(mode), umask);
         }
         n::OWNER => change.uid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),
-        n::GROUP => change.gid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),
-        n::SET_ACCESS_TIME => change.atime = read_time(reader)?,
+        n::OWNER_GROUP => change.gid = Some(read_user(reader.opaque(usize::MAX).map_err(bad)?)?),
+        n::TIME_ACCESS_SET => change.atime = read_time(reader)?,
         _ => change.mtime = read_time(reader)?,
     }
     Ok(())
 }
 
 /// A user's number in digits, with a domain or without.
-fn read_user(name: &[u8]) -> Result<u32, Status> {
+fn read_user(name: &[u8]) -> Result<u32, NfsStatus> {
     let digits = name.split(|byte| *byte == b'@').next().unwrap_or_default();
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let number = std::str::from_utf8(digits).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
-    number.filter(|number| *number != u32::MAX).ok_or(Status::BadOwner)
+    number.filter(|number| *number != u32::MAX).ok_or(NfsStatus::Badowner)
 }
 
-fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, Status> {
+fn read_time(reader: &mut Reader<'_>) -> Result<SetTime, NfsStatus> {
     const SECOND_NS: u32 = 1_000_000_000;
-    let bad = |_: XdrError| Status::BadXdr;
+    let bad = |_: XdrError| NfsStatus::Badxdr;
     match reader.u32().map_err(bad)? {
         0 => Ok(SetTime::ServerNow),
         1 => {
             let (seconds, nanos) = (reader.u64().map_err(bad)? as i64, reader.u32().map_err(bad)?);
-            if nanos >= SECOND_NS { Err(Status::Invalid) } else { Ok(SetTime::To(Timestamp { seconds, nanos })) }
+            if nanos >= SECOND_NS { Err(NfsStatus::Inval) } else { Ok(SetTime::To(Timestamp { seconds, nanos })) }
         }
-        _ => Err(Status::BadXdr),
+        _ => Err(NfsStatus::Badxdr),
     }
 }
 

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::LockWaker;
 
-use super::state::agreed::{Calling, SessionId};
+use super::state::channel_attrs::{CallbackSecurity, SessionId};
 use super::state::kept::{Memory, Record};
 use super::state::kept_waits::KeptWait;
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
@@ -41,12 +41,12 @@ struct UnderWay {
 
 #[derive(Default)]
 struct State {
-    calling: Calling,
+    calling: CallbackSecurity,
     minor: u32,
     /// The connection that carries the calls.
     outbox: Weak<Outbox>,
     /// Calls so far, which is the number of the last one on its slot.
-    sequence: u32,
+    sequenceid: u32,
     /// The call under way.
     under_way: Option<UnderWay>,
     /// The client has put the call under way off, and a timer runs.
@@ -94,16 +94,16 @@ impl BackChannel {
     /// a notice.
     pub(crate) fn left(
         session: SessionId,
-        (calling, minor, is_wanted): (Calling, u32, bool),
-        (sequence, item): (u32, KeptItem),
+        (calling, minor, is_wanted): (CallbackSecurity, u32, bool),
+        (sequenceid, item): (u32, KeptItem),
     ) -> Arc<Self> {
-        let mut state = State { calling, minor, sequence, item, ..State::default() };
-        state.under_way = (sequence > 0).then(|| UnderWay { body: call(&state, &session, None), _wait: None });
+        let mut state = State { calling, minor, sequenceid, item, ..State::default() };
+        state.under_way = (sequenceid > 0).then(|| UnderWay { body: call(&state, &session, None), _wait: None });
         Arc::new(Self { session, is_wanted: AtomicBool::new(is_wanted), state: Mutex::new(state) })
     }
 
     /// How the client wants to be called, and whether it does.
-    pub(crate) fn manner(&self) -> (Calling, u32, bool) {
+    pub(crate) fn manner(&self) -> (CallbackSecurity, u32, bool) {
         let state = self.lock();
         (state.calling, state.minor, self.is_wanted.load(Ordering::Relaxed))
     }
@@ -125,7 +125,7 @@ impl BackChannel {
     }
 
     /// Sets how the client wants to be called.
-    pub(crate) fn call_by(&self, calling: Calling, minor: u32) {
+    pub(crate) fn call_by(&self, calling: CallbackSecurity, minor: u32) {
         let mut state = self.lock();
         (state.calling, state.minor) = (calling, minor);
     }
@@ -136,7 +136,7 @@ impl BackChannel {
         state.outbox = Arc::downgrade(outbox);
         self.is_wanted.store(true, Ordering::Relaxed);
         match &state.under_way {
-            Some(call) => outbox.send(&call.body, state.sequence, self.asker()),
+            Some(call) => outbox.send(&call.body, state.sequenceid, self.asker()),
             // Notices that found no connection.
             None => self.send_next(&mut state),
         }
@@ -179,10 +179,10 @@ impl BackChannel {
         // A notice stays until there is a connection.
         let Some(outbox) = state.outbox.upgrade() else { return };
         let Some(notice) = state.waiting.pop_front() else { return };
-        state.sequence = state.sequence.wrapping_add(1);
+        state.sequenceid = state.sequenceid.wrapping_add(1);
         state.keep();
         let body = call(state, &self.session, Some(&notice));
-        outbox.send(&body, state.sequence, self.asker());
+        outbox.send(&body, state.sequenceid, self.asker());
         state.under_way = Some(UnderWay { body, _wait: Some(notice.wait) });
     }
 }
@@ -190,7 +190,7 @@ impl BackChannel {
 impl Asker for BackChannel {
     fn try_settle(self: Arc<Self>, mark: u32, reply: &[u8]) -> bool {
         let mut state = self.lock();
-        if state.sequence != mark || state.under_way.is_none() {
+        if state.sequenceid != mark || state.under_way.is_none() {
             return true;
         }
         if is_put_off(reply) {
@@ -206,7 +206,7 @@ impl Asker for BackChannel {
         let mut state = self.lock();
         state.is_put_off = false;
         if let (Some(call), Some(outbox)) = (&state.under_way, state.outbox.upgrade()) {
-            outbox.send(&call.body, state.sequence, self.asker());
+            outbox.send(&call.body, state.sequenceid, self.asker());
         }
     }
 }
@@ -224,7 +224,7 @@ fn is_put_off(reply: &[u8]) -> bool {
         let (executed, status) = (reader.u32()?, reader.u32()?);
         Ok((accepted == ACCEPTED && executed == SUCCESS).then_some(status))
     };
-    status(&mut Reader::new(reply)) == Ok(Some(Status::Jukebox.code()))
+    status(&mut Reader::new(reply)) == Ok(Some(NfsStatus::Delay.code()))
 }
 
 impl State {
@@ -232,7 +232,7 @@ impl State {
         if let Some((memory, number, party)) = &self.kept
             && memory.check_room(&self.item, *party, 4).is_ok()
         {
-            memory.put(*number, &mut self.item, *party, &Record::BackChannel { sequence: self.sequence });
+            memory.put(*number, &mut self.item, *party, &Record::BackChannel { sequenceid: self.sequenceid });
         }
     }
 }
@@ -258,7 +258,7 @@ fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<
     [0, 0, 0, state.minor, 0, 1 + u32::from(notice.is_some()), CB_SEQUENCE].iter().for_each(|&it| writer.u32(it));
     writer.raw(session);
     // The number, the slot, the highest slot; not kept, and after no call of the client.
-    [state.sequence, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
+    [state.sequenceid, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
     if let Some(notice) = notice {
         writer.u32(CB_NOTIFY_LOCK);
         writer.opaque(&notice.file);

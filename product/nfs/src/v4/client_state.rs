@@ -25,7 +25,7 @@ use super::state::lock_states::LockStates;
 use super::state::opens::{Closed, Opener, Opens};
 use super::state::room::TableFull;
 use super::state::sessions::Sessions;
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// The state of all clients.
 pub(super) struct State<H> {
@@ -123,12 +123,12 @@ impl<H> State<H> {
     }
 
     /// A client as a holder of locks.
-    pub(super) fn holder(&mut self, client: u64, locks: &Locks) -> Result<HolderId, Status> {
+    pub(super) fn holder(&mut self, client: u64, locks: &Locks) -> Result<HolderId, NfsStatus> {
         if let Some(holder) = self.holders.get(&client) {
             return Ok(*holder);
         }
-        let lease = self.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
-        let (party, name) = self.clients.named_for_people(client).ok_or(Status::StaleClientId)?;
+        let lease = self.clients.lease(client).cloned().ok_or(NfsStatus::StaleClientid)?;
+        let (party, name) = self.clients.named_for_people(client).ok_or(NfsStatus::StaleClientid)?;
         // The bound of all clients of a party.
         let mut group = SipHasher13::new();
         party.hash(&mut group);
@@ -147,7 +147,7 @@ impl<H> State<H> {
         (locks, now_ns): (&Locks, u64),
         held: &mut Vec<H>,
         check: impl Fn(&Self, usize) -> Result<(), TableFull>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NfsStatus> {
         while let Err(lack) = check(self, held.len()) {
             let whose = match lack {
                 TableFull::OfParty => Some(party),

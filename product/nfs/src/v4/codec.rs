@@ -1,11 +1,13 @@
 //! The operations of a compound (RFC 8881, RFC 7862), as received.
 //!
-//! Owns: the check that bytes are the arguments of an operation; the numbers and names of operations.
-//! Does not own: the meaning of an operation (`operations`), of attributes (`attributes`) and of stateids (`state`).
+//! Owns: the check that bytes are the arguments of an operation.
+//! Does not own: the numbers of operations (`opnum`); the meaning of an operation (`operations`), of attributes
+//! (`attributes`) and of stateids (`state`).
 //! Invariants: an operation is read when its turn comes, and reading allocates nothing. Names, owners and data stay in
 //! the record, and operations hold their places there ([`Field`]). A list is bounded by the record that it is in.
 
-use super::state::agreed::{Calling, Channel, SessionId};
+use super::opnum;
+use super::state::channel_attrs::{CallbackSecurity, ChannelAttrs, SessionId};
 use super::state::stateids::Stateid;
 use crate::limits::OWNER_BYTES_MAX;
 use crate::wire::xdr::{Field, Reader, XdrError};
@@ -27,57 +29,57 @@ pub(super) struct Bitmap {
 
 /// New values of attributes, or values to compare with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AttributeValues {
+pub(super) struct Fattr {
     pub(super) which: Bitmap,
     pub(super) values: Field,
 }
 
 /// How OPEN treats a file that is there or not.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum OpenHow {
+pub(super) enum OpenFlag {
     NoCreate,
-    Unchecked(AttributeValues),
-    Guarded(AttributeValues),
-    Exclusive { verifier: [u8; 8], attributes: Option<AttributeValues> },
+    Unchecked(Fattr),
+    Guarded(Fattr),
+    Exclusive { verifier: [u8; 8], attributes: Option<Fattr> },
 }
 
 /// The object of an OPEN.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Claim {
+pub(super) enum OpenClaim {
     /// A name in the current directory.
-    Name(Field),
+    Null(Field),
     /// The current file.
-    Current,
+    Fh,
     /// The current file, which the client had open before the server's last end.
     Previous,
     /// A right that only a delegation gives.
-    OfDelegation,
+    Delegate,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OpenArguments {
-    pub(super) access: u32,
-    pub(super) deny: u32,
-    pub(super) owner: Field,
-    pub(super) how: OpenHow,
-    pub(super) claim: Claim,
+pub(super) struct OpenArgs {
+    pub(super) share_access: u32,
+    pub(super) share_deny: u32,
+    pub(super) open_owner: Field,
+    pub(super) how: OpenFlag,
+    pub(super) claim: OpenClaim,
 }
 
 /// The object that CREATE makes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum NewKind {
-    Link(Field),
-    Block(u32, u32),
-    Character(u32, u32),
-    Socket,
+pub(super) enum CreateType {
+    Lnk(Field),
+    Blk(u32, u32),
+    Chr(u32, u32),
+    Sock,
     Fifo,
-    Directory,
+    Dir,
     /// A kind that CREATE does not make.
     Other,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListArguments {
+pub(super) struct ReaddirArgs {
     pub(super) cookie: u64,
     pub(super) verifier: [u8; 8],
     pub(super) names_max: u32,
@@ -86,28 +88,28 @@ pub(super) struct ListArguments {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct IntroductionArguments {
+pub(super) struct ExchangeIdArgs {
     pub(super) verifier: [u8; 8],
-    pub(super) owner: Field,
+    pub(super) client_owner: Field,
     pub(super) flags: u32,
     /// 0 is no protection of state, the only kind here.
-    pub(super) protection: u32,
+    pub(super) state_protect: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SessionArguments {
-    pub(super) client: u64,
-    pub(super) sequence: u32,
+pub(super) struct CreateSessionArgs {
+    pub(super) clientid: u64,
+    pub(super) sequenceid: u32,
     pub(super) flags: u32,
-    pub(super) fore: Channel,
-    pub(super) back: Channel,
+    pub(super) fore: ChannelAttrs,
+    pub(super) back: ChannelAttrs,
     /// None if the client takes no credential that this server has.
-    pub(super) calling: Option<Calling>,
+    pub(super) calling: Option<CallbackSecurity>,
 }
 
 /// The lock of LOCK, LOCKT and LOCKU.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LockArguments {
+pub(super) struct LockArgs {
     pub(super) is_exclusive: bool,
     /// The client's program waits for it.
     pub(super) waits: bool,
@@ -119,13 +121,13 @@ pub(super) struct LockArguments {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Locker {
     /// A new one, with its open.
-    New { open: Stateid, owner: Field },
+    OpenToLockOwner { open_stateid: Stateid, lock_owner: Field },
     /// One that has a lock of the file already.
-    Known(Stateid),
+    ExistLockOwner(Stateid),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CopyArguments {
+pub(super) struct CopyArgs {
     pub(super) from: Stateid,
     pub(super) to: Stateid,
     pub(super) from_offset: u64,
@@ -136,17 +138,17 @@ pub(super) struct CopyArguments {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SequenceArguments {
-    pub(super) session: SessionId,
-    pub(super) sequence: u32,
-    pub(super) slot: u32,
-    pub(super) highest: u32,
-    pub(super) keeps: bool,
+pub(super) struct SequenceArgs {
+    pub(super) sessionid: SessionId,
+    pub(super) sequenceid: u32,
+    pub(super) slotid: u32,
+    pub(super) highest_slotid: u32,
+    pub(super) cachethis: bool,
 }
 
 /// An operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CompoundOperation {
+pub(super) enum ArgOp {
     Access(u32),
     Close(Stateid),
     Commit {
@@ -154,41 +156,41 @@ pub(super) enum CompoundOperation {
         count: u32,
     },
     Create {
-        kind: NewKind,
+        kind: CreateType,
         name: Field,
-        attributes: AttributeValues,
+        attributes: Fattr,
     },
-    GetAttributes(Bitmap),
-    GetHandle,
+    Getattr(Bitmap),
+    Getfh,
     Link(Field),
     Lock {
-        lock: LockArguments,
+        lock: LockArgs,
         reclaims: bool,
         locker: Locker,
     },
-    TestLock {
-        lock: LockArguments,
+    Lockt {
+        lock: LockArgs,
         owner: Field,
     },
-    Unlock {
+    Locku {
         stateid: Stateid,
         offset: u64,
         len: u64,
     },
     Lookup(Field),
-    LookupParent,
+    Lookupp,
     Verify {
-        values: AttributeValues,
+        values: Fattr,
         are_same: bool,
     },
-    Open(OpenArguments),
-    Downgrade {
+    Open(OpenArgs),
+    OpenDowngrade {
         stateid: Stateid,
         access: u32,
         deny: u32,
     },
-    PutHandle(Field),
-    PutRoot,
+    Putfh(Field),
+    Putrootfh,
     Read {
         stateid: Stateid,
         offset: u64,
@@ -196,22 +198,22 @@ pub(super) enum CompoundOperation {
         /// It is a READ_PLUS, whose result is a list of segments.
         in_segments: bool,
     },
-    List(ListArguments),
-    ReadLink,
+    Readdir(ReaddirArgs),
+    Readlink,
     Remove(Field),
     Rename {
         from: Field,
         to: Field,
     },
-    Restore,
-    Save,
-    Security(Field),
-    SecurityOfCurrent {
+    Restorefh,
+    Savefh,
+    Secinfo(Field),
+    SecinfoNoName {
         of_parent: bool,
     },
-    SetAttributes {
+    Setattr {
         stateid: Stateid,
-        values: AttributeValues,
+        values: Fattr,
     },
     Write {
         stateid: Stateid,
@@ -219,23 +221,23 @@ pub(super) enum CompoundOperation {
         stability: u32,
         data: Field,
     },
-    BackChannel(Option<Calling>),
-    Bind {
+    BackchannelCtl(Option<CallbackSecurity>),
+    BindConnToSession {
         session: SessionId,
         direction: u32,
     },
-    Introduce(IntroductionArguments),
-    CreateSession(SessionArguments),
+    ExchangeId(ExchangeIdArgs),
+    CreateSession(CreateSessionArgs),
     DestroySession(SessionId),
     FreeStateid(Stateid),
     /// Not the first of a compound.
     Sequence,
     /// The stateids start at this place of the record.
-    TestStateids {
+    TestStateid {
         count: u32,
         at: usize,
     },
-    DestroyClient(u64),
+    DestroyClientid(u64),
     ReclaimComplete {
         one_file_system: bool,
     },
@@ -249,45 +251,28 @@ pub(super) enum CompoundOperation {
         offset: u64,
         len: u64,
     },
-    Copy(CopyArguments),
+    Copy(CopyArgs),
     Seek {
         stateid: Stateid,
         offset: u64,
         what: u32,
     },
-    GetXattr(Field),
-    SetXattr {
+    Getxattr(Field),
+    Setxattr {
         /// 0: in any case; 1: only a new attribute; 2: only a present one.
         how: u32,
         name: Field,
         value: Field,
     },
-    ListXattrs {
+    Listxattrs {
         cookie: u64,
         bytes_max: u32,
     },
-    RemoveXattr(Field),
+    Removexattr(Field),
     /// An operation that this server does not have.
     Unsupported,
     /// No operation of this minor version.
     Illegal,
-}
-
-/// The numbers of operations that are told apart by number.
-pub(super) mod number {
-    pub(super) const PUTFH: u32 = 22;
-    pub(super) const WRITE: u32 = 38;
-    pub(in super::super) const BIND: u32 = 41;
-    pub(in super::super) const EXCHANGE_ID: u32 = 42;
-    pub(in super::super) const CREATE_SESSION: u32 = 43;
-    pub(in super::super) const DESTROY_SESSION: u32 = 44;
-    pub(in super::super) const SEQUENCE: u32 = 53;
-    pub(in super::super) const DESTROY_CLIENTID: u32 = 57;
-    pub(in super::super) const ILLEGAL: u32 = 10_044;
-    /// The first and the last of 4.0 and 4.1, and the last of 4.2 with extended attributes.
-    pub(super) const FIRST: u32 = 3;
-    pub(super) const LAST_OF_1: u32 = 58;
-    pub(super) const LAST_OF_2: u32 = 75;
 }
 
 /// The beginning of a compound.
@@ -318,7 +303,7 @@ pub(super) fn read_operation(
     record: &[u8],
     at: usize,
     minor: u32,
-    operation: &mut CompoundOperation,
+    operation: &mut ArgOp,
 ) -> Result<(u32, Next), XdrError> {
     let mut fields = Fields { reader: Reader::starting_at(record, at) };
     let number = fields.reader.u32()?;
@@ -329,9 +314,9 @@ pub(super) fn read_operation(
 /// Reads a SEQUENCE that starts at `at`, and where the next operation starts. None for another operation, and for a
 /// SEQUENCE that is none.
 #[inline]
-pub(super) fn sequence(record: &[u8], at: usize) -> Option<(SequenceArguments, usize)> {
+pub(super) fn sequence(record: &[u8], at: usize) -> Option<(SequenceArgs, usize)> {
     let mut fields = Fields { reader: Reader::starting_at(record, at) };
-    let Ok(number::SEQUENCE) = fields.reader.u32() else { return None };
+    let Ok(opnum::SEQUENCE) = fields.reader.u32() else { return None };
     let arguments = fields.sequence().ok()?;
     Some((arguments, fields.reader.position()))
 }
@@ -344,18 +329,18 @@ pub(super) fn behind_usual(record: &[u8], at: usize) -> (u32, usize) {
     /// With the length of its data.
     const WRITE_BYTES: usize = 36;
     let mut reader = Reader::starting_at(record, at);
-    let is_sequence = reader.fixed::<SEQUENCE_BYTES>().is_ok_and(|it| it[..4] == number::SEQUENCE.to_be_bytes());
+    let is_sequence = reader.fixed::<SEQUENCE_BYTES>().is_ok_and(|it| it[..4] == opnum::SEQUENCE.to_be_bytes());
     if !is_sequence {
         return (0, at);
     }
     let at = reader.position();
-    let Ok([number::PUTFH, len]) = reader.words() else { return (1, at) };
+    let Ok([opnum::PUTFH, len]) = reader.words() else { return (1, at) };
     if len as usize > HANDLE_BYTES_MAX || reader.skip_opaque(len as usize).is_err() {
         return (1, at);
     }
     let at = reader.position();
     let Ok(write) = reader.words::<{ WRITE_BYTES / 4 }>() else { return (2, at) };
-    let [number::WRITE, .., len] = write else { return (2, at) };
+    let [opnum::WRITE, .., len] = write else { return (2, at) };
     if reader.skip_opaque(len as usize).is_ok() { (3, reader.position()) } else { (2, at) }
 }
 
@@ -365,9 +350,8 @@ pub(super) fn data_asked(record: &[u8], at: usize) -> Option<u32> {
     const BEFORE_COUNT: usize = 24;
     let mut reader = Reader::starting_at(record, at);
     match reader.u32().ok()? {
-        25 | 68 => reader.fixed::<BEFORE_COUNT>().and_then(|_| reader.u32()).ok(),
-        // READDIR, READLINK, GETXATTR, LISTXATTRS.
-        26 | 27 | 72 | 74 => None,
+        opnum::READ | opnum::READ_PLUS => reader.fixed::<BEFORE_COUNT>().and_then(|_| reader.u32()).ok(),
+        opnum::READDIR | opnum::READLINK | opnum::GETXATTR | opnum::LISTXATTRS => None,
         _ => Some(0),
     }
 }
@@ -409,39 +393,38 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn operation(&mut self, number: u32, minor: u32, operation: &mut CompoundOperation) -> Result<(), XdrError> {
-        let last = if minor >= 2 { number::LAST_OF_2 } else { number::LAST_OF_1 };
-        if !(number::FIRST..=last).contains(&number) {
-            *operation = CompoundOperation::Illegal;
+    fn operation(&mut self, number: u32, minor: u32, operation: &mut ArgOp) -> Result<(), XdrError> {
+        if !opnum::is_known(number, minor) {
+            *operation = ArgOp::Illegal;
             return Ok(());
         }
         match number {
             // The usual ones are written in place: a copy of the whole type costs as much as reading one.
-            9 => *operation = CompoundOperation::GetAttributes(bitmap(&mut self.reader)?),
-            12 => {
+            opnum::GETATTR => *operation = ArgOp::Getattr(bitmap(&mut self.reader)?),
+            opnum::LOCK => {
                 let (kind, reclaims) = (self.lock_kind()?, self.reader.bool("reclaim")?);
                 let (lock, locker) = (self.lock(kind)?, self.locker()?);
-                *operation = CompoundOperation::Lock { lock, reclaims, locker };
+                *operation = ArgOp::Lock { lock, reclaims, locker };
             }
-            14 => {
-                let (_kind, _sequence, stateid) = (self.lock_kind()?, self.reader.u32()?, self.stateid()?);
+            opnum::LOCKU => {
+                let (_kind, _seqid, stateid) = (self.lock_kind()?, self.reader.u32()?, self.stateid()?);
                 let (offset, len) = (self.reader.u64()?, self.reader.u64()?);
-                *operation = CompoundOperation::Unlock { stateid, offset, len };
+                *operation = ArgOp::Locku { stateid, offset, len };
             }
-            22 => *operation = CompoundOperation::PutHandle(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
-            25 | 68 => {
+            opnum::PUTFH => *operation = ArgOp::Putfh(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
+            opnum::READ | opnum::READ_PLUS => {
                 let (stateid, [high, low, count]) = (self.stateid()?, self.reader.words()?);
                 let offset = u64::from(high) << 32 | u64::from(low);
-                *operation = CompoundOperation::Read { stateid, offset, count, in_segments: number != 25 };
+                *operation = ArgOp::Read { stateid, offset, count, in_segments: number == opnum::READ_PLUS };
             }
-            38 => {
+            opnum::WRITE => {
                 let (stateid, offset) = (self.stateid()?, self.reader.u64()?);
                 let (stability, data) = (self.one_of("stable_how4", 2)?, self.counted()?);
-                *operation = CompoundOperation::Write { stateid, offset, stability, data };
+                *operation = ArgOp::Write { stateid, offset, stability, data };
             }
-            53 => {
+            opnum::SEQUENCE => {
                 self.sequence()?;
-                *operation = CompoundOperation::Sequence;
+                *operation = ArgOp::Sequence;
             }
             _ => return self.other(number, operation),
         }
@@ -449,102 +432,96 @@ impl Fields<'_> {
     }
 
     #[inline]
-    fn sequence(&mut self) -> Result<SequenceArguments, XdrError> {
-        let (session, [sequence, slot, highest]) = (self.reader.fixed()?, self.reader.words()?);
-        let keeps = self.reader.bool("sa_cachethis")?;
-        Ok(SequenceArguments { session, sequence, slot, highest, keeps })
+    fn sequence(&mut self) -> Result<SequenceArgs, XdrError> {
+        let (sessionid, [sequenceid, slotid, highest_slotid]) = (self.reader.fixed()?, self.reader.words()?);
+        let cachethis = self.reader.bool("sa_cachethis")?;
+        Ok(SequenceArgs { sessionid, sequenceid, slotid, highest_slotid, cachethis })
     }
 
     // Apart, since it needs many registers, and the usual ones do not.
     #[inline(never)]
-    fn other(&mut self, number: u32, operation: &mut CompoundOperation) -> Result<(), XdrError> {
+    fn other(&mut self, number: u32, operation: &mut ArgOp) -> Result<(), XdrError> {
         *operation = match number {
-            3 => CompoundOperation::Access(self.reader.u32()?),
-            4 => {
-                let _sequence = self.reader.u32()?;
-                CompoundOperation::Close(self.stateid()?)
+            opnum::ACCESS => ArgOp::Access(self.reader.u32()?),
+            opnum::CLOSE => {
+                let _seqid = self.reader.u32()?;
+                ArgOp::Close(self.stateid()?)
             }
-            5 => CompoundOperation::Commit { offset: self.reader.u64()?, count: self.reader.u32()? },
-            6 => {
-                CompoundOperation::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? }
+            opnum::COMMIT => ArgOp::Commit { offset: self.reader.u64()?, count: self.reader.u32()? },
+            opnum::CREATE => {
+                ArgOp::Create { kind: self.new_kind()?, name: self.counted()?, attributes: self.values()? }
             }
-            10 => CompoundOperation::GetHandle,
-            11 => CompoundOperation::Link(self.counted()?),
-            13 => {
+            opnum::GETFH => ArgOp::Getfh,
+            opnum::LINK => ArgOp::Link(self.counted()?),
+            opnum::LOCKT => {
                 let kind = self.lock_kind()?;
                 let lock = self.lock(kind)?;
                 let _client = self.reader.u64()?;
-                CompoundOperation::TestLock { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
+                ArgOp::Lockt { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
             }
-            15 => CompoundOperation::Lookup(self.counted()?),
-            16 => CompoundOperation::LookupParent,
-            17 => CompoundOperation::Verify { values: self.values()?, are_same: false },
-            18 => CompoundOperation::Open(self.open()?),
-            21 => {
+            opnum::LOOKUP => ArgOp::Lookup(self.counted()?),
+            opnum::LOOKUPP => ArgOp::Lookupp,
+            opnum::NVERIFY => ArgOp::Verify { values: self.values()?, are_same: false },
+            opnum::OPEN => ArgOp::Open(self.open()?),
+            opnum::OPEN_DOWNGRADE => {
                 let stateid = self.stateid()?;
-                let _sequence = self.reader.u32()?;
-                CompoundOperation::Downgrade { stateid, access: self.reader.u32()?, deny: self.reader.u32()? }
+                let _seqid = self.reader.u32()?;
+                ArgOp::OpenDowngrade { stateid, access: self.reader.u32()?, deny: self.reader.u32()? }
             }
-            23 | 24 => CompoundOperation::PutRoot,
-            26 => CompoundOperation::List(self.list()?),
-            27 => CompoundOperation::ReadLink,
-            28 => CompoundOperation::Remove(self.counted()?),
-            29 => CompoundOperation::Rename { from: self.counted()?, to: self.counted()? },
-            31 => CompoundOperation::Restore,
-            32 => CompoundOperation::Save,
-            33 => CompoundOperation::Security(self.counted()?),
-            34 => CompoundOperation::SetAttributes { stateid: self.stateid()?, values: self.values()? },
-            37 => CompoundOperation::Verify { values: self.values()?, are_same: true },
-            40 => CompoundOperation::BackChannel(self.calling()?),
-            41 => {
+            opnum::PUTPUBFH | opnum::PUTROOTFH => ArgOp::Putrootfh,
+            opnum::READDIR => ArgOp::Readdir(self.readdir()?),
+            opnum::READLINK => ArgOp::Readlink,
+            opnum::REMOVE => ArgOp::Remove(self.counted()?),
+            opnum::RENAME => ArgOp::Rename { from: self.counted()?, to: self.counted()? },
+            opnum::RESTOREFH => ArgOp::Restorefh,
+            opnum::SAVEFH => ArgOp::Savefh,
+            opnum::SECINFO => ArgOp::Secinfo(self.counted()?),
+            opnum::SETATTR => ArgOp::Setattr { stateid: self.stateid()?, values: self.values()? },
+            opnum::VERIFY => ArgOp::Verify { values: self.values()?, are_same: true },
+            opnum::BACKCHANNEL_CTL => ArgOp::BackchannelCtl(self.calling()?),
+            opnum::BIND_CONN_TO_SESSION => {
                 let session = self.reader.fixed()?;
                 let direction = self.reader.u32()?;
                 let _uses_rdma = self.reader.bool("bctsa_use_conn_in_rdma_mode")?;
-                CompoundOperation::Bind { session, direction }
+                ArgOp::BindConnToSession { session, direction }
             }
-            42 => CompoundOperation::Introduce(self.introduction()?),
-            43 => CompoundOperation::CreateSession(self.session()?),
-            44 => CompoundOperation::DestroySession(self.reader.fixed()?),
-            45 => CompoundOperation::FreeStateid(self.stateid()?),
-            52 => CompoundOperation::SecurityOfCurrent { of_parent: self.one_of("secinfo_style4", 1)? == 1 },
-            55 => self.stateids()?,
-            57 => CompoundOperation::DestroyClient(self.reader.u64()?),
-            58 => CompoundOperation::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
-            59 => CompoundOperation::Allocate {
-                stateid: self.stateid()?,
-                offset: self.reader.u64()?,
-                len: self.reader.u64()?,
-            },
-            60 => CompoundOperation::Copy(self.copy()?),
-            62 => CompoundOperation::Deallocate {
-                stateid: self.stateid()?,
-                offset: self.reader.u64()?,
-                len: self.reader.u64()?,
-            },
-            69 => CompoundOperation::Seek {
-                stateid: self.stateid()?,
-                offset: self.reader.u64()?,
-                what: self.reader.u32()?,
-            },
-            72 => CompoundOperation::GetXattr(self.counted()?),
-            73 => {
+            opnum::EXCHANGE_ID => ArgOp::ExchangeId(self.exchange_id()?),
+            opnum::CREATE_SESSION => ArgOp::CreateSession(self.create_session()?),
+            opnum::DESTROY_SESSION => ArgOp::DestroySession(self.reader.fixed()?),
+            opnum::FREE_STATEID => ArgOp::FreeStateid(self.stateid()?),
+            opnum::SECINFO_NO_NAME => ArgOp::SecinfoNoName { of_parent: self.one_of("secinfo_style4", 1)? == 1 },
+            opnum::TEST_STATEID => self.stateids()?,
+            opnum::DESTROY_CLIENTID => ArgOp::DestroyClientid(self.reader.u64()?),
+            opnum::RECLAIM_COMPLETE => ArgOp::ReclaimComplete { one_file_system: self.reader.bool("rca_one_fs")? },
+            opnum::ALLOCATE => {
+                ArgOp::Allocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
+            }
+            opnum::COPY => ArgOp::Copy(self.copy()?),
+            opnum::DEALLOCATE => {
+                ArgOp::Deallocate { stateid: self.stateid()?, offset: self.reader.u64()?, len: self.reader.u64()? }
+            }
+            opnum::SEEK => {
+                ArgOp::Seek { stateid: self.stateid()?, offset: self.reader.u64()?, what: self.reader.u32()? }
+            }
+            opnum::GETXATTR => ArgOp::Getxattr(self.counted()?),
+            opnum::SETXATTR => {
                 let how = self.one_of("setxattr_option4", 2)?;
-                CompoundOperation::SetXattr { how, name: self.counted()?, value: self.counted()? }
+                ArgOp::Setxattr { how, name: self.counted()?, value: self.counted()? }
             }
-            74 => CompoundOperation::ListXattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
-            75 => CompoundOperation::RemoveXattr(self.counted()?),
-            _ => CompoundOperation::Unsupported,
+            opnum::LISTXATTRS => ArgOp::Listxattrs { cookie: self.reader.u64()?, bytes_max: self.reader.u32()? },
+            opnum::REMOVEXATTR => ArgOp::Removexattr(self.counted()?),
+            _ => ArgOp::Unsupported,
         };
         Ok(())
     }
 
-    fn copy(&mut self) -> Result<CopyArguments, XdrError> {
+    fn copy(&mut self) -> Result<CopyArgs, XdrError> {
         let (from, to) = (self.stateid()?, self.stateid()?);
         let (from_offset, to_offset, count) = (self.reader.u64()?, self.reader.u64()?, self.reader.u64()?);
         let (_in_order, _waits) = (self.reader.bool("ca_consecutive")?, self.reader.bool("ca_synchronous")?);
         // Where the source is on another server, its places do not matter, nor what comes after them.
         let is_between_servers = self.reader.u32()? > 0;
-        Ok(CopyArguments { from, to, from_offset, to_offset, count, is_between_servers })
+        Ok(CopyArgs { from, to, from_offset, to_offset, count, is_between_servers })
     }
 
     /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
@@ -561,66 +538,66 @@ impl Fields<'_> {
     fn stateid(&mut self) -> Result<Stateid, XdrError> {
         let bytes: [u8; 16] = self.reader.fixed()?;
         let [s0, s1, s2, s3, other @ ..] = bytes;
-        Ok(Stateid { sequence: u32::from_be_bytes([s0, s1, s2, s3]), other })
+        Ok(Stateid { seqid: u32::from_be_bytes([s0, s1, s2, s3]), other })
     }
 
-    fn values(&mut self) -> Result<AttributeValues, XdrError> {
-        Ok(AttributeValues { which: bitmap(&mut self.reader)?, values: self.counted()? })
+    fn values(&mut self) -> Result<Fattr, XdrError> {
+        Ok(Fattr { which: bitmap(&mut self.reader)?, values: self.counted()? })
     }
 
-    fn new_kind(&mut self) -> Result<NewKind, XdrError> {
+    fn new_kind(&mut self) -> Result<CreateType, XdrError> {
         let kind = self.reader.u32()?;
         Ok(match kind {
-            2 => NewKind::Directory,
-            3 => NewKind::Block(self.reader.u32()?, self.reader.u32()?),
-            4 => NewKind::Character(self.reader.u32()?, self.reader.u32()?),
-            5 => NewKind::Link(self.counted()?),
-            6 => NewKind::Socket,
-            7 => NewKind::Fifo,
-            1 | 8 | 9 => NewKind::Other,
+            2 => CreateType::Dir,
+            3 => CreateType::Blk(self.reader.u32()?, self.reader.u32()?),
+            4 => CreateType::Chr(self.reader.u32()?, self.reader.u32()?),
+            5 => CreateType::Lnk(self.counted()?),
+            6 => CreateType::Sock,
+            7 => CreateType::Fifo,
+            1 | 8 | 9 => CreateType::Other,
             value => return Err(XdrError::Value { field: "nfs_ftype4", value }),
         })
     }
 
-    fn open(&mut self) -> Result<OpenArguments, XdrError> {
-        let _sequence = self.reader.u32()?;
-        let (access, deny) = (self.reader.u32()?, self.reader.u32()?);
+    fn open(&mut self) -> Result<OpenArgs, XdrError> {
+        let _seqid = self.reader.u32()?;
+        let (share_access, share_deny) = (self.reader.u32()?, self.reader.u32()?);
         let _client = self.reader.u64()?;
-        let owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
+        let open_owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
         let how = match self.one_of("opentype4", 1)? {
-            0 => OpenHow::NoCreate,
+            0 => OpenFlag::NoCreate,
             _ => self.creation()?,
         };
         let claim = match self.one_of("open_claim_type4", 6)? {
-            0 => Claim::Name(self.counted()?),
+            0 => OpenClaim::Null(self.counted()?),
             1 => {
                 let _delegation = self.reader.u32()?;
-                Claim::Previous
+                OpenClaim::Previous
             }
             2 => {
                 let (_stateid, _name) = (self.stateid()?, self.counted()?);
-                Claim::OfDelegation
+                OpenClaim::Delegate
             }
             3 => {
                 let _name = self.counted()?;
-                Claim::OfDelegation
+                OpenClaim::Delegate
             }
-            4 => Claim::Current,
+            4 => OpenClaim::Fh,
             5 => {
                 let _stateid = self.stateid()?;
-                Claim::OfDelegation
+                OpenClaim::Delegate
             }
-            _ => Claim::OfDelegation,
+            _ => OpenClaim::Delegate,
         };
-        Ok(OpenArguments { access, deny, owner, how, claim })
+        Ok(OpenArgs { share_access, share_deny, open_owner, how, claim })
     }
 
-    fn creation(&mut self) -> Result<OpenHow, XdrError> {
+    fn creation(&mut self) -> Result<OpenFlag, XdrError> {
         Ok(match self.one_of("createmode4", 3)? {
-            0 => OpenHow::Unchecked(self.values()?),
-            1 => OpenHow::Guarded(self.values()?),
-            2 => OpenHow::Exclusive { verifier: self.reader.fixed()?, attributes: None },
-            _ => OpenHow::Exclusive { verifier: self.reader.fixed()?, attributes: Some(self.values()?) },
+            0 => OpenFlag::Unchecked(self.values()?),
+            1 => OpenFlag::Guarded(self.values()?),
+            2 => OpenFlag::Exclusive { verifier: self.reader.fixed()?, attributes: None },
+            _ => OpenFlag::Exclusive { verifier: self.reader.fixed()?, attributes: Some(self.values()?) },
         })
     }
 
@@ -632,25 +609,25 @@ impl Fields<'_> {
     }
 
     /// Kinds are reading and writing, and then the same for a program that waits.
-    fn lock(&mut self, kind: u32) -> Result<LockArguments, XdrError> {
+    fn lock(&mut self, kind: u32) -> Result<LockArgs, XdrError> {
         let (offset, len) = (self.reader.u64()?, self.reader.u64()?);
-        Ok(LockArguments { is_exclusive: kind.is_multiple_of(2), waits: kind > 2, offset, len })
+        Ok(LockArgs { is_exclusive: kind.is_multiple_of(2), waits: kind > 2, offset, len })
     }
 
     fn locker(&mut self) -> Result<Locker, XdrError> {
         if !self.reader.bool("new_lock_owner")? {
             let stateid = self.stateid()?;
-            let _sequence = self.reader.u32()?;
-            return Ok(Locker::Known(stateid));
+            let _seqid = self.reader.u32()?;
+            return Ok(Locker::ExistLockOwner(stateid));
         }
-        let _sequence = self.reader.u32()?;
-        let open = self.stateid()?;
-        let (_sequence, _client) = (self.reader.u32()?, self.reader.u64()?);
-        Ok(Locker::New { open, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() })
+        let _seqid = self.reader.u32()?;
+        let open_stateid = self.stateid()?;
+        let (_seqid, _client) = (self.reader.u32()?, self.reader.u64()?);
+        Ok(Locker::OpenToLockOwner { open_stateid, lock_owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() })
     }
 
-    fn list(&mut self) -> Result<ListArguments, XdrError> {
-        Ok(ListArguments {
+    fn readdir(&mut self) -> Result<ReaddirArgs, XdrError> {
+        Ok(ReaddirArgs {
             cookie: self.reader.u64()?,
             verifier: self.reader.fixed()?,
             names_max: self.reader.u32()?,
@@ -659,13 +636,13 @@ impl Fields<'_> {
         })
     }
 
-    fn introduction(&mut self) -> Result<IntroductionArguments, XdrError> {
+    fn exchange_id(&mut self) -> Result<ExchangeIdArgs, XdrError> {
         let verifier = self.reader.fixed()?;
-        let owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
+        let client_owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
         let flags = self.reader.u32()?;
-        let protection = self.one_of("state_protect_how4", 2)?;
+        let state_protect = self.one_of("state_protect_how4", 2)?;
         // A stronger protection is refused, so that its arguments do not matter, nor what comes after them.
-        if protection == 0 {
+        if state_protect == 0 {
             let implementations = self.reader.u32()?;
             if implementations > 1 {
                 return Err(XdrError::Value { field: "eia_client_impl_id", value: implementations });
@@ -675,17 +652,17 @@ impl Fields<'_> {
                 let (_seconds, _nanos) = (self.reader.u64()?, self.reader.u32()?);
             }
         }
-        Ok(IntroductionArguments { verifier, owner, flags, protection })
+        Ok(ExchangeIdArgs { verifier, client_owner, flags, state_protect })
     }
 
-    fn channel(&mut self) -> Result<Channel, XdrError> {
+    fn channel(&mut self) -> Result<ChannelAttrs, XdrError> {
         let _header_padding = self.reader.u32()?;
-        let channel = Channel {
-            request_bytes_max: self.reader.u32()?,
-            reply_bytes_max: self.reader.u32()?,
-            kept_bytes_max: self.reader.u32()?,
-            operations_max: self.reader.u32()?,
-            calls_max: self.reader.u32()?,
+        let channel = ChannelAttrs {
+            maxrequestsize: self.reader.u32()?,
+            maxresponsesize: self.reader.u32()?,
+            maxresponsesize_cached: self.reader.u32()?,
+            maxoperations: self.reader.u32()?,
+            maxrequests: self.reader.u32()?,
         };
         let rdma = self.reader.u32()?;
         if rdma > 1 {
@@ -697,22 +674,22 @@ impl Fields<'_> {
         Ok(channel)
     }
 
-    fn session(&mut self) -> Result<SessionArguments, XdrError> {
-        let (client, sequence, flags) = (self.reader.u64()?, self.reader.u32()?, self.reader.u32()?);
+    fn create_session(&mut self) -> Result<CreateSessionArgs, XdrError> {
+        let (clientid, sequenceid, flags) = (self.reader.u64()?, self.reader.u32()?, self.reader.u32()?);
         let (fore, back) = (self.channel()?, self.channel()?);
         let calling = self.calling()?;
-        Ok(SessionArguments { client, sequence, flags, fore, back, calling })
+        Ok(CreateSessionArgs { clientid, sequenceid, flags, fore, back, calling })
     }
 
     /// The client's program, and its first credential by which this server can call it.
-    fn calling(&mut self) -> Result<Option<Calling>, XdrError> {
+    fn calling(&mut self) -> Result<Option<CallbackSecurity>, XdrError> {
         const GSS: u32 = 6;
         let program = self.reader.u32()?;
         let mut calling = None;
         for _ in 0..self.reader.u32()? {
             match self.reader.u32()? {
                 0 => {
-                    calling.get_or_insert(Calling { program, names_user: false });
+                    calling.get_or_insert(CallbackSecurity { program, names_user: false });
                 }
                 1 => {
                     let _stamp = self.reader.u32()?;
@@ -721,7 +698,7 @@ impl Fields<'_> {
                     for _ in 0..self.reader.u32()? {
                         self.reader.u32()?;
                     }
-                    calling.get_or_insert(Calling { program, names_user: true });
+                    calling.get_or_insert(CallbackSecurity { program, names_user: true });
                 }
                 GSS => {
                     let _service = self.reader.u32()?;
@@ -733,13 +710,13 @@ impl Fields<'_> {
         Ok(calling)
     }
 
-    fn stateids(&mut self) -> Result<CompoundOperation, XdrError> {
+    fn stateids(&mut self) -> Result<ArgOp, XdrError> {
         let count = self.reader.u32()?;
         let at = self.reader.position();
         for _ in 0..count {
             self.stateid()?;
         }
-        Ok(CompoundOperation::TestStateids { count, at })
+        Ok(ArgOp::TestStateid { count, at })
     }
 }
 

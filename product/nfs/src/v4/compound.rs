@@ -13,16 +13,17 @@ use afflux_frontend::{CallKeys, DoneStep, JournalCall, Left, Party};
 use afflux_volume::{Before, Caller, Inode, Platform, TARGET_BYTES_MAX, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
-use super::codec::{self, Bitmap, CompoundOperation, Head, number};
+use super::codec::{self, ArgOp, Bitmap, Head};
 use super::denied::Denied;
+use super::opnum;
 use super::service::{Service, Shared};
-use super::state::agreed::SessionId;
+use super::state::channel_attrs::SessionId;
 use super::state::clients::Speaker;
 use super::state::sessions::Session;
 use super::state::stateids::Stateid;
 use crate::limits::READ_BYTES_MAX;
 use crate::operations::wall_ns;
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::outbox::Outbox;
 use crate::wire::reply::{Draft, Mark};
 
@@ -93,7 +94,7 @@ pub(crate) struct Compound<P: Platform> {
     /// The start of the operation that was recorded last.
     pub(super) recorded_at: usize,
     record_bytes: usize,
-    pub(super) status: Status,
+    pub(super) status: NfsStatus,
     /// It has begun what a repetition would not do again.
     pub(super) has_changed: bool,
     /// The lock in the way of one that was refused.
@@ -128,9 +129,9 @@ impl Arrived {
 /// How much data the operations ask for that start at `at`, behind some that ask for none.
 #[cold]
 fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
-    let (mut wanted, mut operation) = (0_u32, CompoundOperation::Unsupported);
+    let (mut wanted, mut operation) = (0_u32, ArgOp::Unsupported);
     // The session may allow fewer.
-    for number in passed..head.count.min(super::state::agreed::OPERATIONS_MAX) {
+    for number in passed..head.count.min(super::state::channel_attrs::OPERATIONS_MAX) {
         if number + 1 == head.count
             && let Some(asked) = codec::data_asked(record, at)
         {
@@ -139,11 +140,11 @@ fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
         let Ok((_, Ok(next))) = codec::read_operation(record, at, head.minor, &mut operation) else { break };
         at = next;
         wanted = wanted.saturating_add(match operation {
-            CompoundOperation::Read { count, .. } => count.min(READ_BYTES_MAX),
-            CompoundOperation::List(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
-            CompoundOperation::ReadLink => TARGET_BYTES_MAX as u32,
-            CompoundOperation::GetXattr(_) => XATTR_BYTES_MAX as u32,
-            CompoundOperation::ListXattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
+            ArgOp::Read { count, .. } => count.min(READ_BYTES_MAX),
+            ArgOp::Readdir(list) => list.bytes_max.min(crate::limits::LISTING_BYTES_MAX),
+            ArgOp::Readlink => TARGET_BYTES_MAX as u32,
+            ArgOp::Getxattr(_) => XATTR_BYTES_MAX as u32,
+            ArgOp::Listxattrs { bytes_max, .. } => bytes_max.min(XATTR_BYTES_MAX as u32),
             _ => 0,
         });
     }
@@ -176,7 +177,7 @@ impl<P: Platform> Compound<P> {
             arguments_at: 0,
             recorded_at: 0,
             record_bytes: 0,
-            status: Status::Ok,
+            status: NfsStatus::Ok,
             has_changed: false,
             denied: None,
             attributes_set: Bitmap::default(),
@@ -202,7 +203,7 @@ impl<P: Platform> Compound<P> {
         (self.stateid, self.saved) = (Stateid::ANONYMOUS, None);
         (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
-        (self.status, self.has_changed) = (Status::Ok, false);
+        (self.status, self.has_changed) = (NfsStatus::Ok, false);
         (self.denied, self.left) = (None, None);
         (self.attributes_set, self.recorded_at) = (Bitmap::default(), 0);
     }
@@ -226,7 +227,7 @@ impl<P: Platform> Compound<P> {
     }
 
     /// Makes a session of its party its own. It gets a slot there next.
-    pub(super) fn join(&mut self, id: &SessionId) -> Result<(), Status> {
+    pub(super) fn join(&mut self, id: &SessionId) -> Result<(), NfsStatus> {
         if self.session.as_ref().is_none_or(|known| known.id != *id) {
             self.session = Some(self.service.state().sessions.find(id, self.speaker.0)?);
         }
@@ -239,12 +240,12 @@ impl<P: Platform> Compound<P> {
     }
 
     /// The bound on the reply, and the status if it is too long.
-    pub(super) fn reply_bound(&self) -> (usize, Status) {
+    pub(super) fn reply_bound(&self) -> (usize, NfsStatus) {
         let (Some(session), Some(taken)) = (&self.session, &self.taken) else {
-            return (usize::MAX, Status::ReplyTooBig);
+            return (usize::MAX, NfsStatus::RepTooBig);
         };
-        let whole = (session.channel.reply_bytes_max as usize, Status::ReplyTooBig);
-        let kept = (session.channel.kept_bytes_max as usize, Status::ReplyTooBigToCache);
+        let whole = (session.channel.maxresponsesize as usize, NfsStatus::RepTooBig);
+        let kept = (session.channel.maxresponsesize_cached as usize, NfsStatus::RepTooBigToCache);
         if taken.keeps && kept.0 < whole.0 { kept } else { whole }
     }
 
@@ -263,15 +264,14 @@ impl<P: Platform> Compound<P> {
     }
 
     /// Writes the result of an operation that failed, which starts at `start`.
-    pub(super) fn failed(&mut self, draft: &mut Draft, number: u32, start: Mark, status: Status) {
+    pub(super) fn failed(&mut self, draft: &mut Draft, number: u32, start: Mark, status: NfsStatus) {
         draft.back_to(start);
-        let shown = if matches!(status, Status::OperationIllegal) { number::ILLEGAL } else { number };
+        let shown = if matches!(status, NfsStatus::OpIllegal) { opnum::ILLEGAL } else { number };
         draft.writer.words([shown, status.code()]);
-        const SETATTR: u32 = 34;
-        if number == SETATTR {
+        if number == opnum::SETATTR {
             std::mem::take(&mut self.attributes_set).write(&mut draft.writer);
         }
-        if let Some(denied) = self.denied.take().filter(|_| status == Status::LockDenied) {
+        if let Some(denied) = self.denied.take().filter(|_| status == NfsStatus::Denied) {
             denied.write(&mut draft.writer);
         }
         self.status = status;
@@ -282,7 +282,7 @@ impl<P: Platform> Compound<P> {
     /// Writes what is only known at the end, and gives the slot back.
     pub(super) fn end(&mut self, draft: &mut Draft) {
         draft.patch(self.count_at, self.done);
-        if self.status != Status::Ok {
+        if self.status != NfsStatus::Ok {
             draft.restate(self.status);
         }
         let (Some(session), Some(taken)) = (&self.session, &self.taken) else { return };
@@ -321,9 +321,9 @@ impl<P: Platform> Compound<P> {
 
     /// The status that an earlier server ended the call with, if the operation in progress is the one that failed. A
     /// lock in the way is looked for again, since the status tells of it.
-    pub(super) fn refused_before(&self) -> Option<Status> {
-        let status = Status::from_code(self.left.as_ref()?.refused(self.step())?)?;
-        (status != Status::LockDenied).then_some(status)
+    pub(super) fn refused_before(&self) -> Option<NfsStatus> {
+        let status = NfsStatus::from_code(self.left.as_ref()?.refused(self.step())?)?;
+        (status != NfsStatus::Denied).then_some(status)
     }
 
     /// The caller of the change that the operation in progress makes, which a later server is told of.
@@ -354,16 +354,18 @@ impl<P: Platform> Compound<P> {
 
     /// The result of what can be done once: the end of a stateid, or of reclaiming. A repetition finds it done if an
     /// earlier server has noted the end.
-    pub(super) fn ended_before(&self, result: Result<(), Status>) -> Result<(), Status> {
+    pub(super) fn ended_before(&self, result: Result<(), NfsStatus>) -> Result<(), NfsStatus> {
         match result {
-            Err(Status::BadStateid | Status::CompleteAlready) if matches!(self.before(), Before::Done { .. }) => Ok(()),
+            Err(NfsStatus::BadStateid | NfsStatus::CompleteAlready) if matches!(self.before(), Before::Done { .. }) => {
+                Ok(())
+            }
             result => result,
         }
     }
 
     /// The client that the session is of.
-    pub(super) fn client(&self) -> Result<u64, Status> {
-        self.session().map(|session| session.client).ok_or(Status::OperationNotInSession)
+    pub(super) fn client(&self) -> Result<u64, NfsStatus> {
+        self.session().map(|session| session.client).ok_or(NfsStatus::OpNotInSession)
     }
 
     /// The number of bytes of the call's record.
@@ -397,8 +399,8 @@ impl<P: Platform> Compound<P> {
     }
 
     /// The current object.
-    pub(super) fn object(&self) -> Result<&Object<P>, Status> {
-        self.current.as_ref().ok_or(Status::NoFileHandle)
+    pub(super) fn object(&self) -> Result<&Object<P>, NfsStatus> {
+        self.current.as_ref().ok_or(NfsStatus::Nofilehandle)
     }
 
     /// Makes an object the current one; the current stateid was another object's.
@@ -408,21 +410,21 @@ impl<P: Platform> Compound<P> {
     }
 
     /// Saves the current object with its stateid.
-    pub(super) fn save(&mut self) -> Result<(), Status> {
+    pub(super) fn savefh(&mut self) -> Result<(), NfsStatus> {
         self.saved = Some(Saved { object: self.object()?.clone(), stateid: self.stateid });
         Ok(())
     }
 
     /// Makes the saved object the current one, with the stateid that it had then.
-    pub(super) fn restore(&mut self) -> Result<(), Status> {
-        let Saved { object, stateid } = self.saved.as_ref().ok_or(Status::NoFileHandle)?;
+    pub(super) fn restorefh(&mut self) -> Result<(), NfsStatus> {
+        let Saved { object, stateid } = self.saved.as_ref().ok_or(NfsStatus::Nofilehandle)?;
         (self.current, self.stateid) = (Some(object.clone()), *stateid);
         Ok(())
     }
 
     /// The saved object.
-    pub(super) fn saved(&self) -> Result<&Object<P>, Status> {
-        self.saved.as_ref().map(|saved| &saved.object).ok_or(Status::NoFileHandle)
+    pub(super) fn saved(&self) -> Result<&Object<P>, NfsStatus> {
+        self.saved.as_ref().map(|saved| &saved.object).ok_or(NfsStatus::Nofilehandle)
     }
 }
 

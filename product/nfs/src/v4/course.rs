@@ -16,11 +16,12 @@ use afflux_volume::{Caller, Platform, Volume};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
-use super::codec::{self, CompoundOperation, number};
+use super::codec::{self, ArgOp};
 use super::compound::Compound;
 use super::operations::{self, sessions};
+use super::opnum;
 use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::xdr::Writer;
 
@@ -55,7 +56,7 @@ impl<P: Platform> Compound<P> {
     /// Takes what must come first: SEQUENCE, or the single operation that needs no session. False if that was all.
     fn try_begin(&mut self, volume: &Volume<P>, record: &[u8], draft: &mut Draft) -> bool {
         if !(1..=2).contains(&self.minor) {
-            self.status = Status::MinorVersionMismatch;
+            self.status = NfsStatus::MinorVersMismatch;
             self.end(draft);
             return false;
         }
@@ -67,13 +68,13 @@ impl<P: Platform> Compound<P> {
         let (number, begun) = match codec::sequence(record, self.at) {
             Some((arguments, next)) => {
                 self.at = next;
-                begin_result(&mut draft.writer, number::SEQUENCE);
-                (number::SEQUENCE, sessions::sequence(self, record, draft, &arguments))
+                begin_result(&mut draft.writer, opnum::SEQUENCE);
+                (opnum::SEQUENCE, sessions::sequence(self, record, draft, &arguments))
             }
             None => match self.begin_without_session(volume, record, draft) {
                 Some((number, begun)) => (number, begun.map(|()| sessions::Sequenced::New)),
                 None => {
-                    self.status = Status::BadXdr;
+                    self.status = NfsStatus::Badxdr;
                     self.end(draft);
                     return false;
                 }
@@ -81,8 +82,8 @@ impl<P: Platform> Compound<P> {
         };
         match begun {
             Ok(sessions::Sequenced::Again(reply)) => {
-                let status = reply.first_chunk().copied().map(u32::from_be_bytes).and_then(Status::from_code);
-                draft.replace_results(&reply, status.unwrap_or(Status::ServerFault));
+                let status = reply.first_chunk().copied().map(u32::from_be_bytes).and_then(NfsStatus::from_code);
+                draft.replace_results(&reply, status.unwrap_or(NfsStatus::Serverfault));
                 self.service.counts.count(number);
                 return false;
             }
@@ -102,19 +103,19 @@ impl<P: Platform> Compound<P> {
         volume: &Volume<P>,
         record: &[u8],
         draft: &mut Draft,
-    ) -> Option<(u32, Result<(), Status>)> {
-        let mut operation = CompoundOperation::Unsupported;
+    ) -> Option<(u32, Result<(), NfsStatus>)> {
+        let mut operation = ArgOp::Unsupported;
         let (number, read) = codec::read_operation(record, self.at, self.minor, &mut operation).ok()?;
         begin_result(&mut draft.writer, number);
-        let Ok(next) = read else { return Some((number, Err(Status::BadXdr))) };
+        let Ok(next) = read else { return Some((number, Err(NfsStatus::Badxdr))) };
         self.at = next;
         let ended = match operation {
             operation if sessions::may_stand_alone(number) => match self.count {
                 1 => sessions::alone(self, volume, record, draft, &operation),
-                _ => Err(Status::NotOnlyOperation),
+                _ => Err(NfsStatus::NotOnlyOp),
             },
-            CompoundOperation::Illegal => Err(Status::OperationIllegal),
-            _ => Err(Status::OperationNotInSession),
+            ArgOp::Illegal => Err(NfsStatus::OpIllegal),
+            _ => Err(NfsStatus::OpNotInSession),
         };
         Some((number, ended))
     }
@@ -126,7 +127,7 @@ pub(super) struct WouldWait;
 /// Begins a result with success; a failure is written over it.
 #[inline]
 fn begin_result(writer: &mut Writer, number: u32) {
-    writer.words([number, Status::Ok.code()]);
+    writer.words([number, NfsStatus::Ok.code()]);
 }
 
 /// Carries out the rest of the operations. `lasts` is set before the first one that may not be dropped.
@@ -136,17 +137,17 @@ async fn run<P: Platform, O: Operations<P>>(
     draft: &mut Draft,
     lasts: Option<&AtomicBool>,
 ) -> Result<(), WouldWait> {
-    let mut operation = CompoundOperation::Unsupported;
+    let mut operation = ArgOp::Unsupported;
     let (bytes_max, too_long) = compound.reply_bound();
-    while compound.done < compound.count && compound.status == Status::Ok {
+    while compound.done < compound.count && compound.status == NfsStatus::Ok {
         let start = draft.mark();
         let read = codec::read_operation(on.record(), compound.at, compound.minor, &mut operation);
         let Ok((number, read)) = read else {
-            compound.status = Status::BadXdr;
+            compound.status = NfsStatus::Badxdr;
             break;
         };
         let Ok(next) = read else {
-            compound.failed(draft, number, start, Status::BadXdr);
+            compound.failed(draft, number, start, NfsStatus::Badxdr);
             break;
         };
         begin_result(&mut draft.writer, number);

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use afflux_frontend::{CallKey, EntryForm, EntryOwner, Party};
 use siphasher::sip::SipHasher13;
 
-use super::state::agreed::SessionId;
+use super::state::channel_attrs::SessionId;
 use super::state::slots::SLOTS_MAX;
 
 /// Words of a call that changes something, in memory that a later server finds: replies to most calls fit.

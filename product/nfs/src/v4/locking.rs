@@ -22,15 +22,15 @@ use super::state::kept::{RangeStep, Record};
 use super::state::lock_states::{LockState, RangesAfter};
 use super::state::room::TableFull;
 use super::state::stateids::{StatePlace, Stateid};
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// The owner of a LOCK, by its stateid and the number of that.
 #[derive(Clone, Copy)]
 pub(super) enum LockBy<'a> {
     /// An owner that has a stateid.
-    Known((StatePlace, u32)),
+    ExistLockOwner((StatePlace, u32)),
     /// The client's name for an owner, and its open.
-    New { open: (StatePlace, u32), owner: &'a [u8] },
+    OpenToLockOwner { open: (StatePlace, u32), owner: &'a [u8] },
 }
 
 /// A LOCK of bytes of a file.
@@ -50,7 +50,7 @@ pub(super) struct LockRequest<'a> {
 }
 
 /// The lock owner that a LOCK means.
-struct Locker<'a> {
+struct FoundLockOwner<'a> {
     /// The place of its open.
     open: u32,
     /// The number that the volume has for it.
@@ -63,27 +63,31 @@ struct Locker<'a> {
 
 impl<P: Platform> Service<P> {
     /// The lock owner of a request, whose open has the right.
-    fn locker<'a>(&self, state: &State<Option<Held<P>>>, of: &LockRequest<'a>) -> Result<Locker<'a>, Status> {
+    fn find_lock_owner<'a>(
+        &self,
+        state: &State<Option<Held<P>>>,
+        of: &LockRequest<'a>,
+    ) -> Result<FoundLockOwner<'a>, NfsStatus> {
         let (file, share, locker) = match of.by {
-            LockBy::Known((at, sequence)) => {
+            LockBy::ExistLockOwner((at, seqid)) => {
                 // Other calls of the owner may have counted on while the host was asked.
-                let sequence = if of.asked.is_some() { 0 } else { sequence };
-                let known = state.lock_states.find(of.client, at, sequence)?;
-                let share = state.opens.share_at(known.open).ok_or(Status::BadStateid)?;
+                let seqid = if of.asked.is_some() { 0 } else { seqid };
+                let known = state.lock_states.find(of.client, at, seqid)?;
+                let share = state.opens.share_at(known.open).ok_or(NfsStatus::BadStateid)?;
                 let place = Some(at.place);
-                (known.file, share, Locker { open: known.open, number: known.number, place, owner: &[] })
+                (known.file, share, FoundLockOwner { open: known.open, number: known.number, place, owner: &[] })
             }
-            LockBy::New { open: (at, sequence), owner } => {
-                let (file, share) = state.opens.find(of.client, at, sequence)?;
+            LockBy::OpenToLockOwner { open: (at, seqid), owner } => {
+                let (file, share) = state.opens.find(of.client, at, seqid)?;
                 let number = self.owner_number(of.client, owner);
                 let place = state.lock_states.place_of(file, number);
-                (file, share, Locker { open: at.place, number, place, owner })
+                (file, share, FoundLockOwner { open: at.place, number, place, owner })
             }
         };
         let access = if of.mode == LockMode::Exclusive { Share::WRITE } else { Share::READ };
         match () {
-            () if file != of.file => Err(Status::BadStateid),
-            () if share.access & access == 0 => Err(Status::OpenMode),
+            () if file != of.file => Err(NfsStatus::BadStateid),
+            () if share.access & access == 0 => Err(NfsStatus::Openmode),
             () => Ok(locker),
         }
     }
@@ -95,12 +99,12 @@ impl<P: Platform> Service<P> {
         request: &LockRequest<'_>,
         way: Option<(&Arc<BackChannel>, Vec<u8>)>,
         now: Nanos,
-    ) -> Result<Result<Stateid, LockRefusal>, Status> {
+    ) -> Result<Result<Stateid, LockRefusal>, NfsStatus> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
         let LockRequest { client, party, file, span, mode, reclaims, mark, asked, .. } = *request;
-        let Locker { open, number, place, owner: name } = self.locker(&state, request)?;
+        let FoundLockOwner { open, number, place, owner: name } = self.find_lock_owner(&state, request)?;
         let owner = lock_owner(state.holder(client, self.locks())?, number);
         let has_room =
             state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
@@ -145,7 +149,7 @@ impl<P: Platform> Service<P> {
                 Some(place) => state.lock_states.changed(place, mark, ranges),
                 None => {
                     let (owner, by) = (name.into(), mark);
-                    let new = LockState { client, party, file, open, owner, number, sequence: 0, by };
+                    let new = LockState { client, party, file, open, owner, number, seqid: 0, by };
                     state.lock_states.begin(new, ranges)
                 }
             })
@@ -158,19 +162,19 @@ impl<P: Platform> Service<P> {
         &self,
         client: u64,
         file: u64,
-        (at, sequence): (StatePlace, u32),
+        (at, seqid): (StatePlace, u32),
         (span, mark): (Span, u64),
         now: Nanos,
-    ) -> Result<Option<Stateid>, Status> {
+    ) -> Result<Option<Stateid>, NfsStatus> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
-        let known = state.lock_states.find(client, at, sequence)?;
+        let known = state.lock_states.find(client, at, seqid)?;
         if known.file != file {
-            return Err(Status::BadStateid);
+            return Err(NfsStatus::BadStateid);
         }
         let (party, number) = (known.party, known.number);
-        let owner = lock_owner(*state.holders.get(&client).ok_or(Status::BadStateid)?, number);
+        let owner = lock_owner(*state.holders.get(&client).ok_or(NfsStatus::BadStateid)?, number);
         if self.locks().is_asked_for(file, owner) {
             return Ok(None);
         }
@@ -206,14 +210,14 @@ impl<P: Platform> Service<P> {
     }
 
     /// Ends a lock owner without locks. It does not wait for any, either.
-    pub(super) fn free(&self, client: u64, (at, sequence): (StatePlace, u32), now: Nanos) -> Result<(), Status> {
+    pub(super) fn free(&self, client: u64, (at, seqid): (StatePlace, u32), now: Nanos) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        let known = state.lock_states.find(client, at, sequence)?;
+        let known = state.lock_states.find(client, at, seqid)?;
         let (file, number) = (known.file, known.number);
-        let holder = *state.holders.get(&client).ok_or(Status::BadStateid)?;
+        let holder = *state.holders.get(&client).ok_or(NfsStatus::BadStateid)?;
         let owner = lock_owner(holder, number);
         if self.locks().has(file, owner) {
-            return Err(Status::LocksHeld);
+            return Err(NfsStatus::LocksHeld);
         }
         self.locks().stop_waiting(file, owner, now);
         state.lock_states.end(at.place);
@@ -222,11 +226,11 @@ impl<P: Platform> Service<P> {
 }
 
 /// The error of a lock that finds no room.
-pub(super) fn full(refusal: LockRefusal) -> Status {
+pub(super) fn full(refusal: LockRefusal) -> NfsStatus {
     match refusal {
         LockRefusal::Full => TableFull::OfParty.status(),
         // A silent client makes room.
-        LockRefusal::Ending(_) => Status::Jukebox,
+        LockRefusal::Ending(_) => NfsStatus::Delay,
         _ => TableFull::Even.status(),
     }
 }

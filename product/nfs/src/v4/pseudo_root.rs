@@ -1,4 +1,4 @@
-//! The directory of all exports, which is the root where there are several.
+//! The root of the pseudo file system (RFC 8881, section 7): the directory of all exports, where there are several.
 //!
 //! Owns: its names, handle and attributes.
 //! Does not own: the exports (the volume). A single export is the root itself, and this directory is then nowhere.

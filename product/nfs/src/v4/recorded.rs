@@ -10,26 +10,24 @@ use afflux_frontend::RecordedCall;
 use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{Inode, Platform, handle_number};
 
-use super::codec::CompoundOperation;
+use super::codec::ArgOp;
 use super::compound::{Compound, Object};
 
 impl<P: Platform> Compound<P> {
     /// Records the operation that starts here, while somebody reads the recording.
     #[inline]
-    pub(super) fn record(&mut self, operation: &CompoundOperation) {
+    pub(super) fn record(&mut self, operation: &ArgOp) {
         if self.service.recording.is_on() {
             self.record_now(operation);
         }
     }
 
     #[cold]
-    fn record_now(&mut self, operation: &CompoundOperation) {
+    fn record_now(&mut self, operation: &ArgOp) {
         let (traced, offset, bytes) = match *operation {
-            CompoundOperation::Read { offset, count, .. } => (TracedOperation::Read, offset, count.into()),
-            CompoundOperation::Write { offset, data, .. } => {
-                (TracedOperation::Write, offset, data.range().len() as u64)
-            }
-            CompoundOperation::Commit { offset, .. } => (TracedOperation::Sync, offset, 0),
+            ArgOp::Read { offset, count, .. } => (TracedOperation::Read, offset, count.into()),
+            ArgOp::Write { offset, data, .. } => (TracedOperation::Write, offset, data.range().len() as u64),
+            ArgOp::Commit { offset, .. } => (TracedOperation::Sync, offset, 0),
             _ => return,
         };
         if self.recorded_at == self.at {

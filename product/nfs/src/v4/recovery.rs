@@ -178,8 +178,8 @@ impl<H> State<H> {
                     sessions.push((id, std::mem::take(&mut item), bytes.clone()));
                     true
                 }
-                Record::BackChannel { sequence } => {
-                    called.insert(id, (*sequence, std::mem::take(&mut item)));
+                Record::BackChannel { sequenceid } => {
+                    called.insert(id, (*sequenceid, std::mem::take(&mut item)));
                     true
                 }
                 Record::Open { client, handle, file: number_before, .. } => match (self.party(*client), file(handle)) {

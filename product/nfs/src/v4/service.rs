@@ -23,14 +23,14 @@ use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::{self, FoundFiles, LostOpen, of_server};
-use super::state::agreed::SessionId;
+use super::state::channel_attrs::SessionId;
 use super::state::clients::ClientName;
 use super::state::kept::{KeptRoom, ServerMemory};
 use super::state::opens::{Closed, OpenRights, Opener};
-use super::state::stateids::{Meaning, StatePlace, Stateid};
+use super::state::stateids::{StatePlace, Stateid, StateidKind};
 use crate::call_gate::CallGate;
 use crate::knobs::NfsKnob;
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Time between two tries to keep a list.
 const KEEP_AGAIN_NS: u64 = Nanos::SECOND;
@@ -66,11 +66,11 @@ struct LeftClients {
 pub(super) enum OpenRefusal {
     /// This holder of locks is in the way, and ends.
     Ending(HolderId),
-    Status(Status),
+    Status(NfsStatus),
 }
 
-impl From<Status> for OpenRefusal {
-    fn from(status: Status) -> Self {
+impl From<NfsStatus> for OpenRefusal {
+    fn from(status: NfsStatus) -> Self {
         Self::Status(status)
     }
 }
@@ -79,8 +79,8 @@ impl From<ShareRefusal> for OpenRefusal {
     fn from(refusal: ShareRefusal) -> Self {
         match refusal {
             ShareRefusal::Ending(holder) => Self::Ending(holder),
-            ShareRefusal::Denied => Self::Status(Status::ShareDenied),
-            ShareRefusal::Grace => Self::Status(Status::Grace),
+            ShareRefusal::Denied => Self::Status(NfsStatus::ShareDenied),
+            ShareRefusal::Grace => Self::Status(NfsStatus::Grace),
         }
     }
 }
@@ -313,9 +313,9 @@ impl<P: Platform> Service<P> {
     }
 
     /// A client has asked for all that it had.
-    pub(super) fn complete(&self, client: u64) -> Result<(), Status> {
+    pub(super) fn reclaim_complete(&self, client: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        state.clients.reclaimed(client)?;
+        state.clients.reclaim_complete(client)?;
         let list = self.listed_name(&state, client).and_then(|name| state.grace.complete(name));
         // A later server still knows the client: the list has the client's present name.
         drop(self.keep(list));
@@ -397,7 +397,7 @@ impl<P: Platform> Service<P> {
         file: u64,
         (share, cuts): (Share, bool),
         now_ns: u64,
-        hold: impl FnOnce() -> Result<Option<Held<P>>, Status>,
+        hold: impl FnOnce() -> Result<Option<Held<P>>, NfsStatus>,
     ) -> Result<OpenGrant, OpenRefusal> {
         // Dropped after the lock.
         let mut ended = Vec::new();
@@ -426,14 +426,14 @@ impl<P: Platform> Service<P> {
     /// Takes back what an OPEN has got, since the rest of it failed: the client never hears of it.
     pub(super) fn take_back(&self, client: u64, file: u64, granted: OpenGrant, now_ns: u64) {
         let OpenGrant { stateid, before } = granted;
-        let Ok(Meaning::State(at)) = stateid.meaning() else { return };
+        let Ok(StateidKind::State(at)) = stateid.meaning() else { return };
         match before {
             // An owner's next OPEN may have got more meanwhile.
-            None if stateid.sequence == 1 => drop(self.close(client, (at, stateid.sequence), now_ns)),
+            None if stateid.seqid == 1 => drop(self.close(client, (at, stateid.seqid), now_ns)),
             None => {}
             Some(before) => {
                 let mut state = self.state();
-                if let Some(share) = state.opens.go_back(at.place, stateid.sequence, before)
+                if let Some(share) = state.opens.go_back(at.place, stateid.seqid, before)
                     && let Some(holder) = state.holders.get(&client)
                 {
                     // Less than it had is in nobody's way.
@@ -444,7 +444,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Checks that nobody's share is in the way of a use of a file without an open.
-    pub(super) fn check_use(&self, file: u64, access: u8, now_ns: u64) -> Result<(), Status> {
+    pub(super) fn check_use(&self, file: u64, access: u8, now_ns: u64) -> Result<(), NfsStatus> {
         let checked = self.locks().check_use(file, access, Nanos(now_ns));
         let checked = match checked {
             Err(ShareRefusal::Ending(_)) => {
@@ -454,9 +454,9 @@ impl<P: Platform> Service<P> {
             checked => checked,
         };
         checked.map_err(|refusal| match refusal {
-            ShareRefusal::Denied => Status::Locked,
-            ShareRefusal::Ending(_) => Status::Jukebox,
-            ShareRefusal::Grace => Status::Grace,
+            ShareRefusal::Denied => NfsStatus::Locked,
+            ShareRefusal::Ending(_) => NfsStatus::Delay,
+            ShareRefusal::Grace => NfsStatus::Grace,
         })
     }
 
@@ -464,13 +464,13 @@ impl<P: Platform> Service<P> {
     pub(super) fn downgrade(
         &self,
         client: u64,
-        (at, sequence): (StatePlace, u32),
+        (at, seqid): (StatePlace, u32),
         (share, mark): (Share, u64),
         now_ns: u64,
-    ) -> Result<Stateid, Status> {
+    ) -> Result<Stateid, NfsStatus> {
         let mut state = self.state();
-        let (file, _) = state.opens.find(client, at, sequence)?;
-        let stateid = state.opens.downgrade(client, at, sequence, (share, mark))?;
+        let (file, _) = state.opens.find(client, at, seqid)?;
+        let stateid = state.opens.downgrade(client, at, seqid, (share, mark))?;
         let holder = state.holder(client, self.locks())?;
         // Less than before is in nobody's way.
         let _ = self.locks().share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
@@ -478,9 +478,9 @@ impl<P: Platform> Service<P> {
     }
 
     /// Closes an open, with the locks that were begun with it.
-    pub(super) fn close(&self, client: u64, (at, sequence): (StatePlace, u32), now_ns: u64) -> Result<(), Status> {
+    pub(super) fn close(&self, client: u64, (at, seqid): (StatePlace, u32), now_ns: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        let Closed { file, place, holder: held, .. } = state.opens.close(client, at, sequence)?;
+        let Closed { file, place, holder: held, .. } = state.opens.close(client, at, seqid)?;
         let ended = state.lock_states.end_of(place);
         if let Some(holder) = state.holders.get(&client).copied() {
             self.locks().stop_waiting_with(file, (holder, u64::from(place)), Nanos(now_ns));

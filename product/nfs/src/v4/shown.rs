@@ -8,11 +8,11 @@
 use afflux_volume::{Attributes, PathLimits, Space, Timestamp};
 
 use super::attributes::{OF_HOST, ONLY_SET, SETTABLE_EXCLUSIVELY, change_of, number as n, set, shown_numbers};
-use super::codec::{AttributeValues, BITMAP_WORDS, Bitmap, bitmap};
+use super::codec::{BITMAP_WORDS, Bitmap, Fattr, bitmap};
 use super::pseudo_root;
 use super::state::leases::LEASE_SECONDS;
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::file_type;
 use crate::wire::xdr::{Reader, Writer, opaque_bytes};
 
@@ -152,7 +152,7 @@ impl Values<'_> {
     fn attribute(&mut self, number: u32, shown: &Shown<'_>, known: &Bitmap) {
         let it = shown.attributes;
         match number {
-            n::SUPPORTED => self.set(known),
+            n::SUPPORTED_ATTRS => self.set(known),
             1 => self.u32(file_type(it.kind)),
             // Handles outlive restarts and renames.
             2 => self.u32(0),
@@ -166,9 +166,9 @@ impl Values<'_> {
                 self.u64(0);
             }
             // One handle an object.
-            9 | n::XATTRS => self.u32(1),
+            9 | n::XATTR_SUPPORT => self.u32(1),
             10 => self.u32(LEASE_SECONDS),
-            n::RDATTR_ERROR => self.u32(Status::Ok.code()),
+            n::RDATTR_ERROR => self.u32(NfsStatus::Ok.code()),
             // Times can be set. Files cannot be given away, but by root.
             15 | 18 => self.u32(1),
             n::FILEHANDLE => self.opaque(shown.handle),
@@ -180,23 +180,23 @@ impl Values<'_> {
             n::MODE => self.u32(it.mode),
             35 => self.u32(it.links),
             n::OWNER => self.user(it.uid),
-            n::GROUP => self.user(it.gid),
+            n::OWNER_GROUP => self.user(it.gid),
             41 => {
                 self.u32(it.device_major);
                 self.u32(it.device_minor);
             }
             45 => self.u64(it.used),
-            n::ACCESS_TIME => self.time(it.atime),
+            n::TIME_ACCESS => self.time(it.atime),
             51 => {
                 self.u64((shown.time_unit_ns / SECOND_NS).into());
                 self.u32(shown.time_unit_ns % SECOND_NS);
             }
             52 => self.time(it.ctime),
-            n::MODIFY_TIME => self.time(it.mtime),
-            n::MOUNTED_ON => self.u64(shown.mounted_on),
-            n::EXCLUSIVE => self.set(&known.only(SETTABLE_EXCLUSIVELY)),
+            n::TIME_MODIFY => self.time(it.mtime),
+            n::MOUNTED_ON_FILEID => self.u64(shown.mounted_on),
+            n::SUPPATTR_EXCLCREAT => self.set(&known.only(SETTABLE_EXCLUSIVELY)),
             // It is a time.
-            n::CHANGE_TYPE => self.u32(3),
+            n::CHANGE_ATTR_TYPE => self.u32(3),
             _ => self.of_host(number, shown.of_host),
         }
     }
@@ -206,14 +206,14 @@ impl Values<'_> {
         match number {
             16 => self.u32(limits.case_insensitive.into()),
             17 => self.u32(limits.case_preserving.into()),
-            n::FILES_AVAILABLE => self.u64(space.available_files),
+            n::FILES_AVAIL => self.u64(space.available_files),
             22 => self.u64(space.free_files),
             n::FILES_TOTAL => self.u64(space.total_files),
             27 => self.u64(*file_bytes_max),
             28 => self.u32(limits.links_max),
             29 => self.u32(limits.name_max),
             34 => self.u32(limits.no_trunc.into()),
-            n::SPACE_AVAILABLE => self.u64(space.available_bytes),
+            n::SPACE_AVAIL => self.u64(space.available_bytes),
             43 => self.u64(space.free_bytes),
             _ => self.u64(space.total_bytes),
         }
@@ -221,17 +221,12 @@ impl Values<'_> {
 }
 
 /// Whether a client's values are those of an object: an error for attributes that cannot be compared.
-pub(super) fn are_same(
-    values: &AttributeValues,
-    record: &[u8],
-    shown: &Shown<'_>,
-    known: &Bitmap,
-) -> Result<bool, Status> {
+pub(super) fn are_same(values: &Fattr, record: &[u8], shown: &Shown<'_>, known: &Bitmap) -> Result<bool, NfsStatus> {
     if values.which.has_beside(known.words) {
-        return Err(Status::AttributeNotSupported);
+        return Err(NfsStatus::Attrnotsupp);
     }
     if values.which.has_any(ONLY_SET) || values.which.has(n::RDATTR_ERROR) {
-        return Err(Status::Invalid);
+        return Err(NfsStatus::Inval);
     }
     let mut writer = Writer::default();
     write(&mut writer, &values.which, shown, known);

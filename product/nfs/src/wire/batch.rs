@@ -16,7 +16,7 @@ use afflux_frontend::{Lent, LentBytes, Output, Segment};
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::record::MARK_BYTES;
 use crate::wire::reply::{Data, Draft, Reply};
 use crate::wire::xdr::Writer;
@@ -153,7 +153,7 @@ impl Batch {
     }
 
     /// Ends a reply. Returns its status.
-    pub(crate) fn end(&mut self, draft: Draft) -> Status {
+    pub(crate) fn end(&mut self, draft: Draft) -> NfsStatus {
         let start = draft.start();
         let (writer, status, runs) = draft.end();
         self.writer = writer;

@@ -8,7 +8,7 @@
 use afflux_volume::{PinnedPages, ReadBytes};
 use bytes::Bytes;
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::record;
 use crate::wire::rpc::{self, Refusal};
 use crate::wire::xdr::Writer;
@@ -116,7 +116,7 @@ impl DataRuns {
 pub(crate) struct Reply {
     pub(crate) record: Vec<u8>,
     pub(crate) data: DataRuns,
-    pub(crate) status: Status,
+    pub(crate) status: NfsStatus,
 }
 
 /// A reply being written.
@@ -124,7 +124,7 @@ pub(crate) struct Draft {
     pub(crate) writer: Writer,
     /// Where it starts: others of a batch may be before it.
     start: usize,
-    status: Status,
+    status: NfsStatus,
     data: DataRuns,
 }
 
@@ -149,12 +149,12 @@ impl Draft {
     pub(crate) fn after(mut writer: Writer, xid: u32) -> Self {
         let start = writer.len();
         writer.accept(xid);
-        Self { writer, start, status: Status::Ok, data: DataRuns::default() }
+        Self { writer, start, status: NfsStatus::Ok, data: DataRuns::default() }
     }
 
     /// Writes the status, which every NFS procedure's results but those of NULL start with.
     #[inline]
-    pub(crate) fn status(&mut self, status: Status) -> &mut Writer {
+    pub(crate) fn status(&mut self, status: NfsStatus) -> &mut Writer {
         self.status = status;
         self.writer.u32(status.code());
         &mut self.writer
@@ -164,9 +164,9 @@ impl Draft {
     #[inline]
     pub(crate) fn begin_compound(&mut self, tag: &[u8]) -> Mark {
         if tag.is_empty() {
-            self.writer.words([Status::Ok.code(), 0, 0]);
+            self.writer.words([NfsStatus::Ok.code(), 0, 0]);
         } else {
-            self.writer.u32(Status::Ok.code());
+            self.writer.u32(NfsStatus::Ok.code());
             self.writer.opaque(tag);
             self.writer.u32(0);
         }
@@ -174,7 +174,7 @@ impl Draft {
     }
 
     /// Has the results start with another status.
-    pub(crate) fn restate(&mut self, status: Status) {
+    pub(crate) fn restate(&mut self, status: NfsStatus) {
         self.status = status;
         let at = self.results_at();
         self.writer.patch_u32(at, status.code());
@@ -191,12 +191,12 @@ impl Draft {
 
     /// The status that was written last.
     #[inline]
-    pub(crate) fn written(&self) -> Status {
+    pub(crate) fn written(&self) -> NfsStatus {
         self.status
     }
 
     /// Notes the status of a call whose results have it in another form.
-    pub(crate) fn note(&mut self, status: Status) {
+    pub(crate) fn note(&mut self, status: NfsStatus) {
         self.status = status;
     }
 
@@ -248,7 +248,7 @@ impl Draft {
     }
 
     /// Has the results of an earlier reply to the same call.
-    pub(crate) fn replace_results(&mut self, results: &[u8], status: Status) {
+    pub(crate) fn replace_results(&mut self, results: &[u8], status: NfsStatus) {
         self.writer.truncate(self.results_at());
         self.data.truncate(0);
         self.writer.raw(results);
@@ -271,7 +271,7 @@ impl Draft {
 
     /// The writer with the reply's mark, the status, and the data that follow.
     #[inline]
-    pub(crate) fn end(mut self) -> (Writer, Status, DataRuns) {
+    pub(crate) fn end(mut self) -> (Writer, NfsStatus, DataRuns) {
         self.writer.end_record(self.start, self.data.bytes());
         (self.writer, self.status, self.data)
     }

@@ -10,14 +10,14 @@ use super::failure::{check_regular, failed};
 use crate::access;
 use crate::limits::{DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
 
 pub(super) async fn get<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, object: Field) -> Ended {
     let inode = on.resolve(object).await?;
     let attributes = on.attributes(&inode).await?;
-    draft.status(Status::Ok).attributes(&attributes);
+    draft.status(NfsStatus::Ok).attributes(&attributes);
     Ok(())
 }
 
@@ -45,10 +45,10 @@ pub(super) async fn set<P: Platform>(
     Ok(())
 }
 
-fn check_size(size: Option<u64>, kind: Kind) -> Result<(), Status> {
+fn check_size(size: Option<u64>, kind: Kind) -> Result<(), NfsStatus> {
     match size {
         None => Ok(()),
-        Some(size) if size > FILE_BYTES_MAX => Err(Status::TooLarge),
+        Some(size) if size > FILE_BYTES_MAX => Err(NfsStatus::Fbig),
         Some(_) => check_regular(kind),
     }
 }
@@ -64,7 +64,7 @@ pub(super) async fn access<P: Platform>(
         Ok(found) => found,
         Err(stop) => return failed(on, draft, &inode, stop).await,
     };
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.post_op(Some(&attributes));
     writer.u32(wanted & access::allowed(inode.kind(), granted));
     Ok(())
@@ -76,7 +76,7 @@ pub(super) async fn space<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, obje
         Ok(found) => found,
         Err(error) => return failed(on, draft, &inode, error.into()).await,
     };
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.post_op(Some(&attributes));
     let bytes = [space.total_bytes, space.free_bytes, space.available_bytes];
     let files = [space.total_files, space.free_files, space.available_files];
@@ -95,7 +95,7 @@ pub(super) async fn information<P: Platform>(on: &Task<'_, P>, draft: &mut Draft
     let inode = on.resolve(object).await?;
     let file_bytes_max = on.volume.file_bytes_max(&inode).await.min(FILE_BYTES_MAX);
     let attributes = attributes_if_any(on, &inode).await?;
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.post_op(attributes.as_ref());
     let sizes = [
         READ_BYTES_MAX,
@@ -121,7 +121,7 @@ pub(super) async fn path_limits<P: Platform>(on: &Task<'_, P>, draft: &mut Draft
         Ok(found) => found,
         Err(error) => return failed(on, draft, &inode, error.into()).await,
     };
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.post_op(Some(&attributes));
     writer.u32(limits.links_max);
     writer.u32(limits.name_max);

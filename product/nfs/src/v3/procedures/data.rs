@@ -18,7 +18,7 @@ use super::failure::{check_regular, failed};
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::Stability;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::v3::arguments::Extent;
 use crate::wire::reply::{Data, Draft};
 use crate::wire::xdr::Field;
@@ -30,10 +30,10 @@ fn readable(offset: u64, count: u32) -> u32 {
     u64::from(count.min(READ_BYTES_MAX)).min(to_end) as u32
 }
 
-fn writable(offset: u64, count: u32) -> Result<(), Status> {
+fn writable(offset: u64, count: u32) -> Result<(), NfsStatus> {
     match offset.checked_add(count.into()) {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),
-        _ => Err(Status::TooLarge),
+        _ => Err(NfsStatus::Fbig),
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) async fn read<P: Platform>(on: &impl Operations<P>, draft: &mut Draft
         Err(stop) => return failed(on, draft, &inode, stop).await,
     };
     let data = Data::from(read.bytes);
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.post_op(Some(&read.attributes));
     let len = data.len() as u32;
     writer.words([len, read.end_of_file.into(), len]);
@@ -81,7 +81,7 @@ pub(super) async fn write<P: Platform>(
     let count = extent.count.min(WRITE_BYTES_MAX);
     let checked = check_regular(inode.kind()).and_then(|()| {
         if data.len() < count as usize {
-            return Err(Status::Invalid);
+            return Err(NfsStatus::Inval);
         }
         writable(extent.offset, count)?;
         Ok(on.volume().check_undenied(&inode, Share::WRITE)?)
@@ -89,7 +89,7 @@ pub(super) async fn write<P: Platform>(
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
         Ok(()) if count == 0 => match on.permit(&inode, Use::Write).await {
-            Ok(()) => (Status::Ok, Consistency::default()),
+            Ok(()) => (NfsStatus::Ok, Consistency::default()),
             Err(Stop::Failed(status)) => (status, Consistency::default()),
             Err(stop) => return Err(stop),
         },
@@ -98,7 +98,7 @@ pub(super) async fn write<P: Platform>(
     let consistency = consistency_now(on, &inode, consistency).await?;
     let writer = draft.status(status);
     writer.consistency(&consistency);
-    if status == Status::Ok {
+    if status == NfsStatus::Ok {
         writer.u32(count);
         writer.u32(stability as u32);
         writer.raw(&verifier);
@@ -111,7 +111,7 @@ pub(super) async fn commit<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, ext
     let (status, consistency) = match check_regular(inode.kind()) {
         Err(status) => (status, Consistency::default()),
         // No file has bytes there.
-        Ok(()) if extent.offset >= FILE_BYTES_MAX => (Status::Ok, Consistency::default()),
+        Ok(()) if extent.offset >= FILE_BYTES_MAX => (NfsStatus::Ok, Consistency::default()),
         Ok(()) => {
             let len = u64::from(extent.count).min(FILE_BYTES_MAX - extent.offset);
             let outcome = on.volume.commit_by(on.caller, Some(on.client), &inode, extent.offset, len).await;
@@ -122,7 +122,7 @@ pub(super) async fn commit<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, ext
     let consistency = consistency_now(on, &inode, consistency).await?;
     let writer = draft.status(status);
     writer.consistency(&consistency);
-    if status == Status::Ok {
+    if status == NfsStatus::Ok {
         writer.raw(&verifier);
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use afflux_volume::{Inode, Kind, Platform};
 
 use crate::operations::{Ended, Operations, Stop, attributes_if_any};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 
 /// Writes the results of a call that failed and has an object's attributes for that.
@@ -27,10 +27,10 @@ pub(super) async fn failed<P: Platform>(
 }
 
 /// Refuses data operations on objects that are not regular files, as Linux servers do.
-pub(super) fn check_regular(kind: Kind) -> Result<(), Status> {
+pub(super) fn check_regular(kind: Kind) -> Result<(), NfsStatus> {
     match kind {
         Kind::Regular => Ok(()),
-        Kind::Directory => Err(Status::IsDirectory),
-        _ => Err(Status::Invalid),
+        Kind::Directory => Err(NfsStatus::Isdir),
+        _ => Err(NfsStatus::Inval),
     }
 }

@@ -9,7 +9,7 @@ use afflux_volume::{DirectoryEntry, Listing, Platform};
 
 use super::failure::failed;
 use crate::operations::{Ended, Operations, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::v3::arguments::ListingRequest;
 use crate::v3::encoding::POST_OP_BYTES;
 use crate::wire::reply::Draft;
@@ -55,9 +55,9 @@ pub(super) async fn list<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, reque
 }
 
 /// Writes status and results; an error if not one entry fits.
-fn fill(draft: &mut Draft, request: &ListingRequest, listing: &Listing) -> Result<(), Status> {
+fn fill(draft: &mut Draft, request: &ListingRequest, listing: &Listing) -> Result<(), NfsStatus> {
     let start = draft.writer.len();
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     let results_at = writer.len();
     writer.post_op(Some(&listing.directory));
     writer.raw(&VERIFIER);
@@ -78,7 +78,7 @@ fn fill(draft: &mut Draft, request: &ListingRequest, listing: &Listing) -> Resul
     let too_small = FRAME_BYTES > request.result_bytes_max as usize;
     if too_small || (written == 0 && !listing.entries.is_empty()) {
         writer.truncate(start);
-        return Err(Status::TooSmall);
+        return Err(NfsStatus::Toosmall);
     }
     writer.bool(false);
     writer.bool(listing.end && written == listing.entries.len());

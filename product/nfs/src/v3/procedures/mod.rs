@@ -16,7 +16,7 @@ use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::operations::{AtOnce, Ended, OnBehalf, Stop, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::v3::arguments::Arguments;
 use crate::wire::batch::Batch;
 use crate::wire::reply::{Draft, Reply};
@@ -37,7 +37,7 @@ pub(crate) fn try_answer<P: Platform>(
     (xid, record): (u32, &[u8]),
     arguments: &Arguments,
     batch: &mut Batch,
-) -> Option<Status> {
+) -> Option<NfsStatus> {
     let on = AtOnce { volume, caller, record };
     let mut draft = batch.draft(xid);
     let done = match *arguments {
@@ -58,7 +58,7 @@ pub(crate) fn try_answer<P: Platform>(
             return None;
         }
     }
-    if draft.written() != Status::Ok {
+    if draft.written() != NfsStatus::Ok {
         draft.restate(draft.written().permitted(arguments.procedure()));
     }
     Some(batch.end(draft))
@@ -81,7 +81,7 @@ pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: WaitingCall
         Err(Stop::Failed(status)) => draft.failed(status, absent_attributes),
         Err(Stop::WouldWait) => unreachable!("a call that may wait has stopped instead"),
     }
-    if draft.written() != Status::Ok {
+    if draft.written() != NfsStatus::Ok {
         draft.restate(draft.written().permitted(procedure));
     }
     draft.finish()

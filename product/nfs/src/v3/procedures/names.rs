@@ -14,7 +14,7 @@ use afflux_volume::{
 
 use super::failure::failed;
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::v3::arguments::{Creation, DirOpArgs, MadeNode};
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
@@ -28,7 +28,7 @@ pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, draft: &mut Dra
         Err(stop) => return failed(on, draft, &directory, stop).await,
     };
     let of_directory = attributes_if_any(on, &directory).await?;
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.opaque(on.volume().handle(&inode).as_bytes());
     writer.post_op(Some(&attributes));
     writer.post_op(of_directory.as_ref());
@@ -41,16 +41,16 @@ pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, 
         Ok(found) => found,
         Err(error) => return failed(on, draft, &inode, error.into()).await,
     };
-    let writer = draft.status(Status::Ok);
+    let writer = draft.status(NfsStatus::Ok);
     writer.post_op(Some(&attributes));
     writer.opaque(&target);
     Ok(())
 }
 
 /// "." and ".." are in every directory, so that they cannot be made.
-fn check_new(name: &[u8]) -> Result<(), Status> {
+fn check_new(name: &[u8]) -> Result<(), NfsStatus> {
     match name {
-        b"." | b".." => Err(Status::Exists),
+        b"." | b".." => Err(NfsStatus::Exist),
         _ => Ok(()),
     }
 }
@@ -60,16 +60,16 @@ async fn made<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
-    outcome: Result<CreateOutcome<P>, Status>,
+    outcome: Result<CreateOutcome<P>, NfsStatus>,
 ) -> Ended {
     let (result, consistency) = match outcome {
-        Ok(Outcome { result, consistency }) => (result.map_err(Status::from), consistency),
+        Ok(Outcome { result, consistency }) => (result.map_err(NfsStatus::from), consistency),
         Err(status) => (Err(status), Consistency::default()),
     };
     let consistency = consistency_now(on, directory, consistency).await?;
     match result {
         Ok((inode, attributes)) => {
-            let writer = draft.status(Status::Ok);
+            let writer = draft.status(NfsStatus::Ok);
             writer.post_op_handle(on.volume.handle(&inode).as_bytes());
             writer.post_op(Some(&attributes));
             writer.consistency(&consistency);
@@ -122,8 +122,8 @@ pub(super) async fn symlink<P: Platform>(
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
     let target = on.bytes(target);
     let checked = match target.len() {
-        0 => Err(Status::Invalid),
-        len if len > TARGET_BYTES_MAX => Err(Status::NameTooLong),
+        0 => Err(NfsStatus::Inval),
+        len if len > TARGET_BYTES_MAX => Err(NfsStatus::Nametoolong),
         _ => check_new(name),
     };
     let outcome = match checked {
@@ -141,14 +141,14 @@ pub(super) async fn make_node<P: Platform>(
 ) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
     let outcome = match (check_new(name), node) {
-        (_, MadeNode::OtherKind) => Err(Status::BadType),
+        (_, MadeNode::OtherKind) => Err(NfsStatus::Badtype),
         (Err(status), _) => Err(status),
         // A node of the host's disk, made by a server that root runs, would bypass every permission for users who can
         // open files on the host. If the caller is known, the host checks its rights.
         (Ok(()), MadeNode::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _))
             if on.caller.credentials().is_none() =>
         {
-            Err(Status::NotPermitted)
+            Err(NfsStatus::Perm)
         }
         (Ok(()), MadeNode::Special(kind, change)) => {
             Ok(on.volume.make_special_by(on.caller, &directory, name, kind, change).await)
@@ -207,12 +207,12 @@ pub(super) async fn link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, objec
         Err(status) => (Err(status), Consistency::default()),
         Ok(()) => {
             let Outcome { result, consistency } = on.volume.link_by(on.caller, &inode, &directory, name).await;
-            (result.map_err(Status::from), consistency)
+            (result.map_err(NfsStatus::from), consistency)
         }
     };
     let consistency = consistency_now(on, &directory, consistency).await?;
     let (status, attributes) = match result {
-        Ok(attributes) => (Status::Ok, Some(attributes)),
+        Ok(attributes) => (NfsStatus::Ok, Some(attributes)),
         Err(status) => (status, attributes_if_any(on, &inode).await?),
     };
     let writer = draft.status(status);

@@ -28,7 +28,7 @@ fn ask(cache: &ReplyCache, whose: CallOwner, xid: u32) -> bool {
 }
 
 fn kept(word: &'static str) -> KeptReply {
-    KeptReply { record: Bytes::from_static(word.as_bytes()), status: Status::Ok }
+    KeptReply { record: Bytes::from_static(word.as_bytes()), status: NfsStatus::Ok }
 }
 
 fn poll(call: &mut SharedCall) -> Poll<KeptReply> {

@@ -1,6 +1,6 @@
 use afflux_volume::Share;
 
-use super::super::state::clients::{Introduction, SessionRequest};
+use super::super::state::clients::{CreateSessionStep, ExchangeIdClient};
 use super::super::state::kept::ServerMemory;
 use super::super::state::leases::LEASE_SECONDS;
 use super::super::state::opens::OPENS_MAX;
@@ -16,9 +16,9 @@ const PARTY: Party = Party::User(7);
 const READS: Share = Share { access: Share::READ, deny: 0 };
 
 fn client(state: &mut State<u64>, party: Party, name: &[u8], now_ns: u64) -> u64 {
-    let who = Introduction { owner: name, verifier: [0; 8], updates: false };
-    let known = state.clients.introduce(who, (party, None), now_ns, |_| true, &mut Vec::new()).unwrap().client;
-    assert_eq!(state.clients.create(known, (party, None), 1, now_ns), Ok(SessionRequest::New));
+    let who = ExchangeIdClient { owner: name, verifier: [0; 8], updates: false };
+    let known = state.clients.exchange_id(who, (party, None), now_ns, |_| true, &mut Vec::new()).unwrap().clientid;
+    assert_eq!(state.clients.create_session(known, (party, None), 1, now_ns), Ok(CreateSessionStep::New));
     state.clients.created(known, b"made");
     state.clients.confirm(known, now_ns, &mut Vec::new());
     known
@@ -28,7 +28,7 @@ fn by(client: u64, party: Party) -> Opener<'static> {
     Opener { client, party, owner: b"owner", number: client, handle: b"", mark: 0 }
 }
 
-fn open(state: &mut State<u64>, by: Opener<'_>, file: u64, now_ns: u64) -> Result<Vec<u64>, Status> {
+fn open(state: &mut State<u64>, by: Opener<'_>, file: u64, now_ns: u64) -> Result<Vec<u64>, NfsStatus> {
     let (locks, mut held) = (Locks::default(), Vec::new());
     let opens = (by.party, StateTable::Opens);
     state.make_room(opens, (&locks, now_ns), &mut held, |state, _| state.opens.check_room(&by, file, FILES))?;
@@ -44,7 +44,7 @@ fn a_silent_client_makes_room_before_its_party_is_refused_and_a_living_one_is_re
         assert_eq!(open(&mut state, by(filler, PARTY), file, SECOND), Ok(Vec::new()));
     }
     let one_more = PARTY_OPENS_MAX as u64;
-    assert_eq!(open(&mut state, by(filler, PARTY), one_more, SECOND), Err(Status::ServerFault));
+    assert_eq!(open(&mut state, by(filler, PARTY), one_more, SECOND), Err(NfsStatus::Serverfault));
     let other = client(&mut state, Party::Orphans, b"other", SECOND);
     assert_eq!(open(&mut state, by(other, Party::Orphans), one_more, SECOND), Ok(Vec::new()));
     // Another client of the party comes when the filler is silent: all that it had makes room, and nobody else's.

@@ -4,10 +4,10 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-type OperationRead = Result<(CompoundOperation, usize), XdrError>;
+type OperationRead = Result<(ArgOp, usize), XdrError>;
 
 fn operation(record: &[u8], at: usize, minor: u32) -> Result<(u32, OperationRead), XdrError> {
-    let mut operation = CompoundOperation::Unsupported;
+    let mut operation = ArgOp::Unsupported;
     let (number, read) = read_operation(record, at, minor, &mut operation)?;
     Ok((number, read.map(|next| (operation, next))))
 }
@@ -35,12 +35,9 @@ fn reads_the_head_and_the_operations_one_after_the_other() {
     assert_eq!((&record[head.tag.range()], head.minor, head.count), (&b"tag"[..], 1, 2));
     let (number, read) = operation(&record, head.at, 1).unwrap();
     let (first, next) = read.unwrap();
-    assert!(
-        number == 22
-            && matches!(first, CompoundOperation::PutHandle(handle) if record[handle.range()] == words(&[1, 2]))
-    );
+    assert!(number == 22 && matches!(first, ArgOp::Putfh(handle) if record[handle.range()] == words(&[1, 2])));
     let (number, read) = operation(&record, next, 1).unwrap();
-    assert!(number == 10 && matches!(read, Ok((CompoundOperation::GetHandle, end)) if end == record.len()));
+    assert!(number == 10 && matches!(read, Ok((ArgOp::Getfh, end)) if end == record.len()));
     assert!(operation(&record, record.len(), 1).is_err());
 }
 
@@ -50,7 +47,7 @@ fn knows_the_operations_of_each_minor_version() {
         let record = words(&[number]);
         let is_illegal = |minor| {
             let read = operation(&record, 0, minor).unwrap().1;
-            matches!(read, Ok((CompoundOperation::Illegal, _)))
+            matches!(read, Ok((ArgOp::Illegal, _)))
         };
         assert_eq!(is_illegal(1), !(3..=58).contains(&number), "{number}");
         assert_eq!(is_illegal(2), !(3..=75).contains(&number), "{number}");
@@ -83,7 +80,7 @@ fn a_long_set_of_attributes_is_read_to_its_end() {
     let record = words(&[9, 5, 1, 2, 3, 0, 8, 10]);
     let (_, read) = operation(&record, 0, 1).unwrap();
     let (operation_read, next) = read.unwrap();
-    assert!(matches!(operation_read, CompoundOperation::GetAttributes(Bitmap { words: [1, 2, 3], has_more: true })));
+    assert!(matches!(operation_read, ArgOp::Getattr(Bitmap { words: [1, 2, 3], has_more: true })));
     assert_eq!(next, 28);
     // A set that claims more than the record has.
     assert!(operation(&words(&[9, u32::MAX, 1]), 0, 1).unwrap().1.is_err());
@@ -93,7 +90,7 @@ fn a_long_set_of_attributes_is_read_to_its_end() {
 fn the_data_that_an_operation_asks_for_are_those_of_its_arguments() {
     for number in [25, 68] {
         let read = words(&[number, 1, 2, 3, 4, 0, 9, 4096]);
-        assert!(matches!(operation(&read, 0, 2).unwrap().1, Ok((CompoundOperation::Read { count: 4096, .. }, _))));
+        assert!(matches!(operation(&read, 0, 2).unwrap().1, Ok((ArgOp::Read { count: 4096, .. }, _))));
         assert_eq!(data_asked(&read, 0), Some(4096));
         assert_eq!(data_asked(&read[..28], 0), None, "it is cut off");
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_volume::{AttributeChange, Attributes, Before, Inode, Kind, Nanos, Platform, Share};
 
 use super::super::attributes::{self, number as n};
-use super::super::codec::{AttributeValues, Bitmap};
+use super::super::codec::{Bitmap, Fattr};
 use super::super::compound::{Compound, Object};
 use super::super::shown::{self, OfHost, Shown};
 use super::super::state::stateids::Stateid;
@@ -19,11 +19,11 @@ use super::objects::check_regular;
 use super::opens::{Right, right_of};
 use crate::access;
 use crate::operations::{Ended, Operations, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 
 /// GETATTR of an object whose attributes are in memory. False for others.
-pub(super) fn try_get<P: Platform>(
+pub(super) fn try_getattr<P: Platform>(
     on: &impl Operations<P>,
     compound: &Compound<P>,
     draft: &mut Draft,
@@ -42,7 +42,7 @@ pub(super) fn try_get<P: Platform>(
     found.is_some()
 }
 
-pub(super) async fn get<P: Platform>(
+pub(super) async fn getattr<P: Platform>(
     on: &impl Operations<P>,
     compound: &Compound<P>,
     draft: &mut Draft,
@@ -90,7 +90,7 @@ pub(super) async fn of_host<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>
 pub(super) async fn verify<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
-    values: AttributeValues,
+    values: Fattr,
     wants_same: bool,
 ) -> Ended {
     let (record, known) = (on.record, compound.known());
@@ -110,8 +110,8 @@ pub(super) async fn verify<P: Platform>(
         }
     };
     match (wants_same, is_same) {
-        (true, false) => Err(Status::NotSame.into()),
-        (false, true) => Err(Status::Same.into()),
+        (true, false) => Err(NfsStatus::NotSame.into()),
+        (false, true) => Err(NfsStatus::Same.into()),
         _ => Ok(()),
     }
 }
@@ -133,18 +133,18 @@ pub(super) async fn access<P: Platform>(
     Ok(())
 }
 
-pub(super) async fn set<P: Platform>(
+pub(super) async fn setattr<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
-    values: AttributeValues,
+    values: Fattr,
 ) -> Ended {
     let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE)?;
     let inode = match compound.object()? {
-        Object::Above => return Err(Status::ReadOnly.into()),
+        Object::Above => return Err(NfsStatus::Rofs.into()),
         // An open may be from before the export's rules.
-        Object::Inode(_) if on.caller.is_read_only() => return Err(Status::ReadOnly.into()),
+        Object::Inode(_) if on.caller.is_read_only() => return Err(NfsStatus::Rofs.into()),
         Object::Inode(inode) => Arc::clone(inode),
     };
     let rest = AttributeChange { size: None, ..change };

@@ -14,13 +14,13 @@ use super::objects::check_regular;
 use super::opens::{Right, right_of};
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::operations::{Ended, Operations, Stability, Stop};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::{Data, Draft};
 use crate::wire::xdr::Field;
 
-fn check_object<P: Platform>(object: &Object<P>) -> Result<(), Status> {
+fn check_object<P: Platform>(object: &Object<P>) -> Result<(), NfsStatus> {
     match object {
-        Object::Above => Err(Status::IsDirectory),
+        Object::Above => Err(NfsStatus::Isdir),
         Object::Inode(inode) => check_regular(inode.kind()),
     }
 }
@@ -38,7 +38,7 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
     let right = right_of(compound, stateid, Share::READ, inode.fileid())?;
     if compound.data_left == 0 && count > 0 {
         // Earlier READs have taken all that one reply may have.
-        return Err(Status::ReplyTooBig.into());
+        return Err(NfsStatus::RepTooBig.into());
     }
     let to_end = FILE_BYTES_MAX.saturating_sub(offset);
     let count = u64::from(count.min(READ_BYTES_MAX).min(compound.data_left)).min(to_end) as u32;
@@ -81,28 +81,28 @@ pub(super) async fn write<P: Platform, O: Operations<P>>(
 ) -> Ended {
     check_object(compound.object()?)?;
     let inode = compound.inode()?;
-    let stability = Stability::of(stability).ok_or(Status::BadXdr)?;
+    let stability = Stability::of(stability).ok_or(NfsStatus::Badxdr)?;
     let right = right_of(compound, stateid, Share::WRITE, inode.fileid())?;
     if on.caller().is_read_only() {
-        return Err(Status::ReadOnly.into());
+        return Err(NfsStatus::Rofs.into());
     }
     let data = on.bytes(data);
     let data = &data[..data.len().min(WRITE_BYTES_MAX as usize)];
     let verifier = on.volume().write_verifier();
     if offset.checked_add(data.len() as u64).is_none_or(|end| end > FILE_BYTES_MAX) {
-        return Err(Status::TooLarge.into());
+        return Err(NfsStatus::Fbig.into());
     }
     let status = match right {
         _ if data.is_empty() => {
             if right == Right::OfUser {
                 on.permit(&inode, Use::Write).await?;
             }
-            Status::Ok
+            NfsStatus::Ok
         }
         Right::OfOpen => on.as_server().write(&inode, offset, data, stability).await?.0,
         Right::OfUser => on.write(&inode, offset, data, stability).await?.0,
     };
-    if status != Status::Ok {
+    if status != NfsStatus::Ok {
         return Err(Stop::Failed(status));
     }
     draft.writer.u32(data.len() as u32);

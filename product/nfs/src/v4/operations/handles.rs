@@ -14,7 +14,7 @@ use super::super::compound::{Compound, Object};
 use super::super::pseudo_root;
 use super::objects::{check_directory, check_name};
 use crate::operations::{Ended, Operations, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 use crate::wire::rpc::FLAVOURS;
 use crate::wire::xdr::Field;
@@ -23,7 +23,7 @@ use crate::wire::xdr::Field;
 const ROOT: &str = "/";
 
 /// PUTFH of an object in memory. False for others.
-pub(super) fn try_put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> bool {
+pub(super) fn try_putfh<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> bool {
     let bytes = on.bytes(handle);
     if compound.try_enter_again(bytes) {
         return true;
@@ -34,22 +34,22 @@ pub(super) fn try_put<P: Platform>(on: &impl Operations<P>, compound: &mut Compo
     is_found
 }
 
-pub(super) async fn put<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> Ended {
+pub(super) async fn putfh<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>, handle: Field) -> Ended {
     let object = match on.bytes(handle) == pseudo_root::HANDLE {
         false => Object::Inode(on.resolve(handle).await?),
-        true if on.volume().export_root(ROOT).is_some() => return Err(Status::Stale.into()),
+        true if on.volume().export_root(ROOT).is_some() => return Err(NfsStatus::Stale.into()),
         true => Object::Above,
     };
     compound.enter(object);
     Ok(())
 }
 
-pub(super) fn put_root<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>) {
+pub(super) fn putrootfh<P: Platform>(on: &impl Operations<P>, compound: &mut Compound<P>) {
     let single = on.volume().export_root(ROOT).map(Arc::clone);
     compound.enter(single.map_or(Object::Above, Object::Inode));
 }
 
-pub(super) fn get<P: Platform>(compound: &Compound<P>, draft: &mut Draft) -> Result<(), Status> {
+pub(super) fn getfh<P: Platform>(compound: &Compound<P>, draft: &mut Draft) -> Result<(), NfsStatus> {
     match compound.object()? {
         Object::Above => draft.writer.opaque(pseudo_root::HANDLE),
         Object::Inode(inode) => draft.writer.opaque(inode.handle_bytes()),
@@ -74,7 +74,7 @@ pub(super) async fn found<P: Platform>(
             check_name(on.bytes(name))?;
             let path = compound.service.root.find(on.bytes(name));
             let root = path.and_then(|path| on.volume().export_root(path));
-            return Ok(Object::Inode(Arc::clone(root.ok_or(Status::NotFound)?)));
+            return Ok(Object::Inode(Arc::clone(root.ok_or(NfsStatus::Noent)?)));
         }
         Object::Inode(directory) => directory,
     };
@@ -83,20 +83,20 @@ pub(super) async fn found<P: Platform>(
     Ok(Object::Inode(on.lookup(directory, name).await?.0))
 }
 
-pub(super) async fn lookup_parent<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
+pub(super) async fn lookupp<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>) -> Ended {
     let parent = parent(on, compound).await?;
     compound.enter(parent);
     Ok(())
 }
 
 async fn parent<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>) -> Ended<Object<P>> {
-    let Object::Inode(inode) = compound.object()? else { return Err(Status::NotFound.into()) };
+    let Object::Inode(inode) = compound.object()? else { return Err(NfsStatus::Noent.into()) };
     check_directory(inode.kind())?;
     let (found, _) = on.volume.lookup_by(on.caller, inode, b"..").await?;
     // Above an export's root is the directory of all.
     match Arc::ptr_eq(&found, inode) {
         false => Ok(Object::Inode(found)),
-        true if on.volume.export_root(ROOT).is_some() => Err(Status::NotFound.into()),
+        true if on.volume.export_root(ROOT).is_some() => Err(NfsStatus::Noent.into()),
         true => Ok(Object::Above),
     }
 }
@@ -108,7 +108,7 @@ fn write_flavours<P: Platform>(compound: &mut Compound<P>, draft: &mut Draft) {
     compound.current = None;
 }
 
-pub(super) async fn security<P: Platform>(
+pub(super) async fn secinfo<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,
@@ -119,7 +119,7 @@ pub(super) async fn security<P: Platform>(
     Ok(())
 }
 
-pub(super) async fn security_of_current<P: Platform>(
+pub(super) async fn secinfo_no_name<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,

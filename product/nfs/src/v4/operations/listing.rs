@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_volume::{DirectoryEntry, FileHandle, Inode, Platform};
 
 use super::super::attributes::{self, number as n};
-use super::super::codec::{Bitmap, ListArguments};
+use super::super::codec::{Bitmap, ReaddirArgs};
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root::{self, mounted_on};
 use super::super::shown::{self, OfHost, Shown};
@@ -19,7 +19,7 @@ use super::attributes::of_host;
 use super::objects::check_directory;
 use crate::limits::LISTING_BYTES_MAX;
 use crate::operations::{Ended, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Writer, opaque_bytes};
 
@@ -38,22 +38,22 @@ struct Room {
     names: usize,
 }
 
-pub(super) async fn list<P: Platform>(
+pub(super) async fn readdir<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: &ListArguments,
+    arguments: &ReaddirArgs,
 ) -> Ended {
     attributes::check_asked(&arguments.attributes)?;
     if RESERVED_COOKIES.contains(&arguments.cookie) {
-        return Err(Status::BadCookie.into());
+        return Err(NfsStatus::BadCookie.into());
     }
     if arguments.cookie != 0 && arguments.verifier != VERIFIER {
-        return Err(Status::NotSame.into());
+        return Err(NfsStatus::NotSame.into());
     }
     let bytes = arguments.bytes_max.min(LISTING_BYTES_MAX).min(compound.data_left) as usize;
     let names = if arguments.names_max == 0 { usize::MAX } else { arguments.names_max as usize };
-    let room = Room { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(Status::TooSmall)?, names };
+    let room = Room { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(NfsStatus::Toosmall)?, names };
     match compound.object()?.clone() {
         Object::Above => list_above(on, compound, draft, arguments, room).await?,
         Object::Inode(directory) => {
@@ -98,9 +98,9 @@ impl<'a> Entries<'a> {
         true
     }
 
-    fn end(self, is_end: bool) -> Result<(), Status> {
+    fn end(self, is_end: bool) -> Result<(), NfsStatus> {
         if self.written == 0 && !is_end {
-            return Err(Status::TooSmall);
+            return Err(NfsStatus::Toosmall);
         }
         self.writer.bool(false);
         self.writer.bool(is_end);
@@ -113,7 +113,7 @@ async fn list_inode<P: Platform>(
     known: &Bitmap,
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
-    arguments: &ListArguments,
+    arguments: &ReaddirArgs,
     room: Room,
 ) -> Ended {
     /// The entries "." and "..", which are the first ones.
@@ -137,7 +137,7 @@ async fn list_inode<P: Platform>(
     }
     if entries.written == 0 && fits && !listing.end {
         // Nothing but "." and ".." was read.
-        return Err(Status::TooSmall.into());
+        return Err(NfsStatus::Toosmall.into());
     }
     Ok(entries.end(fits && listing.end)?)
 }
@@ -165,13 +165,13 @@ fn write_entry(
 fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
     let is_missing = asked.needs_objects();
     let told: Vec<u32> =
-        [n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON].into_iter().filter(|number| asked.has(*number)).collect();
+        [n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON_FILEID].into_iter().filter(|number| asked.has(*number)).collect();
     Bitmap::of(&told).write(writer);
     let at = writer.len();
     writer.u32(0);
     for number in told {
         match number {
-            n::RDATTR_ERROR => writer.u32(if is_missing { Status::Stale.code() } else { Status::Ok.code() }),
+            n::RDATTR_ERROR => writer.u32(if is_missing { NfsStatus::Stale.code() } else { NfsStatus::Ok.code() }),
             _ => writer.u64(fileid),
         }
     }
@@ -184,14 +184,14 @@ async fn list_above<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     draft: &mut Draft,
-    arguments: &ListArguments,
+    arguments: &ReaddirArgs,
     room: Room,
 ) -> Ended {
     let first = *RESERVED_COOKIES.end() + 1;
     let exports = compound.service.root.exports();
     let known = first..first + exports.len() as u64;
     if arguments.cookie != 0 && !known.contains(&arguments.cookie) {
-        return Err(Status::BadCookie.into());
+        return Err(NfsStatus::BadCookie.into());
     }
     let mut entries = Entries::begin(&mut draft.writer, room);
     let mut fits = true;

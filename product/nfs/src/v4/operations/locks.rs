@@ -12,7 +12,7 @@ use afflux_volume::{HolderId, HostLocks, HostQuestion, Lock, LockMode, LockRefus
 
 use super::super::back_channel::BackChannel;
 use super::super::client_state::lock_owner;
-use super::super::codec::{LockArguments, Locker};
+use super::super::codec::{LockArgs, Locker};
 use super::super::compound::{Compound, Object};
 use super::super::denied::Denied;
 use super::super::locking::{LockBy, LockRequest, full};
@@ -20,19 +20,19 @@ use super::super::state::stateids::{StatePlace, Stateid};
 use super::objects::check_regular;
 use super::opens::{check_reclaim, place, write_stateid};
 use crate::operations::{Ended, Operations};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 
-fn span(offset: u64, len: u64) -> Result<Span, Status> {
-    Span::of(offset, len).ok_or(Status::Invalid)
+fn span(offset: u64, len: u64) -> Result<Span, NfsStatus> {
+    Span::of(offset, len).ok_or(NfsStatus::Inval)
 }
 
-fn mode(arguments: &LockArguments) -> LockMode {
+fn mode(arguments: &LockArgs) -> LockMode {
     if arguments.is_exclusive { LockMode::Exclusive } else { LockMode::Shared }
 }
 
 /// Refuses a lock, and notes which other is in its way.
-fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> Status {
+fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> NfsStatus {
     let state = compound.service.state();
     let owner = match state.lock_states.of_owner(file, lock.owner.number) {
         Some(known) => (known.client, known.owner.clone()),
@@ -40,13 +40,13 @@ fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> Statu
     };
     drop(state);
     compound.denied = Some(Box::new(Denied { lock, owner }));
-    Status::LockDenied
+    NfsStatus::Denied
 }
 
 /// The regular file that a lock is of.
-fn file_of<P: Platform>(compound: &Compound<P>) -> Result<u64, Status> {
+fn file_of<P: Platform>(compound: &Compound<P>) -> Result<u64, NfsStatus> {
     match compound.object()? {
-        Object::Above => Err(Status::IsDirectory),
+        Object::Above => Err(NfsStatus::Isdir),
         Object::Inode(inode) => {
             check_regular(inode.kind())?;
             Ok(inode.fileid())
@@ -59,15 +59,17 @@ fn locker<'a, P: Platform>(
     on: &'a impl Operations<P>,
     compound: &Compound<P>,
     locker: &Locker,
-) -> Result<LockBy<'a>, Status> {
+) -> Result<LockBy<'a>, NfsStatus> {
     let (named, is_of_locks) = match *locker {
-        Locker::New { open, .. } => (place(compound, open)?, false),
-        Locker::Known(stateid) => (place(compound, stateid)?, true),
+        Locker::OpenToLockOwner { open_stateid, .. } => (place(compound, open_stateid)?, false),
+        Locker::ExistLockOwner(stateid) => (place(compound, stateid)?, true),
     };
     match *locker {
-        _ if named.0.is_of_locks() != is_of_locks => Err(Status::BadStateid),
-        Locker::New { owner, .. } => Ok(LockBy::New { open: named, owner: on.bytes(owner) }),
-        Locker::Known(_) => Ok(LockBy::Known(named)),
+        _ if named.0.is_of_locks() != is_of_locks => Err(NfsStatus::BadStateid),
+        Locker::OpenToLockOwner { lock_owner, .. } => {
+            Ok(LockBy::OpenToLockOwner { open: named, owner: on.bytes(lock_owner) })
+        }
+        Locker::ExistLockOwner(_) => Ok(LockBy::ExistLockOwner(named)),
     }
 }
 
@@ -85,10 +87,10 @@ pub(super) fn try_lock<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: &LockArguments,
+    arguments: &LockArgs,
     reclaims: bool,
     by: &Locker,
-) -> Option<Result<(), Status>> {
+) -> Option<Result<(), NfsStatus>> {
     if on.volume().locks().are_on_host() {
         return None;
     }
@@ -103,7 +105,7 @@ pub(super) async fn lock<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: &LockArguments,
+    arguments: &LockArgs,
     reclaims: bool,
     by: &Locker,
 ) -> Ended {
@@ -130,7 +132,7 @@ pub(super) async fn lock<P: Platform, O: Operations<P>>(
                 volume.wait_for_end(holder).await;
                 has_waited = true;
             }
-            Err(LockStop::Ending(_) | LockStop::Asked(_)) => return Err(Status::Jukebox.into()),
+            Err(LockStop::Ending(_) | LockStop::Asked(_)) => return Err(NfsStatus::Delay.into()),
         }
     }
 }
@@ -143,11 +145,11 @@ enum LockStop {
     Asked(HostQuestion),
     /// The host is asked something else about the file.
     Busy,
-    Status(Status),
+    Status(NfsStatus),
 }
 
-impl From<Status> for LockStop {
-    fn from(status: Status) -> Self {
+impl From<NfsStatus> for LockStop {
+    fn from(status: NfsStatus) -> Self {
         Self::Status(status)
     }
 }
@@ -156,7 +158,7 @@ fn locked<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: &LockArguments,
+    arguments: &LockArgs,
     (reclaims, asked): (bool, Option<HostQuestion>),
     by: &Locker,
 ) -> Result<(), LockStop> {
@@ -176,8 +178,8 @@ fn locked<P: Platform, O: Operations<P>>(
         Err(LockRefusal::Ending(holder)) => return Err(LockStop::Ending(holder)),
         Err(LockRefusal::Asked(question)) => return Err(LockStop::Asked(question)),
         Err(LockRefusal::Busy) => return Err(LockStop::Busy),
-        Err(LockRefusal::Grace) => return Err(Status::Grace.into()),
-        Err(LockRefusal::Deadlock) => return Err(Status::Deadlock.into()),
+        Err(LockRefusal::Grace) => return Err(NfsStatus::Grace.into()),
+        Err(LockRefusal::Deadlock) => return Err(NfsStatus::Deadlock.into()),
         Err(refusal @ (LockRefusal::Full | LockRefusal::Crowded)) => return Err(full(refusal).into()),
         Ok(stateid) => stateid,
     };
@@ -197,10 +199,10 @@ fn way_back<'a, P: Platform>(
     back.is_wanted().then(|| (back, file.as_bytes().to_vec()))
 }
 
-pub(super) async fn test<P: Platform, O: Operations<P>>(
+pub(super) async fn lockt<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
-    arguments: LockArguments,
+    arguments: LockArgs,
     owner: crate::wire::xdr::Field,
 ) -> Ended {
     let _on_host = on_host(on, compound).await?;
@@ -209,7 +211,7 @@ pub(super) async fn test<P: Platform, O: Operations<P>>(
     let service = &compound.service;
     if service.is_in_grace() {
         // A lock may be in the way that its client has not asked for again.
-        return Err(Status::Grace.into());
+        return Err(NfsStatus::Grace.into());
     }
     let number = service.owner_number(client, on.bytes(owner));
     let holder = service.state().holder(client, service.locks())?;
@@ -225,9 +227,9 @@ pub(super) async fn test<P: Platform, O: Operations<P>>(
 }
 
 /// The place of a lock owner with this stateid.
-fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), Status> {
+fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), NfsStatus> {
     let named = place(compound, stateid)?;
-    if named.0.is_of_locks() { Ok(named) } else { Err(Status::BadStateid) }
+    if named.0.is_of_locks() { Ok(named) } else { Err(NfsStatus::BadStateid) }
 }
 
 /// LOCKU of a file, if the host has no part.
@@ -236,14 +238,14 @@ pub(super) fn try_unlock<P: Platform>(
     draft: &mut Draft,
     stateid: Stateid,
     bytes: (u64, u64),
-) -> Option<Result<(), Status>> {
+) -> Option<Result<(), NfsStatus>> {
     if compound.service.locks().are_on_host() {
         return None;
     }
     unlocked(compound, draft, stateid, bytes).transpose()
 }
 
-pub(super) async fn unlock<P: Platform, O: Operations<P>>(
+pub(super) async fn locku<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
@@ -265,7 +267,7 @@ fn unlocked<P: Platform>(
     draft: &mut Draft,
     stateid: Stateid,
     (offset, len): (u64, u64),
-) -> Result<Option<()>, Status> {
+) -> Result<Option<()>, NfsStatus> {
     let file = file_of(compound)?;
     let span = span(offset, len)?;
     let stateid = match compound.changed_before() {
@@ -282,16 +284,16 @@ fn unlocked<P: Platform>(
 }
 
 /// FREE_STATEID: a lock owner without locks has no stateid any more. CLOSE closes an open.
-pub(super) fn free<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), Status> {
-    let (at, sequence) = place(compound, stateid)?;
+pub(super) fn free_stateid<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
+    let (at, seqid) = place(compound, stateid)?;
     if !at.is_of_locks() {
-        let open = compound.service.state().opens.find(compound.client()?, at, sequence);
-        return open.and(Err(Status::LocksHeld));
+        let open = compound.service.state().opens.find(compound.client()?, at, seqid);
+        return open.and(Err(NfsStatus::LocksHeld));
     }
     let client = compound.client()?;
-    let is_there = compound.service.state().lock_states.find(client, at, sequence).is_ok();
+    let is_there = compound.service.state().lock_states.find(client, at, seqid).is_ok();
     if is_there {
         compound.note_end();
     }
-    compound.ended_before(compound.service.free(client, (at, sequence), Nanos(compound.now_ns)))
+    compound.ended_before(compound.service.free(client, (at, seqid), Nanos(compound.now_ns)))
 }

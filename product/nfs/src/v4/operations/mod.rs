@@ -20,62 +20,55 @@ mod xattrs;
 use afflux_volume::Platform;
 use futures_util::future::BoxFuture;
 
-use super::codec::CompoundOperation;
+use super::codec::ArgOp;
 use super::compound::Compound;
 use crate::operations::{Ended, Operations, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 
 /// Whether an operation changes something. The length of a result may not fail such an operation after the change.
-pub(super) fn is_change(operation: &CompoundOperation) -> bool {
+pub(super) fn is_change(operation: &ArgOp) -> bool {
     !matches!(
         operation,
-        CompoundOperation::Access(_)
-            | CompoundOperation::GetAttributes(_)
-            | CompoundOperation::GetHandle
-            | CompoundOperation::Lookup(_)
-            | CompoundOperation::LookupParent
-            | CompoundOperation::Verify { .. }
-            | CompoundOperation::PutHandle(_)
-            | CompoundOperation::PutRoot
-            | CompoundOperation::Read { .. }
-            | CompoundOperation::List(_)
-            | CompoundOperation::ReadLink
-            | CompoundOperation::Restore
-            | CompoundOperation::Save
-            | CompoundOperation::Security(_)
-            | CompoundOperation::SecurityOfCurrent { .. }
-            | CompoundOperation::TestLock { .. }
-            | CompoundOperation::TestStateids { .. }
-            | CompoundOperation::Seek { .. }
-            | CompoundOperation::GetXattr(_)
-            | CompoundOperation::ListXattrs { .. }
-            | CompoundOperation::Sequence
-            | CompoundOperation::Unsupported
-            | CompoundOperation::Illegal
+        ArgOp::Access(_)
+            | ArgOp::Getattr(_)
+            | ArgOp::Getfh
+            | ArgOp::Lookup(_)
+            | ArgOp::Lookupp
+            | ArgOp::Verify { .. }
+            | ArgOp::Putfh(_)
+            | ArgOp::Putrootfh
+            | ArgOp::Read { .. }
+            | ArgOp::Readdir(_)
+            | ArgOp::Readlink
+            | ArgOp::Restorefh
+            | ArgOp::Savefh
+            | ArgOp::Secinfo(_)
+            | ArgOp::SecinfoNoName { .. }
+            | ArgOp::Lockt { .. }
+            | ArgOp::TestStateid { .. }
+            | ArgOp::Seek { .. }
+            | ArgOp::Getxattr(_)
+            | ArgOp::Listxattrs { .. }
+            | ArgOp::Sequence
+            | ArgOp::Unsupported
+            | ArgOp::Illegal
     )
 }
 
 /// Whether a later server has to find the call of an operation, since a repetition would not do the same.
-pub(super) fn is_noted(operation: &CompoundOperation) -> bool {
+pub(super) fn is_noted(operation: &ArgOp) -> bool {
     let is_harmless = matches!(
         operation,
-        CompoundOperation::Write { .. }
-            | CompoundOperation::Commit { .. }
-            | CompoundOperation::Allocate { .. }
-            | CompoundOperation::Deallocate { .. }
-            | CompoundOperation::Copy(_)
+        ArgOp::Write { .. } | ArgOp::Commit { .. } | ArgOp::Allocate { .. } | ArgOp::Deallocate { .. } | ArgOp::Copy(_)
     );
     is_change(operation) && !is_harmless
 }
 
 /// Whether an operation goes on when its connection has ended, and with it the rest of its compound. The client sends
 /// any other again, and it then does the same.
-pub(super) fn is_lasting(operation: &CompoundOperation) -> bool {
-    let is_repeated = matches!(
-        operation,
-        CompoundOperation::Write { .. } | CompoundOperation::Commit { .. } | CompoundOperation::Copy(_)
-    );
+pub(super) fn is_lasting(operation: &ArgOp) -> bool {
+    let is_repeated = matches!(operation, ArgOp::Write { .. } | ArgOp::Commit { .. } | ArgOp::Copy(_));
     is_change(operation) && !is_repeated
 }
 
@@ -85,19 +78,13 @@ pub(super) fn try_at_once<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    operation: &CompoundOperation,
-) -> Option<Result<(), Status>> {
+    operation: &ArgOp,
+) -> Option<Result<(), NfsStatus>> {
     match *operation {
-        CompoundOperation::PutHandle(handle) => handles::try_put(on, compound, handle).then_some(Ok(())),
-        CompoundOperation::GetAttributes(ref asked) => {
-            attributes::try_get(on, compound, draft, asked).then_some(Ok(()))
-        }
-        CompoundOperation::Lock { ref lock, reclaims, ref locker } => {
-            locks::try_lock(on, compound, draft, lock, reclaims, locker)
-        }
-        CompoundOperation::Unlock { stateid, offset, len } => {
-            locks::try_unlock(compound, draft, stateid, (offset, len))
-        }
+        ArgOp::Putfh(handle) => handles::try_putfh(on, compound, handle).then_some(Ok(())),
+        ArgOp::Getattr(ref asked) => attributes::try_getattr(on, compound, draft, asked).then_some(Ok(())),
+        ArgOp::Lock { ref lock, reclaims, ref locker } => locks::try_lock(on, compound, draft, lock, reclaims, locker),
+        ArgOp::Locku { stateid, offset, len } => locks::try_unlock(compound, draft, stateid, (offset, len)),
         _ => None,
     }
 }
@@ -107,53 +94,47 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    operation: &CompoundOperation,
+    operation: &ArgOp,
 ) -> Ended {
     match *operation {
-        CompoundOperation::PutHandle(handle) => handles::put(on, compound, handle).await,
-        CompoundOperation::PutRoot => {
-            handles::put_root(on, compound);
+        ArgOp::Putfh(handle) => handles::putfh(on, compound, handle).await,
+        ArgOp::Putrootfh => {
+            handles::putrootfh(on, compound);
             Ok(())
         }
-        CompoundOperation::GetHandle => Ok(handles::get(compound, draft)?),
-        CompoundOperation::Save => Ok(compound.save()?),
-        CompoundOperation::Restore => Ok(compound.restore()?),
-        CompoundOperation::Lookup(name) => handles::lookup(on, compound, name).await,
-        CompoundOperation::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
-        CompoundOperation::GetAttributes(asked) => attributes::get(on, compound, draft, &asked).await,
-        CompoundOperation::Read { stateid, offset, count, in_segments } => {
+        ArgOp::Getfh => Ok(handles::getfh(compound, draft)?),
+        ArgOp::Savefh => Ok(compound.savefh()?),
+        ArgOp::Restorefh => Ok(compound.restorefh()?),
+        ArgOp::Lookup(name) => handles::lookup(on, compound, name).await,
+        ArgOp::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
+        ArgOp::Getattr(asked) => attributes::getattr(on, compound, draft, &asked).await,
+        ArgOp::Read { stateid, offset, count, in_segments } => {
             data::read(on, compound, draft, stateid, (offset, count), in_segments).await
         }
-        CompoundOperation::Write { stateid, offset, stability, data } => {
+        ArgOp::Write { stateid, offset, stability, data } => {
             data::write(on, compound, draft, stateid, offset, stability, data).await
         }
-        CompoundOperation::Commit { offset, count } => data::commit(on, compound, draft, offset, count).await,
-        CompoundOperation::Open(ref arguments) => opens::open(on, compound, draft, arguments).await,
-        CompoundOperation::Close(stateid) => Ok(opens::close(compound, draft, stateid)?),
-        CompoundOperation::Downgrade { stateid, access, deny } => {
-            Ok(opens::downgrade(compound, draft, stateid, access, deny)?)
+        ArgOp::Commit { offset, count } => data::commit(on, compound, draft, offset, count).await,
+        ArgOp::Open(ref arguments) => opens::open(on, compound, draft, arguments).await,
+        ArgOp::Close(stateid) => Ok(opens::close(compound, draft, stateid)?),
+        ArgOp::OpenDowngrade { stateid, access, deny } => {
+            Ok(opens::open_downgrade(compound, draft, stateid, access, deny)?)
         }
-        CompoundOperation::Lock { lock, reclaims, locker } => {
-            locks::lock(on, compound, draft, &lock, reclaims, &locker).await
-        }
-        CompoundOperation::TestLock { lock, owner } => locks::test(on, compound, lock, owner).await,
-        CompoundOperation::Unlock { stateid, offset, len } => {
-            locks::unlock(on, compound, draft, stateid, (offset, len)).await
-        }
-        CompoundOperation::Sequence => Err(Status::SequencePosition.into()),
-        CompoundOperation::Unsupported => Err(Status::NotSupported.into()),
-        CompoundOperation::Illegal => Err(Status::OperationIllegal.into()),
-        CompoundOperation::Introduce(_)
-        | CompoundOperation::CreateSession(_)
-        | CompoundOperation::DestroySession(_)
-        | CompoundOperation::DestroyClient(_)
-        | CompoundOperation::Bind { .. }
-        | CompoundOperation::BackChannel(_)
-        | CompoundOperation::FreeStateid(_)
-        | CompoundOperation::TestStateids { .. }
-        | CompoundOperation::ReclaimComplete { .. } => {
-            Ok(sessions::within(compound, on.volume(), on.record(), draft, operation)?)
-        }
+        ArgOp::Lock { lock, reclaims, locker } => locks::lock(on, compound, draft, &lock, reclaims, &locker).await,
+        ArgOp::Lockt { lock, owner } => locks::lockt(on, compound, lock, owner).await,
+        ArgOp::Locku { stateid, offset, len } => locks::locku(on, compound, draft, stateid, (offset, len)).await,
+        ArgOp::Sequence => Err(NfsStatus::SequencePos.into()),
+        ArgOp::Unsupported => Err(NfsStatus::Notsupp.into()),
+        ArgOp::Illegal => Err(NfsStatus::OpIllegal.into()),
+        ArgOp::ExchangeId(_)
+        | ArgOp::CreateSession(_)
+        | ArgOp::DestroySession(_)
+        | ArgOp::DestroyClientid(_)
+        | ArgOp::BindConnToSession { .. }
+        | ArgOp::BackchannelCtl(_)
+        | ArgOp::FreeStateid(_)
+        | ArgOp::TestStateid { .. }
+        | ArgOp::ReclaimComplete { .. } => Ok(sessions::within(compound, on.volume(), on.record(), draft, operation)?),
         _ => other(on.task()?, compound, draft, operation).await,
     }
 }
@@ -163,44 +144,32 @@ fn other<'a, P: Platform>(
     on: &'a Task<'a, P>,
     compound: &'a mut Compound<P>,
     draft: &'a mut Draft,
-    operation: &'a CompoundOperation,
+    operation: &'a ArgOp,
 ) -> BoxFuture<'a, Ended> {
     match *operation {
-        CompoundOperation::LookupParent => Box::pin(handles::lookup_parent(on, compound)),
-        CompoundOperation::Security(name) => Box::pin(handles::security(on, compound, draft, name)),
-        CompoundOperation::SecurityOfCurrent { of_parent } => {
-            Box::pin(handles::security_of_current(on, compound, draft, of_parent))
-        }
-        CompoundOperation::SetAttributes { stateid, values } => {
-            Box::pin(attributes::set(on, compound, draft, stateid, values))
-        }
-        CompoundOperation::Verify { values, are_same } => Box::pin(attributes::verify(on, compound, values, are_same)),
-        CompoundOperation::Create { kind, name, attributes } => {
+        ArgOp::Lookupp => Box::pin(handles::lookupp(on, compound)),
+        ArgOp::Secinfo(name) => Box::pin(handles::secinfo(on, compound, draft, name)),
+        ArgOp::SecinfoNoName { of_parent } => Box::pin(handles::secinfo_no_name(on, compound, draft, of_parent)),
+        ArgOp::Setattr { stateid, values } => Box::pin(attributes::setattr(on, compound, draft, stateid, values)),
+        ArgOp::Verify { values, are_same } => Box::pin(attributes::verify(on, compound, values, are_same)),
+        ArgOp::Create { kind, name, attributes } => {
             Box::pin(names::create(on, compound, draft, kind, name, attributes))
         }
-        CompoundOperation::ReadLink => Box::pin(names::read_link(on, compound, draft)),
-        CompoundOperation::Remove(name) => Box::pin(names::remove(on, compound, draft, name)),
-        CompoundOperation::Rename { from, to } => Box::pin(names::rename(on, compound, draft, from, to)),
-        CompoundOperation::Link(name) => Box::pin(names::link(on, compound, draft, name)),
-        CompoundOperation::List(ref arguments) => Box::pin(listing::list(on, compound, draft, arguments)),
-        CompoundOperation::Seek { stateid, offset, what } => {
-            Box::pin(ranges::seek(on, compound, draft, stateid, offset, what))
-        }
-        CompoundOperation::Allocate { stateid, offset, len } => {
-            Box::pin(ranges::allocate(on, compound, stateid, (offset, len)))
-        }
-        CompoundOperation::Deallocate { stateid, offset, len } => {
+        ArgOp::Readlink => Box::pin(names::readlink(on, compound, draft)),
+        ArgOp::Remove(name) => Box::pin(names::remove(on, compound, draft, name)),
+        ArgOp::Rename { from, to } => Box::pin(names::rename(on, compound, draft, from, to)),
+        ArgOp::Link(name) => Box::pin(names::link(on, compound, draft, name)),
+        ArgOp::Readdir(ref arguments) => Box::pin(listing::readdir(on, compound, draft, arguments)),
+        ArgOp::Seek { stateid, offset, what } => Box::pin(ranges::seek(on, compound, draft, stateid, offset, what)),
+        ArgOp::Allocate { stateid, offset, len } => Box::pin(ranges::allocate(on, compound, stateid, (offset, len))),
+        ArgOp::Deallocate { stateid, offset, len } => {
             Box::pin(ranges::deallocate(on, compound, stateid, (offset, len)))
         }
-        CompoundOperation::Copy(arguments) => Box::pin(ranges::copy(on, compound, draft, arguments)),
-        CompoundOperation::GetXattr(name) => Box::pin(xattrs::get(on, compound, draft, name)),
-        CompoundOperation::SetXattr { how, name, value } => {
-            Box::pin(xattrs::set(on, compound, draft, how, name, value))
-        }
-        CompoundOperation::ListXattrs { cookie, bytes_max } => {
-            Box::pin(xattrs::list(on, compound, draft, cookie, bytes_max))
-        }
-        CompoundOperation::RemoveXattr(name) => Box::pin(xattrs::remove(on, compound, draft, name)),
+        ArgOp::Copy(arguments) => Box::pin(ranges::copy(on, compound, draft, arguments)),
+        ArgOp::Getxattr(name) => Box::pin(xattrs::getxattr(on, compound, draft, name)),
+        ArgOp::Setxattr { how, name, value } => Box::pin(xattrs::setxattr(on, compound, draft, how, name, value)),
+        ArgOp::Listxattrs { cookie, bytes_max } => Box::pin(xattrs::listxattrs(on, compound, draft, cookie, bytes_max)),
+        ArgOp::Removexattr(name) => Box::pin(xattrs::removexattr(on, compound, draft, name)),
         _ => unreachable!("carried out before"),
     }
 }

@@ -12,12 +12,12 @@ use afflux_volume::{
 };
 
 use super::super::attributes;
-use super::super::codec::{AttributeValues, NewKind};
+use super::super::codec::{CreateType, Fattr};
 use super::super::compound::{Compound, Object};
 use super::objects::{check_directory, check_name, write_change};
 use super::opens::unchanged;
 use crate::operations::{Ended, Operations, Task, consistency_now};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
 
@@ -25,30 +25,30 @@ pub(super) async fn create<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    kind: NewKind,
+    kind: CreateType,
     name: Field,
-    values: AttributeValues,
+    values: Fattr,
 ) -> Ended {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
     let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE_NEW)?;
     let (caller, place) = (&compound.changing(on.caller), (&directory, on.bytes(name)));
     let Outcome { result, consistency } = match kind {
-        NewKind::Directory => on.volume.make_directory_by(caller, place.0, place.1, change).await,
-        NewKind::Link(target) => {
+        CreateType::Dir => on.volume.make_directory_by(caller, place.0, place.1, change).await,
+        CreateType::Lnk(target) => {
             let target = on.bytes(target);
             check_target(target)?;
             on.volume.symlink_by(caller, place.0, place.1, target, change).await
         }
-        NewKind::Socket => special((on, caller), place, SpecialKind::Socket, change).await?,
-        NewKind::Fifo => special((on, caller), place, SpecialKind::Fifo, change).await?,
-        NewKind::Block(major, minor) => {
+        CreateType::Sock => special((on, caller), place, SpecialKind::Socket, change).await?,
+        CreateType::Fifo => special((on, caller), place, SpecialKind::Fifo, change).await?,
+        CreateType::Blk(major, minor) => {
             special((on, caller), place, SpecialKind::BlockDevice { major, minor }, change).await?
         }
-        NewKind::Character(major, minor) => {
+        CreateType::Chr(major, minor) => {
             special((on, caller), place, SpecialKind::CharDevice { major, minor }, change).await?
         }
-        NewKind::Other => return Err(Status::BadType.into()),
+        CreateType::Other => return Err(NfsStatus::Badtype.into()),
     };
     let (inode, _) = result?;
     let consistency = consistency_now(on, &directory, consistency).await?;
@@ -58,10 +58,10 @@ pub(super) async fn create<P: Platform>(
     Ok(())
 }
 
-fn check_target(target: &[u8]) -> Result<(), Status> {
+fn check_target(target: &[u8]) -> Result<(), NfsStatus> {
     match target.len() {
-        0 => Err(Status::Invalid),
-        len if len > TARGET_BYTES_MAX => Err(Status::NameTooLong),
+        0 => Err(NfsStatus::Inval),
+        len if len > TARGET_BYTES_MAX => Err(NfsStatus::Nametoolong),
         _ => Ok(()),
     }
 }
@@ -73,29 +73,29 @@ async fn special<P: Platform>(
     (directory, name): (&Arc<Inode<P>>, &[u8]),
     kind: SpecialKind,
     change: AttributeChange,
-) -> Result<Made<P>, Status> {
+) -> Result<Made<P>, NfsStatus> {
     let is_device = matches!(kind, SpecialKind::BlockDevice { .. } | SpecialKind::CharDevice { .. });
     // A node of the host's disk, made by a server that root runs, would bypass every permission for users who can open
     // files on the host. If the caller is known, the host checks its rights.
     if is_device && on.caller.credentials().is_none() {
-        return Err(Status::NotPermitted);
+        return Err(NfsStatus::Perm);
     }
     Ok(on.volume.make_special_by(caller, directory, name, kind, change).await)
 }
 
-pub(super) async fn read_link<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>, draft: &mut Draft) -> Ended {
+pub(super) async fn readlink<P: Platform>(on: &Task<'_, P>, compound: &mut Compound<P>, draft: &mut Draft) -> Ended {
     let inode = match compound.object()? {
-        Object::Above => return Err(Status::Invalid.into()),
+        Object::Above => return Err(NfsStatus::Inval.into()),
         Object::Inode(inode) => inode,
     };
     let read = on.volume.read_link(inode).await;
     match read {
         Ok((target, _)) => {
             // The target counts among the bytes of data for which the reply has room.
-            compound.data_left = compound.data_left.checked_sub(target.len() as u32).ok_or(Status::Jukebox)?;
+            compound.data_left = compound.data_left.checked_sub(target.len() as u32).ok_or(NfsStatus::Delay)?;
             draft.writer.opaque(&target);
         }
-        Err(VolumeError::Invalid { .. }) => return Err(Status::WrongType.into()),
+        Err(VolumeError::Invalid { .. }) => return Err(NfsStatus::WrongType.into()),
         Err(error) => return Err(error.into()),
     }
     Ok(())
@@ -154,8 +154,8 @@ pub(super) async fn rename<P: Platform>(
         on.volume.rename_by(&caller, &source, on.bytes(from), &target, on.bytes(to)).await;
     match result {
         // A directory in the place of a file, or the other way round.
-        Err(VolumeError::IsDirectory | VolumeError::NotDirectory) => return Err(Status::Exists.into()),
-        Err(VolumeError::NotEmpty) => return Err(Status::Exists.into()),
+        Err(VolumeError::IsDirectory | VolumeError::NotDirectory) => return Err(NfsStatus::Exist.into()),
+        Err(VolumeError::NotEmpty) => return Err(NfsStatus::Exist.into()),
         result => result?,
     }
     let of_source = consistency_now(on, &source, consistency).await?;
@@ -174,9 +174,9 @@ async fn are_one<P: Platform>(on: &Task<'_, P>, one: (&Arc<Inode<P>>, &[u8]), ot
     }
 }
 
-fn saved_directory<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, Status> {
+fn saved_directory<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, NfsStatus> {
     match compound.saved()? {
-        Object::Above => Err(Status::ReadOnly),
+        Object::Above => Err(NfsStatus::Rofs),
         Object::Inode(inode) => check_directory(inode.kind()).map(|()| Arc::clone(inode)),
     }
 }
@@ -189,11 +189,11 @@ pub(super) async fn link<P: Platform>(
 ) -> Ended {
     let directory = compound.directory()?;
     let inode = match compound.saved()? {
-        Object::Above => return Err(Status::IsDirectory.into()),
+        Object::Above => return Err(NfsStatus::Isdir.into()),
         Object::Inode(inode) => Arc::clone(inode),
     };
     if inode.kind() == Kind::Directory {
-        return Err(Status::IsDirectory.into());
+        return Err(NfsStatus::Isdir.into());
     }
     check_name(on.bytes(name))?;
     let caller = compound.changing(on.caller);

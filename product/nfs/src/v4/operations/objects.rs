@@ -10,22 +10,22 @@ use afflux_volume::{Consistency, Inode, Kind, NAME_BYTES_MAX, Platform, Timestam
 
 use super::super::attributes::change_of;
 use super::super::compound::{Compound, Object};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::xdr::Writer;
 
 impl<P: Platform> Compound<P> {
     /// The current object, if it is below an export.
-    pub(super) fn inode(&self) -> Result<Arc<Inode<P>>, Status> {
+    pub(super) fn inode(&self) -> Result<Arc<Inode<P>>, NfsStatus> {
         match self.object()? {
             Object::Inode(inode) => Ok(Arc::clone(inode)),
-            Object::Above => Err(Status::IsDirectory),
+            Object::Above => Err(NfsStatus::Isdir),
         }
     }
 
     /// The current directory below an export, for a change of its names.
-    pub(super) fn directory(&self) -> Result<Arc<Inode<P>>, Status> {
+    pub(super) fn directory(&self) -> Result<Arc<Inode<P>>, NfsStatus> {
         match self.object()? {
-            Object::Above => Err(Status::ReadOnly),
+            Object::Above => Err(NfsStatus::Rofs),
             Object::Inode(inode) => {
                 check_directory(inode.kind())?;
                 Ok(Arc::clone(inode))
@@ -34,30 +34,30 @@ impl<P: Platform> Compound<P> {
     }
 }
 
-pub(super) fn check_directory(kind: Kind) -> Result<(), Status> {
+pub(super) fn check_directory(kind: Kind) -> Result<(), NfsStatus> {
     match kind {
         Kind::Directory => Ok(()),
-        Kind::Symlink => Err(Status::SymbolicLink),
-        _ => Err(Status::NotDirectory),
+        Kind::Symlink => Err(NfsStatus::Symlink),
+        _ => Err(NfsStatus::Notdir),
     }
 }
 
-pub(super) fn check_regular(kind: Kind) -> Result<(), Status> {
+pub(super) fn check_regular(kind: Kind) -> Result<(), NfsStatus> {
     match kind {
         Kind::Regular => Ok(()),
-        Kind::Directory => Err(Status::IsDirectory),
-        Kind::Symlink => Err(Status::SymbolicLink),
-        _ => Err(Status::WrongType),
+        Kind::Directory => Err(NfsStatus::Isdir),
+        Kind::Symlink => Err(NfsStatus::Symlink),
+        _ => Err(NfsStatus::WrongType),
     }
 }
 
 /// Refuses what no directory has as a name.
-pub(super) fn check_name(name: &[u8]) -> Result<(), Status> {
+pub(super) fn check_name(name: &[u8]) -> Result<(), NfsStatus> {
     match name {
-        b"" => Err(Status::Invalid),
-        b"." | b".." => Err(Status::BadName),
-        _ if name.len() > NAME_BYTES_MAX => Err(Status::NameTooLong),
-        _ if name.contains(&b'/') || name.contains(&0) => Err(Status::BadCharacter),
+        b"" => Err(NfsStatus::Inval),
+        b"." | b".." => Err(NfsStatus::Badname),
+        _ if name.len() > NAME_BYTES_MAX => Err(NfsStatus::Nametoolong),
+        _ if name.contains(&b'/') || name.contains(&0) => Err(NfsStatus::Badchar),
         _ => Ok(()),
     }
 }

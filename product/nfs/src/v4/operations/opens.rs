@@ -14,15 +14,15 @@ use afflux_volume::{
 };
 
 use super::super::attributes::{self, number as n};
-use super::super::codec::{Bitmap, Claim, OpenArguments, OpenHow};
+use super::super::codec::{Bitmap, OpenArgs, OpenClaim, OpenFlag};
 use super::super::compound::{Compound, Object};
 use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
-use super::super::state::stateids::{Meaning, StatePlace, Stateid};
+use super::super::state::stateids::{StatePlace, Stateid, StateidKind};
 use super::objects::{check_name, check_regular, write_change};
 use crate::access;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, Writer};
 
@@ -36,18 +36,18 @@ pub(super) enum Right {
 }
 
 /// The stateid that is meant: an operation may name the current one.
-fn meant<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(Meaning, u32), Status> {
+fn meant<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidKind, u32), NfsStatus> {
     match stateid.meaning()? {
-        Meaning::Current => Ok((compound.stateid.meaning()?, compound.stateid.sequence)),
-        meaning => Ok((meaning, stateid.sequence)),
+        StateidKind::Current => Ok((compound.stateid.meaning()?, compound.stateid.seqid)),
+        meaning => Ok((meaning, stateid.seqid)),
     }
 }
 
 /// The place of state that a stateid names.
-pub(super) fn place<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), Status> {
+pub(super) fn place<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), NfsStatus> {
     match meant(compound, stateid)? {
-        (Meaning::State(place), sequence) => Ok((place, sequence)),
-        _ => Err(Status::BadStateid),
+        (StateidKind::State(place), seqid) => Ok((place, seqid)),
+        _ => Err(NfsStatus::BadStateid),
     }
 }
 
@@ -57,13 +57,13 @@ pub(super) fn right_of<P: Platform>(
     stateid: Stateid,
     access: u8,
     file: u64,
-) -> Result<Right, Status> {
+) -> Result<Right, NfsStatus> {
     match meant(compound, stateid)? {
-        (Meaning::State(place), sequence) => {
-            let (opened, share) = opened_by(compound, place, sequence)?;
+        (StateidKind::State(place), seqid) => {
+            let (opened, share) = opened_by(compound, place, seqid)?;
             match () {
-                () if opened != file => Err(Status::BadStateid),
-                () if share.access & access == 0 => Err(Status::OpenMode),
+                () if opened != file => Err(NfsStatus::BadStateid),
+                () if share.access & access == 0 => Err(NfsStatus::Openmode),
                 () => Ok(Right::OfOpen),
             }
         }
@@ -71,7 +71,7 @@ pub(super) fn right_of<P: Platform>(
             let service = &compound.service;
             if service.is_in_grace() {
                 // An open may deny it that its client has not reclaimed.
-                return Err(Status::Grace);
+                return Err(NfsStatus::Grace);
             }
             if service.locks().has_denials() {
                 service.check_use(file, access, compound.now_ns)?;
@@ -82,21 +82,21 @@ pub(super) fn right_of<P: Platform>(
 }
 
 /// The file and the rights of an open, or of the open that a lock owner belongs to.
-fn opened_by<P: Platform>(compound: &Compound<P>, place: StatePlace, sequence: u32) -> Result<(u64, Share), Status> {
+fn opened_by<P: Platform>(compound: &Compound<P>, place: StatePlace, seqid: u32) -> Result<(u64, Share), NfsStatus> {
     let (client, state) = (compound.client()?, compound.service.state());
     if !place.is_of_locks() {
-        return state.opens.find(client, place, sequence);
+        return state.opens.find(client, place, seqid);
     }
-    let lock = state.lock_states.find(client, place, sequence)?;
-    Ok((lock.file, state.opens.share_at(lock.open).ok_or(Status::BadStateid)?))
+    let lock = state.lock_states.find(client, place, seqid)?;
+    Ok((lock.file, state.opens.share_at(lock.open).ok_or(NfsStatus::BadStateid)?))
 }
 
 /// The rights in the arguments of OPEN and OPEN_DOWNGRADE. Wishes about delegations do not matter: there are none.
-fn share(access: u32, deny: u32) -> Result<Share, Status> {
-    const WISHES: u32 = 0x0003_ff00;
-    let rights = access & !WISHES;
+fn share(access: u32, deny: u32) -> Result<Share, NfsStatus> {
+    const WANT_MASK: u32 = 0x0003_ff00;
+    let rights = access & !WANT_MASK;
     if !(1..=3).contains(&rights) || deny > 3 {
-        return Err(Status::Invalid);
+        return Err(NfsStatus::Inval);
     }
     Ok(Share { access: rights as u8, deny: deny as u8 })
 }
@@ -124,9 +124,9 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     on: &O,
     compound: &mut Compound<P>,
     draft: &mut Draft,
-    arguments: &OpenArguments,
+    arguments: &OpenArgs,
 ) -> Ended {
-    let share = share(arguments.access, arguments.deny)?;
+    let share = share(arguments.share_access, arguments.share_deny)?;
     let client = compound.client()?;
     check_claim(compound, client, arguments)?;
     let denies = share.deny != 0;
@@ -137,13 +137,13 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
         Box::pin(async move { service.enlist(client, denies).await }).await;
     }
     let opened = match (arguments.claim, arguments.how) {
-        (Claim::Name(name), OpenHow::NoCreate) => named(on, compound, name).await?,
-        (Claim::Name(name), how) => {
+        (OpenClaim::Null(name), OpenFlag::NoCreate) => named(on, compound, name).await?,
+        (OpenClaim::Null(name), how) => {
             let task = on.task()?;
             Box::pin(made(task, compound, name, how)).await?
         }
         // Only a name can be made.
-        (_, how) if !matches!(how, OpenHow::NoCreate) => return Err(Status::Invalid.into()),
+        (_, how) if !matches!(how, OpenFlag::NoCreate) => return Err(NfsStatus::Inval.into()),
         _ => {
             compound.object()?;
             Opened::existing(compound.inode()?, Consistency::default())
@@ -153,11 +153,11 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     if !opened.is_new {
         check_rights(on, &opened.inode, share, opened.size.is_some()).await?;
     }
-    let owner = on.bytes(arguments.owner);
+    let owner = on.bytes(arguments.open_owner);
     let file = opened.inode.fileid();
     let volume = on.volume();
     let is_of_file = |stateid: &Stateid| match stateid.meaning() {
-        Ok(Meaning::State(place)) => opened_by(compound, place, stateid.sequence).is_ok_and(|(of, _)| of == file),
+        Ok(StateidKind::State(place)) => opened_by(compound, place, stateid.seqid).is_ok_and(|(of, _)| of == file),
         _ => false,
     };
     let granted = match compound.changed_before().filter(is_of_file) {
@@ -168,7 +168,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
             let number = compound.service.owner_number(client, owner);
             let by = Opener { client, party, owner, number, handle: handle.as_bytes(), mark };
             let open = || {
-                let hold = || volume.hold(&opened.inode).map(Some).map_err(Status::from);
+                let hold = || volume.hold(&opened.inode).map(Some).map_err(NfsStatus::from);
                 compound.service.open(by, file, (share, opened.size.is_some()), compound.now_ns, hold)
             };
             match open() {
@@ -178,7 +178,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
                     on.task()?.volume.wait_for_end(holder).await;
                     open().map_err(|refusal| match refusal {
                         OpenRefusal::Status(status) => status,
-                        OpenRefusal::Ending(_) => Status::Jukebox,
+                        OpenRefusal::Ending(_) => NfsStatus::Delay,
                     })?
                 }
             }
@@ -196,7 +196,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     write_change(writer, &opened.change);
     writer.u32(result_flags(compound));
     opened.set.write(writer);
-    write_no_delegation(writer, arguments.access);
+    write_no_delegation(writer, arguments.share_access);
     compound.enter(Object::Inode(opened.inode));
     compound.stateid = stateid;
     Ok(())
@@ -204,49 +204,49 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
 
 /// The file goes with its last name. Locks are those of POSIX, and who waits for one is told if there is a way.
 fn result_flags<P: Platform>(compound: &Compound<P>) -> u32 {
-    const POSIX_LOCKS: u32 = 4;
-    const MAY_NOTIFY: u32 = 0x20;
+    const OPEN4_RESULT_LOCKTYPE_POSIX: u32 = 4;
+    const OPEN4_RESULT_MAY_NOTIFY_LOCK: u32 = 0x20;
     let is_told = compound.session().is_some_and(|session| session.back.is_up());
-    POSIX_LOCKS | if is_told { MAY_NOTIFY } else { 0 }
+    OPEN4_RESULT_LOCKTYPE_POSIX | if is_told { OPEN4_RESULT_MAY_NOTIFY_LOCK } else { 0 }
 }
 
 /// There are no delegations. A client that wanted none hears that this is why.
 fn write_no_delegation(writer: &mut Writer, access: u32) {
-    const WISH: u32 = 0xff00;
-    const WANTS_NONE: u32 = 0x0400;
-    const NONE: u32 = 0;
-    const NONE_WITH_REASON: u32 = 3;
-    const NOT_WANTED: u32 = 0;
-    if access & WISH == WANTS_NONE {
-        writer.u32(NONE_WITH_REASON);
-        writer.u32(NOT_WANTED);
+    const WANT_DELEG_MASK: u32 = 0xff00;
+    const OPEN4_SHARE_ACCESS_WANT_NO_DELEG: u32 = 0x0400;
+    const OPEN_DELEGATE_NONE: u32 = 0;
+    const OPEN_DELEGATE_NONE_EXT: u32 = 3;
+    const WND4_NOT_WANTED: u32 = 0;
+    if access & WANT_DELEG_MASK == OPEN4_SHARE_ACCESS_WANT_NO_DELEG {
+        writer.u32(OPEN_DELEGATE_NONE_EXT);
+        writer.u32(WND4_NOT_WANTED);
     } else {
-        writer.u32(NONE);
+        writer.u32(OPEN_DELEGATE_NONE);
     }
 }
 
 pub(super) fn write_stateid(stateid: Stateid, writer: &mut Writer) {
-    writer.u32(stateid.sequence);
+    writer.u32(stateid.seqid);
     writer.raw(&stateid.other);
 }
 
 /// Whether the claim fits the client's state.
-fn check_claim<P: Platform>(compound: &Compound<P>, client: u64, arguments: &OpenArguments) -> Result<(), Status> {
+fn check_claim<P: Platform>(compound: &Compound<P>, client: u64, arguments: &OpenArgs) -> Result<(), NfsStatus> {
     match arguments.claim {
-        Claim::OfDelegation => Err(Status::BadStateid),
-        Claim::Previous => check_reclaim(compound, client, true),
+        OpenClaim::Delegate => Err(NfsStatus::BadStateid),
+        OpenClaim::Previous => check_reclaim(compound, client, true),
         _ => check_reclaim(compound, client, false),
     }
 }
 
 /// A client asks for what it had of an earlier server before it asks for new state; and new state waits for the clients
 /// that have not done so yet.
-pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, reclaims: bool) -> Result<(), Status> {
+pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, reclaims: bool) -> Result<(), NfsStatus> {
     let (service, now_ns) = (&compound.service, compound.now_ns);
     let has_reclaimed = service.state().clients.has_reclaimed(client);
     match reclaims {
-        true if has_reclaimed || !service.may_reclaim(client, now_ns) => Err(Status::NoGrace),
-        false if !has_reclaimed || service.is_in_grace() => Err(Status::Grace),
+        true if has_reclaimed || !service.may_reclaim(client, now_ns) => Err(NfsStatus::NoGrace),
+        false if !has_reclaimed || service.is_in_grace() => Err(NfsStatus::Grace),
         _ => Ok(()),
     }
 }
@@ -255,7 +255,7 @@ pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, re
 async fn named<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>, name: Field) -> Ended<Opened<P>> {
     let inode = match super::handles::found(on, compound, name).await? {
         Object::Inode(inode) => inode,
-        Object::Above => return Err(Status::IsDirectory.into()),
+        Object::Above => return Err(NfsStatus::Isdir.into()),
     };
     let change = match compound.object()? {
         Object::Above => Consistency::default(),
@@ -279,28 +279,28 @@ async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>
     let needs_write = share.access & Share::WRITE != 0 || share.deny != 0 || cuts;
     let writes = !needs_write || granted & access::WRITE != 0;
     match () {
-        () if !writes && on.caller().is_read_only() => Err(Status::ReadOnly.into()),
+        () if !writes && on.caller().is_read_only() => Err(NfsStatus::Rofs.into()),
         () if reads && writes => Ok(()),
-        () => Err(Status::Denied.into()),
+        () => Err(NfsStatus::Acces.into()),
     }
 }
 
 /// A file that is made, or was there if `how` allows.
-async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field, how: OpenHow) -> Ended<Opened<P>> {
+async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field, how: OpenFlag) -> Ended<Opened<P>> {
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
     let (caller, record, known) = (&compound.changing(on.caller), on.record, compound.known());
     let of_new = |values| attributes::change(&values, record, &known, attributes::SETTABLE_NEW);
     match how {
-        OpenHow::Unchecked(values) => {
+        OpenFlag::Unchecked(values) => {
             let change = of_new(values)?;
             unchecked((on, caller), compound.before(), (&directory, name), change, values.which).await
         }
-        OpenHow::Guarded(values) => {
+        OpenFlag::Guarded(values) => {
             let change = of_new(values)?;
             guarded((on, caller), (&directory, name), change, values.which).await.map_err(Stop::from)
         }
-        OpenHow::Exclusive { verifier, attributes: values } => {
+        OpenFlag::Exclusive { verifier, attributes: values } => {
             let (attributes, set) = match values {
                 Some(it) => (attributes::change(&it, record, &known, attributes::SETTABLE_EXCLUSIVELY)?, it.which),
                 None => Default::default(),
@@ -308,7 +308,7 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
             let how = CreateHow::Exclusive { verifier, attributes };
             exclusive((on, caller), (&directory, name), how, set).await.map_err(Stop::from)
         }
-        OpenHow::NoCreate => named(on, compound, name).await,
+        OpenFlag::NoCreate => named(on, compound, name).await,
     }
 }
 
@@ -357,7 +357,7 @@ async fn unchecked<P: Platform>(
             made => return made.map_err(Stop::from),
         }
     }
-    Err(Status::Jukebox.into())
+    Err(NfsStatus::Delay.into())
 }
 
 async fn exclusive<P: Platform>(
@@ -369,7 +369,7 @@ async fn exclusive<P: Platform>(
     let Outcome { result, consistency } = on.volume.create_by(caller, directory, on.bytes(name), how).await;
     let (inode, _): (_, Attributes) = result?;
     // The verifier is in the times, so that the client sets them afterwards.
-    let set = set.with(Bitmap::of(&[n::ACCESS_TIME, n::MODIFY_TIME]));
+    let set = set.with(Bitmap::of(&[n::TIME_ACCESS, n::TIME_MODIFY]));
     Ok(Opened { inode, change: consistency, set, is_new: true, size: None })
 }
 
@@ -380,12 +380,12 @@ async fn cut<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>, size: u64) ->
 }
 
 /// The open that an operation on the current file names.
-fn own_open<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), Status> {
-    let (place, sequence) = place(compound, stateid)?;
-    let (file, _) = compound.service.state().opens.find(compound.client()?, place, sequence)?;
+fn own_open<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), NfsStatus> {
+    let (place, seqid) = place(compound, stateid)?;
+    let (file, _) = compound.service.state().opens.find(compound.client()?, place, seqid)?;
     match compound.object()? {
-        Object::Inode(inode) if inode.fileid() == file => Ok((place, sequence)),
-        _ => Err(Status::BadStateid),
+        Object::Inode(inode) if inode.fileid() == file => Ok((place, seqid)),
+        _ => Err(NfsStatus::BadStateid),
     }
 }
 
@@ -393,7 +393,7 @@ pub(super) fn close<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
-) -> Result<(), Status> {
+) -> Result<(), NfsStatus> {
     compound.object()?;
     let closed = own_open(compound, stateid).and_then(|named| {
         compound.note_end();
@@ -401,19 +401,19 @@ pub(super) fn close<P: Platform>(
     });
     compound.ended_before(closed)?;
     // A stateid that is none: nothing is open.
-    let none = Stateid { sequence: u32::MAX, other: [0; 12] };
+    let none = Stateid { seqid: u32::MAX, other: [0; 12] };
     write_stateid(none, &mut draft.writer);
     compound.stateid = none;
     Ok(())
 }
 
-pub(super) fn downgrade<P: Platform>(
+pub(super) fn open_downgrade<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
     access: u32,
     deny: u32,
-) -> Result<(), Status> {
+) -> Result<(), NfsStatus> {
     compound.object()?;
     let share = (share(access, deny)?, compound.mark());
     let client = compound.client()?;

@@ -13,13 +13,13 @@ use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, Share};
 use bytes::Bytes;
 
-use super::super::codec::CopyArguments;
+use super::super::codec::CopyArgs;
 use super::super::compound::{Compound, Object};
 use super::super::state::stateids::Stateid;
 use super::objects::check_regular;
 use super::opens::{Right, right_of};
 use crate::operations::{Ended, Operations, Stability, Task};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 
 /// Bytes that a COPY copies before other calls have their turn.
@@ -33,7 +33,7 @@ fn target<'a, P: Platform>(
     compound: &Compound<P>,
     stateid: Stateid,
     access: u8,
-) -> Result<(Arc<Inode<P>>, Task<'a, P>), Status> {
+) -> Result<(Arc<Inode<P>>, Task<'a, P>), NfsStatus> {
     let inode = compound.inode()?;
     check_regular(inode.kind())?;
     let by = match right_of(compound, stateid, access, inode.fileid())? {
@@ -41,14 +41,14 @@ fn target<'a, P: Platform>(
         Right::OfUser => on.same(),
     };
     if access == Share::WRITE && on.caller.is_read_only() {
-        return Err(Status::ReadOnly);
+        return Err(NfsStatus::Rofs);
     }
     Ok((inode, by))
 }
 
-fn range(offset: u64, len: u64) -> Result<Range<u64>, Status> {
-    let end = offset.checked_add(len).filter(|end| *end <= FILE_BYTES_MAX).ok_or(Status::TooLarge)?;
-    if len == 0 { Err(Status::Invalid) } else { Ok(offset..end) }
+fn range(offset: u64, len: u64) -> Result<Range<u64>, NfsStatus> {
+    let end = offset.checked_add(len).filter(|end| *end <= FILE_BYTES_MAX).ok_or(NfsStatus::Fbig)?;
+    if len == 0 { Err(NfsStatus::Inval) } else { Ok(offset..end) }
 }
 
 pub(super) async fn seek<P: Platform>(
@@ -63,11 +63,11 @@ pub(super) async fn seek<P: Platform>(
     let wanted = match what {
         0 => Seek::Data,
         1 => Seek::Hole,
-        _ => return Err(Status::UnionNotSupported.into()),
+        _ => return Err(NfsStatus::UnionNotsupp.into()),
     };
     let size = by.attributes(&inode).await?.size;
     if offset >= size {
-        return Err(Status::PastEnd.into());
+        return Err(NfsStatus::Nxio.into());
     }
     let found = match on.volume.seek_by(by.caller, &inode, offset, wanted).await {
         Ok(found) => found,
@@ -107,15 +107,15 @@ pub(super) async fn copy<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     draft: &mut Draft,
-    arguments: CopyArguments,
+    arguments: CopyArgs,
 ) -> Ended {
-    let CopyArguments { from, to, from_offset, to_offset, count, is_between_servers } = arguments;
+    let CopyArgs { from, to, from_offset, to_offset, count, is_between_servers } = arguments;
     if is_between_servers {
-        return Err(Status::NotSupported.into());
+        return Err(NfsStatus::Notsupp.into());
     }
     let source = match compound.saved()? {
         Object::Inode(inode) => Arc::clone(inode),
-        Object::Above => return Err(Status::IsDirectory.into()),
+        Object::Above => return Err(NfsStatus::Isdir.into()),
     };
     check_regular(source.kind())?;
     let reader = match right_of(compound, from, Share::READ, source.fileid())? {
@@ -124,16 +124,16 @@ pub(super) async fn copy<P: Platform>(
     };
     let (target, writer) = target(on, compound, to, Share::WRITE)?;
     let size = reader.attributes(&source).await?.size;
-    let left = size.checked_sub(from_offset).ok_or(Status::Invalid)?;
+    let left = size.checked_sub(from_offset).ok_or(NfsStatus::Inval)?;
     let wanted = if count == 0 { left } else { count.min(left) };
     // A later part must not copy what an earlier one has written.
     if Arc::ptr_eq(&source, &target) && from_offset.abs_diff(to_offset) < wanted {
-        return Err(Status::Invalid.into());
+        return Err(NfsStatus::Inval.into());
     }
     let count = wanted.min(COPIED_BYTES_MAX);
     let sources = from_offset..from_offset + count;
     if to_offset.checked_add(count).is_none_or(|end| end > FILE_BYTES_MAX) {
-        return Err(Status::TooLarge.into());
+        return Err(NfsStatus::Fbig.into());
     }
     // As with WRITE: lost data is never taken for committed.
     let verifier = on.volume.write_verifier();
@@ -175,7 +175,7 @@ async fn copied<P: Platform>(
             break;
         }
         match writer.write(target, to_offset + done, &bytes, Stability::Unstable).await?.0 {
-            Status::Ok => done += bytes.len() as u64,
+            NfsStatus::Ok => done += bytes.len() as u64,
             _ if done > 0 => break,
             status => return Err(status.into()),
         }

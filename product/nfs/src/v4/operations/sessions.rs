@@ -12,18 +12,17 @@ use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
 use super::super::client_state::StateTable;
-use super::super::codec::{
-    CompoundOperation, IntroductionArguments, SequenceArguments, SessionArguments, number, stateid_at,
-};
+use super::super::codec::{ArgOp, CreateSessionArgs, ExchangeIdArgs, SequenceArgs, stateid_at};
 use super::super::compound::{Compound, TakenSlot};
 use super::super::kept_calls::owner_word;
+use super::super::opnum;
 use super::super::service::session_id;
-use super::super::state::agreed::{Channel, OPERATIONS_MAX, SessionId};
-use super::super::state::clients::{Introduction, SessionRequest};
+use super::super::state::channel_attrs::{ChannelAttrs, OPERATIONS_MAX, SessionId};
+use super::super::state::clients::{CreateSessionStep, ExchangeIdClient};
 use super::super::state::slots::{Begun, SlotCall};
-use super::super::state::stateids::{Meaning, Stateid};
+use super::super::state::stateids::{Stateid, StateidKind};
 use super::opens::place;
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::record::RECORD_BYTES_MAX;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Writer;
@@ -45,11 +44,11 @@ pub(in super::super) enum Sequenced {
 pub(in super::super) fn may_stand_alone(operation: u32) -> bool {
     matches!(
         operation,
-        number::EXCHANGE_ID
-            | number::CREATE_SESSION
-            | number::DESTROY_SESSION
-            | number::BIND
-            | number::DESTROY_CLIENTID
+        opnum::EXCHANGE_ID
+            | opnum::CREATE_SESSION
+            | opnum::DESTROY_SESSION
+            | opnum::BIND_CONN_TO_SESSION
+            | opnum::DESTROY_CLIENTID
     )
 }
 
@@ -58,59 +57,59 @@ pub(in super::super) fn sequence<P: Platform>(
     compound: &mut Compound<P>,
     record: &[u8],
     draft: &mut Draft,
-    arguments: &SequenceArguments,
-) -> Result<Sequenced, Status> {
-    compound.join(&arguments.session)?;
-    let Some(session) = &compound.session else { return Err(Status::BadSession) };
+    arguments: &SequenceArgs,
+) -> Result<Sequenced, NfsStatus> {
+    compound.join(&arguments.sessionid)?;
+    let Some(session) = &compound.session else { return Err(NfsStatus::Badsession) };
     // All state of the client counts for the party that made the session.
     compound.speaker.0 = session.party;
-    if compound.count() > session.channel.operations_max {
-        return Err(Status::TooManyOperations);
+    if compound.count() > session.channel.maxoperations {
+        return Err(NfsStatus::TooManyOps);
     }
-    if compound.record_bytes() > session.channel.request_bytes_max as usize {
-        return Err(Status::RequestTooBig);
+    if compound.record_bytes() > session.channel.maxrequestsize as usize {
+        return Err(NfsStatus::ReqTooBig);
     }
-    if arguments.keeps && session.channel.kept_bytes_max < SEQUENCE_BYTES {
-        return Err(Status::ReplyTooBigToCache);
+    if arguments.cachethis && session.channel.maxresponsesize_cached < SEQUENCE_BYTES {
+        return Err(NfsStatus::RepTooBigToCache);
     }
     if !session.lease.try_renew(compound.now_ns) {
         // It was silent for too long, and in somebody's way.
         compound.service.end_revoked();
-        return Err(Status::BadSession);
+        return Err(NfsStatus::Badsession);
     }
-    let kept_call = if arguments.keeps { hash(&arguments.session, compound.repeated(record)) } else { 0 };
-    let SequenceArguments { sequence, slot, highest, keeps, .. } = *arguments;
-    let keys = compound.service.journal.as_ref().filter(|_| keeps).map(|_| {
+    let kept_call = if arguments.cachethis { hash(&arguments.sessionid, compound.repeated(record)) } else { 0 };
+    let SequenceArgs { sequenceid, slotid, highest_slotid, cachethis, .. } = *arguments;
+    let keys = compound.service.journal.as_ref().filter(|_| cachethis).map(|_| {
         let mut hasher = SipHasher13::new_with_key(&compound.service.hash_key);
-        hasher.write(&arguments.session);
-        hasher.write_u32(slot);
-        hasher.write_u32(sequence);
+        hasher.write(&arguments.sessionid);
+        hasher.write_u32(slotid);
+        hasher.write_u32(sequenceid);
         let call = hasher.finish();
-        let owner = owner_word(&compound.service.hash_key, compound.speaker.0, &arguments.session, slot);
-        [[call, kept_call, owner], [call, kept_call, slot.into()]]
+        let owner = owner_word(&compound.service.hash_key, compound.speaker.0, &arguments.sessionid, slotid);
+        [[call, kept_call, owner], [call, kept_call, slotid.into()]]
     });
     let (begun, slots) = {
         let mut slots = session.slots();
-        (slots.begin(&SlotCall { slot, sequence, highest, kept_call })?, slots.count())
+        (slots.begin(&SlotCall { slotid, sequenceid, highest_slotid, kept_call })?, slots.count())
     };
     match (begun, &compound.service.journal, keys) {
         (Begun::Again(reply), ..) => return Ok(Sequenced::Again(reply)),
         (Begun::Left, Some(journal), Some(keys)) => {
             if let Left::Answered { bytes, .. } = journal.left(&keys) {
-                session.slots().end(slot, Some(|into: &mut Vec<u8>| into.extend_from_slice(&bytes)));
+                session.slots().end(slotid, Some(|into: &mut Vec<u8>| into.extend_from_slice(&bytes)));
                 return Ok(Sequenced::Again(bytes));
             }
         }
         _ => {}
     }
-    const BACK_CHANNEL_DOWN: u32 = 0x200;
-    let flags = if session.back.is_down() { BACK_CHANNEL_DOWN } else { 0 };
-    compound.taken = Some(TakenSlot::new(slot, keeps, keys));
+    const SEQ4_STATUS_CB_PATH_DOWN: u32 = 0x200;
+    let flags = if session.back.is_down() { SEQ4_STATUS_CB_PATH_DOWN } else { 0 };
+    compound.taken = Some(TakenSlot::new(slotid, cachethis, keys));
     let mut result = [0; SEQUENCE_RESULT_BYTES];
-    let (id, words) = result.split_at_mut(arguments.session.len());
-    id.copy_from_slice(&arguments.session);
+    let (id, words) = result.split_at_mut(arguments.sessionid.len());
+    id.copy_from_slice(&arguments.sessionid);
     // The highest slot here, and the one that the client should use at most: all.
-    let shown = [sequence, slot, slots - 1, slots - 1, flags];
+    let shown = [sequenceid, slotid, slots - 1, slots - 1, flags];
     words.copy_from_slice(shown.map(u32::to_be_bytes).as_flattened());
     draft.writer.raw(&result);
     Ok(Sequenced::New)
@@ -131,10 +130,10 @@ pub(in super::super) fn alone<P: Platform>(
     volume: &Volume<P>,
     record: &[u8],
     draft: &mut Draft,
-    operation: &CompoundOperation,
-) -> Result<(), Status> {
+    operation: &ArgOp,
+) -> Result<(), NfsStatus> {
     match *operation {
-        CompoundOperation::Bind { session, direction } => bind(compound, draft, &session, direction),
+        ArgOp::BindConnToSession { session, direction } => bind_conn_to_session(compound, draft, &session, direction),
         _ => within(compound, volume, record, draft, operation),
     }
 }
@@ -145,16 +144,16 @@ pub(super) fn within<P: Platform>(
     volume: &Volume<P>,
     record: &[u8],
     draft: &mut Draft,
-    operation: &CompoundOperation,
-) -> Result<(), Status> {
+    operation: &ArgOp,
+) -> Result<(), NfsStatus> {
     match *operation {
-        CompoundOperation::Introduce(ref arguments) => introduce(compound, record, draft, arguments),
-        CompoundOperation::CreateSession(ref arguments) => create(compound, volume, draft, arguments),
-        CompoundOperation::DestroySession(id) => destroy(compound, &id),
-        CompoundOperation::DestroyClient(client) => destroy_client(compound, client),
-        CompoundOperation::FreeStateid(stateid) => super::locks::free(compound, stateid),
-        CompoundOperation::TestStateids { count, at } => test(compound, record, draft, count, at),
-        CompoundOperation::ReclaimComplete { one_file_system } => {
+        ArgOp::ExchangeId(ref arguments) => exchange_id(compound, record, draft, arguments),
+        ArgOp::CreateSession(ref arguments) => create_session(compound, volume, draft, arguments),
+        ArgOp::DestroySession(id) => destroy_session(compound, &id),
+        ArgOp::DestroyClientid(client) => destroy_clientid(compound, client),
+        ArgOp::FreeStateid(stateid) => super::locks::free_stateid(compound, stateid),
+        ArgOp::TestStateid { count, at } => test_stateid(compound, record, draft, count, at),
+        ArgOp::ReclaimComplete { one_file_system } => {
             let client = compound.client()?;
             if one_file_system {
                 compound.object()?;
@@ -164,48 +163,48 @@ pub(super) fn within<P: Platform>(
             if !has_reclaimed {
                 compound.note_end();
             }
-            compound.ended_before(compound.service.complete(client))
+            compound.ended_before(compound.service.reclaim_complete(client))
         }
-        CompoundOperation::BackChannel(calling) => {
-            let session = compound.session().ok_or(Status::OperationNotInSession)?;
-            session.back.call_by(calling.ok_or(Status::NotSupported)?, compound.minor);
+        ArgOp::BackchannelCtl(calling) => {
+            let session = compound.session().ok_or(NfsStatus::OpNotInSession)?;
+            session.back.call_by(calling.ok_or(NfsStatus::Notsupp)?, compound.minor);
             compound.service.state().sessions.keep(session);
             Ok(())
         }
         // This one stands alone.
-        _ => Err(Status::NotOnlyOperation),
+        _ => Err(NfsStatus::NotOnlyOp),
     }
 }
 
 mod flag {
-    pub(super) const KNOWN: u32 = 0x4007_0103;
+    pub(super) const ALL: u32 = 0x4007_0103;
     /// Of 4.2 alone.
-    pub(super) const FENCES: u32 = 4;
-    pub(super) const UPDATES: u32 = 0x4000_0000;
-    pub(super) const CONFIRMED: u32 = 0x8000_0000;
-    pub(super) const NO_LAYOUTS: u32 = 0x0001_0000;
+    pub(super) const EXCHGID4_FLAG_SUPP_FENCE_OPS: u32 = 4;
+    pub(super) const EXCHGID4_FLAG_UPD_CONFIRMED_REC_A: u32 = 0x4000_0000;
+    pub(super) const EXCHGID4_FLAG_CONFIRMED_R: u32 = 0x8000_0000;
+    pub(super) const EXCHGID4_FLAG_USE_NON_PNFS: u32 = 0x0001_0000;
 }
 
-fn introduce<P: Platform>(
+fn exchange_id<P: Platform>(
     compound: &mut Compound<P>,
     record: &[u8],
     draft: &mut Draft,
-    arguments: &IntroductionArguments,
-) -> Result<(), Status> {
-    let known = flag::KNOWN | if compound.minor >= 2 { flag::FENCES } else { 0 };
-    if arguments.flags & !known != 0 || arguments.protection != 0 {
-        return Err(Status::Invalid);
+    arguments: &ExchangeIdArgs,
+) -> Result<(), NfsStatus> {
+    let known = flag::ALL | if compound.minor >= 2 { flag::EXCHGID4_FLAG_SUPP_FENCE_OPS } else { 0 };
+    if arguments.flags & !known != 0 || arguments.state_protect != 0 {
+        return Err(NfsStatus::Inval);
     }
-    let owner = &record[arguments.owner.range()];
-    let updates = arguments.flags & flag::UPDATES != 0;
-    let who = Introduction { owner, verifier: arguments.verifier, updates };
+    let owner = &record[arguments.client_owner.range()];
+    let updates = arguments.flags & flag::EXCHGID4_FLAG_UPD_CONFIRMED_REC_A != 0;
+    let who = ExchangeIdClient { owner, verifier: arguments.verifier, updates };
     let service = &compound.service;
     let mut gone = Vec::new();
     let mut state = service.state();
     let state_now = &mut *state;
     let (sessions, opens) = (&state_now.sessions, &state_now.opens);
     let is_idle = |client| !sessions.has_any(client) && !opens.has_any(client);
-    let known = state_now.clients.introduce(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
+    let known = state_now.clients.exchange_id(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
     let holders = state.end_all(&gone, service.locks());
     service.keep_list(&mut state);
     state.keep_server();
@@ -213,9 +212,9 @@ fn introduce<P: Platform>(
     drop(holders);
     let known = known?;
     let writer = &mut draft.writer;
-    writer.u64(known.client);
-    writer.u32(known.sequence);
-    writer.u32(flag::NO_LAYOUTS | if known.is_confirmed { flag::CONFIRMED } else { 0 });
+    writer.u64(known.clientid);
+    writer.u32(known.sequenceid);
+    writer.u32(flag::EXCHGID4_FLAG_USE_NON_PNFS | if known.is_confirmed { flag::EXCHGID4_FLAG_CONFIRMED_R } else { 0 });
     // State is not protected by more than the party and the user.
     writer.u32(0);
     writer.u64(0);
@@ -226,30 +225,33 @@ fn introduce<P: Platform>(
     Ok(())
 }
 
-fn create<P: Platform>(
+fn create_session<P: Platform>(
     compound: &mut Compound<P>,
     volume: &Volume<P>,
     draft: &mut Draft,
-    arguments: &SessionArguments,
-) -> Result<(), Status> {
-    const PERSISTENT: u32 = 1;
-    const BACK_CHANNEL: u32 = 2;
-    const RDMA: u32 = 4;
-    if arguments.flags & !(PERSISTENT | BACK_CHANNEL | RDMA) != 0 {
-        return Err(Status::Invalid);
+    arguments: &CreateSessionArgs,
+) -> Result<(), NfsStatus> {
+    const CREATE_SESSION4_FLAG_PERSIST: u32 = 1;
+    const CREATE_SESSION4_FLAG_CONN_BACK_CHAN: u32 = 2;
+    const CREATE_SESSION4_FLAG_CONN_RDMA: u32 = 4;
+    if arguments.flags
+        & !(CREATE_SESSION4_FLAG_PERSIST | CREATE_SESSION4_FLAG_CONN_BACK_CHAN | CREATE_SESSION4_FLAG_CONN_RDMA)
+        != 0
+    {
+        return Err(NfsStatus::Inval);
     }
     let fore = arguments.fore.granted(RECORD_BYTES_MAX as u32)?;
     arguments.back.check_back()?;
     let (id, (party, _)) = (session_id(volume), compound.speaker);
-    let (client, at, mut gone, mut held) = (arguments.client, draft.mark(), Vec::new(), Vec::new());
+    let (client, at, mut gone, mut held) = (arguments.clientid, draft.mark(), Vec::new(), Vec::new());
     let mut state = compound.service.state();
-    if let SessionRequest::Again(results) =
-        state.clients.create(client, compound.speaker, arguments.sequence, compound.now_ns)?
+    if let CreateSessionStep::Again(results) =
+        state.clients.create_session(client, compound.speaker, arguments.sequenceid, compound.now_ns)?
     {
         draft.writer.raw(&results);
         return Ok(());
     }
-    let lease = state.clients.lease(client).cloned().ok_or(Status::StaleClientId)?;
+    let lease = state.clients.lease(client).cloned().ok_or(NfsStatus::StaleClientid)?;
     let clock = (compound.service.locks(), compound.now_ns);
     let has_room = state.make_room((party, StateTable::Sessions), clock, &mut held, |state, _| {
         state.clients.check_room(client).and_then(|()| state.sessions.check_room(party))
@@ -257,7 +259,7 @@ fn create<P: Platform>(
     compound.service.keep_list(&mut state);
     has_room?;
     let session = state.sessions.make(id, (client, party), fore, lease);
-    let has_back_channel = arguments.flags & BACK_CHANNEL != 0 && arguments.calling.is_some();
+    let has_back_channel = arguments.flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 && arguments.calling.is_some();
     session.back.call_by(arguments.calling.unwrap_or_default(), compound.minor);
     if has_back_channel {
         session.back.bind(&compound.outbox);
@@ -266,8 +268,8 @@ fn create<P: Platform>(
     state.clients.confirm(client, compound.now_ns, &mut gone);
     let writer = &mut draft.writer;
     writer.raw(&id);
-    writer.u32(arguments.sequence);
-    writer.u32(if has_back_channel { BACK_CHANNEL } else { 0 });
+    writer.u32(arguments.sequenceid);
+    writer.u32(if has_back_channel { CREATE_SESSION4_FLAG_CONN_BACK_CHAN } else { 0 });
     write_channel(writer, &fore);
     write_channel(writer, &arguments.back);
     state.clients.created(client, draft.since(at));
@@ -278,23 +280,23 @@ fn create<P: Platform>(
     Ok(())
 }
 
-fn write_channel(writer: &mut Writer, channel: &Channel) {
+fn write_channel(writer: &mut Writer, channel: &ChannelAttrs) {
     let words = [
         0,
-        channel.request_bytes_max,
-        channel.reply_bytes_max,
-        channel.kept_bytes_max,
-        channel.operations_max.min(OPERATIONS_MAX),
-        channel.calls_max,
+        channel.maxrequestsize,
+        channel.maxresponsesize,
+        channel.maxresponsesize_cached,
+        channel.maxoperations.min(OPERATIONS_MAX),
+        channel.maxrequests,
         0,
     ];
     writer.words(words);
 }
 
-fn destroy<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<(), Status> {
+fn destroy_session<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<(), NfsStatus> {
     let is_own = compound.session().is_some_and(|session| session.id == *id);
     if is_own && !compound.is_last() {
-        return Err(Status::NotOnlyOperation);
+        return Err(NfsStatus::NotOnlyOp);
     }
     let mut state = compound.service.state();
     state.sessions.find(id, compound.speaker.0)?;
@@ -302,35 +304,35 @@ fn destroy<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> Result<()
     Ok(())
 }
 
-fn destroy_client<P: Platform>(compound: &mut Compound<P>, client: u64) -> Result<(), Status> {
+fn destroy_clientid<P: Platform>(compound: &mut Compound<P>, client: u64) -> Result<(), NfsStatus> {
     let mut state = compound.service.state();
     let is_idle = state.is_idle(client);
-    state.clients.destroy(client, compound.speaker.0, is_idle)?;
+    state.clients.destroy_clientid(client, compound.speaker.0, is_idle)?;
     state.end_all(&[client], compound.service.locks());
     compound.service.keep_list(&mut state);
     Ok(())
 }
 
-fn bind<P: Platform>(
+fn bind_conn_to_session<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     id: &SessionId,
     direction: u32,
-) -> Result<(), Status> {
-    const FORE: u32 = 1;
-    const BACK: u32 = 2;
-    const FORE_OR_BOTH: u32 = 3;
-    const BACK_OR_BOTH: u32 = 7;
+) -> Result<(), NfsStatus> {
+    const CDFC4_FORE: u32 = 1;
+    const CDFC4_BACK: u32 = 2;
+    const CDFC4_FORE_OR_BOTH: u32 = 3;
+    const CDFC4_BACK_OR_BOTH: u32 = 7;
     let bound = match direction {
-        FORE | BACK => direction,
-        FORE_OR_BOTH | BACK_OR_BOTH => FORE | BACK,
-        _ => return Err(Status::BadXdr),
+        CDFC4_FORE | CDFC4_BACK => direction,
+        CDFC4_FORE_OR_BOTH | CDFC4_BACK_OR_BOTH => CDFC4_FORE | CDFC4_BACK,
+        _ => return Err(NfsStatus::Badxdr),
     };
     let session = compound.service.state().sessions.find(id, compound.speaker.0)?;
     if !session.lease.try_renew(compound.now_ns) {
-        return Err(Status::BadSession);
+        return Err(NfsStatus::Badsession);
     }
-    if bound & BACK != 0 {
+    if bound & CDFC4_BACK != 0 {
         session.back.bind(&compound.outbox);
         compound.service.state().sessions.keep(&session);
     }
@@ -341,31 +343,31 @@ fn bind<P: Platform>(
 }
 
 /// The state of one stateid of the compound's client.
-fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), Status> {
-    let (place, sequence) = place(compound, stateid)?;
+fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
+    let (place, seqid) = place(compound, stateid)?;
     let (client, state) = (compound.client()?, compound.service.state());
     match place.is_of_locks() {
-        true => state.lock_states.find(client, place, sequence).map(|_| ()),
-        false => state.opens.find(client, place, sequence).map(|_| ()),
+        true => state.lock_states.find(client, place, seqid).map(|_| ()),
+        false => state.opens.find(client, place, seqid).map(|_| ()),
     }
 }
 
-fn test<P: Platform>(
+fn test_stateid<P: Platform>(
     compound: &mut Compound<P>,
     record: &[u8],
     draft: &mut Draft,
     count: u32,
     at: usize,
-) -> Result<(), Status> {
+) -> Result<(), NfsStatus> {
     draft.writer.u32(count);
     let mut at = at;
     for _ in 0..count {
-        let (stateid, next) = stateid_at(record, at).map_err(|_| Status::BadXdr)?;
+        let (stateid, next) = stateid_at(record, at).map_err(|_| NfsStatus::Badxdr)?;
         at = next;
         let status = match stateid.meaning() {
-            Ok(Meaning::State(_)) => state_of(compound, stateid).map_or_else(|status| status, |()| Status::Ok),
+            Ok(StateidKind::State(_)) => state_of(compound, stateid).map_or_else(|status| status, |()| NfsStatus::Ok),
             // A special stateid names no state.
-            _ => Status::BadStateid,
+            _ => NfsStatus::BadStateid,
         };
         draft.writer.u32(status.code());
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::super::compound::{Compound, Object};
 use super::objects::write_change;
 use crate::operations::{Ended, Operations, Task, consistency_now};
-use crate::status::Status;
+use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, opaque_bytes};
 
@@ -21,18 +21,18 @@ use crate::wire::xdr::{Field, opaque_bytes};
 const OF_USER: &[u8] = b"user.";
 
 /// The current object, if it may have attributes.
-fn target<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, Status> {
+fn target<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, NfsStatus> {
     match compound.object()? {
         Object::Inode(inode) if compound.has_xattrs() => Ok(Arc::clone(inode)),
-        _ => Err(Status::NotSupported),
+        _ => Err(NfsStatus::Notsupp),
     }
 }
 
-fn host_name(name: &[u8]) -> Result<Vec<u8>, Status> {
-    if name.is_empty() { Err(Status::Invalid) } else { Ok([OF_USER, name].concat()) }
+fn host_name(name: &[u8]) -> Result<Vec<u8>, NfsStatus> {
+    if name.is_empty() { Err(NfsStatus::Inval) } else { Ok([OF_USER, name].concat()) }
 }
 
-pub(super) async fn get<P: Platform>(
+pub(super) async fn getxattr<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,
@@ -41,12 +41,12 @@ pub(super) async fn get<P: Platform>(
     let inode = target(compound)?;
     let value = on.volume.xattr_by(on.caller, &inode, &host_name(on.bytes(name))?).await?;
     // The connection has less memory for a reply at times.
-    compound.data_left = compound.data_left.checked_sub(value.len() as u32).ok_or(Status::Jukebox)?;
+    compound.data_left = compound.data_left.checked_sub(value.len() as u32).ok_or(NfsStatus::Delay)?;
     draft.writer.opaque(&value);
     Ok(())
 }
 
-pub(super) async fn set<P: Platform>(
+pub(super) async fn setxattr<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     draft: &mut Draft,
@@ -63,7 +63,7 @@ pub(super) async fn set<P: Platform>(
     self::change(on, compound, draft, name, change).await
 }
 
-pub(super) async fn remove<P: Platform>(
+pub(super) async fn removexattr<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     draft: &mut Draft,
@@ -89,7 +89,7 @@ async fn change<P: Platform>(
 }
 
 /// Lists names in their order. A cookie is the number of names before it.
-pub(super) async fn list<P: Platform>(
+pub(super) async fn listxattrs<P: Platform>(
     on: &Task<'_, P>,
     compound: &mut Compound<P>,
     draft: &mut Draft,
@@ -102,8 +102,8 @@ pub(super) async fn list<P: Platform>(
     let all = on.volume.xattrs_by(on.caller, &inode).await?;
     let mut names: Vec<&[u8]> = all.iter().filter_map(|name| name.strip_prefix(OF_USER)).collect();
     names.sort_unstable();
-    let first = usize::try_from(cookie).ok().filter(|first| *first <= names.len()).ok_or(Status::BadCookie)?;
-    let mut room = (bytes_max.min(compound.data_left) as usize).checked_sub(HEAD_BYTES).ok_or(Status::TooSmall)?;
+    let first = usize::try_from(cookie).ok().filter(|first| *first <= names.len()).ok_or(NfsStatus::BadCookie)?;
+    let mut room = (bytes_max.min(compound.data_left) as usize).checked_sub(HEAD_BYTES).ok_or(NfsStatus::Toosmall)?;
     let fits = |name: &&&[u8]| {
         let left = room.checked_sub(opaque_bytes(name.len()));
         room = left.unwrap_or(room);
@@ -112,7 +112,7 @@ pub(super) async fn list<P: Platform>(
     let listed = names[first..].iter().take_while(fits).count();
     let end = first + listed;
     if listed == 0 && end < names.len() {
-        return Err(Status::TooSmall.into());
+        return Err(NfsStatus::Toosmall.into());
     }
     let start = draft.writer.len();
     draft.writer.u64(end as u64);

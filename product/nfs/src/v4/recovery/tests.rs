@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicU64;
 use afflux_frontend::KeptWords;
 use afflux_volume::{LockMode, Share, Span};
 
-use super::super::state::clients::{Introduction, SessionRequest};
+use super::super::state::clients::{CreateSessionStep, ExchangeIdClient};
 use super::super::state::kept::{KeptRoom, ServerMemory};
 use super::super::state::lock_states::{LockState, RangesAfter};
 use super::super::state::opens::Opener;
-use super::super::state::stateids::Meaning;
+use super::super::state::stateids::StateidKind;
 use super::*;
 
 const PARTY: Party = Party::User(7);
@@ -24,9 +24,9 @@ fn left() -> KeptWords {
     let (room, found) = KeptRoom::new(Arc::clone(&words), 0);
     assert!(found.is_none());
     let (mut state, locks) = (State::new(&ServerMemory::new(3, 0, Some(&room))), Locks::default());
-    let who = Introduction { owner: b"client", verifier: [0; 8], updates: false };
-    let client = state.clients.introduce(who, (PARTY, None), 0, |_| true, &mut Vec::new()).unwrap().client;
-    assert_eq!(state.clients.create(client, (PARTY, None), 1, 0), Ok(SessionRequest::New));
+    let who = ExchangeIdClient { owner: b"client", verifier: [0; 8], updates: false };
+    let client = state.clients.exchange_id(who, (PARTY, None), 0, |_| true, &mut Vec::new()).unwrap().clientid;
+    assert_eq!(state.clients.create_session(client, (PARTY, None), 1, 0), Ok(CreateSessionStep::New));
     state.clients.created(client, b"made");
     state.clients.confirm(client, 0, &mut Vec::new());
     state.keep_server();
@@ -34,7 +34,7 @@ fn left() -> KeptWords {
     for (handle, file) in FILES {
         let by = Opener { client, party: PARTY, owner: b"program", number: OWNER, handle, mark: 0 };
         let opened = state.opens.open(by, file, DENIES_WRITING, |_, _| true, || Ok(file)).unwrap();
-        let Ok(Meaning::State(at)) = opened.meaning() else { panic!("{opened:?}") };
+        let Ok(StateidKind::State(at)) = opened.meaning() else { panic!("{opened:?}") };
         let (owner, span) = (lock_owner(holder, OWNER), Span::between(file, file).unwrap());
         let lock = Lock { owner, span, mode: LockMode::Exclusive, process: 0 };
         locks.lock(file, lock, Nanos(0)).unwrap();
@@ -47,7 +47,7 @@ fn left() -> KeptWords {
             open: at.place,
             owner: b"program".as_slice().into(),
             number: OWNER,
-            sequence: 1,
+            seqid: 1,
             by: 0,
         };
         state.lock_states.begin(lock_state, &ranges);

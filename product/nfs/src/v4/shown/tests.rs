@@ -43,8 +43,8 @@ fn written(asked: Bitmap, minor: u32) -> Vec<u8> {
     writer.into_bytes()
 }
 
-fn values(which: Bitmap, bytes: &[u8]) -> (AttributeValues, Vec<u8>) {
-    (AttributeValues { which, values: (0..bytes.len()).into() }, bytes.to_vec())
+fn values(which: Bitmap, bytes: &[u8]) -> (Fattr, Vec<u8>) {
+    (Fattr { which, values: (0..bytes.len()).into() }, bytes.to_vec())
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn all_attributes_are_written_to_their_ends_and_access_lists_are_not_among_them(
         let bytes = written(all, minor);
         let mut reader = Reader::new(&bytes);
         let given = bitmap(&mut reader).unwrap();
-        assert!(!given.has(ACCESS_LIST) && !given.has(n::SET_ACCESS_TIME) && !given.has(n::SET_MODIFY_TIME));
-        assert_eq!(given.has(n::CHANGE_TYPE), minor == 2);
+        assert!(!given.has(ACCESS_LIST) && !given.has(n::TIME_ACCESS_SET) && !given.has(n::TIME_MODIFY_SET));
+        assert_eq!(given.has(n::CHANGE_ATTR_TYPE), minor == 2);
         reader.opaque(4096).unwrap();
         assert_eq!(reader.position(), bytes.len());
         // They are the same as themselves.

@@ -19,7 +19,7 @@ use super::leases::{Lease, may_be_forgotten};
 use super::names::{Names, Namesakes};
 use super::room::TableFull;
 use super::silence::SilenceOrder;
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Most clients.
 pub(crate) const CLIENTS_MAX: usize = 4096;
@@ -28,7 +28,7 @@ pub(crate) const CLIENTS_MAX: usize = 4096;
 pub(crate) type Speaker = (Party, Option<u32>);
 
 /// The arguments of EXCHANGE_ID that count.
-pub(crate) struct Introduction<'a> {
+pub(crate) struct ExchangeIdClient<'a> {
     pub(crate) owner: &'a [u8],
     pub(crate) verifier: [u8; 8],
     /// Only a confirmed client is meant.
@@ -37,16 +37,16 @@ pub(crate) struct Introduction<'a> {
 
 /// The answer to EXCHANGE_ID.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Introduced {
-    pub(crate) client: u64,
+pub(crate) struct ExchangeIdResult {
+    pub(crate) clientid: u64,
     /// The number for its next CREATE_SESSION.
-    pub(crate) sequence: u32,
+    pub(crate) sequenceid: u32,
     pub(crate) is_confirmed: bool,
 }
 
 /// The kind of a CREATE_SESSION.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum SessionRequest {
+pub(crate) enum CreateSessionStep {
     New,
     /// A repetition, which has these results.
     Again(Vec<u8>),
@@ -59,7 +59,7 @@ struct Client {
     user: Option<u32>,
     is_confirmed: bool,
     /// The number for its next CREATE_SESSION.
-    sequence: u32,
+    sequenceid: u32,
     /// The results of its last one.
     created: Option<Vec<u8>>,
     lease: Arc<Lease>,
@@ -130,7 +130,8 @@ impl Clients {
 
     /// A client of an earlier server, whose lease begins anew. An older one of its name goes.
     pub(crate) fn try_restore(&mut self, record: &Record<'_>, item: KeptItem, now_ns: u64) -> bool {
-        let Record::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed } = *record else {
+        let Record::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed } = *record
+        else {
             return false;
         };
         self.memory.found(&item, party);
@@ -143,7 +144,7 @@ impl Clients {
             party,
             user,
             is_confirmed: true,
-            sequence,
+            sequenceid,
             created: Some(created.to_vec()),
             lease: Arc::new(Lease::begun(now_ns)),
             has_reclaimed,
@@ -177,42 +178,44 @@ impl Clients {
             verifier: client.verifier,
             party: client.party,
             user: client.user,
-            sequence: client.sequence,
+            sequenceid: client.sequenceid,
             created: client.created.as_deref().unwrap_or_default(),
             has_reclaimed: client.has_reclaimed,
         };
         self.memory.put(id as u32, &mut client.item, client.party, &record);
     }
 
-    /// A client introduces itself. `is_idle` tells whether a client has neither sessions nor opens. Clients that end by
+    /// EXCHANGE_ID of a client. `is_idle` tells whether a client has neither sessions nor opens. Clients that end by
     /// it go to `gone`.
-    pub(crate) fn introduce(
+    pub(crate) fn exchange_id(
         &mut self,
-        who: Introduction<'_>,
+        who: ExchangeIdClient<'_>,
         (party, user): Speaker,
         now_ns: u64,
         is_idle: impl Fn(u64) -> bool,
         gone: &mut Vec<u64>,
-    ) -> Result<Introduced, Status> {
+    ) -> Result<ExchangeIdResult, NfsStatus> {
         let Namesakes { confirmed, unconfirmed } = self.names.find(party, who.owner);
         let known = confirmed.map(|id| (id, &self.known[&id]));
         let is_same_user = known.is_none_or(|(_, client)| client.user == user);
         let is_same_run = known.is_some_and(|(_, client)| client.verifier == who.verifier);
         if who.updates {
             return match known {
-                None => Err(Status::NotFound),
-                Some(_) if !is_same_run => Err(Status::NotSame),
-                Some(_) if !is_same_user => Err(Status::NotPermitted),
-                Some((client, it)) => Ok(Introduced { client, sequence: it.sequence, is_confirmed: true }),
+                None => Err(NfsStatus::Noent),
+                Some(_) if !is_same_run => Err(NfsStatus::NotSame),
+                Some(_) if !is_same_user => Err(NfsStatus::Perm),
+                Some((client, it)) => {
+                    Ok(ExchangeIdResult { clientid: client, sequenceid: it.sequenceid, is_confirmed: true })
+                }
             };
         }
         match known {
             Some((client, it)) if is_same_user && is_same_run => {
-                return Ok(Introduced { client, sequence: it.sequence, is_confirmed: true });
+                return Ok(ExchangeIdResult { clientid: client, sequenceid: it.sequenceid, is_confirmed: true });
             }
             Some((id, it)) if !is_same_user => {
                 if !is_idle(id) && !it.lease.has_ended(now_ns) {
-                    return Err(Status::ClientIdInUse);
+                    return Err(NfsStatus::ClidInuse);
                 }
                 self.forget(id, gone);
             }
@@ -230,14 +233,14 @@ impl Clients {
             party,
             user,
             is_confirmed: false,
-            sequence: 1,
+            sequenceid: 1,
             created: None,
             lease: Arc::new(Lease::begun(now_ns)),
             has_reclaimed: false,
             item: KeptItem::default(),
         };
         self.add(client, made);
-        Ok(Introduced { client, sequence: 1, is_confirmed: false })
+        Ok(ExchangeIdResult { clientid: client, sequenceid: 1, is_confirmed: false })
     }
 
     fn forget(&mut self, id: u64, gone: &mut Vec<u64>) {
@@ -262,7 +265,7 @@ impl Clients {
         now_ns: u64,
         has_state: impl Fn(u64) -> bool,
         gone: &mut Vec<u64>,
-    ) -> Result<(), Status> {
+    ) -> Result<(), NfsStatus> {
         self.forget_silent(now_ns, gone);
         let Err(lack) = self.names.counts().check_room(party, 1, CLIENTS_MAX) else { return Ok(()) };
         let of_party = self.names.counts().of(party);
@@ -343,44 +346,44 @@ impl Clients {
     }
 
     /// The client with this number, for its own party.
-    fn of(&mut self, id: u64, party: Party) -> Result<&mut Client, Status> {
-        self.known.get_mut(&id).filter(|it| it.party == party).ok_or(Status::StaleClientId)
+    fn of(&mut self, id: u64, party: Party) -> Result<&mut Client, NfsStatus> {
+        self.known.get_mut(&id).filter(|it| it.party == party).ok_or(NfsStatus::StaleClientid)
     }
 
     /// A CREATE_SESSION begins. The client was heard.
-    pub(crate) fn create(
+    pub(crate) fn create_session(
         &mut self,
         id: u64,
         (party, user): Speaker,
-        sequence: u32,
+        sequenceid: u32,
         now_ns: u64,
-    ) -> Result<SessionRequest, Status> {
+    ) -> Result<CreateSessionStep, NfsStatus> {
         let client = self.of(id, party)?;
         if !client.is_confirmed && client.lease.has_ended(now_ns) {
-            return Err(Status::StaleClientId);
+            return Err(NfsStatus::StaleClientid);
         }
-        if sequence.wrapping_add(1) == client.sequence
+        if sequenceid.wrapping_add(1) == client.sequenceid
             && let Some(created) = &client.created
         {
-            return Ok(SessionRequest::Again(created.clone()));
+            return Ok(CreateSessionStep::Again(created.clone()));
         }
-        if sequence != client.sequence {
-            return Err(Status::SequenceMisordered);
+        if sequenceid != client.sequenceid {
+            return Err(NfsStatus::SeqMisordered);
         }
         if !client.is_confirmed && client.user != user {
-            return Err(Status::ClientIdInUse);
+            return Err(NfsStatus::ClidInuse);
         }
         if !client.lease.try_renew(now_ns) {
-            return Err(Status::StaleClientId);
+            return Err(NfsStatus::StaleClientid);
         }
-        Ok(SessionRequest::New)
+        Ok(CreateSessionStep::New)
     }
 
     /// The CREATE_SESSION that was begun has these results, which a repetition gets, too. One that failed does not
     /// count.
     pub(crate) fn created(&mut self, id: u64, results: &[u8]) {
         if let Some(client) = self.known.get_mut(&id) {
-            client.sequence = client.sequence.wrapping_add(1);
+            client.sequenceid = client.sequenceid.wrapping_add(1);
             client.created = Some(results.to_vec());
         }
         self.keep(id);
@@ -408,10 +411,10 @@ impl Clients {
     }
 
     /// The client has no more state of an earlier server to ask for.
-    pub(crate) fn reclaimed(&mut self, id: u64) -> Result<(), Status> {
-        let client = self.known.get_mut(&id).ok_or(Status::StaleClientId)?;
+    pub(crate) fn reclaim_complete(&mut self, id: u64) -> Result<(), NfsStatus> {
+        let client = self.known.get_mut(&id).ok_or(NfsStatus::StaleClientid)?;
         if std::mem::replace(&mut client.has_reclaimed, true) {
-            return Err(Status::CompleteAlready);
+            return Err(NfsStatus::CompleteAlready);
         }
         self.keep(id);
         Ok(())
@@ -423,10 +426,10 @@ impl Clients {
     }
 
     /// Ends a client at its own wish. It must be idle.
-    pub(crate) fn destroy(&mut self, id: u64, party: Party, is_idle: bool) -> Result<(), Status> {
+    pub(crate) fn destroy_clientid(&mut self, id: u64, party: Party, is_idle: bool) -> Result<(), NfsStatus> {
         self.of(id, party)?;
         if !is_idle {
-            return Err(Status::ClientIdBusy);
+            return Err(NfsStatus::ClientidBusy);
         }
         self.remove(id);
         Ok(())

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems, KeptWords, Party};
 use afflux_volume::{LockMode, Share, Span};
 
-use super::agreed::{Calling, Channel, SessionId};
+use super::channel_attrs::{CallbackSecurity, ChannelAttrs, SessionId};
 use super::room::{PartyCounts, TableFull};
 use crate::limits::OWNER_BYTES_MAX;
 use crate::wire::xdr::{Reader, Writer, XdrError};
@@ -71,28 +71,28 @@ pub(crate) enum Record<'a> {
         verifier: [u8; 8],
         party: Party,
         user: Option<u32>,
-        sequence: u32,
+        sequenceid: u32,
         created: &'a [u8],
         has_reclaimed: bool,
     },
     Session {
         id: SessionId,
         client: u64,
-        channel: Channel,
-        calling: Calling,
+        channel: ChannelAttrs,
+        calling: CallbackSecurity,
         minor: u32,
         is_wanted: bool,
     },
     /// The number of the last call to the client.
     BackChannel {
-        sequence: u32,
+        sequenceid: u32,
     },
     Open {
         client: u64,
         /// The number that the file had for the server that wrote this. Another server finds the file by its handle.
         file: u64,
         generation: u32,
-        sequence: u32,
+        seqid: u32,
         share: Share,
         asked: u16,
         by: u64,
@@ -104,7 +104,7 @@ pub(crate) enum Record<'a> {
         /// As the number of an open's file. Another server takes the file of the open.
         file: u64,
         generation: u32,
-        sequence: u32,
+        seqid: u32,
         open: u32,
         by: u64,
         owner: &'a [u8],
@@ -115,7 +115,7 @@ pub(crate) enum Record<'a> {
         /// Of the lock owner.
         place: u32,
         generation: u32,
-        sequence: u32,
+        seqid: u32,
         by: u64,
         step: RangeStep,
     },
@@ -254,44 +254,49 @@ impl<'a> Record<'a> {
                 to.u64(*next_client);
                 to.bool(*is_grace_over);
             }
-            Self::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed } => {
+            Self::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed } => {
                 to.u64(*number);
                 to.opaque(owner);
                 to.raw(verifier);
                 write_party(*party, to);
                 to.bool(user.is_some());
                 to.u32(user.unwrap_or_default());
-                to.u32(*sequence);
+                to.u32(*sequenceid);
                 to.opaque(created);
                 to.bool(*has_reclaimed);
             }
             Self::Session { id, client, channel, calling, minor, is_wanted } => {
                 to.raw(id);
                 to.u64(*client);
-                let Channel { request_bytes_max, reply_bytes_max, kept_bytes_max, operations_max, calls_max } =
-                    *channel;
-                let words = [request_bytes_max, reply_bytes_max, kept_bytes_max, operations_max, calls_max];
+                let ChannelAttrs {
+                    maxrequestsize,
+                    maxresponsesize,
+                    maxresponsesize_cached,
+                    maxoperations,
+                    maxrequests,
+                } = *channel;
+                let words = [maxrequestsize, maxresponsesize, maxresponsesize_cached, maxoperations, maxrequests];
                 words.iter().for_each(|word| to.u32(*word));
                 to.u32(calling.program);
                 to.bool(calling.names_user);
                 to.u32(*minor);
                 to.bool(*is_wanted);
             }
-            Self::BackChannel { sequence } => to.u32(*sequence),
-            Self::Open { client, file, generation, sequence, share, asked, by, owner, handle } => {
+            Self::BackChannel { sequenceid } => to.u32(*sequenceid),
+            Self::Open { client, file, generation, seqid, share, asked, by, owner, handle } => {
                 to.u64(*client);
                 to.u64(*file);
                 to.u32(*generation);
-                to.u32(*sequence);
+                to.u32(*seqid);
                 to.u32(u32::from(share.access) | u32::from(share.deny) << 8 | u32::from(*asked) << 16);
                 to.u64(*by);
                 to.opaque(owner);
                 to.opaque(handle);
             }
-            Self::Locks { client, file, generation, sequence, open, by, owner, ranges } => {
+            Self::Locks { client, file, generation, seqid, open, by, owner, ranges } => {
                 to.u64(*client);
                 to.u64(*file);
-                [*generation, *sequence, *open].iter().for_each(|word| to.u32(*word));
+                [*generation, *seqid, *open].iter().for_each(|word| to.u32(*word));
                 to.u64(*by);
                 to.opaque(owner);
                 to.u32(ranges.len() as u32);
@@ -301,8 +306,8 @@ impl<'a> Record<'a> {
                     to.bool(*mode == LockMode::Exclusive);
                 }
             }
-            Self::LockStep { place, generation, sequence, by, step: (span, mode) } => {
-                [*place, *generation, *sequence].iter().for_each(|word| to.u32(*word));
+            Self::LockStep { place, generation, seqid, by, step: (span, mode) } => {
+                [*place, *generation, *seqid].iter().for_each(|word| to.u32(*word));
                 to.u64(*by);
                 to.u64(span.first());
                 to.u64(span.last());
@@ -342,36 +347,36 @@ impl<'a> Record<'a> {
                 let (verifier, party) = (from.fixed()?, read_party(from)?);
                 let user = (from.bool("user")?, from.u32()?);
                 let user = user.0.then_some(user.1);
-                let (sequence, created) = (from.u32()?, from.opaque(PART_BYTES_MAX)?);
+                let (sequenceid, created) = (from.u32()?, from.opaque(PART_BYTES_MAX)?);
                 let has_reclaimed = from.bool("reclaimed")?;
-                Self::Client { number, owner, verifier, party, user, sequence, created, has_reclaimed }
+                Self::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed }
             }
             2 => Self::Session {
                 id: from.fixed()?,
                 client: from.u64()?,
-                channel: Channel {
-                    request_bytes_max: from.u32()?,
-                    reply_bytes_max: from.u32()?,
-                    kept_bytes_max: from.u32()?,
-                    operations_max: from.u32()?,
-                    calls_max: from.u32()?,
+                channel: ChannelAttrs {
+                    maxrequestsize: from.u32()?,
+                    maxresponsesize: from.u32()?,
+                    maxresponsesize_cached: from.u32()?,
+                    maxoperations: from.u32()?,
+                    maxrequests: from.u32()?,
                 },
-                calling: Calling { program: from.u32()?, names_user: from.bool("user")? },
+                calling: CallbackSecurity { program: from.u32()?, names_user: from.bool("user")? },
                 minor: from.u32()?,
                 is_wanted: from.bool("wanted")?,
             },
-            3 => Self::BackChannel { sequence: from.u32()? },
+            3 => Self::BackChannel { sequenceid: from.u32()? },
             4 => {
-                let (client, file, generation, sequence) = (from.u64()?, from.u64()?, from.u32()?, from.u32()?);
+                let (client, file, generation, seqid) = (from.u64()?, from.u64()?, from.u32()?, from.u32()?);
                 let rights = from.u32()?;
                 let share = Share { access: rights as u8, deny: (rights >> 8) as u8 };
                 let (by, owner, handle) = (from.u64()?, from.opaque(PART_BYTES_MAX)?, from.opaque(PART_BYTES_MAX)?);
                 let asked = (rights >> 16) as u16;
-                Self::Open { client, file, generation, sequence, share, asked, by, owner, handle }
+                Self::Open { client, file, generation, seqid, share, asked, by, owner, handle }
             }
             5 => {
                 let (client, file) = (from.u64()?, from.u64()?);
-                let [generation, sequence, open] = [from.u32()?, from.u32()?, from.u32()?];
+                let [generation, seqid, open] = [from.u32()?, from.u32()?, from.u32()?];
                 let (by, owner, count) = (from.u64()?, from.opaque(PART_BYTES_MAX)?, from.u32()?);
                 let mut ranges = Vec::new();
                 for _ in 0..count {
@@ -380,10 +385,10 @@ impl<'a> Record<'a> {
                     ranges.push((span, if is_exclusive { LockMode::Exclusive } else { LockMode::Shared }));
                 }
                 let ranges = Cow::Owned(ranges);
-                Self::Locks { client, file, generation, sequence, open, by, owner, ranges }
+                Self::Locks { client, file, generation, seqid, open, by, owner, ranges }
             }
             6 => {
-                let [place, generation, sequence] = [from.u32()?, from.u32()?, from.u32()?];
+                let [place, generation, seqid] = [from.u32()?, from.u32()?, from.u32()?];
                 let (by, span) = (from.u64()?, Span::between(from.u64()?, from.u64()?));
                 let mode = match from.u32()? {
                     0 => None,
@@ -392,7 +397,7 @@ impl<'a> Record<'a> {
                     _ => return Ok(None),
                 };
                 let Some(span) = span else { return Ok(None) };
-                Self::LockStep { place, generation, sequence, by, step: (span, mode) }
+                Self::LockStep { place, generation, seqid, by, step: (span, mode) }
             }
             7 => {
                 let (client, session, open) = (from.u64()?, from.fixed()?, from.u32()?);

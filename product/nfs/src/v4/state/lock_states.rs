@@ -16,8 +16,8 @@ use super::index::{PlaceIndex, PlaceKeys};
 use super::kept::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
 use super::places::StatePlaces;
 use super::room::TableFull;
-use super::stateids::{StatePlace, Stateid, check_sequence, is_later, next_sequence};
-use crate::status::Status;
+use super::stateids::{StatePlace, Stateid, check_seqid, is_later, next_seqid};
+use crate::status::NfsStatus;
 
 /// Most lock owners of files.
 pub(crate) const LOCK_STATES_MAX: usize = 65_536;
@@ -46,7 +46,7 @@ pub(crate) struct LockState {
     pub(crate) owner: Box<[u8]>,
     /// The number that the volume has for it.
     pub(crate) number: u64,
-    pub(crate) sequence: u32,
+    pub(crate) seqid: u32,
     /// The operation that changed it last.
     pub(crate) by: u64,
 }
@@ -112,12 +112,12 @@ impl LockStates {
     }
 
     /// A client's lock owner with this stateid.
-    pub(crate) fn find(&self, client: u64, at: StatePlace, sequence: u32) -> Result<&LockState, Status> {
+    pub(crate) fn find(&self, client: u64, at: StatePlace, seqid: u32) -> Result<&LockState, NfsStatus> {
         let state = &self.places.named(at)?.0;
         if state.client != client {
-            return Err(Status::BadStateid);
+            return Err(NfsStatus::BadStateid);
         }
-        check_sequence(sequence, state.sequence)?;
+        check_seqid(seqid, state.seqid)?;
         Ok(state)
     }
 
@@ -165,7 +165,7 @@ impl LockStates {
 
     /// A new owner has got its first lock of a file: its stateid begins. The caller has checked that there is room.
     pub(crate) fn begin(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
-        let place = self.places.insert((LockState { sequence: 1, ..state }, Kept::default()));
+        let place = self.places.insert((LockState { seqid: 1, ..state }, Kept::default()));
         self.list(place);
         self.keep(place, ranges);
         self.places.stateid(place, 1)
@@ -178,13 +178,13 @@ impl LockStates {
 
     /// An owner's locks have changed to these ranges, which counts as one step of its stateid.
     pub(crate) fn changed(&mut self, place: u32, by: u64, ranges: &RangesAfter<'_>) -> Stateid {
-        let sequence = self.places.get_mut(place).map_or(1, |(state, _)| {
-            state.sequence = next_sequence(state.sequence);
+        let seqid = self.places.get_mut(place).map_or(1, |(state, _)| {
+            state.seqid = next_seqid(state.seqid);
             state.by = by;
-            state.sequence
+            state.seqid
         });
         self.keep(place, ranges);
-        self.places.stateid(place, sequence)
+        self.places.stateid(place, seqid)
     }
 
     /// Keeps a change: as a step, or as a record of all ranges once the steps have as many pieces as the record.
@@ -207,7 +207,7 @@ impl LockStates {
             client: state.client,
             file: state.file,
             generation,
-            sequence: state.sequence,
+            seqid: state.seqid,
             open: state.open,
             by: state.by,
             owner: &state.owner,
@@ -222,7 +222,7 @@ impl LockStates {
     fn keep_step(&mut self, place: u32, step: RangeStep) {
         let generation = self.places.generation(place);
         let Some((state, kept)) = self.places.get_mut(place) else { return };
-        let record = Record::LockStep { place, generation, sequence: state.sequence, by: state.by, step };
+        let record = Record::LockStep { place, generation, seqid: state.seqid, by: state.by, step };
         let mut item = KeptItem::default();
         self.memory.put(step_number(place, kept.steps.len()), &mut item, state.party, &record);
         kept.steps.push(item);
@@ -237,12 +237,12 @@ impl LockStates {
         record: &Record<'_>,
         item: KeptItem,
     ) -> bool {
-        let Record::Locks { client, generation, sequence, open, by, owner, ref ranges, .. } = *record else {
+        let Record::Locks { client, generation, seqid, open, by, owner, ref ranges, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);
         let pieces = KeptItems::pieces_of(locks_bytes(owner, ranges.len()));
-        let state = LockState { client, party, file, open, owner: owner.into(), number, sequence, by };
+        let state = LockState { client, party, file, open, owner: owner.into(), number, seqid, by };
         let kept = Kept { item, pieces, steps: Vec::new() };
         let is_one = self.places.try_restore(place, generation, (state, kept), LOCK_STATES_MAX);
         if is_one {
@@ -255,12 +255,12 @@ impl LockStates {
     /// A step of an earlier server. Returns the change if it counts: the record of its lock owner is older. One that
     /// does not is dropped.
     pub(crate) fn restore_step(&mut self, record: &Record<'_>, mut item: KeptItem) -> Option<(u32, RangeStep)> {
-        let Record::LockStep { place, generation, sequence, by, step } = *record else { return None };
+        let Record::LockStep { place, generation, seqid, by, step } = *record else { return None };
         let known = self.places.generation(place) == generation;
-        match self.places.get_mut(place).filter(|(state, _)| known && is_later(sequence, state.sequence)) {
+        match self.places.get_mut(place).filter(|(state, _)| known && is_later(seqid, state.seqid)) {
             Some((state, kept)) => {
                 self.memory.found(&item, state.party);
-                (state.sequence, state.by) = (sequence, by);
+                (state.seqid, state.by) = (seqid, by);
                 kept.steps.push(item);
                 self.left_by.insert(by, place);
                 Some((place, step))
@@ -281,7 +281,7 @@ impl LockStates {
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
         let place = *self.left_by.get(&mark)?;
         let (state, _) = self.places.get(place).filter(|(state, _)| state.by == mark)?;
-        Some(self.places.stateid(place, state.sequence))
+        Some(self.places.stateid(place, state.seqid))
     }
 
     /// The open with which one of a party's lock owners was begun.

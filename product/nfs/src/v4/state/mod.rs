@@ -5,7 +5,7 @@
 //! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each
 //! party.
 
-pub(super) mod agreed;
+pub(super) mod channel_attrs;
 pub(super) mod clients;
 mod index;
 pub(super) mod kept;

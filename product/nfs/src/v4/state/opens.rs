@@ -16,8 +16,8 @@ use super::index::{PlaceIndex, PlaceKeys};
 use super::kept::{Memory, Record, open_bytes};
 use super::places::StatePlaces;
 use super::room::{PartyCounts, TableFull};
-use super::stateids::{StatePlace, Stateid, check_sequence, next_sequence};
-use crate::status::Status;
+use super::stateids::{StatePlace, Stateid, check_seqid, next_seqid};
+use crate::status::NfsStatus;
 
 /// Most opens.
 pub(crate) const OPENS_MAX: usize = 65_536;
@@ -53,7 +53,7 @@ struct Open<H> {
     share: Share,
     /// Each pair that was asked for, by its bit: OPEN_DOWNGRADE may go back to such a pair.
     asked: u16,
-    sequence: u32,
+    seqid: u32,
     /// The operation that changed it last.
     by: u64,
     /// Of the opens of a file by a party, this open counts for the file.
@@ -82,7 +82,7 @@ impl<H> Open<H> {
 pub(crate) struct OpenRights {
     share: Share,
     asked: u16,
-    sequence: u32,
+    seqid: u32,
 }
 
 /// An open that has ended.
@@ -186,7 +186,7 @@ impl<H> Opens<H> {
 
     /// The rights of an owner's open of a file, to go back to them.
     pub(crate) fn rights(&self, by: &Opener<'_>, file: u64) -> Option<OpenRights> {
-        self.own(by, file).map(|(_, open)| OpenRights { share: open.share, asked: open.asked, sequence: open.sequence })
+        self.own(by, file).map(|(_, open)| OpenRights { share: open.share, asked: open.asked, seqid: open.seqid })
     }
 
     /// Opens a file, or gives its open more rights. The caller has checked that there is room. `reserve` tells whether
@@ -197,12 +197,12 @@ impl<H> Opens<H> {
         file: u64,
         share: Share,
         reserve: impl FnOnce(u32, Share) -> bool,
-        hold: impl FnOnce() -> Result<H, Status>,
-    ) -> Result<Stateid, Status> {
+        hold: impl FnOnce() -> Result<H, NfsStatus>,
+    ) -> Result<Stateid, NfsStatus> {
         if let Some((place, open)) = self.own(&by, file) {
             let whole = Share { access: open.share.access | share.access, deny: open.share.deny | share.deny };
             if !reserve(place, whole) {
-                return Err(Status::ShareDenied);
+                return Err(NfsStatus::ShareDenied);
             }
             return self.changed(place, by.mark, |open| {
                 open.asked |= bit(share);
@@ -211,7 +211,7 @@ impl<H> Opens<H> {
         }
         let holder = hold()?;
         if !reserve(self.places.next(), share) {
-            return Err(Status::ShareDenied);
+            return Err(NfsStatus::ShareDenied);
         }
         let place = self.places.insert(Open {
             client: by.client,
@@ -222,7 +222,7 @@ impl<H> Opens<H> {
             file,
             share,
             asked: bit(share),
-            sequence: 1,
+            seqid: 1,
             by: by.mark,
             stands_for_file: false,
             holder,
@@ -264,7 +264,7 @@ impl<H> Opens<H> {
             client: open.client,
             file: open.file,
             generation,
-            sequence: open.sequence,
+            seqid: open.seqid,
             share: open.share,
             asked: open.asked,
             by: open.by,
@@ -285,7 +285,7 @@ impl<H> Opens<H> {
         item: KeptItem,
         (file, holder): (u64, H),
     ) -> bool {
-        let Record::Open { client, generation, sequence, share, asked, by, owner, handle, .. } = *record else {
+        let Record::Open { client, generation, seqid, share, asked, by, owner, handle, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);
@@ -299,7 +299,7 @@ impl<H> Opens<H> {
             file,
             share,
             asked,
-            sequence,
+            seqid,
             by,
             stands_for_file: false,
             holder,
@@ -332,41 +332,46 @@ impl<H> Opens<H> {
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
         let place = *self.left_by.get(&mark)?;
         let open = self.places.get(place).filter(|open| open.by == mark)?;
-        Some(self.places.stateid(place, open.sequence))
+        Some(self.places.stateid(place, open.seqid))
     }
 
     /// Changes the rights of an open, which counts as one step of its stateid.
-    fn changed(&mut self, place: u32, by: u64, change: impl FnOnce(&mut Open<H>) -> Share) -> Result<Stateid, Status> {
-        let open = self.places.get_mut(place).ok_or(Status::BadStateid)?;
+    fn changed(
+        &mut self,
+        place: u32,
+        by: u64,
+        change: impl FnOnce(&mut Open<H>) -> Share,
+    ) -> Result<Stateid, NfsStatus> {
+        let open = self.places.get_mut(place).ok_or(NfsStatus::BadStateid)?;
         open.share = change(open);
-        open.sequence = next_sequence(open.sequence);
+        open.seqid = next_seqid(open.seqid);
         open.by = by;
-        let sequence = open.sequence;
+        let seqid = open.seqid;
         self.keep(place);
-        Ok(self.places.stateid(place, sequence))
+        Ok(self.places.stateid(place, seqid))
     }
 
     /// Takes back the rights that an open got last, unless it has changed since. Returns the share that it has again.
-    pub(crate) fn go_back(&mut self, place: u32, sequence: u32, to: OpenRights) -> Option<Share> {
-        let open = self.places.get_mut(place).filter(|open| open.sequence == sequence)?;
-        (open.share, open.asked, open.sequence) = (to.share, to.asked, to.sequence);
+    pub(crate) fn go_back(&mut self, place: u32, seqid: u32, to: OpenRights) -> Option<Share> {
+        let open = self.places.get_mut(place).filter(|open| open.seqid == seqid)?;
+        (open.share, open.asked, open.seqid) = (to.share, to.asked, to.seqid);
         self.keep(place);
         Some(to.share)
     }
 
     /// A client's open with this stateid.
-    fn named(&self, client: u64, at: StatePlace, sequence: u32) -> Result<&Open<H>, Status> {
+    fn named(&self, client: u64, at: StatePlace, seqid: u32) -> Result<&Open<H>, NfsStatus> {
         let open = self.places.named(at)?;
         if open.client != client {
-            return Err(Status::BadStateid);
+            return Err(NfsStatus::BadStateid);
         }
-        check_sequence(sequence, open.sequence)?;
+        check_seqid(seqid, open.seqid)?;
         Ok(open)
     }
 
     /// The file and the rights of an open.
-    pub(crate) fn find(&self, client: u64, at: StatePlace, sequence: u32) -> Result<(u64, Share), Status> {
-        self.named(client, at, sequence).map(|open| (open.file, open.share))
+    pub(crate) fn find(&self, client: u64, at: StatePlace, seqid: u32) -> Result<(u64, Share), NfsStatus> {
+        self.named(client, at, seqid).map(|open| (open.file, open.share))
     }
 
     /// The rights of the open at a place.
@@ -379,17 +384,17 @@ impl<H> Opens<H> {
         &mut self,
         client: u64,
         at: StatePlace,
-        sequence: u32,
+        seqid: u32,
         (share, mark): (Share, u64),
-    ) -> Result<Stateid, Status> {
-        let open = self.named(client, at, sequence)?;
+    ) -> Result<Stateid, NfsStatus> {
+        let open = self.named(client, at, seqid)?;
         let is_part = share.access & !open.share.access == 0 && share.deny & !open.share.deny == 0;
         // Each pair is the union of pairs that were asked for.
         let within = |pair: u8| pair & 3 & !share.access == 0 && pair >> 2 & !share.deny == 0;
         let asked = (0..16_u8).filter(|pair| open.asked & 1 << pair != 0 && within(*pair));
         let union = asked.fold(0, |union, pair| union | pair);
         if !is_part || union != share.access | share.deny << 2 {
-            return Err(Status::Invalid);
+            return Err(NfsStatus::Inval);
         }
         self.changed(at.place, mark, |open| {
             let stays = |pair: &u8| within(*pair) && open.asked & 1 << pair != 0;
@@ -399,9 +404,9 @@ impl<H> Opens<H> {
     }
 
     /// Closes.
-    pub(crate) fn close(&mut self, client: u64, at: StatePlace, sequence: u32) -> Result<Closed<H>, Status> {
-        self.named(client, at, sequence)?;
-        self.take(at.place).ok_or(Status::BadStateid)
+    pub(crate) fn close(&mut self, client: u64, at: StatePlace, seqid: u32) -> Result<Closed<H>, NfsStatus> {
+        self.named(client, at, seqid)?;
+        self.take(at.place).ok_or(NfsStatus::BadStateid)
     }
 
     fn take(&mut self, place: u32) -> Option<Closed<H>> {

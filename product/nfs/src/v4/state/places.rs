@@ -7,7 +7,7 @@
 
 use super::kept::ServerMemory;
 use super::stateids::{StatePlace, Stateid};
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Uses of a place that each server has numbers for.
 const USES_BITS: u32 = 20;
@@ -104,18 +104,18 @@ impl<T> StatePlaces<T> {
     }
 
     /// The stateid of a place.
-    pub(crate) fn stateid(&self, place: u32, sequence: u32) -> Stateid {
+    pub(crate) fn stateid(&self, place: u32, seqid: u32) -> Stateid {
         let generation = self.generation(place);
-        Stateid::of(StatePlace { memory: self.memory, place, generation }, sequence)
+        Stateid::of(StatePlace { memory: self.memory, place, generation }, seqid)
     }
 
     /// The thing that a stateid means.
-    pub(crate) fn named(&self, at: StatePlace) -> Result<&T, Status> {
+    pub(crate) fn named(&self, at: StatePlace) -> Result<&T, NfsStatus> {
         if at.memory != self.memory {
             // In a session of 4.1 no stateid is stale.
-            return Err(Status::BadStateid);
+            return Err(NfsStatus::BadStateid);
         }
         let place = self.places.get(self.index(at.place)).filter(|place| place.0 == at.generation);
-        place.and_then(|place| place.1.as_ref()).ok_or(Status::BadStateid)
+        place.and_then(|place| place.1.as_ref()).ok_or(NfsStatus::BadStateid)
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// One entry out of this many is for this host's root alone.
 const ENTRIES_FOR_ONE_OF_ROOT: usize = 16;
@@ -31,10 +31,10 @@ pub(crate) enum TableFull {
 impl TableFull {
     /// The error for the client. Version 4.1 has no error for a bound of the server, and this one that ends the
     /// program's call.
-    pub(crate) fn status(self) -> Status {
+    pub(crate) fn status(self) -> NfsStatus {
         match self {
-            Self::OfParty => Status::ServerFault,
-            Self::OfAll { .. } | Self::Even => Status::Jukebox,
+            Self::OfParty => NfsStatus::Serverfault,
+            Self::OfAll { .. } | Self::Even => NfsStatus::Delay,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sessions: a client's way to have each call carried out once, over any of its connections.
 //!
 //! Owns: the table of sessions, each session's client and party.
-//! Does not own: the slots' rules (`slots`), what both sides agreed on (`agreed`), clients (`clients`).
+//! Does not own: the slots' rules (`slots`), what both sides agreed on (`channel_attrs`), clients (`clients`).
 //! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
 //! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its part
 //! (`room`). No call looks at all sessions.
@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{KeptItem, Party};
 
 use super::super::back_channel::BackChannel;
-use super::agreed::{Channel, SessionId};
+use super::channel_attrs::{ChannelAttrs, SessionId};
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
 use super::room::{PartyCounts, TableFull};
 use super::silence::SilenceOrder;
 use super::slots::{SLOTS_MAX, Slots};
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Most sessions.
 pub(crate) const SESSIONS_MAX: usize = 1024;
@@ -28,7 +28,7 @@ pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) client: u64,
     pub(crate) party: Party,
-    pub(crate) channel: Channel,
+    pub(crate) channel: ChannelAttrs,
     pub(crate) lease: Arc<Lease>,
     /// The way back to the client.
     pub(crate) back: Arc<BackChannel>,
@@ -84,12 +84,12 @@ impl Sessions {
         &mut self,
         id: SessionId,
         (client, party): (u64, Party),
-        channel: Channel,
+        channel: ChannelAttrs,
         lease: Arc<Lease>,
     ) -> Arc<Session> {
         let (number, back) = (self.next, BackChannel::new(id));
         self.next += 1;
-        let slots = Slots::new(channel.calls_max);
+        let slots = Slots::new(channel.maxrequests);
         self.add(id, (client, party), channel, lease, (back, number, KeptItem::default()), slots)
     }
 
@@ -97,7 +97,7 @@ impl Sessions {
         &mut self,
         id: SessionId,
         (client, party): (u64, Party),
-        channel: Channel,
+        channel: ChannelAttrs,
         lease: Arc<Lease>,
         (back, number, item): (Arc<BackChannel>, u32, KeptItem),
         slots: Slots,
@@ -157,19 +157,19 @@ impl Sessions {
         self.next = self.next.max(number + 1);
         let back = BackChannel::left(id, (calling, minor, is_wanted), called);
         back.keep_sequence(&self.memory, number, party);
-        let (slots, is_one) = (Slots::left(channel.calls_max.min(SLOTS_MAX)), !self.known.contains_key(&id));
+        let (slots, is_one) = (Slots::left(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
         self.add(id, (client, party), channel, lease, (back, number, item), slots);
         is_one
     }
 
     /// The session with this number, for a party that may use it. A machine may have several addresses, and may get
     /// another one.
-    pub(crate) fn find(&self, id: &SessionId, party: Party) -> Result<Arc<Session>, Status> {
+    pub(crate) fn find(&self, id: &SessionId, party: Party) -> Result<Arc<Session>, NfsStatus> {
         let may_use = |session: &Session| match (session.party, party) {
             (Party::Machine(_), Party::Machine(_)) => true,
             (own, party) => own == party,
         };
-        self.known.get(id).filter(|session| may_use(session)).cloned().ok_or(Status::BadSession)
+        self.known.get(id).filter(|session| may_use(session)).cloned().ok_or(NfsStatus::Badsession)
     }
 
     /// The way back to a client over its session with this number.

@@ -6,7 +6,7 @@
 //! answered runs nothing. A call that was dropped before it changed anything runs when it comes again. A kept reply has
 //! at most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Most bytes of a reply that is kept.
 pub(crate) const KEPT_BYTES_MAX: usize = 2048;
@@ -16,10 +16,10 @@ pub(crate) const SLOTS_MAX: u32 = 64;
 /// A call on a slot, as SEQUENCE describes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotCall {
-    pub(crate) slot: u32,
-    pub(crate) sequence: u32,
+    pub(crate) slotid: u32,
+    pub(crate) sequenceid: u32,
     /// The client's last slot in use.
-    pub(crate) highest: u32,
+    pub(crate) highest_slotid: u32,
     /// A hash of the call if its reply is to be kept; 0 if not.
     pub(crate) kept_call: u64,
 }
@@ -48,7 +48,7 @@ enum Progress {
 }
 
 struct Slot {
-    sequence: u32,
+    sequenceid: u32,
     progress: Progress,
     /// The call in progress is the first that this server has of the slot.
     is_first: bool,
@@ -76,7 +76,7 @@ impl Slots {
     }
 
     fn with(count: u32, progress: Progress) -> Self {
-        let slot = || Slot { sequence: 0, progress, is_first: false, kept_call: 0, reply: Vec::new() };
+        let slot = || Slot { sequenceid: 0, progress, is_first: false, kept_call: 0, reply: Vec::new() };
         Self((0..count).map(|_| slot()).collect())
     }
 
@@ -96,35 +96,33 @@ impl Slots {
     }
 
     /// Begins a call, or finds it again.
-    pub(crate) fn begin(&mut self, call: &SlotCall) -> Result<Begun, Status> {
+    pub(crate) fn begin(&mut self, call: &SlotCall) -> Result<Begun, NfsStatus> {
         let count = self.count();
-        let none = if count == 0 { Status::BadSession } else { Status::BadSlot };
-        let slot = self.0.get_mut(call.slot as usize).ok_or(none)?;
-        if call.highest >= count {
-            return Err(Status::BadHighSlot);
+        let none = if count == 0 { NfsStatus::Badsession } else { NfsStatus::Badslot };
+        let slot = self.0.get_mut(call.slotid as usize).ok_or(none)?;
+        if call.highest_slotid >= count {
+            return Err(NfsStatus::BadHighSlot);
         }
         let is_left = slot.progress == Progress::Left;
-        let is_again = slot.progress == Progress::Dropped && call.sequence == slot.sequence;
-        if is_left || is_again || call.sequence == slot.sequence.wrapping_add(1) {
+        let is_again = slot.progress == Progress::Dropped && call.sequenceid == slot.sequenceid;
+        if is_left || is_again || call.sequenceid == slot.sequenceid.wrapping_add(1) {
             if slot.progress == Progress::Running {
-                return Err(Status::Jukebox);
+                return Err(NfsStatus::Delay);
             }
             slot.is_first = is_left;
-            (slot.sequence, slot.progress, slot.kept_call) = (call.sequence, Progress::Running, call.kept_call);
+            (slot.sequenceid, slot.progress, slot.kept_call) = (call.sequenceid, Progress::Running, call.kept_call);
             return Ok(if is_left { Begun::Left } else { Begun::New });
         }
-        if call.sequence != slot.sequence {
-            return Err(Status::SequenceMisordered);
+        if call.sequenceid != slot.sequenceid {
+            return Err(NfsStatus::SeqMisordered);
         }
         match slot.progress {
-            Progress::Running | Progress::Left | Progress::Dropped => Err(Status::Jukebox),
-            Progress::Kept if call.kept_call != 0 && call.kept_call != slot.kept_call => {
-                Err(Status::SequenceFalseRetry)
-            }
+            Progress::Running | Progress::Left | Progress::Dropped => Err(NfsStatus::Delay),
+            Progress::Kept if call.kept_call != 0 && call.kept_call != slot.kept_call => Err(NfsStatus::SeqFalseRetry),
             Progress::Kept => Ok(Begun::Again(slot.reply.clone())),
             // No call has this number yet.
-            Progress::Forgotten if call.sequence == 0 => Err(Status::SequenceMisordered),
-            Progress::Forgotten => Err(Status::RetryUncachedReply),
+            Progress::Forgotten if call.sequenceid == 0 => Err(NfsStatus::SeqMisordered),
+            Progress::Forgotten => Err(NfsStatus::RetryUncachedRep),
         }
     }
 

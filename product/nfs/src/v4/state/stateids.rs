@@ -5,7 +5,7 @@
 //! Invariants: a stateid of an earlier memory of the server is known as such without a search. A stateid that was given
 //! back names nothing, though its place is in use again.
 
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Bytes of a stateid behind its sequence number.
 pub(crate) const OTHER_BYTES: usize = 12;
@@ -14,7 +14,7 @@ pub(crate) const OTHER_BYTES: usize = 12;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stateid {
     /// How often the state changed; 0 means the present.
-    pub(crate) sequence: u32,
+    pub(crate) seqid: u32,
     pub(crate) other: [u8; OTHER_BYTES],
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct StatePlace {
 
 /// The meaning of a stateid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Meaning {
+pub(crate) enum StateidKind {
     /// No state: a READ or WRITE of nobody's open.
     Anonymous,
     /// As anonymous; a READ need not mind others' locks.
@@ -43,54 +43,54 @@ pub(crate) enum Meaning {
 
 impl Stateid {
     /// All zeros.
-    pub(crate) const ANONYMOUS: Self = Self { sequence: 0, other: [0; OTHER_BYTES] };
+    pub(crate) const ANONYMOUS: Self = Self { seqid: 0, other: [0; OTHER_BYTES] };
 
     /// The name of a place. Places are numbered from 1 on the wire, so that no name is a special one.
-    pub(crate) fn of(place: StatePlace, sequence: u32) -> Self {
+    pub(crate) fn of(place: StatePlace, seqid: u32) -> Self {
         let mut other = [0; OTHER_BYTES];
         let words = [place.memory, place.place.wrapping_add(1), place.generation];
         for (bytes, word) in other.chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_be_bytes());
         }
-        Self { sequence, other }
+        Self { seqid, other }
     }
 
     /// Its meaning, if it has the form of a stateid.
-    pub(crate) fn meaning(self) -> Result<Meaning, Status> {
+    pub(crate) fn meaning(self) -> Result<StateidKind, NfsStatus> {
         let word = |at: usize| {
             let mut bytes = [0; 4];
             bytes.copy_from_slice(&self.other[at..at + 4]);
             u32::from_be_bytes(bytes)
         };
         let (memory, place, generation) = (word(0), word(4), word(8));
-        match (self.sequence, [memory, place, generation]) {
-            (0, [0, 0, 0]) => Ok(Meaning::Anonymous),
-            (1, [0, 0, 0]) => Ok(Meaning::Current),
-            (u32::MAX, [u32::MAX, u32::MAX, u32::MAX]) => Ok(Meaning::Bypass),
-            (_, [_, 0, _] | [u32::MAX, u32::MAX, u32::MAX]) => Err(Status::BadStateid),
-            _ => Ok(Meaning::State(StatePlace { memory, place: place - 1, generation })),
+        match (self.seqid, [memory, place, generation]) {
+            (0, [0, 0, 0]) => Ok(StateidKind::Anonymous),
+            (1, [0, 0, 0]) => Ok(StateidKind::Current),
+            (u32::MAX, [u32::MAX, u32::MAX, u32::MAX]) => Ok(StateidKind::Bypass),
+            (_, [_, 0, _] | [u32::MAX, u32::MAX, u32::MAX]) => Err(NfsStatus::BadStateid),
+            _ => Ok(StateidKind::State(StatePlace { memory, place: place - 1, generation })),
         }
     }
 }
 
 /// The sequence number after this one: 0 has a meaning of its own.
-pub(crate) fn next_sequence(sequence: u32) -> u32 {
-    sequence.checked_add(1).unwrap_or(1)
+pub(crate) fn next_seqid(seqid: u32) -> u32 {
+    seqid.checked_add(1).unwrap_or(1)
 }
 
 /// Whether a sequence number comes after another. The numbers wrap.
-pub(crate) fn is_later(sequence: u32, than: u32) -> bool {
-    (1..u32::MAX / 2).contains(&sequence.wrapping_sub(than))
+pub(crate) fn is_later(seqid: u32, than: u32) -> bool {
+    (1..u32::MAX / 2).contains(&seqid.wrapping_sub(than))
 }
 
 /// Compares a client's sequence number with the state's.
-pub(crate) fn check_sequence(sent: u32, present: u32) -> Result<(), Status> {
+pub(crate) fn check_seqid(sent: u32, present: u32) -> Result<(), NfsStatus> {
     match sent {
         0 => Ok(()),
         _ if sent == present => Ok(()),
         // The numbers wrap: the half behind the present one is old.
-        _ if present.wrapping_sub(sent) < u32::MAX / 2 => Err(Status::OldStateid),
-        _ => Err(Status::BadStateid),
+        _ if present.wrapping_sub(sent) < u32::MAX / 2 => Err(NfsStatus::OldStateid),
+        _ => Err(NfsStatus::BadStateid),
     }
 }
 

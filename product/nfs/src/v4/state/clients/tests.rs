@@ -12,8 +12,8 @@ const ME: Speaker = (Party::User(6), Some(0));
 const OTHER_USER: Speaker = (Party::User(6), Some(9));
 const OTHER_PARTY: Speaker = (Party::Orphans, Some(0));
 
-fn hello(verifier: u8) -> Introduction<'static> {
-    Introduction { owner: b"host", verifier: [verifier; 8], updates: false }
+fn hello(verifier: u8) -> ExchangeIdClient<'static> {
+    ExchangeIdClient { owner: b"host", verifier: [verifier; 8], updates: false }
 }
 
 fn introduce(
@@ -21,18 +21,18 @@ fn introduce(
     verifier: u8,
     by: Speaker,
     is_idle: bool,
-) -> (Result<Introduced, Status>, Vec<u64>) {
+) -> (Result<ExchangeIdResult, NfsStatus>, Vec<u64>) {
     let mut gone = Vec::new();
-    (clients.introduce(hello(verifier), by, SECOND, |_| is_idle, &mut gone), gone)
+    (clients.exchange_id(hello(verifier), by, SECOND, |_| is_idle, &mut gone), gone)
 }
 
 /// A client with a session.
 fn confirmed(clients: &mut Clients, verifier: u8, by: Speaker) -> u64 {
     let client = introduce(clients, verifier, by, true).0.unwrap();
-    assert_eq!(clients.create(client.client, by, client.sequence, SECOND), Ok(SessionRequest::New));
-    clients.created(client.client, b"made");
-    clients.confirm(client.client, SECOND, &mut Vec::new());
-    client.client
+    assert_eq!(clients.create_session(client.clientid, by, client.sequenceid, SECOND), Ok(CreateSessionStep::New));
+    clients.created(client.clientid, b"made");
+    clients.confirm(client.clientid, SECOND, &mut Vec::new());
+    client.clientid
 }
 
 #[test]
@@ -40,16 +40,16 @@ fn the_same_run_of_a_client_is_known_again_and_a_new_run_ends_the_old_one() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let first = confirmed(&mut clients, 1, ME);
     let (again, gone) = introduce(&mut clients, 1, ME, false);
-    assert_eq!(again, Ok(Introduced { client: first, sequence: 2, is_confirmed: true }));
+    assert_eq!(again, Ok(ExchangeIdResult { clientid: first, sequenceid: 2, is_confirmed: true }));
     assert!(gone.is_empty());
     let (restarted, gone) = introduce(&mut clients, 2, ME, false);
     let restarted = restarted.unwrap();
-    assert!(restarted.client != first && !restarted.is_confirmed && gone.is_empty());
+    assert!(restarted.clientid != first && !restarted.is_confirmed && gone.is_empty());
     // Until the new one has a session, the old one goes on.
     assert!(clients.lease(first).is_some());
     let mut gone = Vec::new();
-    assert_eq!(clients.create(restarted.client, ME, 1, SECOND), Ok(SessionRequest::New));
-    clients.confirm(restarted.client, SECOND, &mut gone);
+    assert_eq!(clients.create_session(restarted.clientid, ME, 1, SECOND), Ok(CreateSessionStep::New));
+    clients.confirm(restarted.clientid, SECOND, &mut gone);
     assert_eq!(gone, [first]);
 }
 
@@ -57,11 +57,11 @@ fn the_same_run_of_a_client_is_known_again_and_a_new_run_ends_the_old_one() {
 fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let first = confirmed(&mut clients, 1, ME);
-    assert_eq!(introduce(&mut clients, 1, OTHER_USER, false).0, Err(Status::ClientIdInUse));
+    assert_eq!(introduce(&mut clients, 1, OTHER_USER, false).0, Err(NfsStatus::ClidInuse));
     let (other, gone) = introduce(&mut clients, 1, OTHER_PARTY, false);
-    assert!(other.unwrap().client != first && gone.is_empty());
-    assert_eq!(clients.create(first, OTHER_PARTY, 2, SECOND), Err(Status::StaleClientId));
-    assert_eq!(clients.destroy(first, OTHER_PARTY.0, true), Err(Status::StaleClientId));
+    assert!(other.unwrap().clientid != first && gone.is_empty());
+    assert_eq!(clients.create_session(first, OTHER_PARTY, 2, SECOND), Err(NfsStatus::StaleClientid));
+    assert_eq!(clients.destroy_clientid(first, OTHER_PARTY.0, true), Err(NfsStatus::StaleClientid));
     // Without state the name is free.
     assert_eq!(introduce(&mut clients, 1, OTHER_USER, true).1, [first]);
 }
@@ -70,30 +70,30 @@ fn another_user_takes_no_name_in_use_and_another_party_has_names_of_its_own() {
 fn an_update_needs_the_client_its_run_and_its_user() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let update = |clients: &mut Clients, verifier, by| {
-        let who = Introduction { updates: true, ..hello(verifier) };
-        clients.introduce(who, by, SECOND, |_| false, &mut Vec::new()).map(|it| it.client)
+        let who = ExchangeIdClient { updates: true, ..hello(verifier) };
+        clients.exchange_id(who, by, SECOND, |_| false, &mut Vec::new()).map(|it| it.clientid)
     };
-    assert_eq!(update(&mut clients, 1, ME), Err(Status::NotFound));
+    assert_eq!(update(&mut clients, 1, ME), Err(NfsStatus::Noent));
     let first = confirmed(&mut clients, 1, ME);
     assert_eq!(update(&mut clients, 1, ME), Ok(first));
-    assert_eq!(update(&mut clients, 2, ME), Err(Status::NotSame));
-    assert_eq!(update(&mut clients, 1, OTHER_USER), Err(Status::NotPermitted));
+    assert_eq!(update(&mut clients, 2, ME), Err(NfsStatus::NotSame));
+    assert_eq!(update(&mut clients, 1, OTHER_USER), Err(NfsStatus::Perm));
 }
 
 #[test]
 fn a_create_session_runs_once_in_its_order() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
-    let client = introduce(&mut clients, 1, ME, true).0.unwrap().client;
-    assert_eq!(clients.create(client, ME, 0, SECOND), Err(Status::SequenceMisordered), "nothing was made before");
-    assert_eq!(clients.create(client, ME, 2, SECOND), Err(Status::SequenceMisordered));
-    assert_eq!(clients.create(client, OTHER_USER, 1, SECOND), Err(Status::ClientIdInUse));
-    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(SessionRequest::New));
+    let client = introduce(&mut clients, 1, ME, true).0.unwrap().clientid;
+    assert_eq!(clients.create_session(client, ME, 0, SECOND), Err(NfsStatus::SeqMisordered), "nothing was made before");
+    assert_eq!(clients.create_session(client, ME, 2, SECOND), Err(NfsStatus::SeqMisordered));
+    assert_eq!(clients.create_session(client, OTHER_USER, 1, SECOND), Err(NfsStatus::ClidInuse));
+    assert_eq!(clients.create_session(client, ME, 1, SECOND), Ok(CreateSessionStep::New));
     clients.created(client, b"made");
-    assert_eq!(clients.create(client, ME, 1, SECOND), Ok(SessionRequest::Again(b"made".to_vec())));
-    assert_eq!(clients.create(client + 1, ME, 1, SECOND), Err(Status::StaleClientId), "a forged number");
+    assert_eq!(clients.create_session(client, ME, 1, SECOND), Ok(CreateSessionStep::Again(b"made".to_vec())));
+    assert_eq!(clients.create_session(client + 1, ME, 1, SECOND), Err(NfsStatus::StaleClientid), "a forged number");
     // A client that never came back is unknown after its lease.
-    let late = introduce(&mut clients, 4, (Party::User(5), None), true).0.unwrap().client;
-    assert_eq!(clients.create(late, (Party::User(5), None), 1, 100 * SECOND), Err(Status::StaleClientId));
+    let late = introduce(&mut clients, 4, (Party::User(5), None), true).0.unwrap().clientid;
+    assert_eq!(clients.create_session(late, (Party::User(5), None), 1, 100 * SECOND), Err(NfsStatus::StaleClientid));
 }
 
 #[test]
@@ -103,8 +103,8 @@ fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parti
     let other = confirmed(&mut clients, 1, OTHER_PARTY);
     for at in 0..3 * PARTY_CLIENTS_MAX {
         let owner = at.to_be_bytes();
-        let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
-        clients.introduce(who, ME, 2 * SECOND, |_| false, &mut Vec::new()).unwrap();
+        let who = ExchangeIdClient { owner: &owner, verifier: [0; 8], updates: false };
+        clients.exchange_id(who, ME, 2 * SECOND, |_| false, &mut Vec::new()).unwrap();
     }
     assert_eq!(clients.len(), PARTY_CLIENTS_MAX + 1);
     assert!(clients.lease(kept).is_some() && clients.lease(other).is_some());
@@ -129,13 +129,13 @@ fn a_client_that_tries_again_is_no_longer_the_first_to_go() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let introduce = |clients: &mut Clients, name: usize, now_ns| {
         let owner = name.to_be_bytes();
-        let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
-        clients.introduce(who, ME, now_ns, |_| false, &mut Vec::new()).unwrap().client
+        let who = ExchangeIdClient { owner: &owner, verifier: [0; 8], updates: false };
+        clients.exchange_id(who, ME, now_ns, |_| false, &mut Vec::new()).unwrap().clientid
     };
     let all: Vec<u64> =
         (0..PARTY_CLIENTS_MAX).map(|name| introduce(&mut clients, name, SECOND + name as u64)).collect();
     // Its session found no room.
-    assert_eq!(clients.create(all[0], ME, 1, 2 * SECOND), Ok(SessionRequest::New));
+    assert_eq!(clients.create_session(all[0], ME, 1, 2 * SECOND), Ok(CreateSessionStep::New));
     introduce(&mut clients, PARTY_CLIENTS_MAX, 2 * SECOND);
     assert!(clients.lease(all[0]).is_some() && clients.lease(all[1]).is_none());
     assert_eq!(clients.names, names_of(&clients));
@@ -149,8 +149,8 @@ fn a_client_that_was_silent_for_a_day_is_forgotten_by_the_next_introduction() {
     clients.lease(heard).unwrap().try_renew(DAY);
     let introduce = |clients: &mut Clients, now_ns| {
         let mut gone = Vec::new();
-        let who = Introduction { owner: b"third", verifier: [0; 8], updates: false };
-        clients.introduce(who, (Party::User(5), None), now_ns, |_| true, &mut gone).unwrap();
+        let who = ExchangeIdClient { owner: b"third", verifier: [0; 8], updates: false };
+        clients.exchange_id(who, (Party::User(5), None), now_ns, |_| true, &mut gone).unwrap();
         gone.retain(|id| [silent, heard].contains(id));
         gone
     };
@@ -166,15 +166,15 @@ fn a_party_with_all_its_clients_gets_an_error_that_ends_its_call_until_one_is_si
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let introduce = |clients: &mut Clients, name: usize, by, now_ns| {
         let owner = name.to_be_bytes();
-        let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
+        let who = ExchangeIdClient { owner: &owner, verifier: [0; 8], updates: false };
         let mut gone = Vec::new();
-        clients.introduce(who, by, now_ns, |_| false, &mut gone).map(|it| (it.client, gone))
+        clients.exchange_id(who, by, now_ns, |_| false, &mut gone).map(|it| (it.clientid, gone))
     };
     for name in 0..PARTY_CLIENTS_MAX {
         let (client, _) = introduce(&mut clients, name, ME, SECOND).unwrap();
         clients.confirm(client, SECOND + name as u64, &mut Vec::new());
     }
-    assert_eq!(introduce(&mut clients, PARTY_CLIENTS_MAX, ME, SECOND), Err(Status::ServerFault));
+    assert_eq!(introduce(&mut clients, PARTY_CLIENTS_MAX, ME, SECOND), Err(NfsStatus::Serverfault));
     assert!(introduce(&mut clients, 1, OTHER_PARTY, SECOND).is_ok());
     let first = clients.known.keys().next().copied().unwrap();
     let (_, gone) = introduce(&mut clients, PARTY_CLIENTS_MAX, ME, 70 * SECOND).unwrap();
@@ -182,12 +182,12 @@ fn a_party_with_all_its_clients_gets_an_error_that_ends_its_call_until_one_is_si
 }
 
 /// Makes a client that has a session.
-fn made(clients: &mut Clients, name: usize, by: Speaker, has_state: impl Fn(u64) -> bool) -> Result<u64, Status> {
+fn made(clients: &mut Clients, name: usize, by: Speaker, has_state: impl Fn(u64) -> bool) -> Result<u64, NfsStatus> {
     let owner = name.to_be_bytes();
-    let who = Introduction { owner: &owner, verifier: [0; 8], updates: false };
-    let known = clients.introduce(who, by, SECOND, |id| !has_state(id), &mut Vec::new())?;
-    clients.confirm(known.client, SECOND + name as u64, &mut Vec::new());
-    Ok(known.client)
+    let who = ExchangeIdClient { owner: &owner, verifier: [0; 8], updates: false };
+    let known = clients.exchange_id(who, by, SECOND, |id| !has_state(id), &mut Vec::new())?;
+    clients.confirm(known.clientid, SECOND + name as u64, &mut Vec::new());
+    Ok(known.clientid)
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn users_who_take_all_clients_leave_some_to_root_and_the_one_with_most_makes_roo
     assert_eq!((clients.len(), clients.lease(first).is_none()), (all, true), "then the longest silent one");
     assert!(looks.get() <= 2 * LOOKS_MAX, "{} of {all} clients", looks.get());
     let most = (Party::User(10), Some(10));
-    assert_eq!(made(&mut clients, PARTY_CLIENTS_MAX, most, |_| true), Err(Status::ServerFault));
+    assert_eq!(made(&mut clients, PARTY_CLIENTS_MAX, most, |_| true), Err(NfsStatus::Serverfault));
     made(&mut clients, 0, (Party::ROOT, Some(0)), |_| true).unwrap();
     assert_eq!(clients.len(), all + 1, "root has places of its own");
     assert_eq!(clients.names, names_of(&clients));
@@ -225,10 +225,10 @@ fn a_client_says_once_that_it_has_reclaimed_all() {
     let mut clients = Clients::new(&ServerMemory::new(3, 0, None));
     let client = confirmed(&mut clients, 1, ME);
     assert!(!clients.has_reclaimed(client));
-    assert_eq!(clients.reclaimed(client), Ok(()));
+    assert_eq!(clients.reclaim_complete(client), Ok(()));
     assert!(clients.has_reclaimed(client));
-    assert_eq!(clients.reclaimed(client), Err(Status::CompleteAlready));
-    assert_eq!(clients.destroy(client, ME.0, false), Err(Status::ClientIdBusy));
-    assert_eq!(clients.destroy(client, ME.0, true), Ok(()));
-    assert_eq!(clients.reclaimed(client), Err(Status::StaleClientId));
+    assert_eq!(clients.reclaim_complete(client), Err(NfsStatus::CompleteAlready));
+    assert_eq!(clients.destroy_clientid(client, ME.0, false), Err(NfsStatus::ClientidBusy));
+    assert_eq!(clients.destroy_clientid(client, ME.0, true), Ok(()));
+    assert_eq!(clients.reclaim_complete(client), Err(NfsStatus::StaleClientid));
 }

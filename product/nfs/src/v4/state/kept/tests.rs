@@ -9,22 +9,27 @@ fn words(pieces: usize) -> KeptWords {
 }
 
 fn records(owner: &[u8]) -> Vec<Record<'_>> {
-    let channel =
-        Channel { request_bytes_max: 1, reply_bytes_max: 2, kept_bytes_max: 3, operations_max: 4, calls_max: 5 };
+    let channel = ChannelAttrs {
+        maxrequestsize: 1,
+        maxresponsesize: 2,
+        maxresponsesize_cached: 3,
+        maxoperations: 4,
+        maxrequests: 5,
+    };
     let client = |party, user| Record::Client {
         number: 7 << 32 | 9,
         owner,
         verifier: [3; 8],
         party,
         user,
-        sequence: 5,
+        sequenceid: 5,
         created: b"results",
         has_reclaimed: true,
     };
     let span = |first, last| Span::between(first, last).unwrap();
     let ranges = vec![(span(0, 9), LockMode::Shared), (span(10, u64::MAX), LockMode::Exclusive)];
     let share = Share { access: 3, deny: 1 };
-    let step = |mode| Record::LockStep { place: 1, generation: 2, sequence: 3, by: 4, step: (span(5, 6), mode) };
+    let step = |mode| Record::LockStep { place: 1, generation: 2, seqid: 3, by: 4, step: (span(5, 6), mode) };
     let wait = |mode| Record::Wait { client: 1, session: [9; 16], open: 2, owner, span: span(5, u64::MAX), mode };
     vec![
         Record::Server { memory: 1, run: 2, next_client: 3, is_grace_over: true },
@@ -36,27 +41,17 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
             id: [9; 16],
             client: 1,
             channel,
-            calling: Calling { program: 8, names_user: true },
+            calling: CallbackSecurity { program: 8, names_user: true },
             minor: 2,
             is_wanted: true,
         },
-        Record::BackChannel { sequence: 77 },
-        Record::Open {
-            client: 1,
-            file: 2,
-            generation: 3,
-            sequence: 4,
-            share,
-            asked: 0x8001,
-            by: 5,
-            owner,
-            handle: b"h",
-        },
+        Record::BackChannel { sequenceid: 77 },
+        Record::Open { client: 1, file: 2, generation: 3, seqid: 4, share, asked: 0x8001, by: 5, owner, handle: b"h" },
         Record::Locks {
             client: 1,
             file: 2,
             generation: 3,
-            sequence: 4,
+            seqid: 4,
             open: 5,
             by: 6,
             owner,
@@ -112,7 +107,7 @@ fn a_party_that_takes_all_room_leaves_half_to_others() {
     let mut kept = Vec::new();
     while memory.check_room(&KeptItem::default(), PARTY, 100).is_ok() {
         let mut item = KeptItem::default();
-        memory.put(kept.len() as u32, &mut item, PARTY, &Record::BackChannel { sequence: 1 });
+        memory.put(kept.len() as u32, &mut item, PARTY, &Record::BackChannel { sequenceid: 1 });
         kept.push(item);
     }
     assert_eq!(kept.len(), 28, "half of all, without the eighth that changes need");

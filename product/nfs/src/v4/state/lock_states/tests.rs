@@ -1,13 +1,13 @@
 use afflux_volume::Span;
 
 use super::super::kept::ServerMemory;
-use super::super::stateids::Meaning;
+use super::super::stateids::StateidKind;
 use super::*;
 
 const PARTY: Party = Party::User(7);
 
 fn state(client: u64, file: u64, open: u32, number: u64) -> LockState {
-    LockState { client, party: PARTY, file, open, owner: Box::from(*b"owner"), number, sequence: 0, by: 0 }
+    LockState { client, party: PARTY, file, open, owner: Box::from(*b"owner"), number, seqid: 0, by: 0 }
 }
 
 const NONE: RangesAfter<'static> = RangesAfter { step: (Span::WHOLE, None), count: &|| 0, all: &Vec::new };
@@ -26,7 +26,7 @@ fn check_new(states: &LockStates, party: Party) -> Result<(), TableFull> {
 
 fn place(stateid: Stateid) -> StatePlace {
     match stateid.meaning() {
-        Ok(Meaning::State(place)) => place,
+        Ok(StateidKind::State(place)) => place,
         other => panic!("{other:?}"),
     }
 }
@@ -38,20 +38,20 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
     let at = place(first);
     assert!(at.is_of_locks() && !StatePlace { place: 5, ..at }.is_of_locks());
     let second = locked(&mut states, state(1, 10, 0, 77));
-    assert_eq!((second.other, second.sequence), (first.other, 2));
+    assert_eq!((second.other, second.seqid), (first.other, 2));
     assert_ne!(locked(&mut states, state(1, 11, 0, 77)).other, first.other, "another file");
-    assert_eq!(states.changed(at.place, 0, &NONE).sequence, 3);
+    assert_eq!(states.changed(at.place, 0, &NONE).seqid, 3);
     assert_eq!(states.find(1, at, 3).map(|it| it.number), Ok(77));
-    assert_eq!(states.find(1, at, 2).map(|it| it.number), Err(Status::OldStateid));
-    assert_eq!(states.find(2, at, 3).map(|it| it.number), Err(Status::BadStateid), "another client's");
-    assert_eq!(states.find(1, StatePlace { memory: 2, ..at }, 3).map(|it| it.number), Err(Status::BadStateid));
+    assert_eq!(states.find(1, at, 2).map(|it| it.number), Err(NfsStatus::OldStateid));
+    assert_eq!(states.find(2, at, 3).map(|it| it.number), Err(NfsStatus::BadStateid), "another client's");
+    assert_eq!(states.find(1, StatePlace { memory: 2, ..at }, 3).map(|it| it.number), Err(NfsStatus::BadStateid));
     assert_eq!(states.of_owner(10, 77).map(|it| it.client), Some(1));
     assert_eq!(states.end_of(0).len(), 2);
-    assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
+    assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(NfsStatus::BadStateid));
     assert_eq!((states.len(), states.of_owner(10, 77)), (0, None));
     // The place is used again, and the old name does not mean it.
     assert_eq!(place(locked(&mut states, state(1, 12, 0, 78))).place & 1, at.place & 1 ^ 1);
-    assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(Status::BadStateid));
+    assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(NfsStatus::BadStateid));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::super::kept::ServerMemory;
-use super::super::stateids::Meaning;
+use super::super::stateids::StateidKind;
 use super::*;
 
 const READ: u8 = Share::READ;
@@ -27,7 +27,7 @@ fn share(access: u8, deny: u8) -> Share {
 
 fn place(stateid: Stateid) -> StatePlace {
     match stateid.meaning() {
-        Ok(Meaning::State(place)) => place,
+        Ok(StateidKind::State(place)) => place,
         other => panic!("{other:?}"),
     }
 }
@@ -38,31 +38,31 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     let first = opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok("holder")).unwrap();
     let at = place(first);
     assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))));
-    assert_eq!(opens.find(2, at, 1), Err(Status::BadStateid), "another client's");
+    assert_eq!(opens.find(2, at, 1), Err(NfsStatus::BadStateid), "another client's");
     let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), free, || panic!("it is held")).unwrap();
-    assert_eq!((more.other, more.sequence), (first.other, 2));
+    assert_eq!((more.other, more.seqid), (first.other, 2));
     assert_eq!(opens.find(1, at, 0), Ok((10, share(READ | WRITE, 0))));
-    assert_eq!(opens.find(1, at, 1), Err(Status::OldStateid));
-    assert_eq!(opens.find(1, at, 3), Err(Status::BadStateid));
+    assert_eq!(opens.find(1, at, 1), Err(NfsStatus::OldStateid));
+    assert_eq!(opens.find(1, at, 3), Err(NfsStatus::BadStateid));
     assert_eq!(opens.close(1, at, 2).map(|closed| closed.holder), Ok("holder"));
-    assert_eq!(opens.find(1, at, 2), Err(Status::BadStateid));
+    assert_eq!(opens.find(1, at, 2), Err(NfsStatus::BadStateid));
     // The place is used again, and the old name does not mean it.
     let next = opens.open(by(1, b"b"), 11, share(READ, 0), free, || Ok("next")).unwrap();
     assert_eq!(place(next).place, at.place);
-    assert_eq!(opens.find(1, at, 0), Err(Status::BadStateid));
+    assert_eq!(opens.find(1, at, 0), Err(NfsStatus::BadStateid));
     // Neither does one of an earlier server, nor a forged one.
-    assert_eq!(opens.find(1, StatePlace { memory: 2, ..place(next) }, 0), Err(Status::BadStateid));
-    assert_eq!(opens.find(1, StatePlace { place: 900, ..place(next) }, 0), Err(Status::BadStateid));
+    assert_eq!(opens.find(1, StatePlace { memory: 2, ..place(next) }, 0), Err(NfsStatus::BadStateid));
+    assert_eq!(opens.find(1, StatePlace { place: 900, ..place(next) }, 0), Err(NfsStatus::BadStateid));
 }
 
 #[test]
 fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     let at = place(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), free, || Ok(())).unwrap());
-    assert_eq!(opens.downgrade(1, at, 1, (share(READ, 0), 0)).map(|it| it.sequence), Err(Status::Invalid));
+    assert_eq!(opens.downgrade(1, at, 1, (share(READ, 0), 0)).map(|it| it.seqid), Err(NfsStatus::Inval));
     opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
-    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 1), 0)).map(|it| it.sequence), Err(Status::Invalid));
-    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 0), 0)).map(|it| it.sequence), Ok(3));
+    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 1), 0)).map(|it| it.seqid), Err(NfsStatus::Inval));
+    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 0), 0)).map(|it| it.seqid), Ok(3));
     assert_eq!(opens.find(1, at, 3), Ok((10, share(READ, 0))));
 }
 
@@ -72,11 +72,11 @@ fn rights_that_are_taken_back_leave_an_open_as_it_was() {
     let at = place(opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap());
     let before = opens.rights(&by(1, b"a"), 10).unwrap();
     let more = opens.open(by(1, b"a"), 10, share(WRITE, 1), free, || Ok(())).unwrap();
-    assert_eq!(opens.go_back(at.place, more.sequence, before), Some(share(READ, 0)));
+    assert_eq!(opens.go_back(at.place, more.seqid, before), Some(share(READ, 0)));
     assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))), "the client never heard of a second step");
     let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), free, || Ok(())).unwrap();
     opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
-    assert_eq!(opens.go_back(at.place, more.sequence, before), None, "another step was told since");
+    assert_eq!(opens.go_back(at.place, more.seqid, before), None, "another step was told since");
     assert_eq!(opens.find(1, at, 3), Ok((10, share(READ | WRITE, 0))));
 }
 
@@ -132,7 +132,7 @@ fn any_opens_and_closes_are_as_the_model_says() {
             0 => {
                 let known = model.remove(&key);
                 if let Some((_, stateid)) = known {
-                    let closed = opens.close(client, place(stateid), stateid.sequence);
+                    let closed = opens.close(client, place(stateid), stateid.seqid);
                     assert_eq!(closed.map(|it| (it.holder, it.file)), Ok((key, file)), "step {step}");
                 }
             }
@@ -162,7 +162,7 @@ fn any_opens_and_closes_are_as_the_model_says() {
         }
         assert_eq!(opens.len(), model.len());
         for ((client, _, file), (share, stateid)) in &model {
-            assert_eq!(opens.find(*client, place(*stateid), stateid.sequence), Ok((*file, *share)), "step {step}");
+            assert_eq!(opens.find(*client, place(*stateid), stateid.seqid), Ok((*file, *share)), "step {step}");
         }
     }
 }

@@ -77,7 +77,7 @@ fn each_with_one_and_nothing_left_may_come_again() {
     let mut counts = PartyCounts::default();
     (1..=15).for_each(|uid| counts.add(user(uid), 1));
     assert_eq!(counts.check_room(user(16), 1, 16), Err(TableFull::Even));
-    assert_eq!(TableFull::Even.status(), Status::Jukebox);
+    assert_eq!(TableFull::Even.status(), NfsStatus::Delay);
     assert_eq!(counts.check_room(user(15), 1, 16), Err(TableFull::OfParty));
 }
 

@@ -1,12 +1,18 @@
 use super::super::kept::ServerMemory;
 use super::super::slots::SlotCall;
 use super::*;
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 const PARTY: Party = Party::User(7);
 
-fn channel(operations_max: u32, calls_max: u32) -> Channel {
-    Channel { request_bytes_max: 1 << 21, reply_bytes_max: 1 << 21, kept_bytes_max: 9000, operations_max, calls_max }
+fn channel(maxoperations: u32, maxrequests: u32) -> ChannelAttrs {
+    ChannelAttrs {
+        maxrequestsize: 1 << 21,
+        maxresponsesize: 1 << 21,
+        maxresponsesize_cached: 9000,
+        maxoperations,
+        maxrequests,
+    }
 }
 
 fn number(at: usize) -> SessionId {
@@ -18,18 +24,18 @@ fn number(at: usize) -> SessionId {
 #[test]
 fn a_session_grants_no_more_than_its_bounds() {
     let granted = channel(10_000, 10_000).granted(1 << 20).unwrap();
-    let expected = Channel {
-        request_bytes_max: 1 << 20,
-        reply_bytes_max: 1 << 20,
-        kept_bytes_max: 2048,
-        operations_max: 64,
-        calls_max: 64,
+    let expected = ChannelAttrs {
+        maxrequestsize: 1 << 20,
+        maxresponsesize: 1 << 20,
+        maxresponsesize_cached: 2048,
+        maxoperations: 64,
+        maxrequests: 64,
     };
     assert_eq!(granted, expected);
-    assert_eq!(Channel { request_bytes_max: 20, ..expected }.granted(1 << 20), Err(Status::TooSmall));
-    assert_eq!(Channel { reply_bytes_max: 20, ..expected }.granted(1 << 20), Err(Status::TooSmall));
-    assert_eq!(channel(0, 8).granted(1 << 20), Err(Status::Invalid));
-    assert_eq!(channel(8, 0).granted(1 << 20), Err(Status::Invalid));
+    assert_eq!(ChannelAttrs { maxrequestsize: 20, ..expected }.granted(1 << 20), Err(NfsStatus::Toosmall));
+    assert_eq!(ChannelAttrs { maxresponsesize: 20, ..expected }.granted(1 << 20), Err(NfsStatus::Toosmall));
+    assert_eq!(channel(0, 8).granted(1 << 20), Err(NfsStatus::Inval));
+    assert_eq!(channel(8, 0).granted(1 << 20), Err(NfsStatus::Inval));
 }
 
 #[test]
@@ -38,18 +44,18 @@ fn a_session_answers_its_own_user_or_other_machines_and_ends_with_its_client() {
     let lease = Arc::new(Lease::begun(0));
     let machines = ["192.0.2.7", "198.51.100.7"].map(|address| Party::Machine(address.parse().unwrap()));
     sessions.make(number(4), (9, machines[0]), channel(8, 8), Arc::clone(&lease));
-    for (party, status) in [(machines[0], None), (machines[1], None), (PARTY, Some(Status::BadSession))] {
+    for (party, status) in [(machines[0], None), (machines[1], None), (PARTY, Some(NfsStatus::Badsession))] {
         assert_eq!(sessions.find(&number(4), party).err(), status, "{party}");
     }
     sessions.make(number(1), (5, PARTY), channel(8, 8), lease);
-    assert_eq!(sessions.find(&number(1), machines[0]).err(), Some(Status::BadSession));
+    assert_eq!(sessions.find(&number(1), machines[0]).err(), Some(NfsStatus::Badsession));
     assert!(sessions.find(&number(1), PARTY).is_ok());
-    assert_eq!(sessions.find(&number(1), Party::User(8)).err(), Some(Status::BadSession));
-    assert_eq!(sessions.find(&number(2), PARTY).err(), Some(Status::BadSession));
+    assert_eq!(sessions.find(&number(1), Party::User(8)).err(), Some(NfsStatus::Badsession));
+    assert_eq!(sessions.find(&number(2), PARTY).err(), Some(NfsStatus::Badsession));
     assert!(sessions.has_any(5) && !sessions.has_any(6));
     sessions.end_all(5);
     assert!(!sessions.has_any(5));
-    assert_eq!(sessions.find(&number(1), PARTY).err(), Some(Status::BadSession));
+    assert_eq!(sessions.find(&number(1), PARTY).err(), Some(NfsStatus::Badsession));
 }
 
 #[test]
@@ -75,7 +81,7 @@ fn the_party_with_most_gives_up_an_idle_session_of_its_longest_silent_client() {
         sessions.make(number(at), (at as u64, PARTY), channel(8, 1), lease);
     }
     let at_work = sessions.find(&number(2), PARTY).unwrap();
-    at_work.slots().begin(&SlotCall { slot: 0, sequence: 1, highest: 0, kept_call: 0 }).unwrap();
+    at_work.slots().begin(&SlotCall { slotid: 0, sequenceid: 1, highest_slotid: 0, kept_call: 0 }).unwrap();
     assert!(sessions.try_end_one_of(PARTY));
     assert!(sessions.find(&number(1), PARTY).is_err() && sessions.find(&number(2), PARTY).is_ok());
     assert!(sessions.try_end_one_of(PARTY) && sessions.try_end_one_of(PARTY));

@@ -1,7 +1,7 @@
 use super::*;
 
-fn call(slot: u32, sequence: u32, kept_call: u64) -> SlotCall {
-    SlotCall { slot, sequence, highest: slot, kept_call }
+fn call(slot: u32, sequenceid: u32, kept_call: u64) -> SlotCall {
+    SlotCall { slotid: slot, sequenceid, highest_slotid: slot, kept_call }
 }
 
 fn keep(reply: &'static [u8]) -> Option<impl FnOnce(&mut Vec<u8>)> {
@@ -12,14 +12,14 @@ fn keep(reply: &'static [u8]) -> Option<impl FnOnce(&mut Vec<u8>)> {
 fn a_call_runs_once_and_its_repetition_gets_the_first_reply() {
     let mut slots = Slots::new(2);
     assert_eq!(slots.begin(&call(0, 1, 77)), Ok(Begun::New));
-    assert_eq!(slots.begin(&call(0, 1, 77)), Err(Status::Jukebox), "it still runs");
-    assert_eq!(slots.begin(&call(0, 2, 78)), Err(Status::Jukebox), "the one before still runs");
+    assert_eq!(slots.begin(&call(0, 1, 77)), Err(NfsStatus::Delay), "it still runs");
+    assert_eq!(slots.begin(&call(0, 2, 78)), Err(NfsStatus::Delay), "the one before still runs");
     slots.end(0, keep(b"first"));
     assert_eq!(slots.begin(&call(0, 1, 77)), Ok(Begun::Again(b"first".to_vec())));
-    assert_eq!(slots.begin(&call(0, 1, 99)), Err(Status::SequenceFalseRetry), "another call with its number");
+    assert_eq!(slots.begin(&call(0, 1, 99)), Err(NfsStatus::SeqFalseRetry), "another call with its number");
     assert_eq!(slots.begin(&call(0, 2, 0)), Ok(Begun::New));
     slots.end(0, None::<fn(&mut Vec<u8>)>);
-    assert_eq!(slots.begin(&call(0, 2, 0)), Err(Status::RetryUncachedReply));
+    assert_eq!(slots.begin(&call(0, 2, 0)), Err(NfsStatus::RetryUncachedRep));
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_slot_of_an_earlier_server_takes_any_number_once() {
     assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left));
     slots.end(0, keep(b"reply"));
     assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Again(b"reply".to_vec())));
-    assert_eq!(slots.begin(&call(0, 44, 7)), Err(Status::SequenceMisordered));
+    assert_eq!(slots.begin(&call(0, 44, 7)), Err(NfsStatus::SeqMisordered));
     assert_eq!(slots.begin(&call(0, 42, 7)), Ok(Begun::New));
 }
 
@@ -38,7 +38,7 @@ fn a_call_that_was_dropped_runs_when_it_comes_again_and_so_does_the_next() {
     for slot in 0..2 {
         assert_eq!(slots.begin(&call(slot, 1, 7)), Ok(Begun::New));
         slots.drop_call(slot);
-        assert_eq!(slots.begin(&call(slot, 0, 7)), Err(Status::SequenceMisordered));
+        assert_eq!(slots.begin(&call(slot, 0, 7)), Err(NfsStatus::SeqMisordered));
         assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::New));
         slots.end(slot, keep(b"reply"));
         assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::Again(b"reply".to_vec())));
@@ -52,10 +52,10 @@ fn a_call_that_was_dropped_runs_when_it_comes_again_and_so_does_the_next() {
 #[test]
 fn numbers_out_of_order_and_slots_that_are_not_there_are_refused() {
     let mut slots = Slots::new(2);
-    assert_eq!(slots.begin(&call(0, 0, 1)), Err(Status::SequenceMisordered));
-    assert_eq!(slots.begin(&call(0, 2, 1)), Err(Status::SequenceMisordered));
-    assert_eq!(slots.begin(&call(2, 1, 1)), Err(Status::BadSlot));
-    assert_eq!(slots.begin(&SlotCall { highest: 2, ..call(1, 1, 1) }), Err(Status::BadHighSlot));
+    assert_eq!(slots.begin(&call(0, 0, 1)), Err(NfsStatus::SeqMisordered));
+    assert_eq!(slots.begin(&call(0, 2, 1)), Err(NfsStatus::SeqMisordered));
+    assert_eq!(slots.begin(&call(2, 1, 1)), Err(NfsStatus::Badslot));
+    assert_eq!(slots.begin(&SlotCall { highest_slotid: 2, ..call(1, 1, 1) }), Err(NfsStatus::BadHighSlot));
     assert_eq!(slots.begin(&call(1, 1, 1)), Ok(Begun::New), "a refused call has taken nothing");
 }
 
@@ -64,9 +64,9 @@ fn an_ended_session_takes_no_call_and_one_in_progress_ends_without_a_trace() {
     let mut slots = Slots::new(2);
     assert_eq!(slots.begin(&call(0, 1, 7)), Ok(Begun::New));
     slots.end_all();
-    assert_eq!(slots.begin(&call(1, 1, 7)), Err(Status::BadSession));
+    assert_eq!(slots.begin(&call(1, 1, 7)), Err(NfsStatus::Badsession));
     slots.end(0, keep(b"late"));
-    assert_eq!(slots.begin(&call(0, 1, 7)), Err(Status::BadSession));
+    assert_eq!(slots.begin(&call(0, 1, 7)), Err(NfsStatus::Badsession));
 }
 
 /// Random calls against a model: the last number and the reply to it.
@@ -83,21 +83,21 @@ fn any_calls_run_as_the_model_says() {
             runs = false;
             continue;
         }
-        let sequence = last.wrapping_add(choice % 4).wrapping_sub(1);
-        let expected = match sequence.wrapping_sub(last) {
-            1 if runs => Err(Status::Jukebox),
+        let sequenceid = last.wrapping_add(choice % 4).wrapping_sub(1);
+        let expected = match sequenceid.wrapping_sub(last) {
+            1 if runs => Err(NfsStatus::Delay),
             1 => Ok(Begun::New),
-            0 if runs => Err(Status::Jukebox),
+            0 if runs => Err(NfsStatus::Delay),
             0 => match reply {
                 Some(byte) => Ok(Begun::Again(vec![byte])),
-                None if last == 0 => Err(Status::SequenceMisordered),
-                None => Err(Status::RetryUncachedReply),
+                None if last == 0 => Err(NfsStatus::SeqMisordered),
+                None => Err(NfsStatus::RetryUncachedRep),
             },
-            _ => Err(Status::SequenceMisordered),
+            _ => Err(NfsStatus::SeqMisordered),
         };
-        assert_eq!(slots.begin(&call(0, sequence, 5)), expected, "step {step}");
+        assert_eq!(slots.begin(&call(0, sequenceid, 5)), expected, "step {step}");
         if expected == Ok(Begun::New) {
-            (last, runs, reply) = (sequence, true, None);
+            (last, runs, reply) = (sequenceid, true, None);
         }
     }
 }

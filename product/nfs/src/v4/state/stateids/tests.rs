@@ -5,8 +5,8 @@ fn the_name_of_a_place_means_that_place_and_no_special_one() {
     for place in [0, 1, 7, 65_535] {
         for generation in [0, 1, u32::MAX] {
             let at = StatePlace { memory: 9, place, generation };
-            for sequence in [1, 2, u32::MAX] {
-                assert_eq!(Stateid::of(at, sequence).meaning(), Ok(Meaning::State(at)));
+            for seqid in [1, 2, u32::MAX] {
+                assert_eq!(Stateid::of(at, seqid).meaning(), Ok(StateidKind::State(at)));
             }
         }
     }
@@ -14,23 +14,23 @@ fn the_name_of_a_place_means_that_place_and_no_special_one() {
 
 #[test]
 fn special_stateids_have_their_meanings_and_what_looks_like_them_has_none() {
-    let of = |sequence, byte| Stateid { sequence, other: [byte; OTHER_BYTES] };
-    assert_eq!(of(0, 0).meaning(), Ok(Meaning::Anonymous));
-    assert_eq!(of(1, 0).meaning(), Ok(Meaning::Current));
-    assert_eq!(of(u32::MAX, 0xff).meaning(), Ok(Meaning::Bypass));
-    assert_eq!(of(u32::MAX, 0).meaning(), Err(Status::BadStateid));
-    assert_eq!(of(7, 0).meaning(), Err(Status::BadStateid));
-    assert_eq!(of(7, 0xff).meaning(), Err(Status::BadStateid), "no stateid of an earlier server");
+    let of = |seqid, byte| Stateid { seqid, other: [byte; OTHER_BYTES] };
+    assert_eq!(of(0, 0).meaning(), Ok(StateidKind::Anonymous));
+    assert_eq!(of(1, 0).meaning(), Ok(StateidKind::Current));
+    assert_eq!(of(u32::MAX, 0xff).meaning(), Ok(StateidKind::Bypass));
+    assert_eq!(of(u32::MAX, 0).meaning(), Err(NfsStatus::BadStateid));
+    assert_eq!(of(7, 0).meaning(), Err(NfsStatus::BadStateid));
+    assert_eq!(of(7, 0xff).meaning(), Err(NfsStatus::BadStateid), "no stateid of an earlier server");
 }
 
 #[test]
 fn sequence_numbers_are_old_present_or_of_the_future_and_wrap() {
-    assert_eq!(next_sequence(u32::MAX), 1);
+    assert_eq!(next_seqid(u32::MAX), 1);
     for present in [1, 5, u32::MAX] {
-        assert_eq!(check_sequence(0, present), Ok(()));
-        assert_eq!(check_sequence(present, present), Ok(()));
-        assert_eq!(check_sequence(next_sequence(present), present), Err(Status::BadStateid));
+        assert_eq!(check_seqid(0, present), Ok(()));
+        assert_eq!(check_seqid(present, present), Ok(()));
+        assert_eq!(check_seqid(next_seqid(present), present), Err(NfsStatus::BadStateid));
     }
-    assert_eq!(check_sequence(4, 5), Err(Status::OldStateid));
-    assert_eq!(check_sequence(u32::MAX, 2), Err(Status::OldStateid));
+    assert_eq!(check_seqid(4, 5), Err(NfsStatus::OldStateid));
+    assert_eq!(check_seqid(u32::MAX, 2), Err(NfsStatus::OldStateid));
 }

@@ -5,7 +5,7 @@
 //! Invariants: what is granted is no more than the client's wish, nor than this server's bounds.
 
 use super::slots::{KEPT_BYTES_MAX, SLOTS_MAX};
-use crate::status::Status;
+use crate::status::NfsStatus;
 
 /// Most operations of a compound.
 pub(crate) const OPERATIONS_MAX: u32 = 64;
@@ -19,46 +19,46 @@ pub(crate) type SessionId = [u8; 16];
 
 /// The bounds that both sides agree on for one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Channel {
-    pub(crate) request_bytes_max: u32,
-    pub(crate) reply_bytes_max: u32,
-    pub(crate) kept_bytes_max: u32,
-    pub(crate) operations_max: u32,
-    pub(crate) calls_max: u32,
+pub(crate) struct ChannelAttrs {
+    pub(crate) maxrequestsize: u32,
+    pub(crate) maxresponsesize: u32,
+    pub(crate) maxresponsesize_cached: u32,
+    pub(crate) maxoperations: u32,
+    pub(crate) maxrequests: u32,
 }
 
-impl Channel {
+impl ChannelAttrs {
     /// Refuses a back channel that no call fits.
-    pub(crate) fn check_back(&self) -> Result<(), Status> {
+    pub(crate) fn check_back(&self) -> Result<(), NfsStatus> {
         /// A call on it is a sequence and one operation more.
         const OPERATIONS_MIN: u32 = 2;
-        let is_small = self.request_bytes_max < BACK_BYTES_MIN
-            || self.reply_bytes_max < BACK_BYTES_MIN
-            || self.operations_max < OPERATIONS_MIN;
-        if is_small { Err(Status::TooSmall) } else { Ok(()) }
+        let is_small = self.maxrequestsize < BACK_BYTES_MIN
+            || self.maxresponsesize < BACK_BYTES_MIN
+            || self.maxoperations < OPERATIONS_MIN;
+        if is_small { Err(NfsStatus::Toosmall) } else { Ok(()) }
     }
 
     /// The client's wish, as far as this server grants it. `bytes_max` is the largest record.
-    pub(crate) fn granted(self, bytes_max: u32) -> Result<Self, Status> {
-        if self.request_bytes_max < REQUEST_BYTES_MIN || self.reply_bytes_max < REPLY_BYTES_MIN {
-            return Err(Status::TooSmall);
+    pub(crate) fn granted(self, bytes_max: u32) -> Result<Self, NfsStatus> {
+        if self.maxrequestsize < REQUEST_BYTES_MIN || self.maxresponsesize < REPLY_BYTES_MIN {
+            return Err(NfsStatus::Toosmall);
         }
-        if self.operations_max == 0 || self.calls_max == 0 {
-            return Err(Status::Invalid);
+        if self.maxoperations == 0 || self.maxrequests == 0 {
+            return Err(NfsStatus::Inval);
         }
         Ok(Self {
-            request_bytes_max: self.request_bytes_max.min(bytes_max),
-            reply_bytes_max: self.reply_bytes_max.min(bytes_max),
-            kept_bytes_max: self.kept_bytes_max.min(KEPT_BYTES_MAX as u32),
-            operations_max: self.operations_max.min(OPERATIONS_MAX),
-            calls_max: self.calls_max.min(SLOTS_MAX),
+            maxrequestsize: self.maxrequestsize.min(bytes_max),
+            maxresponsesize: self.maxresponsesize.min(bytes_max),
+            maxresponsesize_cached: self.maxresponsesize_cached.min(KEPT_BYTES_MAX as u32),
+            maxoperations: self.maxoperations.min(OPERATIONS_MAX),
+            maxrequests: self.maxrequests.min(SLOTS_MAX),
         })
     }
 }
 
 /// How a client wants to be called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Calling {
+pub(crate) struct CallbackSecurity {
     pub(crate) program: u32,
     /// Calls carry a user's credential, and not none.
     pub(crate) names_user: bool,
