@@ -5,6 +5,8 @@
 # A machine is a Linux that runs as a process. Its root is the host's, read only, so it has the host's programs.
 
 HOST=10.77.0.1
+# The record of starts is the case's own.
+export XDG_STATE_HOME=$WORK/usual
 declare -A PROCESS
 
 wrong() { echo "WRONG: $*" >&2; exit 1; }

@@ -32,6 +32,7 @@ use self::front::rpcbind::Naming;
 use self::front::{NfsFront, WantedFront, admission, banner, own_clients};
 use self::kept::arena::{self, CacheMemory, WantedMemory};
 use self::kept::kept_mount::{LeftDescriptors, Taken};
+use self::kept::starts::StartRecord;
 use self::kept::unnamed_files;
 use self::live::reload::Reload;
 use self::live::running::Running;
@@ -140,6 +141,9 @@ fn run_over(
     let rules = admission::rules(&settings.at_once, &mut notes);
     let places = Places::take(&WantedPlaces::of(&settings), source, (wanted, &mut store), Taking::Start)?;
     let Places { state, tls, listening, listen, figures, control } = places;
+    let starts = StartRecord::of(source.and_then(Source::host), |directory| {
+        wanted.refuse_below(&[("the record of starts", Some(directory))])
+    });
     let control = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     let (control, control_listener) = (RemovedAtEnd(Arc::new(control.0)), control.1);
     drop(store);
@@ -170,7 +174,7 @@ fn run_over(
         notes.extend_from_slice(source.notes());
     }
     let kept = kept_prices(&state);
-    let kept_here = (&state, &kept);
+    let kept_here = (&state, &starts, &kept);
     let parts = (memory, front);
     let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), parts)?;
     if let Some(prepared) = prepared {

@@ -16,6 +16,8 @@ mod tests;
 
 /// Beside the holder: a server has given the memory a number. A version without numbers writes the whole word.
 const HAS_NUMBER: u64 = 1 << 32;
+/// Beside it: the host's record of starts has the server with the number. A version without the record clears it.
+const IS_RECORDED: u64 = 1 << 33;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
 
@@ -32,7 +34,8 @@ mod at {
     pub(super) const VERIFIER: usize = 8;
     pub(super) const STATE: usize = 9;
     pub(super) const RECOVERIES: usize = 10;
-    /// The process in the lower half. In the upper one, [`HAS_NUMBER`](super::HAS_NUMBER).
+    /// The process in the lower half. In the upper one, [`HAS_NUMBER`](super::HAS_NUMBER) and
+    /// [`IS_RECORDED`](super::IS_RECORDED).
     pub(super) const HOLDER: usize = 11;
     pub(super) const NUMBER: usize = 12;
 }
@@ -170,12 +173,22 @@ impl<'a> Header<'a> {
 
     /// Sets the process that uses the memory.
     pub fn set_holder(self, process: u32) {
-        self.set(at::HOLDER, self.get(at::HOLDER) & HAS_NUMBER | u64::from(process));
+        self.set(at::HOLDER, self.get(at::HOLDER) & (HAS_NUMBER | IS_RECORDED) | u64::from(process));
     }
 
     /// The number of the last server that used the memory. `None` if that server gave it none.
     pub fn number(self) -> Option<u64> {
         (self.get(at::HOLDER) & HAS_NUMBER != 0).then(|| self.get(at::NUMBER))
+    }
+
+    /// Whether the host's record of starts has the last server that used the memory.
+    pub fn is_recorded(self) -> bool {
+        self.get(at::HOLDER) & IS_RECORDED != 0
+    }
+
+    /// Notes that the host's record of starts has the server with the memory's number.
+    pub fn set_recorded(self) {
+        self.words[at::HOLDER].fetch_or(IS_RECORDED, Ordering::AcqRel);
     }
 
     /// Gives the memory a number.

@@ -26,8 +26,8 @@ pub use fuse::{
     SyncFlags, is_killed, is_over, process_of, remove_mount, rights_of, unmount,
 };
 pub use host::{
-    HostError, HostOptions, HostTree, KeyOrigin, RescueFile, UNNAMED_FILES_MAX, UnkeptFile, connections_max,
-    handle_key, host_device, host_devices, host_path, kept_places,
+    HostError, HostOptions, HostTree, KeyOrigin, OnFileSystem, RescueFile, ServedPlace, UNNAMED_FILES_MAX, UnkeptFile,
+    connections_max, handle_key, host_device, host_devices, host_path, kept_places,
 };
 pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};
 pub use net::{

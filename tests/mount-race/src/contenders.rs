@@ -114,7 +114,7 @@ impl<'a> Contenders<'a> {
     /// Our command with the arguments of every race.
     fn afflux(&mut self, home: &Path, verb: &str, who: Who) -> Result<Command> {
         let mut command = Command::new(&self.options.afflux);
-        command.arg(verb).args(["--cache", CACHE]).arg("--state").arg(home.join("state"));
+        command.arg(verb).args(["--cache", CACHE]).arg("--state").arg(home.join("state")).env("XDG_STATE_HOME", home);
         if who == Who::AffluxKernelCache {
             let program = &self.options.afflux;
             let known = *self.kernel_cache.get_or_insert_with(|| {

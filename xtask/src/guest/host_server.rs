@@ -52,7 +52,8 @@ impl<'a> HostServer<'a> {
             let mut command = tied(self.kit.command());
             command.arg("serve").arg(self.place.join("data")).args(["--cache", "64MiB", "--any-port"]);
             command.arg("--listen").arg(format!("127.0.0.1:{}", self.port)).args(flags.split_whitespace());
-            let server = Ready::start(command.arg("--state").arg(self.place.join("state")), &self.place)?;
+            command.arg("--state").arg(self.place.join("state")).env("XDG_STATE_HOME", &self.place);
+            let server = Ready::start(&mut command, &self.place)?;
             self.port = server.port;
             self.running = Some(server);
         }

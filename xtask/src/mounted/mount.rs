@@ -55,7 +55,7 @@ impl Mount {
         let (point, cache) = (place.join("mnt"), cache_bytes.to_string());
         let command = |word| {
             let mut command = volume.command(&built.afflux, word);
-            command.args(["--cache", &cache]).arg("--state").arg(place.join("state"));
+            command.args(["--cache", &cache]).arg("--state").arg(place.join("state")).env("XDG_STATE_HOME", place);
             command
         };
         let (mounted, server) = match way {

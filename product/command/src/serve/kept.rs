@@ -12,6 +12,7 @@ pub(crate) mod kept_prices;
 pub(crate) mod last_run;
 pub(crate) mod own_place;
 pub(crate) mod rescue;
+pub(crate) mod starts;
 pub(crate) mod state;
 pub(crate) mod unnamed_files;
 pub(crate) mod word_runs;

@@ -361,6 +361,43 @@ fn a_server_without_version_4_in_between_ends_the_state_of_clients() {
     server.stop();
 }
 
+// rule: a state directory is not continued after a server with another one
+// kept in: `product/command/src/serve/kept/starts.rs`, `product/command/src/serve/kept/last_run.rs`
+#[test]
+fn a_server_with_another_state_directory_in_between_ends_the_state_of_clients() {
+    for of_copy in [false, true] {
+        for between in ["data", ".", "data/inner"] {
+            let scratch = Scratch::new();
+            let data = scratch.directory("data");
+            fs::create_dir(data.join("inner")).unwrap();
+            // The servers keep nothing below a served directory.
+            let (home, other) = (Scratch::new(), Scratch::new());
+            let start = || Server::start(home.path(), &[&data], &["--cache", "64MiB", "--nfs", "4"]);
+            let server = start();
+            let mut holder = Session::begin(connect(&server), b"holder", 1).unwrap();
+            let (stateid, file) = open(&mut holder);
+            holder.must(ops().put(&file).lock(EXCLUSIVE, WHOLE, stateid, b"owner")).unwrap();
+            server.stop();
+            let state = other.path().join("state");
+            match of_copy {
+                true => crate::passed_over_elsewhere::copy_state(&home.path().join("afflux"), &state),
+                false => fs::create_dir(&state).unwrap(),
+            }
+            let more = ["--state", state.to_str().unwrap()];
+            Server::start(home.path(), &[&scratch.path().join(between)], &more).kill();
+            let server = start();
+            holder.client = connect(&server);
+            assert_eq!(holder.call(ops().put_root()).unwrap().status, BADSESSION, "{of_copy} {between}");
+            let mut holder = Session::begin_reclaiming(connect(&server), b"holder", 1).unwrap();
+            let reclaims = ops().put(&file).reclaim_open(BOTH, b"program");
+            assert_ne!(holder.call(reclaims).unwrap().status, 0, "another client may have had the lock");
+            server.signal(Signal::KILL);
+            let said = server.wait().stderr;
+            assert!(said.contains("the last server of the state directory may not be the last one here"), "{said}");
+        }
+    }
+}
+
 /// Has this process lock a file of the host, or unlock it.
 fn lock_on_host(file: &File, how: FlockOperation) -> bool {
     fcntl_lock(file, how).is_ok()

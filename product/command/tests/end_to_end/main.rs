@@ -38,6 +38,7 @@ mod mounted;
 mod mounts;
 mod names;
 mod passed_over;
+mod passed_over_elsewhere;
 mod permissions;
 mod power_cuts;
 mod protocol;

@@ -102,6 +102,12 @@ impl Mount {
         Some(mounted)
     }
 
+    /// The directory `from` at a second place; none if that is not allowed.
+    pub(crate) fn bind(from: &Path, point: &Path) -> Option<Self> {
+        run("mount", &["--bind", from.to_str()?, point.to_str()?])?;
+        Some(Self { point: point.to_path_buf(), device: None })
+    }
+
     /// An ext4 in a file of `bytes`, on a loop device; none if that is not allowed.
     pub(crate) fn ext4(image: &Path, point: &Path, bytes: u64) -> Option<Self> {
         fs::File::create(image).ok()?.set_len(bytes).ok()?;

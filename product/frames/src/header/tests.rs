@@ -89,7 +89,13 @@ fn a_number_stays_with_later_holders_that_know_numbers() {
     assert_eq!((header.number(), header.holder()), (Some(0), 7));
     header.set_number(u64::MAX);
     header.set_holder(8);
-    assert_eq!((header.number(), header.holder()), (Some(u64::MAX), 8));
+    assert_eq!((header.number(), header.holder(), header.is_recorded()), (Some(u64::MAX), 8, false));
+    header.set_recorded();
+    header.set_holder(10);
+    assert_eq!((header.number(), header.holder(), header.is_recorded()), (Some(u64::MAX), 10, true));
+    // A version without the record.
+    header.set(at::HOLDER, header.get(at::HOLDER) & HAS_NUMBER | 11);
+    assert_eq!((header.number(), header.holder(), header.is_recorded()), (Some(u64::MAX), 11, false));
     header.set(at::HOLDER, 9);
     assert_eq!((header.number(), header.holder()), (None, 9));
 }

@@ -132,7 +132,7 @@ fn kind_and_source(table: &[u8], mount: u64) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The number of a disk's stay in the host, which the host gives once (Linux 5.15). A partition has its disk's.
-fn disk_sequence(sysfs: &Path, device: DeviceKey) -> Option<String> {
+pub(super) fn disk_sequence(sysfs: &Path, device: DeviceKey) -> Option<String> {
     let entry = fs::canonicalize(sysfs.join(format!("{}:{}", major(device.0), minor(device.0)))).ok()?;
     let disk = |entry: PathBuf| fs::read_to_string(entry.join("diskseq")).ok();
     disk(entry.clone()).or_else(|| disk(entry.parent()?.to_path_buf()))

@@ -95,11 +95,15 @@ fn has_changed(table: &File) -> Result<bool, VolumeError> {
 }
 
 /// The device and the mount point in a line of mountinfo: its third and its fifth field, this with octal escapes.
-fn mount_point(line: &[u8]) -> Option<(DeviceKey, PathBuf)> {
+pub(super) fn mount_point(line: &[u8]) -> Option<(DeviceKey, PathBuf)> {
     let mut fields = line.split(|&byte| byte == b' ');
     let (major, minor) = str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
     let device = DeviceKey(makedev(major.parse().ok()?, minor.parse().ok()?));
-    let field = fields.nth(1)?;
+    Some((device, unescaped(fields.nth(1)?)))
+}
+
+/// A path in a field of mountinfo, which has octal escapes.
+pub(super) fn unescaped(field: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {
@@ -116,7 +120,7 @@ fn mount_point(line: &[u8]) -> Option<(DeviceKey, PathBuf)> {
             }
         }
     }
-    Some((device, PathBuf::from(OsString::from_vec(path))))
+    PathBuf::from(OsString::from_vec(path))
 }
 
 #[cfg(test)]

@@ -97,4 +97,5 @@ impl Process {
 fn afflux(command: &mut Command, home: &Path, export: &Path) {
     command.arg("serve").arg(export).args(["--listen", &format!("127.0.0.1:{AFFLUX}"), "--cache", CACHE]);
     command.arg("--control").arg(home.join("control.sock")).arg("--state").arg(home.join("state"));
+    command.env("XDG_STATE_HOME", home);
 }

@@ -71,7 +71,8 @@ impl Servers {
             let home = directory.join(name);
             let mut command = on_first_cpu(&options.afflux);
             command.arg("serve").arg(export).args(["--listen", "127.0.0.1:0", "--cache", CACHE]).args(further);
-            Ready::start(command.arg("--state").arg(home.join("state")), &home).map_err(host(name))
+            command.arg("--state").arg(home.join("state")).env("XDG_STATE_HOME", &home);
+            Ready::start(&mut command, &home).map_err(host(name))
         };
         let mut servers = Self {
             _port_mapper: port_mapper,

@@ -29,6 +29,7 @@ use crate::serve::front::WantedFront;
 use crate::serve::front::own_clients;
 use crate::serve::kept::last_run::LastRun;
 use crate::serve::kept::rescue::{RECOVERIES_MAX, files_elsewhere};
+use crate::serve::kept::starts::{Standing, StartRecord};
 use crate::serve::kept::state::WRITE_VERIFIER;
 use crate::settings::{ArenaPlace, LockMemory};
 
@@ -120,6 +121,11 @@ impl CacheMemory {
         matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.path().is_none())
     }
 
+    /// Whether it has data of an earlier server.
+    pub(crate) fn is_left(&self) -> bool {
+        matches!(&self.arena, Some((_, ArenaContents::Left(_))))
+    }
+
     /// Whether the memory outlives this process.
     pub(crate) fn is_kept(&self) -> bool {
         self.arena.is_some()
@@ -132,10 +138,13 @@ impl CacheMemory {
     pub(crate) fn unless_passed_over(
         self,
         last: &io::Result<LastRun>,
+        starts: &StartRecord,
         found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
     ) -> Outcome<Self> {
         let Some((file, ArenaContents::Left(memory))) = self.arena else { return Ok(self) };
-        let Some(why) = passed_over(memory.header().number(), last) else {
+        let (number, is_recorded) = (memory.header().number(), memory.header().is_recorded());
+        let why = passed_over(number, last).or_else(|| passed_over_elsewhere(number, is_recorded, starts));
+        let Some(why) = why else {
             return Ok(Self { arena: Some((file, ArenaContents::Left(memory))), ..self });
         };
         let recovered = Recovered::look(memory);
@@ -288,6 +297,27 @@ fn passed_over(number: Option<u64>, last: &io::Result<LastRun>) -> Option<String
         (Err(error), _) => Some(format!(
             "whether another server has served since the one that left this memory is unknown ({WRITE_VERIFIER} in the \
              state directory: {error})"
+        )),
+    }
+}
+
+/// Why the memory with this number is not of the last server here, although the state directory has the number.
+fn passed_over_elsewhere(number: Option<u64>, is_recorded: bool, starts: &StartRecord) -> Option<String> {
+    match starts.standing(number) {
+        Ok(Standing::Last) => None,
+        // A version without the record has left it.
+        Ok(Standing::Unknown) if !is_recorded => None,
+        Ok(Standing::Unknown) => Some(
+            "whether another server has served since the one that left this memory is unknown: the record of starts \
+             does not have that one"
+                .to_owned(),
+        ),
+        Ok(Standing::PassedOver { by }) => {
+            Some(format!("another server has served {by} since the one that left this memory"))
+        }
+        Err(error) => Some(format!(
+            "whether another server has served since the one that left this memory is unknown (the record of starts: \
+             {error})"
         )),
     }
 }

@@ -3,9 +3,10 @@
 //! Owns: the file, the thread that keeps the lists in their order.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
 //! Invariants: the last list whose end was told is kept, or a later one. A list that cannot be read is no empty list:
-//! others wait as for a missing client, and nobody asks for locks that another client may have by now. A server of
-//! directories without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A
-//! volume in a store has the list beside its data, so that a server on another host finds it.
+//! others wait as for a missing client, and nobody asks for locks that another client may have by now. A list is out of
+//! date once a server with another state directory has served, and counts as unreadable. A server of directories
+//! without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A volume in a
+//! store has the list beside its data, so that a server on another host finds it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -98,13 +99,17 @@ pub(crate) struct StateFile {
 /// Those on this host: names in a file, and all state.
 pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> KeptClients {
     let left_by = match run.last {
-        LastRun::Ended { number, .. } => number,
-        LastRun::Begun { .. } | LastRun::Unknown => None,
+        LastRun::Ended { number, .. } if run.is_next => number,
+        LastRun::Ended { .. } | LastRun::Begun { .. } | LastRun::Unknown => None,
     };
     let path = directory.own_file(CLIENT_STATE);
     let state = Some(path.map(|path| StateFile { path, left_by, number: run.number }));
     let Some(path) = directory.own_file(CLIENTS) else { return KeptClients { state, ..KeptClients::default() } };
-    let left = left_in(&path).unwrap_or_else(|error| {
+    let left = left_in(&path).and_then(|names| match run.is_next || names.is_empty() {
+        true => Ok(names),
+        false => Err(io::Error::other("another server may have served since")),
+    });
+    let left = left.unwrap_or_else(|error| {
         warn!(
             "{}: {error}. Clients of NFS version 4 that an earlier server had are unknown: they lose their locks, and \
              others wait for them, at most 70 s",

@@ -7,9 +7,12 @@
 //! The number is in the file of the write verifier, which each version takes before it serves. So a version without
 //! numbers leaves the file without a number, or no file.
 //!
+//! A server with another state directory, or with a copy of this one, does not change the file. Such a server is in the
+//! record of starts (`starts`). The file counts only if that record has no later server of these places.
+//!
 //! Owns: the file, its form.
 //! Does not own: when everything is written (`serve`), the use of the verifier (the volume), what follows from another
-//! number (`arena`, `client_state`).
+//! number (`arena`, `client_state`, `kept_clients`).
 //! Invariants: the number is durable before the first answer to a client. One server continues a verifier: the file
 //! durably loses the verifier first. A file that cannot be read does not count as missing.
 
@@ -21,9 +24,10 @@ use afflux_engine::{Engine, Platform};
 use afflux_linux_device::LinuxPlatform;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::private_directory;
+use crate::serve::kept::starts::{Standing, StartRecord};
 use crate::serve::kept::state::{StateDirectory, WRITE_VERIFIER};
 
 /// The first line of a server that has not ended in order.
@@ -60,6 +64,33 @@ impl LastRun {
             Err(error) => Err(error),
         }
     }
+
+    fn number(self) -> Option<u64> {
+        match self {
+            Self::Unknown => None,
+            Self::Begun { number } => Some(number),
+            Self::Ended { number, .. } => number,
+        }
+    }
+
+    /// Whether that server was the last one of the places in the record of starts. A version without numbers is not in
+    /// the record.
+    pub(crate) fn is_last_in(self, starts: &StartRecord) -> bool {
+        let why = match (self.number(), starts.standing(self.number())) {
+            (_, Ok(Standing::Last)) | (None, Ok(Standing::Unknown)) => return true,
+            (_, Ok(Standing::PassedOver { by })) => format!("another server has served {by} since"),
+            (Some(_), Ok(Standing::Unknown)) => "the record of starts does not have it".to_owned(),
+            (_, Err(error)) => error.to_string(),
+        };
+        if self != Self::Unknown {
+            info!(
+                "the last server of the state directory may not be the last one here ({}); clients send uncommitted data \
+                 again, and ask again for their open files and locks",
+                output::shown(why)
+            );
+        }
+        false
+    }
 }
 
 /// The run of this server, and the one before it.
@@ -67,6 +98,8 @@ impl LastRun {
 pub(crate) struct ServerRun {
     pub(crate) last: LastRun,
     pub(crate) number: u64,
+    /// No server with another state directory has served these places since the last one of this directory.
+    pub(crate) is_next: bool,
 }
 
 impl ServerRun {
@@ -79,18 +112,20 @@ impl ServerRun {
     }
 
     /// Begins the run of a server: with the number in the memory of a killed server, or with a new number. The number
-    /// must be durable if the memory `is_kept`, or if the state directory has the number of an earlier server.
+    /// must be durable if the memory `is_kept`, or if the state directory has the number of an earlier server. The
+    /// state of the `last` server of the directory counts if this run `is_next`.
     ///
     /// # Errors
     /// The number cannot be made durable: a later server would mistake an earlier server's memory for this server's.
     pub(crate) fn begin(
         engine: &Engine<LinuxPlatform>,
-        state: &StateDirectory,
+        (state, starts): (&StateDirectory, &StartRecord),
         is_kept: bool,
-        last: LastRun,
+        (last, is_next): (LastRun, bool),
     ) -> Outcome<Self> {
         let header = engine.frames().memory().header();
         let number = header.number().unwrap_or_else(|| engine.platform().random_u64());
+        let is_recorded = starts.try_note(number, is_kept)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(_) if last == (LastRun::Begun { number }) => {}
             Some(path) => match begin(&path, number) {
@@ -116,7 +151,10 @@ impl ServerRun {
             None => {}
         }
         header.set_number(number);
-        Ok(Self { last, number })
+        if is_recorded {
+            header.set_recorded();
+        }
+        Ok(Self { last, number, is_next })
     }
 }
 

@@ -104,7 +104,8 @@ impl StateDirectory {
     }
 }
 
-fn usual() -> Option<PathBuf> {
+/// This user's place for state, where no other is named.
+pub(super) fn usual() -> Option<PathBuf> {
     match variable("XDG_STATE_HOME") {
         Some(state) => Some(state.join("afflux")),
         None if geteuid().is_root() => Some(Path::new("/var/lib/afflux").to_path_buf()),

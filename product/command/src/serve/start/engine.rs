@@ -26,6 +26,7 @@ use crate::serve::kept::arena::{self, CacheMemory};
 use crate::serve::kept::client_state;
 use crate::serve::kept::kept_prices::KeptPrices;
 use crate::serve::kept::last_run::{LastRun, ServerRun};
+use crate::serve::kept::starts::StartRecord;
 use crate::serve::kept::state::{PLACES, PRICES, StateDirectory, WRITE_VERIFIER};
 use crate::serve::kept::unnamed_files;
 use crate::serve::live::running::{Running, ServedDevices};
@@ -82,7 +83,7 @@ pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knob
 pub(crate) fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
-    (state, kept): (&StateDirectory, &Arc<KeptPrices>),
+    (state, starts, kept): (&StateDirectory, &StartRecord, &Arc<KeptPrices>),
     rules: Rules,
     (source, exports): (&Source, Vec<ServedExport>),
     (memory, front): (CacheMemory, PreparedFront),
@@ -90,11 +91,12 @@ pub(crate) fn start(
     let (settings, policies) = knobs_and_policies(configuration)?;
     let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
     let last = ServerRun::last(state);
-    let memory = memory.unless_passed_over(&last, |recovered| source.named(platform, &key, recovered))?;
+    let memory = memory.unless_passed_over(&last, starts, |recovered| source.named(platform, &key, recovered))?;
     let last = last.unwrap_or_else(|error| {
         warn!("how the last server ended is unknown: {WRITE_VERIFIER} in the state directory: {error}");
         LastRun::Unknown
     });
+    let is_next = memory.is_left() || last.is_last_in(starts);
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     // A server that was killed has left its verifier in the memory.
@@ -107,7 +109,7 @@ pub(crate) fn start(
         keep_places(&volume, state);
     }
     arena::refuse_files_elsewhere(&volume)?;
-    source.continue_verifier(&volume, last, is_recovered);
+    source.continue_verifier(&volume, last, is_recovered || !is_next);
     volume.upkeep_every(TEND_NS);
     if configuration.settings.posix_locks {
         volume.locks().show_on_host();
@@ -115,7 +117,7 @@ pub(crate) fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
-    let run = ServerRun::begin(&engine, state, is_kept, last)?;
+    let run = ServerRun::begin(&engine, (state, starts), is_kept, (last, is_next))?;
     arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
     if !(front.has_version_4() && source.is_of_host()) {
         client_state::forget(state);

@@ -160,16 +160,16 @@ impl Source {
         key
     }
 
-    /// Has the server go on with the verifier of one that had written everything, unless the memory of a killed one has
-    /// a later verifier.
-    pub(crate) fn continue_verifier(&self, volume: &Volume<LinuxPlatform>, last: LastRun, is_recovered: bool) {
+    /// Has the server go on with the verifier of one that had written everything, unless that verifier is `outdated`.
+    /// The memory of a killed server has a later one, or another server may have been killed since.
+    pub(crate) fn continue_verifier(&self, volume: &Volume<LinuxPlatform>, last: LastRun, outdated: bool) {
         let kept = match (self, last) {
             (Self::Host(_), LastRun::Ended { verifier, .. }) => Some(verifier),
             (Self::Host(_), LastRun::Begun { .. } | LastRun::Unknown) => None,
             #[cfg(feature = "object")]
             (Self::Store(store), _) => Some(store.parts.verifier),
         };
-        kept.into_iter().filter(|_| !is_recovered).for_each(|kept| volume.keep_write_verifier(kept));
+        kept.into_iter().filter(|_| !outdated).for_each(|kept| volume.keep_write_verifier(kept));
     }
 
     /// Writes home what earlier servers left. Only a server of directories has such memory.

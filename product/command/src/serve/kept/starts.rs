@@ -1,0 +1,237 @@
+//! The record of starts: the number of the last server in each place of this host's file systems.
+//!
+//! A state directory knows the servers that used it, and no others. All servers of a user on a host have one record,
+//! whichever state directory each uses. So the record shows a later server of a place. A place is a directory on a file
+//! system. The record has a line for each place, and for each mount below. The places of the latest start are last.
+//!
+//! Owns: the file, its form, the rule which places overlap.
+//! Does not own: the numbers (`last_run`), what follows from the answer (`arena`, `engine`).
+//! Invariants: a start is in the record durably before the first answer to a client. A server whose line is missing was
+//! not the last one. A line is lost only with all earlier ones.
+//!
+//! The record does not show servers of other users and of other hosts. It does not show servers with another record,
+//! such as that of a container with its own `/var/lib`. A directory above a place may get another name after its server
+//! has started. Then that server counts as one of another place.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use afflux_linux_server::{HostTree, ServedPlace};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use rustix::fs::{FlockOperation, flock};
+use tracing::warn;
+
+use crate::private_directory::{self, Missing, Refused};
+use crate::serve::kept::state;
+
+/// The name of the file.
+const STARTS: &str = "starts";
+/// Most lines.
+const LINES_MAX: usize = 4096;
+/// A word that the host does not tell.
+const UNTOLD: &str = "-";
+
+/// The record, for a server of some places. A server of a store has no places.
+pub(crate) struct StartRecord {
+    path: Result<PathBuf, String>,
+    places: Vec<RecordedPlace>,
+}
+
+/// The place of an earlier server among those of the record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// No server of an overlapping place has started since.
+    Last,
+    /// Another server of this path has started since.
+    PassedOver { by: String },
+    /// The record has no server of these places.
+    Unknown,
+}
+
+/// A place, in the words of the record. A word has no blanks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct RecordedPlace {
+    /// The identity of the file system, and of the directory there.
+    identity: String,
+    /// The file system while its disk stays in the host: one for all subvolumes, which have identities of their own.
+    stay: String,
+    /// The path on the file system.
+    below: String,
+    /// The path on the host.
+    path: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct RecordedStart {
+    number: u64,
+    place: RecordedPlace,
+}
+
+impl StartRecord {
+    /// The record of this user, for a server of the places of `tree`, if the server is `allowed` to use its directory.
+    pub(crate) fn of(tree: Option<&HostTree>, allowed: impl FnOnce(&Path) -> Outcome) -> Self {
+        let Some(tree) = tree else { return Self { path: Err("a store has none".to_owned()), places: Vec::new() } };
+        let path = usable(allowed);
+        Self { path, places: tree.places().into_iter().map(RecordedPlace::of).collect() }
+    }
+
+    /// Whether the server with this number was the last one of these places. `None` for a server without a number.
+    ///
+    /// # Errors
+    /// There is no record, or it cannot be read.
+    pub(crate) fn standing(&self, number: Option<u64>) -> io::Result<Standing> {
+        if self.places.is_empty() {
+            return Ok(Standing::Last);
+        }
+        let path = self.path.as_ref().map_err(|why| io::Error::other(why.as_str()))?;
+        let told =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", output::shown(path.display())));
+        Ok(standing(&read(path).map_err(told)?, &self.places, number))
+    }
+
+    /// Notes the start of the server with this number. False if there is no record from now on, which is an error if
+    /// the server's memory `is_kept`.
+    ///
+    /// # Errors
+    /// The start cannot be noted, and earlier servers would count as the last ones.
+    pub(crate) fn try_note(&self, number: u64, is_kept: bool) -> Outcome<bool> {
+        if self.places.is_empty() {
+            return Ok(false);
+        }
+        let noted =
+            self.path.as_ref().map_err(Clone::clone).and_then(|path| {
+                noted(path, &self.places, number).map_err(|error| format!("{}: {error}", path.display()))
+            });
+        let Err(why) = noted else { return Ok(true) };
+        let why = output::shown(why);
+        // On a full disk, all earlier servers become unknown.
+        if is_kept || self.path.as_deref().is_ok_and(|path| !try_remove(path)) {
+            return Err(Failure::failed(format!(
+                "the start cannot be noted in the record of starts ({why}). A later server could mistake older bytes \
+                 for this server's"
+            )));
+        }
+        warn!(
+            "the start is not in the record of starts ({why}): after a restart, clients ask again for open files and \
+             locks, and send uncommitted data again"
+        );
+        Ok(false)
+    }
+}
+
+/// Removes the record durably. False if that fails.
+fn try_remove(path: &Path) -> bool {
+    match fs::remove_file(path) {
+        Err(error) => error.kind() == ErrorKind::NotFound,
+        Ok(()) => private_directory::sync_directory_of(path).is_ok(),
+    }
+}
+
+/// The file in this user's own place for state. Makes that place.
+fn usable(allowed: impl FnOnce(&Path) -> Outcome) -> Result<PathBuf, String> {
+    let directory = state::usual().ok_or("no home directory is known")?;
+    allowed(&directory).map_err(|refused| refused.to_string())?;
+    private_directory::check(&directory, Missing::Make).map_err(Refused::reason)?;
+    Ok(directory.join(STARTS))
+}
+
+fn standing(starts: &[RecordedStart], places: &[RecordedPlace], number: Option<u64>) -> Standing {
+    let is_own = |start: &&RecordedStart| Some(start.number) == number;
+    let own = starts.iter().position(|start| is_own(&start));
+    let of_own = starts.iter().filter(is_own).map(|start| &start.place);
+    let ours: Vec<&RecordedPlace> = of_own.chain(places).collect();
+    let mut later = starts.iter().skip(own.unwrap_or(0)).filter(|start| !is_own(start));
+    match (later.find(|start| ours.iter().any(|place| place.is_overlapping(&start.place))), own) {
+        (Some(other), _) => Standing::PassedOver { by: other.place.path.clone() },
+        (None, Some(_)) => Standing::Last,
+        (None, None) => Standing::Unknown,
+    }
+}
+
+fn noted(path: &Path, places: &[RecordedPlace], number: u64) -> io::Result<()> {
+    let directory = File::open(path.parent().ok_or(ErrorKind::NotFound)?)?;
+    // Some file systems of a network have no locks. Of two starts at the same moment, one may get lost there.
+    let _ = flock(&directory, FlockOperation::LockExclusive);
+    let mut starts = read(path).unwrap_or_else(|error| {
+        warn!("{}: {error}; it begins anew, and earlier servers are unknown", output::shown(path.display()));
+        Vec::new()
+    });
+    starts.retain(|start| start.number != number && !places.iter().any(|place| place.is_same(&start.place)));
+    starts.extend(places.iter().map(|place| RecordedStart { number, place: place.clone() }));
+    starts.drain(..starts.len().saturating_sub(LINES_MAX.max(places.len())));
+    let lines: Vec<String> = starts.iter().map(RecordedStart::line).collect();
+    private_directory::replace(path, &lines.join("\n"))
+}
+
+fn read(path: &Path) -> io::Result<Vec<RecordedStart>> {
+    match private_directory::read(path) {
+        Ok(text) => text
+            .lines()
+            .map(|line| {
+                RecordedStart::parse(line).ok_or_else(|| io::Error::other("it is of another version, or damaged"))
+            })
+            .collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+impl RecordedStart {
+    fn line(&self) -> String {
+        let RecordedPlace { identity, stay, below, path } = &self.place;
+        format!("{:016x}\t{identity}\t{stay}\t{below}\t{path}", self.number)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split('\t').map(str::to_owned);
+        let number = u64::from_str_radix(&words.next()?, 16).ok()?;
+        let (identity, stay) = (words.next()?, words.next()?);
+        let place = RecordedPlace { identity, stay, below: words.next()?, path: words.next()? };
+        words.next().is_none().then_some(Self { number, place })
+    }
+}
+
+impl RecordedPlace {
+    fn of(place: ServedPlace) -> Self {
+        let word = |path: &Path| path.as_os_str().as_bytes().escape_ascii().to_string();
+        let untold = || UNTOLD.to_owned();
+        let (stay, below) = match &place.on_file_system {
+            Some(on) => (on.stay.clone().unwrap_or_else(untold), word(&on.below)),
+            None => (untold(), untold()),
+        };
+        let identity = place.identity.map_or_else(untold, |identity| format!("{identity:?}"));
+        Self { identity, stay, below, path: word(&place.path) }
+    }
+
+    /// Whether they are one directory, or one mount of a file system.
+    fn is_same(&self, other: &Self) -> bool {
+        match self.identity == UNTOLD {
+            true => (&self.identity, &self.stay, &self.below) == (&other.identity, &other.stay, &other.below),
+            false => self.identity == other.identity,
+        }
+    }
+
+    /// Whether a file may be in both places. Below a path of the host may be a mount of another file system.
+    fn is_overlapping(&self, other: &Self) -> bool {
+        let is_told = |one: &str, other: &str| one == other && one != UNTOLD;
+        let is_on_one = is_told(self.file_system(), other.file_system()) || is_told(&self.stay, &other.stay);
+        let is_on_file_system = is_on_one && self.below != UNTOLD && is_within(&self.below, &other.below);
+        let is_below_a_mount = self.path != other.path && is_within(&self.path, &other.path);
+        is_told(&self.identity, &other.identity) || is_on_file_system || is_below_a_mount
+    }
+
+    fn file_system(&self) -> &str {
+        self.identity.split(':').next().unwrap_or_default()
+    }
+}
+
+/// Whether one path is the other, or below it.
+fn is_within(one: &str, other: &str) -> bool {
+    Path::new(one).starts_with(other) || Path::new(other).starts_with(one)
+}
+
+#[cfg(test)]
+mod tests;
