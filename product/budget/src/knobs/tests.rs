@@ -43,9 +43,19 @@ fn nonsense_is_told_with_the_value_and_the_range() {
     for (text, message) in [
         ("budget_ms=0", "budget_ms: 0 is out of range (200 to 60000 milliseconds; now 1000)"),
         ("budget_ms=31536000000", "budget_ms: 31536000000 is out of range (200 to 60000 milliseconds; now 1000)"),
-        ("budget_ms=-1", "budget_ms: '-1' is not a number (200 to 60000 milliseconds; now 1000)"),
-        ("budget_ms=1s", "budget_ms: '1s' is not a number (200 to 60000 milliseconds; now 1000)"),
-        ("budget_ms=", "budget_ms: '' is not a number (200 to 60000 milliseconds; now 1000)"),
+        ("budget_ms=61s", "budget_ms: 61000 is out of range (200 to 60000 milliseconds; now 1000)"),
+        (
+            "budget_ms=-1",
+            "budget_ms: '-1' is not a number, or a time such as 500ms, 30s or 5min (200 to 60000 milliseconds; now 1000)",
+        ),
+        (
+            "budget_ms=1m",
+            "budget_ms: '1m' is not a number, or a time such as 500ms, 30s or 5min (200 to 60000 milliseconds; now 1000)",
+        ),
+        (
+            "budget_ms=",
+            "budget_ms: '' is not a number, or a time such as 500ms, 30s or 5min (200 to 60000 milliseconds; now 1000)",
+        ),
         ("budget=1000", "there is no knob 'budget' (did you mean 'budget_ms'?)"),
         (
             "writeback_in_flight_ms=501",

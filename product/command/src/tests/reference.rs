@@ -172,7 +172,7 @@ fn knobs() -> String {
          Set them with `afflux serve --set KNOB=VALUE`, in the configuration file under `[knobs]`, \
          or on a running server with `afflux set KNOB=VALUE`. A knob whose scope is *device* can \
          have another value for each device (`afflux set KNOB=VALUE --device D`). Values in bytes \
-         may have a unit (`64MiB`, `1GB`). Where a lower limit makes a knob act with another value, the reply of `afflux set` and \
+         may have a unit (`64MiB`, `1GB`), and so may times (`500ms`, `30s`, `5min`). Where a lower limit makes a knob act with another value, the reply of `afflux set` and \
          `afflux stat --verbose` name it with the reason. [Who turns each of them](../develop/decisions/knobs.md). \
          `afflux-lab simulate --help` lists the knobs of simulated kernels.\n\n\
          A change acts *at once* (limits are computed again, and the policy is asked again about callers that wait), or on the \

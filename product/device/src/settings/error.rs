@@ -47,8 +47,8 @@ pub enum KnobError {
         /// The rejected text.
         text: String,
     },
-    /// The value is no number.
-    #[error("{}: '{value}' is not a number ({}; now {now})", knob.name, knob.range())]
+    /// The value has none of the knob's forms.
+    #[error("{}: '{value}' is not {} ({}; now {now})", knob.name, knob.forms(), knob.range())]
     NotANumber {
         /// The knob.
         knob: &'static KnobInfo,

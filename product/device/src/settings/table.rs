@@ -102,10 +102,27 @@ impl KnobInfo {
     /// # Panics
     /// If the knob's unit is not one of time.
     pub fn ns(&self, value: u64) -> u64 {
+        match self.unit_ns() {
+            Some(unit_ns) => value.saturating_mul(unit_ns),
+            None => panic!("{} counts {}, which is no time", self.name, self.unit),
+        }
+    }
+
+    /// The knob's unit in nanoseconds, if it is one of time.
+    fn unit_ns(&self) -> Option<u64> {
         match self.unit {
-            "centiseconds" => value.saturating_mul(Nanos::CENTISECOND),
-            "milliseconds" => value.saturating_mul(Nanos::MILLISECOND),
-            unit => panic!("{} counts {unit}, which is no time", self.name),
+            "centiseconds" => Some(Nanos::CENTISECOND),
+            "milliseconds" => Some(Nanos::MILLISECOND),
+            _ => None,
+        }
+    }
+
+    /// The forms of a value, in words.
+    pub(super) fn forms(&self) -> &'static str {
+        match self.unit {
+            "bytes" => "a number, or a size such as 64MiB",
+            _ if self.unit_ns().is_some() => "a number, or a time such as 500ms, 30s or 5min",
+            _ => "a number",
         }
     }
 
@@ -115,10 +132,12 @@ impl KnobInfo {
         self.unit == "bytes" && matches!(unit.as_str(), "k" | "m" | "g" | "t" | "p")
     }
 
-    /// Parses a text; bytes may have a unit (`64MiB`, `1GB`).
+    /// Parses a text; bytes may have a unit (`64MiB`, `1GB`), and so may times (`500ms`, `1.5h`).
     pub(super) fn read(&self, text: &str) -> Option<u64> {
-        match self.unit {
-            "bytes" => text.parse::<bytesize::ByteSize>().ok().map(|size| size.as_u64()),
+        let has_unit = text.ends_with(|letter: char| letter.is_ascii_alphabetic());
+        match (self.unit, self.unit_ns()) {
+            (_, Some(unit_ns)) if has_unit => units_of_time(text, unit_ns),
+            ("bytes", _) => text.parse::<bytesize::ByteSize>().ok().map(|size| size.as_u64()),
             // A sign has no meaning, and zeros in front make octal numbers elsewhere.
             _ if text.starts_with('+') || text.len() > 1 && text.starts_with('0') => None,
             _ => text.parse().ok(),
@@ -128,6 +147,23 @@ impl KnobInfo {
     pub(super) fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
+}
+
+/// A time such as `1.5s` in units of `unit_ns`, if it is a whole number of them.
+fn units_of_time(text: &str, unit_ns: u64) -> Option<u64> {
+    const SECOND: u64 = Nanos::SECOND;
+    // `ms` ends in `s`, too.
+    const UNITS: [(&str, u64); 4] =
+        [("ms", Nanos::MILLISECOND), ("min", 60 * SECOND), ("h", 3_600 * SECOND), ("s", SECOND)];
+    let (number, its_ns) = UNITS.iter().find_map(|&(unit, ns)| Some((text.strip_suffix(unit)?.trim_end(), ns)))?;
+    let (whole, part) = number.split_once('.').map_or((number, "0"), |parts| parts);
+    let is_plain = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_plain(whole) || !is_plain(part) || whole.len() > 1 && whole.starts_with('0') {
+        return None;
+    }
+    let numerator = format!("{whole}{part}").parse::<u128>().ok()?.checked_mul(its_ns.into())?;
+    let divisor = 10_u128.checked_pow(part.len().try_into().ok()?)?.checked_mul(unit_ns.into())?;
+    (numerator % divisor == 0).then(|| u64::try_from(numerator / divisor).ok())?
 }
 
 /// The knobs of one owner. Each table is one static: a registry tells tables apart by their addresses.

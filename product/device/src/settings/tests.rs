@@ -55,7 +55,10 @@ fn a_value_beside_the_range_is_taken_and_said() {
     for (text, message) in [
         ("patience_ms=9", "patience_ms: 9 is out of range (0, or 10 to 500 milliseconds; now 500)"),
         ("patience_ms=501", "patience_ms: 501 is out of range (0, or 10 to 500 milliseconds; now 500)"),
-        ("patience_ms=-1", "patience_ms: '-1' is not a number (0, or 10 to 500 milliseconds; now 500)"),
+        (
+            "patience_ms=-1",
+            "patience_ms: '-1' is not a number, or a time such as 500ms, 30s or 5min (0, or 10 to 500 milliseconds; now 500)",
+        ),
     ] {
         assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
     }
@@ -210,6 +213,25 @@ fn a_switch_is_said_to_be_one() {
         ("lamp=on", "lamp: 'on' is not a number (0 or 1; now 1)"),
     ] {
         assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn a_time_may_have_a_unit_and_is_a_whole_number_of_its_rows() {
+    let mut settings = Settings::with([&OTHERS]);
+    for (text, value) in [("500ms", 500), ("0.25s", 250), ("0.5 s", 500), ("0s", 0)] {
+        settings.set_text(&format!("patience_ms={text}")).unwrap();
+        assert_eq!(settings.get(Other::Patience), value, "{text}");
+    }
+    for (text, value) in [("30s", 3_000), ("20ms", 2), ("5min", 30_000), ("0.5h", 180_000)] {
+        settings.set_text(&format!("dirty_expire_centisecs={text}")).unwrap();
+        assert_eq!(settings.get(Knob::ExpireCentisecs), value, "{text}");
+    }
+    let beyond = format!("1{}h", "0".repeat(40));
+    for text in ["5ms", "1m", "s", ".5s", "1.s", "-1s", "+1s", "1e2s", "01s", "5us", "1 h s", "1min.", beyond.as_str()]
+    {
+        let said = settings.set_text(&format!("dirty_expire_centisecs={text}")).unwrap_err().to_string();
+        assert!(said.contains("is not a number, or a time such as 500ms, 30s or 5min (1 to 360000"), "{said}");
     }
 }
 

@@ -34,7 +34,7 @@ impl Settings {
     }
 
     /// Applies `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be below the
-    /// limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
+    /// limit in bytes. Values in bytes (`64MiB`, `1GB`) and times (`500ms`, `30s`) may have a unit.
     pub fn set_text(&mut self, text: &str) -> Result<KnobId, KnobError> {
         let (knob, value) = self.parse(text)?;
         would_fit(self, &[(knob, value)], None, &|knob| self.get(knob))?;
