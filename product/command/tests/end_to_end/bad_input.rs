@@ -112,6 +112,8 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
         (vec!["serve", data, "--io", "fast"], vec!["'fast'", "auto, uring, syscalls"]),
         (vec!["serve", data, "--set", "dirty_ratio=91"], vec!["dirty_ratio: 91", "1 to 90 percent"]),
         (vec!["serve", data, "--set", "speed=1"], vec!["no knob 'speed'", "dirty_ratio, "]),
+        (vec!["set", "budget_ms"], vec!["'budget_ms' is not KNOB=VALUE"]),
+        (vec!["set", "speed=1"], vec!["no knob 'speed'", "dirty_ratio, "]),
         (vec!["serve", data, "--config", "/none"], vec!["/none"]),
         (vec!["serve", data, data], vec!["is named twice"]),
         (
@@ -354,5 +356,20 @@ fn a_setting_of_stores_with_a_directory_is_refused_by_name() {
         }
         let (code, said) = outcome(&scratch, &[&["serve", directory], setting].concat());
         assert!(code == 2 && said.contains(setting[0]) && said.contains("is a directory"), "{setting:?}: {said}");
+    }
+}
+
+#[test]
+fn settings_of_stores_are_judged_before_the_store_is_asked() {
+    let scratch = Scratch::new();
+    for (setting, said) in [
+        (["--endpoint", "store:9000"], "--endpoint: 'store:9000' is no address of a server"),
+        (["--snapshot", "a/b"], "--snapshot: 'a/b' is no name of a snapshot"),
+    ] {
+        if cfg!(not(feature = "object")) {
+            return afflux_scratch::skipped!("this build serves directories only");
+        }
+        let (code, text) = outcome(&scratch, &[&["serve", "s3://bucket/home", "--check"], &setting[..]].concat());
+        assert!(code == 2 && text.contains(said), "{setting:?}: {text}");
     }
 }
