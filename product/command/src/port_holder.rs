@@ -54,6 +54,9 @@ pub(crate) fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) 
         ErrorKind::AddrInUse => {
             let free = format!("{flag} ({} picks a free port)", SocketAddr::new(ip, 0));
             match of(address) {
+                Some(PortHolder { process, .. }) if process == std::process::id() => {
+                    format!("{flag}: this server has {address} for another setting already; choose another with {free}")
+                }
                 Some(PortHolder { process, program }) if program == processes::SERVER => format!(
                     "{flag}: {address} is in use by Afflux itself: process {process} serves there already. `afflux stat` \
                      shows what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \

@@ -13,7 +13,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process;
 
-use rustix::fs::{CWD, Mode, OFlags, mkdirat};
+use rustix::fs::{Access, CWD, FsWord, Mode, OFlags, PROC_SUPER_MAGIC, access, mkdirat, statfs};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -24,6 +24,9 @@ const LINKS_MAX: usize = 40;
 
 /// Most bytes of a file with text.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// The file systems in which nobody makes a name: /proc and /sys, with the kernel's answers to mkdir.
+const KERNEL_TABLES: [(FsWord, Errno); 2] = [(PROC_SUPER_MAGIC, Errno::NOENT), (0x6265_6572, Errno::PERM)];
 
 /// What to do where a part of the path is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,11 +150,30 @@ fn make(path: &Path) -> Result<(), Refused> {
     }
 }
 
-/// Whether this user could make the path.
+/// Finds what would keep this user from making the path.
 fn may_be_made(path: &Path) -> Result<(), Refused> {
+    check_names_change(path).map_err(|errno| at(path, &errno.into()))
+}
+
+/// Finds what would keep [`replace`] from replacing this file, without a change. A missing directory is one that will
+/// be made.
+///
+/// # Errors
+/// Those of the attempt.
+pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => Err(Errno::ISDIR.into()),
+        _ => check_names_change(path).or_else(|errno| if errno == Errno::NOENT { Ok(()) } else { Err(errno.into()) }),
+    }
+}
+
+/// Finds what would keep this user from changing names in the directory of the path.
+fn check_names_change(path: &Path) -> Result<(), Errno> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let access = rustix::fs::access(parent, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
-    access.map_err(|errno| at(path, &errno.into()))
+    access(parent, Access::WRITE_OK | Access::EXEC_OK)?;
+    // There, root is told that it may.
+    let found = statfs(parent)?.f_type;
+    KERNEL_TABLES.iter().find(|(magic, _)| *magic == found).map_or(Ok(()), |(_, errno)| Err(*errno))
 }
 
 fn at(path: &Path, error: &io::Error) -> Refused {

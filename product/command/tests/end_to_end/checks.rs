@@ -69,8 +69,10 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
     fs::write(home.join("shm-like"), "x").unwrap();
     fs::create_dir(home.join("open")).unwrap();
     fs::set_permissions(home.join("open"), Permissions::from_mode(0o777)).unwrap();
+    make("fixed/write-verifier");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
+    let free = address.replace("127.0.0.1", "127.9.1.3");
     let _socket = UnixListener::bind(home.join("taken.sock")).unwrap();
     let long = path(&"l".repeat(150));
     let served = Server::start(&scratch.directory("other home"), &[&scratch.directory("served")], &[]);
@@ -79,6 +81,8 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
     let serve = |words: &[&str]| [arguments(&["serve", "--listen", "127.0.0.1:0"]), arguments(words)].concat();
     let mount = |words: &[&str]| [arguments(&["mount"]), arguments(words)].concat();
     let (odd, arena) = (path("shm-like"), path("no/arena"));
+    let memory = format!("/dev/shm/afflux-check-{}", std::process::id());
+    let kept = |words: &[&str]| [serve(&[&data, "--cache", "64MiB", "--arena", &memory]), arguments(words)].concat();
     let mut table = vec![
         serve(&[&path("none")]),
         serve(&[&path("file")]),
@@ -92,12 +96,19 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
         arguments(&["serve", &data, "--listen", "192.0.2.7:2049"]),
         serve(&[&data, "--metrics", &address]),
         serve(&[&data, "--metrics", "192.0.2.7:9090"]),
+        arguments(&["serve", &data, "--listen", &free, "--metrics", &free]),
         serve(&[&data, "--control", &control]),
         serve(&[&data, "--control", &path("file")]),
         serve(&[&data, "--control", &path("taken.sock")]),
         serve(&[&data, "--control", &path("none/control.sock")]),
         serve(&[&data, "--control", &path("open/control.sock")]),
         serve(&[&data, "--state", &path("open")]),
+        serve(&[&data, "--state", &path("fixed")]),
+        kept(&["--state", &path("file")]),
+        kept(&["--state", &path("file/state")]),
+        kept(&["--state", "/dev/null"]),
+        kept(&["--state", "/proc/afflux"]),
+        kept(&["--state", "/sys/afflux"]),
         serve(&[&data, "--arena", &odd]),
         serve(&[&data, "--arena", &arena]),
         serve(&[&data, "--arena", "/dev/shm"]),
@@ -161,12 +172,24 @@ fn a_check_of_good_settings_leaves_nothing_and_so_does_one_beside_the_server_tha
     };
     let before = listed(home);
     let new = home.join("new/state").display().to_string();
-    for more in [&[][..], &["--state", &new], &["--io", "syscalls"]] {
+    let [beside, within] = ["new/control.sock", "new/state/control.sock"].map(|it| home.join(it).display().to_string());
+    for more in [
+        &[][..],
+        &["--state", &new],
+        &["--state", &new, "--control", &beside],
+        &["--state", &new, "--control", &within],
+        &["--io", "syscalls"],
+    ] {
         let check = checked(home, &words(more));
         assert_eq!((check.status.code(), text(&check)), (Some(0), "The settings are valid.\n".to_owned()), "{more:?}");
         // The directory of the default control socket belongs to every command.
         let made = listed(home).into_iter().filter(|path| !before.contains(path) && *path != home.join("afflux"));
         assert_eq!(made.collect::<Vec<_>>(), Vec::<PathBuf>::new(), "{more:?}");
+    }
+    for state in ["/dev/null", "/proc/afflux"] {
+        let check = checked(home, &words(&["--state", state]));
+        let said = format!("warning: the disks' measured speeds are not kept until the next start ({state}");
+        assert!(check.status.success() && text(&check).contains(&said), "a start warns, too: {}", text(&check));
     }
     let server = Server::start(home, &[&data], &[]);
     let (listen, control) = (format!("127.0.0.1:{}", server.port()), server.control.display().to_string());

@@ -128,26 +128,13 @@ impl ServerRun {
         let is_recorded = starts.try_note(number, is_kept)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(_) if last == (LastRun::Begun { number }) => {}
-            Some(path) => match begin(&path, number) {
-                Err(error) if is_kept || path.symlink_metadata().is_ok() => {
-                    let shown = output::shown(path.display());
-                    return Err(Failure::failed(format!(
-                        "{shown} cannot be changed: {error}. A later server could mistake older bytes for this \
-                         server's; name another directory with --state"
-                    )));
+            Some(path) => {
+                if let Err(error) = begin(&path, number) {
+                    refuse_unkept(&path, &error, is_kept)?;
+                    warn!("the number of this server is not kept: {}: {error}", output::shown(path.display()));
                 }
-                Err(error) => {
-                    warn!("the number of this server is not kept: {}: {error}", output::shown(path.display()))
-                }
-                Ok(()) => {}
-            },
-            None if is_kept => {
-                let why = state.unwritable().unwrap_or_default();
-                return Err(Failure::failed(format!(
-                    "--arena takes a state directory for the number of its server ({}); name one with --state",
-                    output::shown(why)
-                )));
             }
+            None if is_kept => return Err(no_place(state)),
             None => {}
         }
         header.set_number(number);
@@ -156,6 +143,39 @@ impl ServerRun {
         }
         Ok(Self { last, number, is_next })
     }
+
+    /// Refuses a state directory that [`Self::begin`] would refuse, as far as that shows without a change.
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub(crate) fn rehearse(state: &StateDirectory, is_kept: bool) -> Outcome {
+        match state.own_file(WRITE_VERIFIER) {
+            Some(path) => {
+                private_directory::check_replaceable(&path).or_else(|error| refuse_unkept(&path, &error, is_kept))
+            }
+            None if is_kept && state.path().is_none() => Err(no_place(state)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses to go on without a durable number if that could be mistaken for an earlier one.
+fn refuse_unkept(path: &Path, error: &io::Error, is_kept: bool) -> Outcome {
+    if !is_kept && path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!(
+        "{} cannot be changed: {error}. A later server could mistake older bytes for this server's; name another \
+         directory with --state",
+        output::shown(path.display())
+    )))
+}
+
+fn no_place(state: &StateDirectory) -> Failure {
+    Failure::failed(format!(
+        "--arena takes a state directory for the number of its server ({}); name one with --state",
+        output::shown(state.unwritable().unwrap_or_default())
+    ))
 }
 
 /// Notes that a server begins to serve.

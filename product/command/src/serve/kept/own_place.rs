@@ -46,7 +46,7 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 /// A place, locked by this process.
 pub(crate) struct OwnPlace {
     path: PathBuf,
-    /// None where the host has no locks, or the place cannot be changed.
+    /// None where the host has no locks, or the place cannot be changed, or in a rehearsal.
     _lock: Option<File>,
 }
 
@@ -73,15 +73,16 @@ impl OwnPlace {
         })
     }
 
-    /// Refuses the directory if another server has it. Takes and makes nothing.
+    /// The directory itself if no other server has it. Takes and makes nothing.
     ///
     /// # Errors
     /// Another server has it.
-    pub(crate) fn refuse_taken(directory: &Path) -> Outcome {
+    pub(crate) fn free(directory: &Path) -> Outcome<Self> {
         match directory.join(LOCK).symlink_metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            _ => Self::whole(directory).map(drop),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => drop(Self::whole(directory)?),
         }
+        Ok(Self { path: directory.to_path_buf(), _lock: None })
     }
 
     /// The place for a server of these directories, among those of all servers of the user.

@@ -8,10 +8,12 @@
 //! server at a time has a place for files of one server. All servers of a user share the key of handles and the prices
 //! of disks.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use afflux_report::failure::{Failure, Outcome};
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::private_directory::{self, Missing, Refused, variable};
@@ -72,13 +74,21 @@ impl StateDirectory {
         Ok(Self { own, ..self })
     }
 
-    /// The same if no other server has the directory, which was named. Takes nothing.
+    /// The same with the place that [`Self::for_server`] takes in a directory that was named. Takes nothing.
     ///
     /// # Errors
     /// As [`Self::for_server`].
     pub(crate) fn free_for_server(self) -> Outcome<Self> {
-        self.directory.as_deref().map_or(Ok(()), OwnPlace::refuse_taken)?;
-        Ok(self)
+        let own = self.directory.as_deref().map(OwnPlace::free).transpose()?;
+        Ok(Self { own, ..self })
+    }
+
+    /// Whether a start makes the directory of this path with the state directory.
+    pub(crate) fn will_hold(&self, path: &Path) -> bool {
+        let absolute = |path: &Path| std::path::absolute(path).ok();
+        let (Some(directory), Some(path)) = (self.path().and_then(absolute), absolute(path)) else { return false };
+        let is_missing = |parent: &Path| parent.symlink_metadata().is_err_and(|it| it.kind() == ErrorKind::NotFound);
+        path.parent().is_some_and(|parent| directory.starts_with(parent) && is_missing(parent))
     }
 
     /// Its path, if there is a place for it.
@@ -96,10 +106,10 @@ impl StateDirectory {
         Some(self.own.as_ref()?.path().join(name))
     }
 
-    /// Why nothing can be kept, if that is so.
+    /// Why nothing can be kept, if that is so. A missing directory is one that a start could make.
     pub(crate) fn unwritable(&self) -> Option<String> {
         let Some(directory) = &self.directory else { return self.refused.clone() };
-        let error = access(directory, Access::WRITE_OK | Access::EXEC_OK).err()?;
+        let error = access(directory, Access::WRITE_OK | Access::EXEC_OK).err().filter(|it| *it != Errno::NOENT)?;
         Some(format!("{}: {}", directory.display(), std::io::Error::from(error)))
     }
 }

@@ -14,7 +14,8 @@ use crate::configuration::Configuration;
 use crate::control::socket_paths::RemovedAtEnd;
 use crate::serve::front::WantedFront;
 use crate::serve::kept::arena::{self, CacheMemory, WantedMemory};
-use crate::serve::start::engine::{knobs_and_policies, start_reactors};
+use crate::serve::kept::last_run::ServerRun;
+use crate::serve::start::engine::{knobs_and_policies, prices_unkept, start_reactors};
 use crate::serve::start::places::{Places, Taking, WantedPlaces};
 use crate::serve::start::source::Source;
 
@@ -22,7 +23,7 @@ use crate::serve::start::source::Source;
 const RUNNING: &str = "MAINPID";
 
 pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcome {
-    configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+    configuration.warnings.iter().for_each(|warning| warn(warning));
     let settings = &configuration.settings;
     Source::check(&settings.directories)?;
     knobs_and_policies(configuration)?;
@@ -40,8 +41,14 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcom
     let _removed = places.control.map(|(control, _)| RemovedAtEnd(Arc::new(control)));
     if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
+        ServerRun::rehearse(&places.state, settings.arena.is_some())?;
     }
+    prices_unkept(&places.state).iter().for_each(|warning| warn(warning));
     start_reactors(settings.io)?;
     output::say("The settings are valid.");
     Ok(())
+}
+
+fn warn(warning: &str) {
+    output::remark(format_args!("warning: {warning}"));
 }

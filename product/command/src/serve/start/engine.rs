@@ -45,13 +45,16 @@ pub(crate) fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
     for warning in warnings {
         warn!("{warning}");
     }
-    if let Some(why) = state.unwritable() {
-        warn!(
-            "the disks' measured speeds are not kept until the next start ({}); --state names another place",
-            output::shown(why)
-        );
+    if let Some(warning) = prices_unkept(state) {
+        warn!("{warning}");
     }
     Arc::new(kept)
+}
+
+/// The warning about a state directory that cannot be written.
+pub(crate) fn prices_unkept(state: &StateDirectory) -> Option<String> {
+    let why = output::shown(state.unwritable()?).to_string();
+    Some(format!("the disks' measured speeds are not kept until the next start ({why}); --state names another place"))
 }
 
 pub(crate) fn start_reactors(io: IoChoice) -> Outcome<Reactors> {

@@ -82,7 +82,7 @@ pub(crate) struct Places {
     pub(crate) listen: SocketAddr,
     /// For Prometheus.
     pub(crate) figures: Option<FigureListener>,
-    /// `None` if the running server has it.
+    /// `None` if the running server has it, or a start would make its directory.
     pub(crate) control: Option<(BoundSocket, UnixListener)>,
 }
 
@@ -107,6 +107,8 @@ impl Places {
             Some(_) => state,
         };
         let tls = Tls::prepared(places.tls)?;
+        // This socket listens at once, so that the kernel refuses its address to the next one.
+        let figures = metrics::bind(places.figures.filter(|address| !taking.is_own(*address)))?;
         let listening = match taking.is_own(places.listen) {
             true => None,
             false => front.listening(places.listen, store)?,
@@ -115,10 +117,11 @@ impl Places {
             unnamed_files::keep(source, store, front)?;
         }
         let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(places.listen);
-        let figures = metrics::bind(places.figures.filter(|address| !taking.is_own(*address)))?;
         let name = front.socket_name(listen);
         let has_control = taking.running().is_some_and(|it| socket_paths::is_of(places.control, &name, it));
-        let control = (!has_control).then(|| socket_paths::bind(places.control, &name)).transpose()?;
+        let is_rehearsed =
+            has_control || taking != Taking::Start && places.control.is_some_and(|it| state.will_hold(it));
+        let control = (!is_rehearsed).then(|| socket_paths::bind(places.control, &name)).transpose()?;
         Ok(Self { state, tls, listening, listen, figures, control })
     }
 }
