@@ -1,42 +1,29 @@
 //! The calls of a session's server to its client.
 //!
-//! Owns: their order, the number of the single slot, the notices that wait for it, the bytes of a call.
-//! Does not own: the connection that carries them (`wire::outbox`), the reason for a call.
+//! Owns: the number of the single slot, the bytes of a call, the meaning of its answer.
+//! Does not own: the connection that carries them (`wire::outbox`), the notices that no call carries (`lock_notices`).
 //! Invariants: one call is under way at a time, and it is sent again with its number: over a new connection, and to a
-//! client that was busy. At most [`WAITING_MAX`] notices wait, also for a connection; the oldest goes. A client that
-//! never answers holds up nothing else.
+//! client that was busy. A client that never answers holds up nothing else. A call that the client has not carried out
+//! has told nothing: the session then calls no more until the client binds a connection anew, and its notice goes
+//! another way. So does the notice of a session that ends.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::LockWaker;
 
+use super::lock_notices::{LockNotice, LockNotices, NoticeCarrier};
 use super::state::channel_attrs::{CallbackSecurity, SessionId};
 use super::state::kept::{Memory, Record};
-use super::state::kept_waits::KeptWait;
 use crate::status::NfsStatus;
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
-/// Most notices that wait for the one under way.
-const WAITING_MAX: usize = 64;
-
-/// A lock that a client waits for may be free.
-#[derive(Clone)]
-pub(crate) struct LockNotice {
-    pub(crate) file: Vec<u8>,
-    pub(crate) client: u64,
-    pub(crate) owner: Box<[u8]>,
-    /// The wait that it may end. A later server finds the wait until the client has answered.
-    pub(crate) wait: Arc<KeptWait>,
-}
-
 /// A call that the client has not answered.
 struct UnderWay {
     body: Vec<u8>,
-    _wait: Option<Arc<KeptWait>>,
+    notice: Option<LockNotice>,
 }
 
 #[derive(Default)]
@@ -51,7 +38,9 @@ struct State {
     under_way: Option<UnderWay>,
     /// The client has put the call under way off, and a timer runs.
     is_put_off: bool,
-    waiting: VecDeque<LockNotice>,
+    /// The client has not carried out the last call, and would not carry out further ones.
+    is_faulty: bool,
+    has_ended: bool,
     /// Where the number of the last call is kept for a later server.
     kept: Option<(Memory, u32, Party)>,
     item: KeptItem,
@@ -63,12 +52,27 @@ pub(crate) struct BackChannel {
     pub(crate) session: SessionId,
     /// The client has asked for a back channel.
     is_wanted: AtomicBool,
+    /// Those of its client.
+    notices: Arc<LockNotices>,
     state: Mutex<State>,
+}
+
+/// The meaning of a client's answer to a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CallAnswer {
+    /// The client knows the notice.
+    Done,
+    /// The client is busy with its session, and has not counted the call. Linux's client is so from before its
+    /// BIND_CONN_TO_SESSION until after the reply, and the first call comes in between.
+    PutOff,
+    /// The client does not carry out calls of this session: it does not know the session or the number, or it knows no
+    /// such calls.
+    Fault,
 }
 
 /// Wakes by telling a client.
 pub(crate) struct LockCall {
-    pub(crate) back: Arc<BackChannel>,
+    pub(crate) notices: Arc<LockNotices>,
     /// The place of the open that the owner waits with.
     pub(crate) open: u32,
     pub(crate) notice: LockNotice,
@@ -76,7 +80,7 @@ pub(crate) struct LockCall {
 
 impl LockWaker for LockCall {
     fn wake(&self) {
-        self.back.notify(self.notice.clone());
+        self.notices.notify(self.notice.clone());
     }
 
     fn open(&self) -> Option<u64> {
@@ -86,20 +90,29 @@ impl LockWaker for LockCall {
 
 impl BackChannel {
     /// The session with this number is not called yet.
-    pub(crate) fn new(session: SessionId) -> Arc<Self> {
-        Arc::new(Self { session, is_wanted: AtomicBool::new(false), state: Mutex::default() })
+    pub(crate) fn new(session: SessionId, notices: &Arc<LockNotices>) -> Arc<Self> {
+        Self::of(session, notices, false, State::default())
+    }
+
+    fn of(session: SessionId, notices: &Arc<LockNotices>, is_wanted: bool, state: State) -> Arc<Self> {
+        let (is_wanted, notices) = (AtomicBool::new(is_wanted), Arc::clone(notices));
+        let channel = Arc::new(Self { session, is_wanted, notices, state: Mutex::new(state) });
+        let carrier: Weak<Self> = Arc::downgrade(&channel);
+        channel.notices.add(session, carrier);
+        channel
     }
 
     /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
     /// a notice.
     pub(crate) fn left(
         session: SessionId,
+        notices: &Arc<LockNotices>,
         (calling, minor, is_wanted): (CallbackSecurity, u32, bool),
         (sequenceid, item): (u32, KeptItem),
     ) -> Arc<Self> {
         let mut state = State { calling, minor, sequenceid, item, ..State::default() };
-        state.under_way = (sequenceid > 0).then(|| UnderWay { body: call(&state, &session, None), _wait: None });
-        Arc::new(Self { session, is_wanted: AtomicBool::new(is_wanted), state: Mutex::new(state) })
+        state.under_way = (sequenceid > 0).then(|| UnderWay { body: call(&state, &session, None), notice: None });
+        Self::of(session, notices, is_wanted, state)
     }
 
     /// How the client wants to be called, and whether it does.
@@ -134,6 +147,7 @@ impl BackChannel {
     pub(crate) fn bind(self: &Arc<Self>, outbox: &Arc<Outbox>) {
         let mut state = self.lock();
         state.outbox = Arc::downgrade(outbox);
+        state.is_faulty = false;
         self.is_wanted.store(true, Ordering::Relaxed);
         match &state.under_way {
             Some(call) => outbox.send(&call.body, state.sequenceid, self.asker()),
@@ -147,9 +161,31 @@ impl BackChannel {
         asker
     }
 
-    /// Whether a call would find a connection.
+    /// The session has ended. Its notices go another way.
+    pub(crate) fn end(&self) {
+        self.notices.remove(&self.session);
+        let under_way = {
+            let mut state = self.lock();
+            (state.has_ended, state.outbox) = (true, Weak::new());
+            state.under_way.take()
+        };
+        under_way.and_then(|call| call.notice).into_iter().for_each(|notice| self.notices.give_back(notice));
+    }
+
+    /// The notices of its client.
+    pub(crate) fn notices(&self) -> &Arc<LockNotices> {
+        &self.notices
+    }
+
+    /// Whether a call would find a connection, and a client that carries it out.
     pub(crate) fn is_up(&self) -> bool {
-        self.lock().outbox.strong_count() > 0
+        let state = self.lock();
+        state.outbox.strong_count() > 0 && !state.is_faulty
+    }
+
+    /// Whether the client does not carry out calls of this session.
+    pub(crate) fn is_faulty(&self) -> bool {
+        self.lock().is_faulty
     }
 
     /// Whether the client has asked for one: what it is told waits for a connection.
@@ -159,31 +195,27 @@ impl BackChannel {
 
     /// Whether the client has asked for one whose connection is gone.
     pub(crate) fn is_down(&self) -> bool {
-        self.is_wanted.load(Ordering::Relaxed) && !self.is_up()
-    }
-
-    /// Tells the client, after the notices before.
-    fn notify(self: &Arc<Self>, notice: LockNotice) {
-        let mut state = self.lock();
-        if state.waiting.len() >= WAITING_MAX {
-            state.waiting.pop_front();
-        }
-        state.waiting.push_back(notice);
-        self.send_next(&mut state);
+        self.is_wanted() && self.lock().outbox.strong_count() == 0
     }
 
     fn send_next(self: &Arc<Self>, state: &mut State) {
-        if state.under_way.is_some() {
+        if state.under_way.is_some() || state.is_faulty || state.has_ended {
             return;
         }
         // A notice stays until there is a connection.
         let Some(outbox) = state.outbox.upgrade() else { return };
-        let Some(notice) = state.waiting.pop_front() else { return };
+        let Some(notice) = self.notices.take() else { return };
         state.sequenceid = state.sequenceid.wrapping_add(1);
         state.keep();
         let body = call(state, &self.session, Some(&notice));
         outbox.send(&body, state.sequenceid, self.asker());
-        state.under_way = Some(UnderWay { body, _wait: Some(notice.wait) });
+        state.under_way = Some(UnderWay { body, notice: Some(notice) });
+    }
+}
+
+impl NoticeCarrier for BackChannel {
+    fn carry_next(self: Arc<Self>) {
+        self.send_next(&mut self.lock());
     }
 }
 
@@ -193,12 +225,23 @@ impl Asker for BackChannel {
         if state.sequenceid != mark || state.under_way.is_none() {
             return true;
         }
-        if is_put_off(reply) {
+        let has_notice = state.under_way.as_ref().is_some_and(|call| call.notice.is_some());
+        match CallAnswer::of(reply, has_notice) {
             // One timer is enough.
-            return std::mem::replace(&mut state.is_put_off, true);
+            CallAnswer::PutOff => return std::mem::replace(&mut state.is_put_off, true),
+            CallAnswer::Done => {
+                state.under_way = None;
+                self.send_next(&mut state);
+            }
+            CallAnswer::Fault => {
+                // The client has not counted it.
+                state.sequenceid = state.sequenceid.wrapping_sub(1);
+                state.is_faulty = true;
+                let notice = state.under_way.take().and_then(|call| call.notice);
+                drop(state);
+                notice.into_iter().for_each(|notice| self.notices.give_back(notice));
+            }
         }
-        state.under_way = None;
-        self.send_next(&mut state);
         true
     }
 
@@ -211,20 +254,44 @@ impl Asker for BackChannel {
     }
 }
 
-/// Whether a client has refused a call for now, and has not counted it: it is busy with its session. Linux's client is
-/// so from before its BIND_CONN_TO_SESSION until after the reply, and the first call comes in between.
-fn is_put_off(reply: &[u8]) -> bool {
+impl CallAnswer {
+    /// Of a reply to a call with or without a notice (RFC 8881, 20.9.3). A refused CB_SEQUENCE says that the client has
+    /// carried out nothing, with two exceptions: the client has carried out the same call before and kept no answer, or
+    /// another call of this number.
+    fn of(reply: &[u8], has_notice: bool) -> Self {
+        match sequence_status(reply) {
+            Ok(Some(0)) => Self::Done,
+            Ok(Some(status)) if status == NfsStatus::Delay.code() => Self::PutOff,
+            Ok(Some(status)) if status == NfsStatus::RetryUncachedRep.code() => Self::Done,
+            // An earlier server's call had a notice, and came again without.
+            Ok(Some(status)) if status == NfsStatus::SeqFalseRetry.code() && !has_notice => Self::Done,
+            _ => Self::Fault,
+        }
+    }
+}
+
+/// The status of a reply's CB_SEQUENCE, or that of the compound if this has no result. None if the client has not
+/// carried out the call.
+fn sequence_status(reply: &[u8]) -> Result<Option<u32>, XdrError> {
     const ACCEPTED: u32 = 0;
     const SUCCESS: u32 = 0;
     const VERIFIER_BYTES_MAX: usize = 400;
-    let status = |reader: &mut Reader<'_>| -> Result<Option<u32>, XdrError> {
-        // The number, the direction, whether the call was accepted, the verifier.
-        let (_, _, accepted, _) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        reader.opaque(VERIFIER_BYTES_MAX)?;
-        let (executed, status) = (reader.u32()?, reader.u32()?);
-        Ok((accepted == ACCEPTED && executed == SUCCESS).then_some(status))
-    };
-    status(&mut Reader::new(reply)) == Ok(Some(NfsStatus::Delay.code()))
+    const TAG_BYTES_MAX: usize = 1024;
+    let reader = &mut Reader::new(reply);
+    // The number, the direction, whether the call was accepted, the verifier.
+    let (_, _, accepted, _) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+    reader.opaque(VERIFIER_BYTES_MAX)?;
+    let (executed, of_compound) = (reader.u32()?, reader.u32()?);
+    if accepted != ACCEPTED || executed != SUCCESS {
+        return Ok(None);
+    }
+    reader.opaque(TAG_BYTES_MAX)?;
+    if reader.u32()? == 0 {
+        return Ok(Some(of_compound));
+    }
+    // The number of the operation, then its status.
+    reader.u32()?;
+    reader.u32().map(Some)
 }
 
 impl State {

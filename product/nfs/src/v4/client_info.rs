@@ -147,7 +147,7 @@ impl<H> State<H> {
             sum.sessions += 1;
             sum.slots += slots.count() as usize;
             sum.slots_in_use += slots.in_use();
-            sum.is_back_channel_down |= session.back.is_down();
+            sum.is_back_channel_down |= session.back.is_down() || session.back.is_faulty();
         }
         sums
     }

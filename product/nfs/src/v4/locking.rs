@@ -15,8 +15,9 @@ use afflux_volume::{
     Held, HolderId, HostQuestion, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span,
 };
 
-use super::back_channel::{BackChannel, LockCall, LockNotice};
+use super::back_channel::{BackChannel, LockCall};
 use super::client_state::{State, StateTable, lock_owner};
+use super::lock_notices::LockNotice;
 use super::service::Service;
 use super::state::kept::{RangeStep, Record};
 use super::state::lock_states::{LockState, RangesAfter};
@@ -116,9 +117,10 @@ impl<P: Platform> Service<P> {
         let wanted = Lock { owner, span, mode, process: 0 };
         let known = place.and_then(|place| state.lock_states.at(place));
         let name_of = known.map_or(name, |known| &known.owner);
+        let session = way.as_ref().map(|(back, _)| back.session);
         let wait = way.map(|(back, file)| {
             let notice = LockNotice { file, client, owner: name_of.into(), wait: state.waits.begin(party) };
-            Arc::new(LockCall { back: Arc::clone(back), open, notice })
+            Arc::new(LockCall { notices: Arc::clone(back.notices()), open, notice })
         });
         let waker = wait.clone().map(|wait| -> Arc<dyn LockWaker> { wait });
         let take = || match &waker {
@@ -139,8 +141,9 @@ impl<P: Platform> Service<P> {
             self.end_revoked_of(&mut state, &mut ended);
             result = take();
         }
-        if let (Err(LockRefusal::Held(_)), Some(LockCall { back, notice, .. })) = (&result, wait.as_deref()) {
-            let session = back.session;
+        if let (Err(LockRefusal::Held(_)), Some(LockCall { notice, .. }), Some(session)) =
+            (&result, wait.as_deref(), session)
+        {
             let record = Record::Wait { client, session, open, owner: &notice.owner, span, mode };
             state.waits.keep(&notice.wait, &record);
         }

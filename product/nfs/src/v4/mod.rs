@@ -45,6 +45,7 @@ pub(crate) mod course;
 mod denied;
 pub(crate) mod grace;
 mod kept_calls;
+mod lock_notices;
 mod locking;
 mod operations;
 mod opnum;

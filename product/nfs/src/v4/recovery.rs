@@ -17,8 +17,9 @@ use afflux_volume::{Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, P
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 
-use super::back_channel::{LockCall, LockNotice};
+use super::back_channel::LockCall;
 use super::client_state::{State, lock_owner};
+use super::lock_notices::LockNotice;
 use super::state::kept::{LockedRange, Memory, RangeStep, Record};
 
 /// Files that are looked for at the same time.
@@ -246,7 +247,7 @@ impl<H> State<H> {
         Some(())
     }
 
-    /// An owner goes on waiting, unless its open or its session has ended.
+    /// An owner goes on waiting, unless its open has ended.
     fn restore_wait(
         &mut self,
         id: u32,
@@ -255,18 +256,16 @@ impl<H> State<H> {
         mut item: KeptItem,
         locks: &Locks,
     ) {
-        let Record::Wait { client, session, open, owner, span, mode } = *record else { return };
-        let (of_open, back) = (self.opens.handle_at(open, client), self.sessions.way_back(&session, client));
-        let of_open = of_open.map(|(file, handle)| (file, handle.to_vec()));
-        let (Some(party), Some((file, handle)), Some(back), Ok(holder)) =
-            (self.party(client), of_open, back, self.holder(client, locks))
+        let Record::Wait { client, open, owner, span, mode, .. } = *record else { return };
+        let of_open = self.opens.handle_at(open, client).map(|(file, handle)| (file, handle.to_vec()));
+        let (Some(party), Some((file, handle)), Ok(holder)) = (self.party(client), of_open, self.holder(client, locks))
         else {
             return self.memory.drop_found(&mut item);
         };
-        let wait = self.waits.restore(id, party, item);
+        let (wait, notices) = (self.waits.restore(id, party, item), Arc::clone(self.sessions.notices_of(client)));
         let notice = LockNotice { file: handle, client, owner: owner.into(), wait };
         let wanted = Lock { owner: lock_owner(holder, number(client, owner)), span, mode, process: 0 };
-        locks.wait_again(file, wanted, Arc::new(LockCall { back, open, notice }));
+        locks.wait_again(file, wanted, Arc::new(LockCall { notices, open, notice }));
     }
 
     fn party(&self, client: u64) -> Option<Party> {

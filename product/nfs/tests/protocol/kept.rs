@@ -80,6 +80,11 @@ impl Session {
         session
     }
 
+    /// One more of a client that has reclaimed, without a back channel.
+    pub(crate) fn another(world: &World, name: &[u8]) -> Self {
+        Self::with(world, name, 0)
+    }
+
     fn reclaiming(world: &World, name: &[u8]) -> Self {
         Self::with(world, name, 0)
     }

@@ -1,7 +1,9 @@
 //! Owners of version 4 that wait for a lock: over a kill, over a busy client, and after their ends.
 //!
-//! rule: an owner that waits for a lock is told of it over a kill, and by a call that a busy client puts off
-//! kept in: `product/nfs/src/v4/back_channel.rs`, `product/nfs/src/v4/state/kept_waits.rs`
+//! rule: an owner that waits for a lock is told of it over a kill, after the end of its session, and by a call that a
+//! busy client puts off
+//! kept in: `product/nfs/src/v4/back_channel.rs`, `product/nfs/src/v4/lock_notices.rs`,
+//! `product/nfs/src/v4/state/kept_waits.rs`
 
 use std::sync::Arc;
 
@@ -90,6 +92,21 @@ impl Waiting {
         (word(76), notice)
     }
 
+    /// The waiter's client ends its session, and goes on with another one.
+    fn change_session(&mut self) {
+        const DESTROY: u32 = 44;
+        let id = self.waiter.id;
+        assert_eq!(self.waiter.send(&ops().raw(DESTROY, &id)).status, 0);
+        self.waiter = Session::another(&self.world, b"waiter");
+    }
+
+    /// The flags in the answer to a SEQUENCE of the waiter.
+    fn flags(&mut self) -> u32 {
+        let answer = self.waiter.call(&root());
+        // Operation and status, the session, four more words.
+        u32::from_be_bytes(*answer.results[8 + 16 + 16..].first_chunk().unwrap())
+    }
+
     fn waiters(&self) -> usize {
         self.world.volume.locks().held().iter().map(|row| row.waiting).sum()
     }
@@ -154,4 +171,44 @@ fn an_owner_whose_stateid_is_freed_waits_no_more() {
     assert_eq!(waiting.waiter.call(&wanted).status, status::DENIED);
     assert!(waiting.waiters() > 0);
     assert_eq!((waiting.waiter.call(&ops().free(own)).status, waiting.waiters()), (0, 0));
+}
+
+#[test]
+fn a_waiter_whose_session_ended_is_told_over_the_next_one() {
+    let mut waiting = Waiting::begin();
+    waiting.unlock();
+    assert_eq!(waiting.waiter.peer.replies(1).len(), 1, "the client ends its session in the middle of the call");
+    waiting.change_session();
+    waiting.bind(1);
+    assert_eq!(waiting.told(0), (1, true));
+    assert_eq!(waiting.ask(), 0);
+}
+
+#[test]
+fn a_waiter_whose_session_ended_waits_on_over_a_kill() {
+    let mut waiting = Waiting::begin();
+    waiting.change_session();
+    waiting.kill();
+    waiting.bind(0);
+    assert_eq!(waiting.waiters(), 1);
+    waiting.unlock();
+    assert_eq!(waiting.told(0), (1, true));
+    assert_eq!(waiting.ask(), 0);
+}
+
+// rule: a client that refuses CB_SEQUENCE is told that its session's back channel is at fault
+#[test]
+fn a_client_that_has_lost_the_number_of_the_calls_is_told_to_make_another_session() {
+    const FAULT: u32 = 0x400;
+    const MISORDERED: u32 = 10_063;
+    let mut waiting = Waiting::begin();
+    assert_eq!(waiting.flags(), 0);
+    waiting.unlock();
+    assert_eq!(waiting.told(MISORDERED), (1, true));
+    assert_eq!(waiting.flags(), FAULT);
+    waiting.change_session();
+    assert_eq!(waiting.flags(), 0);
+    waiting.bind(1);
+    assert_eq!(waiting.told(0), (1, true));
+    assert_eq!(waiting.ask(), 0);
 }

@@ -1,5 +1,6 @@
 use std::task::Waker;
 
+use super::super::lock_notices::WAITING_MAX;
 use super::super::state::kept::ServerMemory;
 use super::super::state::kept_waits::KeptWaits;
 use super::*;
@@ -8,6 +9,10 @@ use crate::wire::outbox::Answered;
 fn notice(file: u8) -> LockNotice {
     let waits = KeptWaits::new(&ServerMemory::new(3, 0, None));
     LockNotice { file: vec![file; 8], client: 7, owner: Box::from(*b"owner"), wait: waits.begin(Party::User(7)) }
+}
+
+fn channel(session: u8, notices: &Arc<LockNotices>) -> Arc<BackChannel> {
+    BackChannel::new([session; 16], notices)
 }
 
 /// The number of the record's call, its number on the slot, and the file.
@@ -28,13 +33,14 @@ fn reply(status: u32) -> Vec<u8> {
 
 #[test]
 fn one_call_is_under_way_and_comes_again_over_a_new_connection() {
-    let back = BackChannel::new([9; 16]);
+    let notices = Arc::default();
+    let back = channel(9, &notices);
     back.call_by(CallbackSecurity { program: 0x4000_0000, names_user: false }, 1);
     assert!(!back.is_up() && !back.is_down());
     let outbox = Arc::new(Outbox::default());
     back.bind(&outbox);
-    back.notify(notice(1));
-    back.notify(notice(2));
+    notices.notify(notice(1));
+    notices.notify(notice(2));
     let sent = outbox.take(Waker::noop());
     assert_eq!(sent.iter().map(|it| seen(it)).collect::<Vec<_>>(), [(1, 1, 1)]);
     drop(outbox);
@@ -49,11 +55,12 @@ fn one_call_is_under_way_and_comes_again_over_a_new_connection() {
 
 #[test]
 fn a_client_that_never_answers_has_the_last_notices_only() {
-    let (back, outbox) = (BackChannel::new([9; 16]), Arc::new(Outbox::default()));
+    let notices = Arc::default();
+    let (back, outbox) = (channel(9, &notices), Arc::new(Outbox::default()));
     back.bind(&outbox);
-    (0..200).for_each(|file| back.notify(notice(file)));
+    (0..200).for_each(|file| notices.notify(notice(file)));
     assert_eq!(outbox.take(Waker::noop()).len(), 1);
-    assert_eq!(back.lock().waiting.len(), WAITING_MAX);
+    assert_eq!(notices.waiting(), WAITING_MAX);
     assert!(matches!(outbox.answer(1, &reply(0)), Answered::Settled));
     let next = outbox.take(Waker::noop());
     assert_eq!(seen(&next[0]), (2, 2, 200 - WAITING_MAX as u8));
@@ -62,12 +69,13 @@ fn a_client_that_never_answers_has_the_last_notices_only() {
 // rule: a notice of a free lock waits for a connection to the client
 #[test]
 fn a_notice_without_a_connection_goes_over_the_next_one() {
-    let (back, outbox) = (BackChannel::new([9; 16]), Arc::new(Outbox::default()));
+    let notices = Arc::default();
+    let (back, outbox) = (channel(9, &notices), Arc::new(Outbox::default()));
     assert!(!back.is_wanted());
     back.bind(&outbox);
     drop(outbox);
-    back.notify(notice(1));
-    back.notify(notice(2));
+    notices.notify(notice(1));
+    notices.notify(notice(2));
     assert!(back.is_wanted() && back.is_down());
     let outbox = Arc::new(Outbox::default());
     back.bind(&outbox);
@@ -80,10 +88,11 @@ fn a_notice_without_a_connection_goes_over_the_next_one() {
 #[test]
 fn a_call_that_a_busy_client_puts_off_comes_again_with_its_number() {
     const DELAY: u32 = 10_008;
-    let (back, outbox) = (BackChannel::new([9; 16]), Arc::new(Outbox::default()));
+    let notices = Arc::default();
+    let (back, outbox) = (channel(9, &notices), Arc::new(Outbox::default()));
     back.bind(&outbox);
-    back.notify(notice(1));
-    back.notify(notice(2));
+    notices.notify(notice(1));
+    notices.notify(notice(2));
     let sent = || outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>();
     assert_eq!(sent(), [(1, 1, 1)]);
     for number in 1..4 {
@@ -106,4 +115,99 @@ fn a_call_that_a_busy_client_puts_off_comes_again_with_its_number() {
     assert!(matches!(outbox.answer(7, &[]), Answered::Settled));
     Arc::clone(&back).call_again();
     assert_eq!(sent(), []);
+}
+
+/// What the connection sends now.
+fn sent(outbox: &Outbox) -> Vec<(u32, u32, u8)> {
+    outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect()
+}
+
+// rule: a notice of a free lock goes over another session of its client, or the next one, if its own session ends
+#[test]
+fn a_notice_of_a_session_that_ends_goes_over_another_one_or_the_next() {
+    let notices = Arc::default();
+    let (first, second) = (channel(1, &notices), channel(2, &notices));
+    let outboxes = [(); 2].map(|()| Arc::new(Outbox::default()));
+    first.bind(&outboxes[0]);
+    notices.notify(notice(1));
+    notices.notify(notice(2));
+    assert_eq!((sent(&outboxes[0]), notices.waiting()), (vec![(1, 1, 1)], 1));
+    // The second session takes over the notice that is under way, and the one that waits.
+    first.end();
+    assert_eq!(notices.waiting(), 2);
+    second.bind(&outboxes[1]);
+    assert_eq!(sent(&outboxes[1]), [(1, 1, 1)]);
+    assert!(matches!(outboxes[1].answer(1, &reply(0)), Answered::Settled));
+    assert_eq!(sent(&outboxes[1]), [(2, 2, 2)]);
+    second.end();
+    notices.notify(notice(3));
+    assert_eq!((sent(&outboxes[0]), sent(&outboxes[1])), (vec![], vec![]), "an ended session calls no more");
+    let (third, outbox) = (channel(3, &notices), Arc::new(Outbox::default()));
+    third.bind(&outbox);
+    assert_eq!(sent(&outbox), [(1, 1, 2)]);
+    // One that is bound after its end has the client's notices no more.
+    first.bind(&outboxes[0]);
+    assert_eq!(sent(&outboxes[0]), []);
+}
+
+/// The reply to a CB_COMPOUND whose results are these: an operation with its status each.
+fn reply_of(status: u32, results: &[(u32, u32)]) -> Vec<u8> {
+    let head = [1, 1, 0, 0, 0, 0, status, 0, results.len() as u32];
+    let results = results.iter().flat_map(|(operation, status)| [*operation, *status]);
+    head.into_iter().chain(results).flat_map(u32::to_be_bytes).collect()
+}
+
+// rule: a notice counts as told if its client has carried out CB_SEQUENCE, and else goes another way
+#[test]
+fn a_refused_sequence_is_no_answer_to_a_notice() {
+    const SEQUENCE: u32 = 11;
+    const NOTIFY: u32 = 13;
+    let retry_uncached = NfsStatus::RetryUncachedRep.code();
+    let refused = [
+        NfsStatus::SeqMisordered,
+        NfsStatus::SeqFalseRetry,
+        NfsStatus::Badsession,
+        NfsStatus::Badslot,
+        NfsStatus::BadHighSlot,
+        NfsStatus::ReqTooBig,
+        NfsStatus::TooManyOps,
+    ];
+    let refused = refused.map(|status| reply_of(status.code(), &[(SEQUENCE, status.code())]));
+    let minor = reply_of(NfsStatus::MinorVersMismatch.code(), &[]);
+    // The call was denied, the client has no such program, the reply is cut.
+    let without = [vec![1, 1, 1, 1, 1], vec![1, 1, 0, 0, 0, 1], vec![1, 1, 0]];
+    let without = without.map(|words: Vec<u32>| words.into_iter().flat_map(u32::to_be_bytes).collect());
+    for reply in refused.into_iter().chain([minor]).chain(without) {
+        let notices = Arc::default();
+        let (other, back) = (channel(1, &notices), channel(2, &notices));
+        let (outbox, others) = (Arc::new(Outbox::default()), Arc::new(Outbox::default()));
+        back.bind(&outbox);
+        notices.notify(notice(1));
+        assert_eq!(sent(&outbox), [(1, 1, 1)]);
+        assert!(matches!(outbox.answer(1, &reply), Answered::Settled));
+        assert!(back.is_faulty() && !back.is_up() && !back.is_down(), "{reply:?}");
+        notices.notify(notice(2));
+        assert_eq!((sent(&outbox), notices.waiting()), (vec![], 2), "{reply:?}");
+        other.bind(&others);
+        assert_eq!(sent(&others), [(1, 1, 1)], "{reply:?}");
+        // The client has not counted the call. A new connection is another try.
+        back.bind(&outbox);
+        assert_eq!(sent(&outbox), [(2, 1, 2)], "{reply:?}");
+        assert!(!back.is_faulty());
+    }
+    let known = [
+        reply_of(0, &[(SEQUENCE, 0), (NOTIFY, 0)]),
+        reply_of(NfsStatus::Notsupp.code(), &[(SEQUENCE, 0), (NOTIFY, NfsStatus::Notsupp.code())]),
+        reply_of(retry_uncached, &[(SEQUENCE, retry_uncached)]),
+    ];
+    for reply in known {
+        let notices = Arc::default();
+        let (back, outbox) = (channel(1, &notices), Arc::new(Outbox::default()));
+        back.bind(&outbox);
+        notices.notify(notice(1));
+        notices.notify(notice(2));
+        assert_eq!(sent(&outbox), [(1, 1, 1)]);
+        assert!(matches!(outbox.answer(1, &reply), Answered::Settled));
+        assert_eq!((sent(&outbox), back.is_faulty()), (vec![(2, 2, 2)], false), "{reply:?}");
+    }
 }

@@ -103,7 +103,10 @@ pub(in super::super) fn sequence<P: Platform>(
         _ => {}
     }
     const SEQ4_STATUS_CB_PATH_DOWN: u32 = 0x200;
-    let flags = if session.back.is_down() { SEQ4_STATUS_CB_PATH_DOWN } else { 0 };
+    const BACK_CHANNEL_FAULT: u32 = 0x400;
+    let back = &session.back;
+    let flags = if back.is_down() { SEQ4_STATUS_CB_PATH_DOWN } else { 0 }
+        | if back.is_faulty() { BACK_CHANNEL_FAULT } else { 0 };
     compound.taken = Some(TakenSlot::new(slotid, cachethis, keys));
     let mut result = [0; SEQUENCE_RESULT_BYTES];
     let (id, words) = result.split_at_mut(arguments.sessionid.len());

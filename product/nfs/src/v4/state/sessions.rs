@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{KeptItem, Party};
 
 use super::super::back_channel::BackChannel;
+use super::super::lock_notices::LockNotices;
 use super::channel_attrs::{ChannelAttrs, SessionId};
 use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
@@ -56,6 +57,8 @@ pub(crate) struct Sessions {
     of_clients: BTreeMap<u64, BTreeSet<SessionId>>,
     /// By the silence of their clients. The earlier one of two comes first.
     order: SilenceOrder<(u32, SessionId)>,
+    /// The notices of each client that has had a session or waits, until the client ends.
+    notices: BTreeMap<u64, Arc<LockNotices>>,
     counts: PartyCounts,
     next: u32,
 }
@@ -68,6 +71,7 @@ impl Sessions {
             known: BTreeMap::new(),
             of_clients: BTreeMap::new(),
             order: SilenceOrder::default(),
+            notices: BTreeMap::new(),
             counts: PartyCounts::default(),
             next: 0,
         }
@@ -87,10 +91,15 @@ impl Sessions {
         channel: ChannelAttrs,
         lease: Arc<Lease>,
     ) -> Arc<Session> {
-        let (number, back) = (self.next, BackChannel::new(id));
+        let (number, back) = (self.next, BackChannel::new(id, self.notices_of(client)));
         self.next += 1;
         let slots = Slots::new(channel.maxrequests);
         self.add(id, (client, party), channel, lease, (back, number, KeptItem::default()), slots)
+    }
+
+    /// The notices of a client.
+    pub(crate) fn notices_of(&mut self, client: u64) -> &Arc<LockNotices> {
+        self.notices.entry(client).or_default()
     }
 
     fn add(
@@ -155,7 +164,7 @@ impl Sessions {
         self.memory.found(&item, party);
         self.memory.found(&called.1, party);
         self.next = self.next.max(number + 1);
-        let back = BackChannel::left(id, (calling, minor, is_wanted), called);
+        let back = BackChannel::left(id, self.notices_of(client), (calling, minor, is_wanted), called);
         back.keep_sequence(&self.memory, number, party);
         let (slots, is_one) = (Slots::left(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
         self.add(id, (client, party), channel, lease, (back, number, item), slots);
@@ -172,11 +181,6 @@ impl Sessions {
         self.known.get(id).filter(|session| may_use(session)).cloned().ok_or(NfsStatus::Badsession)
     }
 
-    /// The way back to a client over its session with this number.
-    pub(crate) fn way_back(&self, id: &SessionId, client: u64) -> Option<Arc<BackChannel>> {
-        self.known.get(id).filter(|session| session.client == client).map(|session| Arc::clone(&session.back))
-    }
-
     /// Whether a client has any.
     pub(crate) fn has_any(&self, client: u64) -> bool {
         self.of_clients.contains_key(&client)
@@ -189,6 +193,7 @@ impl Sessions {
             session.slots().end_all();
             self.memory.remove(&mut session.item(), session.party);
             session.back.forget(&self.memory, session.party);
+            session.back.end();
         }
     }
 
@@ -207,6 +212,7 @@ impl Sessions {
     pub(crate) fn end_all(&mut self, client: u64) {
         let own = self.of_clients.get(&client).cloned().unwrap_or_default();
         own.iter().for_each(|id| self.end(id));
+        self.notices.remove(&client);
     }
 
     /// All sessions.
