@@ -148,6 +148,7 @@ pub(crate) mod o {
     pub(crate) const ACCMODE: u32 = 0o3;
     pub(crate) const RDONLY: u32 = 0;
     pub(crate) const WRONLY: u32 = 1;
+    pub(crate) const RDWR: u32 = 2;
     /// The kernel's own: it runs the file.
     pub(crate) const EXECUTES: u32 = 0o40;
     pub(crate) const EXCL: u32 = 0o200;

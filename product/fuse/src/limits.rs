@@ -30,5 +30,8 @@ pub(crate) const BACKGROUND_MAX: u16 = 64;
 pub(crate) const INTERRUPT_GRACE_NS: u64 = 1_000_000_000;
 /// The same for a program that goes on after its signal. Few programs expect EINTR of a file.
 pub(crate) const INTERRUPT_PATIENCE_NS: u64 = 10 * INTERRUPT_GRACE_NS;
+/// How long a change of a file's end waits until the kernel has dropped the file's last page. The kernel may wait for
+/// the page's bytes meanwhile. A page that is dropped later may show what a mapping has stored past the end.
+pub(crate) const DROP_PATIENCE_NS: u64 = 1_000_000_000;
 /// Assumed length of a name, to guess how many entries fit a listing.
 pub(crate) const NAME_BYTES_USUAL: usize = 16;

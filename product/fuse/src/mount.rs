@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{CallJournal, CountedRow, MessageRoom, Recording};
 use afflux_volume::{
     Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
-    KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
+    Kind, KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
 };
 
-use crate::abi::{UNIQUE_RESENT, init, notify};
+use crate::abi::{UNIQUE_RESENT, init, notify, o};
 use crate::calls::CallCounts;
 use crate::interrupts::Interrupts;
 use crate::kept::changes::BegunChange;
@@ -404,7 +404,9 @@ impl<P: Platform> Mount<P> {
         let handle = self.volume.handle(&inode);
         let client = client(process, header.uid);
         let is_synchronous = request::is_synchronous(flags);
-        let file = OpenFile { inode, node, client, is_synchronous, owes_error: AtomicBool::new(false) };
+        let may_be_stored = flags & o::ACCMODE == o::RDWR && inode.kind() == Kind::Regular;
+        let owes_error = AtomicBool::new(false);
+        let file = OpenFile { inode, node, client, is_synchronous, may_be_stored, owes_error };
         let fh = lock(&self.open).insert(header.uid, Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
         if let (Some(grants), Some(kept)) = (&self.grants, &self.kept) {
             // In this order: a file without a grant would stay open.
@@ -501,6 +503,11 @@ impl<P: Platform> Mount<P> {
         self.requesters.is_over(header.thread, object.uid, object.gid)
     }
 
+    /// Whether a mapping may have stored bytes of this node that the kernel has not written back.
+    pub(crate) fn may_be_stored(&self, node: u64) -> bool {
+        lock(&self.open).may_be_stored(node)
+    }
+
     /// Whether the requester has this object open.
     pub(crate) fn has_opened(&self, header: &RequestHeader) -> bool {
         lock(&self.open).has(header.uid, header.node)
@@ -520,7 +527,7 @@ async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptOpenFile) -> 
         let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
         let KeptOpenFile { node, is_synchronous, .. } = *file;
         let client = client(file.process, file.user);
-        Opened::File(Arc::new(OpenFile { inode, node, client, is_synchronous, owes_error }))
+        Opened::File(Arc::new(OpenFile { inode, node, client, is_synchronous, may_be_stored: true, owes_error }))
     })
 }
 

@@ -1,14 +1,16 @@
 //! Notices to the kernel about changes by others: it forgets its copies.
 //!
-//! Owns: the changes that wait to be told, each once.
+//! Owns: the changes that wait to be told, each once; the waits until the kernel has taken a notice.
 //! Does not own: the finding of changes (the volume), the sending (worlds).
 //! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. Of each disk at most
-//! [`OBJECTS_MAX`] objects and [`NAMES_MAX`] names wait. Further ones are dropped: the kernel asks again by itself
-//! after its short time. The kernel may wait for a disk while it takes a notice, so each disk has at most one under
-//! way.
+//! [`OBJECTS_MAX`] objects, [`NAMES_MAX`] names and [`PAGES_MAX`] pages wait. Further ones are dropped: the kernel asks
+//! again by itself after its short time. The kernel may wait for a disk while it takes a notice, so each disk has at
+//! most one under way.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -16,6 +18,8 @@ use futures_util::task::AtomicWaker;
 
 const OBJECTS_MAX: usize = 1 << 20;
 const NAMES_MAX: usize = 4096;
+/// A page has a call that waits for it, and few calls make a file larger at a time.
+const PAGES_MAX: usize = 4096;
 /// Unused nodes are named again later, so few wait.
 const UNUSED_MAX: usize = 1024;
 
@@ -27,12 +31,38 @@ pub(crate) const NO_DISK: u64 = u64::MAX;
 pub(crate) enum NodeNotice {
     /// The attributes of a node.
     Attributes(u64),
-    /// The attributes and all bytes of a node.
+    /// The attributes and all bytes of a node. It writes changed bytes back first.
     Bytes(u64),
+    /// A page of a node, by its offset: the kernel writes it back first.
+    Page(u64, u64),
     /// A name in the directory of a node.
     Name(u64, Bytes),
     /// Nodes. The kernel forgets those of them that no program uses.
     Unused(Vec<u64>),
+}
+
+/// A notice that a call waits for.
+#[derive(Default)]
+pub(crate) struct AwaitedNotice {
+    has_ended: AtomicBool,
+    call: AtomicWaker,
+}
+
+impl AwaitedNotice {
+    /// Waits until the kernel has taken it, or the mount has ended. One call waits.
+    pub(crate) async fn ended(&self) {
+        poll_fn(|cx| {
+            // Registered before the look, so that no end in between is missed.
+            self.call.register(cx.waker());
+            if self.has_ended.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.call.wake();
+    }
 }
 
 #[derive(Default)]
@@ -48,6 +78,10 @@ struct OfDisk {
     objects: BTreeMap<u64, bool>,
     names: BTreeSet<(u64, Bytes)>,
     unused: Vec<u64>,
+    /// The pages, by node and offset.
+    pages: VecDeque<(u64, u64, Arc<AwaitedNotice>)>,
+    /// The one under way has a call that waits for it.
+    awaited: Option<Arc<AwaitedNotice>>,
     /// The kernel has not taken the last one yet.
     is_under_way: bool,
 }
@@ -73,10 +107,34 @@ impl OfDisk {
                     self.objects.insert(node, bytes);
                 }
             }
+            NodeNotice::Page(node, offset) => drop(self.note_page(node, offset)),
         }
     }
 
+    /// Notes a page; none if too many wait.
+    fn note_page(&mut self, node: u64, offset: u64) -> Option<Arc<AwaitedNotice>> {
+        let awaited = (self.pages.len() < PAGES_MAX).then(Arc::<AwaitedNotice>::default)?;
+        self.pages.push_back((node, offset, Arc::clone(&awaited)));
+        Some(awaited)
+    }
+
+    /// The kernel takes no more notices.
+    fn end(&mut self) {
+        let pages = self.pages.drain(..).map(|(_, _, awaited)| awaited);
+        pages.chain(self.awaited.take()).for_each(|awaited| awaited.end());
+    }
+
+    /// The kernel has taken the one under way.
+    fn taken(&mut self) {
+        self.is_under_way = false;
+        self.awaited.take().into_iter().for_each(|awaited| awaited.end());
+    }
+
     fn next(&mut self) -> Option<NodeNotice> {
+        if let Some((node, offset, awaited)) = self.pages.pop_front() {
+            self.awaited = Some(awaited);
+            return Some(NodeNotice::Page(node, offset));
+        }
         if let Some((node, name)) = self.names.pop_first() {
             return Some(NodeNotice::Name(node, name));
         }
@@ -100,9 +158,26 @@ impl Notices {
         self.sender.wake();
     }
 
-    /// Ends the sender's wait for good.
+    /// Notes a page that the kernel shall write back and drop. Nobody can wait for it if the mount has ended, or if too
+    /// many pages wait.
+    pub(crate) fn note_page(&self, disk: u64, node: u64, offset: u64) -> Option<Arc<AwaitedNotice>> {
+        let awaited = {
+            let mut waiting = self.lock();
+            if waiting.closed {
+                return None;
+            }
+            waiting.disks.entry(disk).or_default().note_page(node, offset)
+        };
+        self.sender.wake();
+        awaited
+    }
+
+    /// Ends the sender's wait for good, and the waits for notices.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        let mut waiting = self.lock();
+        waiting.closed = true;
+        waiting.disks.values_mut().for_each(OfDisk::end);
+        drop(waiting);
         self.sender.wake();
     }
 
@@ -125,9 +200,7 @@ impl Notices {
 
     /// The kernel has taken the notice of this disk.
     pub(crate) fn taken(&self, disk: u64) {
-        if let Some(of_disk) = self.lock().disks.get_mut(&disk) {
-            of_disk.is_under_way = false;
-        }
+        self.lock().disks.get_mut(&disk).into_iter().for_each(OfDisk::taken);
         self.sender.wake();
     }
 

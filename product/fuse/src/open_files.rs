@@ -6,6 +6,7 @@
 //! Invariants: an open file holds its object, so all calls by its number go on after the object's last name. It is
 //! closed by the kernel alone, and lets go of the object then.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -32,8 +33,20 @@ pub(crate) struct OpenFile<P: Platform> {
     pub(crate) client: Client,
     /// Its program opened it with O_SYNC or O_DSYNC: each call that changes its bytes is durable before the answer.
     pub(crate) is_synchronous: bool,
+    /// A program may map it to store bytes. True for a file of an earlier server, where nobody knows.
+    pub(crate) may_be_stored: bool,
     /// Bytes that it was told are accepted may be lost, and its next sync has to tell.
     pub(crate) owes_error: AtomicBool,
+}
+
+impl<P: Platform> Opened<P> {
+    /// The node, if the file may be mapped to store bytes.
+    fn storable_node(&self) -> Option<u64> {
+        match self {
+            Self::File(file) => file.may_be_stored.then_some(file.node),
+            Self::Lost => None,
+        }
+    }
 }
 
 /// An open file with its user.
@@ -44,6 +57,8 @@ pub(crate) struct OpenFiles<P: Platform> {
     files: NumberedSlots<OfUser<P>>,
     /// Of the files for which the server has descriptors.
     shares: FairShares,
+    /// How many of a node's open files may be mapped to store bytes.
+    storable: BTreeMap<u64, usize>,
 }
 
 impl<P: Platform> OpenFiles<P> {
@@ -55,10 +70,12 @@ impl<P: Platform> OpenFiles<P> {
     /// The files of an earlier server, as [`NumberedSlots::restored`] takes them.
     pub(crate) fn restored(files: Vec<(u32, Option<OfUser<P>>)>, most: usize) -> Self {
         let mut shares = FairShares::new(most.min(OPEN_FILES_MAX));
-        for (user, _) in files.iter().filter_map(|(_, file)| file.as_ref()) {
+        let mut storable = BTreeMap::new();
+        for (user, file) in files.iter().filter_map(|(_, file)| file.as_ref()) {
             shares.take(*user, 1);
+            file.storable_node().into_iter().for_each(|node| *storable.entry(node).or_default() += 1);
         }
-        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), shares }
+        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), shares, storable }
     }
 
     /// Whether the user may open one more, if the server has descriptors for so many beside those that are open over
@@ -69,8 +86,10 @@ impl<P: Platform> OpenFiles<P> {
 
     /// Adds a file; none if there is no room at all.
     pub(crate) fn insert(&mut self, user: u32, file: Opened<P>) -> Option<u64> {
+        let storable = file.storable_node();
         let number = self.files.insert((user, file))?;
         self.shares.take(user, 1);
+        storable.into_iter().for_each(|node| *self.storable.entry(node).or_default() += 1);
         Some(number)
     }
 
@@ -87,7 +106,18 @@ impl<P: Platform> OpenFiles<P> {
     pub(crate) fn remove(&mut self, number: u64) -> Option<Opened<P>> {
         let (user, file) = self.files.remove(number)?;
         self.shares.give_back(user, 1);
+        if let Some((node, open)) = file.storable_node().and_then(|node| Some((node, self.storable.get_mut(&node)?))) {
+            *open -= 1;
+            if *open == 0 {
+                self.storable.remove(&node);
+            }
+        }
         Some(file)
+    }
+
+    /// Whether a mapping may have stored bytes of this node that the kernel has not written back.
+    pub(crate) fn may_be_stored(&self, node: u64) -> bool {
+        self.storable.contains_key(&node)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -29,6 +29,7 @@ mod kills;
 mod live;
 mod locks;
 mod manual;
+mod mappings;
 mod memory;
 mod mount_attacks;
 mod mount_rights;

@@ -22,7 +22,7 @@ use crate::limits::DATA_BYTES_MAX;
 use crate::mount::{Mount, Outcome};
 use crate::nodes::ContentStamp;
 use crate::open_files::OpenFile;
-use crate::operations::{acting, locks, synchronous};
+use crate::operations::{acting, locks, past_end, synchronous};
 use crate::reply::{Errno, ReplyDraft};
 use crate::request::{OpenExtent, RequestHeader, is_synchronous};
 use crate::wire::Put;
@@ -180,15 +180,26 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: OpenExtent, data: &[
     Some(Ok(written(data.len())))
 }
 
+/// What a WRITE is beside its bytes, as in [`FuseOperation::Write`](crate::request::FuseOperation::Write).
+#[derive(Clone, Copy)]
+pub(super) struct WriteHow {
+    pub(super) append: bool,
+    pub(super) synchronous: bool,
+    pub(super) is_kernels: bool,
+}
+
 pub(super) async fn write<P: Platform>(
     on: &Mount<P>,
     header: &RequestHeader,
     mut extent: OpenExtent,
     data: &[u8],
-    (append, synchronous): (bool, bool),
+    WriteHow { append, synchronous, is_kernels }: WriteHow,
 ) -> Outcome {
     let file = on.opened(extent.fh)?;
     if !append {
+        if !is_kernels {
+            past_end::drop_before(on, (file.node, &file.inode), extent.offset).await;
+        }
         return write_at(on, &file, extent.offset, data, synchronous).await;
     }
     // Others may have made the file longer since the kernel looked.
@@ -257,6 +268,7 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
     record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
+    past_end::drop_before(on, (target.node, &target.inode), to.1).await;
     let bytes = write_fitting(on, &target, to.1, &copied).await?;
     synchronous::range(on, &target, (to.1, bytes as u64)).await?;
     Ok(written(bytes))
@@ -281,6 +293,9 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
     let grows = mode & falloc::KEEP_SIZE == 0;
     let range = offset..offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
     let (own, inode) = (&on.own, &file.inode);
+    if grows {
+        past_end::drop_before(on, (file.node, inode), range.end).await;
+    }
     let outcome = match mode & !falloc::KEEP_SIZE {
         0 => on.volume.reserve_by(own, inode, range, Reserve { zeros: false, grows }).await,
         falloc::ZERO_RANGE => on.volume.reserve_by(own, inode, range, Reserve { zeros: true, grows }).await,

@@ -11,6 +11,7 @@ mod data;
 mod listing;
 mod locks;
 mod names;
+mod past_end;
 mod synchronous;
 mod xattrs;
 
@@ -85,8 +86,9 @@ pub(crate) async fn carry_out<P: Platform>(
         FuseOperation::Open { flags } => Box::pin(data::open(on, header, flags)).await,
         FuseOperation::OpenDirectory => listing::open(on, header).await,
         FuseOperation::Read(extent) => Box::pin(data::read(on, extent)).await,
-        FuseOperation::Write { extent, data, append, synchronous, .. } => {
-            Box::pin(data::write(on, header, extent, data, (append, synchronous))).await
+        FuseOperation::Write { extent, data, append, synchronous, is_kernels } => {
+            let how = data::WriteHow { append, synchronous, is_kernels };
+            Box::pin(data::write(on, header, extent, data, how)).await
         }
         FuseOperation::Copy { from, to, len } => Box::pin(data::copy(on, from, to, len)).await,
         FuseOperation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,

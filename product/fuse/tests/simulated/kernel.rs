@@ -312,14 +312,12 @@ impl Kernel {
     }
 
     /// The notices that wait: the code, the node, and the rest of each.
-    pub(crate) fn notices(&self) -> Vec<(u32, u64, Vec<u8>)> {
+    pub(crate) fn notices(&self) -> Vec<Notified> {
         let mut context = Context::from_waker(Waker::noop());
         let mut notices = Vec::new();
         while let Poll::Ready(Some(notice)) = self.mount.poll_notice(&mut context) {
-            let bytes = bytes_of(&notice.message);
             self.mount.notice_taken(notice.disk);
-            assert_eq!((u32_at(&bytes, 0) as usize, u64_at(&bytes, 8)), (bytes.len(), 0));
-            notices.push((u32_at(&bytes, 4), u64_at(&bytes, 16), bytes[24..].to_vec()));
+            notices.push(notified(&notice.message));
         }
         notices
     }
@@ -338,6 +336,15 @@ fn bytes_of(reply: &MessageReply) -> Vec<u8> {
         _ => {}
     }
     bytes
+}
+
+/// The content of a notice: the code, the node, and the rest.
+pub(crate) type Notified = (u32, u64, Vec<u8>);
+
+pub(crate) fn notified(notice: &MessageReply) -> Notified {
+    let bytes = bytes_of(notice);
+    assert_eq!((u32_at(&bytes, 0) as usize, u64_at(&bytes, 8)), (bytes.len(), 0));
+    (u32_at(&bytes, 4), u64_at(&bytes, 16), bytes[24..].to_vec())
 }
 
 /// The bytes of a reply behind its header, or its error number.

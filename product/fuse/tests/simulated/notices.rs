@@ -2,13 +2,19 @@
 //!
 //! rule: a mount tells the kernel of others' changes to objects that it knows, each once, and of no change of its own
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
-use afflux_frontend::MessageMachine;
-use afflux_volume::{AttributeChange, Caller, CreateHow, DeviceKey, ForeignChange, ForeignListener, XattrChange};
+use afflux_engine::{Nanos, Platform};
+use afflux_frontend::{MessageMachine, Tried};
+use afflux_simulator::SimPlatform;
+use afflux_volume::{
+    AttributeChange, Caller, CreateHow, DeviceKey, ForeignChange, ForeignListener, Inode, XattrChange,
+};
 use bytes::Bytes;
 
-use crate::kernel::{Kernel, ROOT, longs, name, words};
+use crate::kernel::{Kernel, Notified, ROOT, content, longs, name, notified, words};
 
 const INVAL_INODE: u32 = 2;
 const INVAL_ENTRY: u32 = 3;
@@ -117,4 +123,80 @@ fn the_sender_ends_with_the_mount() {
     kernel.mount.refuse();
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(matches!(kernel.mount.poll_notice(&mut context), std::task::Poll::Ready(None)));
+}
+
+async fn named_file(kernel: &Kernel) -> Arc<Inode<SimPlatform>> {
+    let root = kernel.volume.mount(b"").await.unwrap();
+    kernel.volume.lookup(&root, b"file").await.unwrap().0
+}
+
+/// The kernel's answer to a call, and the notices that it takes before that, each with the file's size at the time.
+fn call_with_notices(kernel: &Kernel, file: u64, opcode: u32, body: &[u8]) -> Vec<(Notified, u64)> {
+    let message = kernel.message(opcode, file, body);
+    assert!(matches!(kernel.mount.try_answer(&message), Tried::Waits));
+    let mut answering = Arc::clone(&kernel.mount).answer(Box::new(message));
+    let mut taken = Vec::new();
+    let inode = kernel.world.run(named_file(kernel)).unwrap();
+    let both = poll_fn(|cx| {
+        while let Poll::Ready(Some(notice)) = kernel.mount.poll_notice(cx) {
+            taken.push((notified(&notice.message), inode.size()));
+            kernel.mount.notice_taken(notice.disk);
+        }
+        answering.as_mut().poll(cx)
+    });
+    let reply = kernel.world.run(both).unwrap().unwrap();
+    content(reply, kernel.last()).unwrap();
+    taken
+}
+
+/// A mapping may hold bytes past the end. If the kernel wrote the page back after the file has grown, they would be in
+/// the file.
+// rule: the kernel drops a file's last page before WRITE, FALLOCATE or COPY_FILE_RANGE moves the end past it
+#[test]
+fn the_last_page_of_a_file_that_may_be_mapped_is_dropped_before_the_file_grows() {
+    const RDONLY: u32 = 0;
+    const WRONLY: u32 = 1;
+    const RDWR: u32 = 2;
+    const WRITE_CACHE: u32 = 1;
+    let kernel = Kernel::new();
+    let (file, made) = kernel.create(ROOT, "file");
+    let dropped = |page: u64, size: u64| vec![((INVAL_INODE, file, longs(&[page, 4096])), size)];
+    let write_as = |fh: u64, offset: u64, kind: u32| {
+        let head = [longs(&[fh, offset]), words(&[1, kind, 0, 0, 0, 0])].concat();
+        call_with_notices(&kernel, file, 16, &[&head[..], b"x"].concat())
+    };
+    let write = |fh: u64, offset: u64| write_as(fh, offset, 0);
+    let allocate = |offset: u64, len: u64, mode: u32| {
+        call_with_notices(&kernel, file, 43, &[longs(&[made, offset, len]), words(&[mode, 0])].concat())
+    };
+    kernel.write(made, 0, &[1; 100]).unwrap();
+    assert_eq!(write(made, 5000), dropped(0, 100), "before the size changes");
+    assert_eq!(write(made, 5001), [], "no byte comes between");
+    assert_eq!(write_as(made, 5500, WRITE_CACHE), [], "the kernel writes a page back while it takes a notice");
+    assert_eq!(allocate(0, 6000, 0), dropped(4096, 5501));
+    assert_eq!(allocate(0, 9000, 1), [], "the size stays");
+    assert_eq!(allocate(7000, 1192, 0x10), dropped(4096, 6000));
+    assert_eq!(write(made, 9000), [], "the last page ends with the file");
+    let copy = [longs(&[made, 0, file, made, 20_000, 4, 0])].concat();
+    assert_eq!(call_with_notices(&kernel, file, 47, &copy), dropped(8192, 9001));
+    let (writes, _) = (kernel.open(file, WRONLY).unwrap(), kernel.open(file, RDONLY).unwrap());
+    assert_eq!(write(writes, 30_000), dropped(16_384, 20_004), "another open file may be mapped");
+    kernel.call(18, file, &[longs(&[made]), words(&[0, 0]), longs(&[0])].concat()).unwrap();
+    assert_eq!(write(writes, 40_000), [], "no open file may be mapped to store bytes");
+    let again = kernel.open(file, RDWR).unwrap();
+    assert_eq!(write(again, 50_000), dropped(36_864, 40_001));
+}
+
+/// The kernel may wait for a disk while it drops the page.
+#[test]
+fn a_page_that_the_kernel_does_not_drop_holds_up_a_write_for_a_bounded_time() {
+    let kernel = Kernel::new();
+    let (_, fh) = kernel.create(ROOT, "file");
+    kernel.write(fh, 0, &[1; 100]).unwrap();
+    let began = kernel.world.platform().now();
+    kernel.write(fh, 5000, b"x").unwrap();
+    let waited_ns = kernel.world.platform().now().since(began);
+    assert!((Nanos::SECOND..2 * Nanos::SECOND).contains(&waited_ns), "{waited_ns}");
+    kernel.mount.refuse();
+    assert!(matches!(kernel.mount.poll_notice(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
 }

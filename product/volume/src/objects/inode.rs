@@ -230,6 +230,16 @@ impl<P: Platform> Inode<P> {
         self.fileid
     }
 
+    /// The disk of its bytes. Never changes.
+    pub fn device(&self) -> DeviceKey {
+        self.device
+    }
+
+    /// The size now, or as the host told it last if the bytes were not used. It waits for nothing.
+    pub fn size(&self) -> u64 {
+        self.file().map_or_else(|| self.state().stat.size, File::size)
+    }
+
     /// The tree's object.
     pub fn node(&self) -> &Node {
         &self.node
