@@ -133,7 +133,7 @@ fn users_who_open_all_they_may_leave_files_connections_and_the_control_socket_to
     }
 }
 
-/// The highest number of a socket of the server. Numbers beyond it are those of pipes that it was started with.
+/// The highest number of a socket of the server. Numbers beyond that are those of pipes that the server inherited.
 fn highest_socket(server: &Server) -> u64 {
     let used = fs::read_dir(format!("/proc/{}/fd", server.process())).unwrap().map(Result::unwrap);
     let is_socket = |path: &Path| fs::read_link(path).is_ok_and(|what| what.to_string_lossy().starts_with("socket:"));

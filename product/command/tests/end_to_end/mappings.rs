@@ -11,7 +11,7 @@ use crate::mounted::{Mounted, apart, can_mount};
 use crate::scratch::Scratch;
 
 /// Stores bytes past the end of a file in its last page, and makes the file larger, once in each way. Prints the files
-/// that show such bytes, or that the kernel maps no files of this mount for writing.
+/// with such bytes. Where the kernel maps no files of the mount for writing, prints so.
 const STORES: &str = "import mmap, os
 source = os.open('source', os.O_RDWR | os.O_CREAT)
 os.write(source, b'copied')

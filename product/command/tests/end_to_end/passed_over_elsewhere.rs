@@ -1,5 +1,5 @@
-//! The bytes of a killed server, after a server with a state directory of its own has served the files since: under
-//! any path, as a part or from above, by any command.
+//! The bytes of a killed server, after another server has served the files with a state directory of its own: under any
+//! path, as a part or from above, by any command.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

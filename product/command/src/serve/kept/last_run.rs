@@ -98,7 +98,7 @@ impl LastRun {
 pub(crate) struct ServerRun {
     pub(crate) last: LastRun,
     pub(crate) number: u64,
-    /// No server with another state directory has served these places since the last one of this directory.
+    /// No server with another state directory has served these places since the last server of this directory.
     pub(crate) is_next: bool,
 }
 

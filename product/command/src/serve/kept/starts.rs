@@ -9,9 +9,9 @@
 //! Invariants: a start is in the record durably before the first answer to a client. A server whose line is missing was
 //! not the last one. A line is lost only with all earlier ones.
 //!
-//! The record does not show servers of other users and of other hosts. It does not show servers with another record,
-//! such as that of a container with its own `/var/lib`. A directory above a place may get another name after its server
-//! has started. Then that server counts as one of another place.
+//! The record has no servers of other users, of other hosts, and of containers with a `/var/lib` of their own. A
+//! directory above a place may get another name after the server's start. Then the server counts as one of another
+//! place.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -34,7 +34,7 @@ const LINES_MAX: usize = 4096;
 /// A word that the host does not tell.
 const UNTOLD: &str = "-";
 
-/// The record, for a server of some places. A server of a store has no places.
+/// The record, for a server of some places. A server of a store has none.
 pub(crate) struct StartRecord {
     path: Result<PathBuf, String>,
     places: Vec<RecordedPlace>,

@@ -107,7 +107,7 @@ impl Places {
             Some(_) => state,
         };
         let tls = Tls::prepared(places.tls)?;
-        // This socket listens at once, so that the kernel refuses its address to the next one.
+        // The socket of the figures listens at once, so the kernel refuses the address to the next socket.
         let figures = metrics::bind(places.figures.filter(|address| !taking.is_own(*address)))?;
         let listening = match taking.is_own(places.listen) {
             true => None,

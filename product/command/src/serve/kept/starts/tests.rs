@@ -68,9 +68,9 @@ fn the_last_server_of_a_place_is_known() {
         (vec![start(1, &a), start(2, &above)], by("/")),
         (vec![start(2, &a)], by("/a")),
         (vec![start(2, &b)], Standing::Unknown),
-        // The first server had two places, of which another one has served the other.
+        // The first server had two places, and another server has served one of the two.
         (vec![start(1, &a), start(1, &b), start(2, &above)], by("/")),
-        // It had a place elsewhere that another one has served.
+        // Another server has served a place that the first server had elsewhere.
         (vec![start(1, &b), start(2, &place("a:1.1:04", "/b/c", "/b/c"))], by("/b/c")),
     ];
     for (starts, expected) in cases {
