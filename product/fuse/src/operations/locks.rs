@@ -110,7 +110,7 @@ pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: boo
         return None;
     }
     match locked_at_once(on, locking, waits) {
-        Err(Refusal::Waits | Refusal::Ending(_)) => None,
+        Err(Refusal::Waits) => None,
         Err(Refusal::Error(error)) => Some(Err(error)),
         Ok(()) => Some(Ok(ReplyDraft::empty())),
     }
@@ -118,17 +118,15 @@ pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: boo
 
 /// Why a lock was not taken at once.
 enum Refusal {
-    /// The program waits in the queue.
+    /// The program waits in the queue, or the end of a holder in the way has to come first.
     Waits,
-    /// This holder, which is in the way, ends.
-    Ending(HolderId),
     Error(Errno),
 }
 
 impl From<LockRefusal> for Refusal {
     fn from(refusal: LockRefusal) -> Self {
         match refusal {
-            LockRefusal::Ending(holder) => Self::Ending(holder),
+            LockRefusal::Ending(_) => Self::Waits,
             refusal => Self::Error(refusal.into()),
         }
     }

@@ -103,7 +103,7 @@ struct LeftLocks {
 
 impl LeftLocks {
     /// Locks them, after all steps. False if another's lock is in the way.
-    fn try_lock(self, locks: &Locks, now_ns: u64) -> bool {
+    fn try_lock(self, locks: &Locks) -> bool {
         let Self { file, owner, ranges, steps } = self;
         let ranges = if steps.is_empty() { ranges } else { after(ranges, &steps) };
         let lock = |(span, mode)| Lock { owner, span, mode, process: 0 };
@@ -225,7 +225,7 @@ impl<H> State<H> {
         self.opens.restored();
         self.lock_states.restored();
         // Only now: one may have unlocked in its last step what another locked then.
-        left.into_values().all(|left: LeftLocks| left.try_lock(locks, now_ns)).then_some(())?;
+        left.into_values().all(|left: LeftLocks| left.try_lock(locks)).then_some(())?;
         for (id, mut item, bytes) in sessions {
             let record = Record::read(2, &bytes)?;
             let Record::Session { client, .. } = record else { return None };
