@@ -91,7 +91,9 @@ pub(crate) async fn carry_out<P: Platform>(
             Box::pin(data::write(on, header, extent, data, how)).await
         }
         FuseOperation::Copy { from, to, len } => Box::pin(data::copy(on, from, to, len)).await,
-        FuseOperation::Allocate { fh, offset, len, mode } => data::allocate(on, fh, (offset, len), mode).await,
+        FuseOperation::Allocate { fh, offset, len, mode } => {
+            Box::pin(data::allocate(on, fh, (offset, len), mode)).await
+        }
         FuseOperation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
         FuseOperation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,
         FuseOperation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
@@ -102,11 +104,11 @@ pub(crate) async fn carry_out<P: Platform>(
                 Some(flushed) => flushed,
                 None => data::flush(on, fh).await,
             };
-            locks::show_unlocks(on, fh).await;
+            Box::pin(locks::show_unlocks(on, fh)).await;
             flushed
         }
-        FuseOperation::TestLock(locking) => locks::test(on, &locking).await,
-        FuseOperation::Lock { locking, waits } => locks::lock(on, &locking, waits).await,
+        FuseOperation::TestLock(locking) => Box::pin(locks::test(on, &locking)).await,
+        FuseOperation::Lock { locking, waits } => Box::pin(locks::lock(on, &locking, waits)).await,
         FuseOperation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         FuseOperation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         FuseOperation::List { extent, with_attributes } => {

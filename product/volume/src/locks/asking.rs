@@ -33,18 +33,14 @@ impl Locks {
 
     /// The place of a file's locks on the host, once it is made.
     pub(crate) fn host_of(&self, file: u64) -> Option<Arc<dyn HostLocks>> {
-        lock(&self.shared.table).files.get(&file)?.host.get().cloned()
+        lock(&self.shared.table).files.get(&file)?.host.as_ref().map(|it| Arc::clone(it.get()))
     }
 
     /// Gives a file's locks a place on the host. Returns the file's place, the earlier one if it was made before.
     pub(crate) fn host_begins(&self, file: u64, host: Arc<dyn HostLocks>) -> Arc<dyn HostLocks> {
         let mut table = lock(&self.shared.table);
-        let host = table.with(file, |_, of_file| match of_file.host.get() {
-            Some(known) => Arc::clone(known),
-            None => {
-                of_file.host.begin(Arc::clone(&host), &of_file.ranges);
-                host
-            }
+        let host = table.with(file, |_, of_file| {
+            Arc::clone(of_file.host.get_or_insert_with(|| OnHost::begin(host, &of_file.ranges)).get())
         });
         self.shared.leave(table, &Wakers::new());
         host
@@ -57,14 +53,12 @@ impl Locks {
         }
         let mut table = lock(&self.shared.table);
         let tested = table.with(file, |_, of_file| {
-            if of_file.host.get().is_none() {
-                return Ok(());
-            }
-            if of_file.host.is_asked() {
+            let Some(host) = &mut of_file.host else { return Ok(()) };
+            if host.is_asked() {
                 return Err(LockRefusal::Busy);
             }
             let number = self.next_question();
-            of_file.host.ask(number, *wanted, None);
+            host.ask(number, *wanted, None);
             Err(LockRefusal::Asked(number))
         });
         self.shared.leave(table, &Wakers::new());
@@ -83,7 +77,7 @@ impl Locks {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.shared.table);
         let answered = table.with(file, |_, of_file| {
-            let (wanted, answer) = of_file.host.take_answer(question)?;
+            let (wanted, answer) = of_file.host.as_mut()?.take_answer(question)?;
             if let (Ok(()), Some(waker)) = (&answer, waker) {
                 of_file.queue.leave(&wanted, waker);
             }
@@ -108,10 +102,10 @@ impl Locks {
     pub fn give_up(&self, file: u64, question: HostQuestion, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.shared.table);
-        let Some(wanted) = table.files.get(&file).and_then(|it| it.host.wanted(question)) else { return };
+        let Some(wanted) = table.files.get(&file).and_then(|it| it.host.as_ref()?.wanted(question)) else { return };
         table.with(file, |holders, of_file| {
             of_file.take_back(holders);
-            of_file.host.give_up();
+            of_file.host.iter_mut().for_each(|host| host.give_up());
             of_file.give_turns_after(&wanted, now, &mut wakers);
         });
         table.settle(file, wanted.owner.holder);
@@ -121,11 +115,15 @@ impl Locks {
 
     /// Whether an owner has a lock in the table that the host has yet to allow.
     pub fn is_asked_for(&self, file: u64, owner: LockOwner) -> bool {
-        lock(&self.shared.table).files.get(&file).is_some_and(|it| it.host.is_asked_for(owner))
+        let table = lock(&self.shared.table);
+        let host = table.files.get(&file).and_then(|it| it.host.as_ref());
+        host.is_some_and(|host| host.is_asked_for(owner))
     }
 
     fn poll_host(&self, file: u64, poll: impl FnOnce(&mut OnHost) -> Poll<()>) -> Poll<()> {
-        lock(&self.shared.table).files.get_mut(&file).map_or(Poll::Ready(()), |it| poll(&mut it.host))
+        let mut table = lock(&self.shared.table);
+        let host = table.files.get_mut(&file).and_then(|it| it.host.as_mut());
+        host.map_or(Poll::Ready(()), |host| poll(host))
     }
 
     /// Waits for the host's answer to a question, or for the question's end.
@@ -140,7 +138,7 @@ impl Locks {
 
     /// The last unlock of a file, if the host has not seen it.
     pub(crate) fn unshown(&self, file: u64) -> Option<u64> {
-        lock(&self.shared.table).files.get(&file)?.host.unshown()
+        lock(&self.shared.table).files.get(&file)?.host.as_ref()?.unshown()
     }
 
     /// Waits until the host has seen an unlock.

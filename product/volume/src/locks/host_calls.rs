@@ -96,10 +96,9 @@ impl CallToHost {
     }
 }
 
-/// The host's part of a file's locks.
-#[derive(Default)]
+/// The host's part of a file's locks. Most files have none.
 pub(super) struct OnHost {
-    host: Option<Arc<dyn HostLocks>>,
+    host: Arc<dyn HostLocks>,
     /// A thread makes the calls.
     is_calling: bool,
     question: Option<Question>,
@@ -115,22 +114,23 @@ pub(super) struct OnHost {
 }
 
 impl OnHost {
-    pub(super) fn get(&self) -> Option<&Arc<dyn HostLocks>> {
-        self.host.as_ref()
+    /// The host shows the locks of a file from now on. A program keeps its own lock, also in the way of these.
+    pub(super) fn begin(host: Arc<dyn HostLocks>, ranges: &LockedRanges) -> Box<Self> {
+        let (unshown, waiting, woken) = (Vec::new(), Vec::new(), Vec::new());
+        let mut new = Self { host, is_calling: false, question: None, unshown, noted: 0, shown: 0, waiting, woken };
+        if ranges.len() > 0 {
+            new.note(None, Span::WHOLE);
+        }
+        Box::new(new)
+    }
+
+    pub(super) fn get(&self) -> &Arc<dyn HostLocks> {
+        &self.host
     }
 
     /// Whether somebody is about to lock or has asked, or a call is made.
     pub(super) fn is_in_use(&self) -> bool {
-        let has_users = self.host.as_ref().is_some_and(|host| Arc::strong_count(host) > 1);
-        has_users || self.is_calling || self.question.is_some()
-    }
-
-    /// The host shows the locks of a file from now on. A program keeps its own lock, also in the way of these.
-    pub(super) fn begin(&mut self, host: Arc<dyn HostLocks>, ranges: &LockedRanges) {
-        self.host = Some(host);
-        if ranges.len() > 0 {
-            self.note(None, Span::WHOLE);
-        }
+        Arc::strong_count(&self.host) > 1 || self.is_calling || self.question.is_some()
     }
 
     /// The host, if a thread is needed that calls it. The caller starts one.
@@ -139,9 +139,8 @@ impl OnHost {
         if self.is_calling || self.unshown.is_empty() && !has_question() {
             return None;
         }
-        let host = self.host.clone()?;
         self.is_calling = true;
-        Some(host)
+        Some(Arc::clone(&self.host))
     }
 
     /// The next call of the thread. None ends the calls.
@@ -224,9 +223,6 @@ impl OnHost {
 
     /// Bytes were unlocked in the table, by this owner if it is one alone.
     pub(super) fn note(&mut self, owner: Option<LockOwner>, span: Span) {
-        if self.host.is_none() {
-            return;
-        }
         self.noted += 1;
         self.unshown.push(span);
         if self.unshown.len() > UNSHOWN_MAX {

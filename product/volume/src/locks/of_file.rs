@@ -30,7 +30,7 @@ pub(super) struct OfFile {
     pub(super) ranges: LockedRanges,
     pub(super) queue: LockQueue,
     pub(super) shares: Shares,
-    pub(super) host: OnHost,
+    pub(super) host: Option<Box<OnHost>>,
     /// Ranges of each group of holders.
     of_groups: BTreeMap<Option<u64>, usize>,
     /// The first end of a turn of a client elsewhere.
@@ -47,7 +47,7 @@ impl OfFile {
     pub(super) fn room(&self, holders: &LockHolders, holder: HolderId) -> (usize, LockRefusal) {
         let own = self.of_groups.get(&holders.group(holder)).copied().unwrap_or_default();
         let (room, refusal) = holders.room((self.ranges.len(), own), holder);
-        match self.host.get() {
+        match self.host {
             Some(_) if HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()) < room => {
                 (HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()), LockRefusal::Full)
             }
@@ -74,7 +74,7 @@ impl OfFile {
 
     /// The owner of a question to the host has what it had before, but for what it has unlocked meanwhile.
     pub(super) fn take_back(&mut self, holders: &mut LockHolders) {
-        let Some((wanted, held)) = self.host.take_before() else { return };
+        let Some((wanted, held)) = self.host.as_mut().and_then(|host| host.take_before()) else { return };
         let before = self.ranges.len();
         // As many ranges had room before.
         let _ = self.ranges.unlock(wanted.owner, wanted.span, FILE_LOCKS_MAX);
@@ -111,13 +111,16 @@ impl LockTable {
         self.holders.uncount_waiters(&of_file.queue);
         let result = change(&mut self.holders, of_file);
         self.holders.count_waiters(&of_file.queue);
-        self.woken.append(&mut of_file.host.take_woken());
-        self.calls.extend(of_file.host.begin_calls().map(|host| (file, host)));
-        let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || of_file.host.is_in_use();
-        if !is_locked {
-            of_file.host = OnHost::default();
+        if let Some(host) = &mut of_file.host {
+            self.woken.append(&mut host.take_woken());
+            self.calls.extend(host.begin_calls().map(|host| (file, host)));
         }
-        match of_file.queue.len() > 0 || of_file.host.get().is_some() && of_file.ranges.len() == 0 {
+        let is_on_host = of_file.host.as_ref().is_some_and(|host| host.is_in_use());
+        let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || is_on_host;
+        if !is_locked {
+            of_file.host = None;
+        }
+        match of_file.queue.len() > 0 || of_file.host.is_some() && of_file.ranges.len() == 0 {
             true => self.due.insert(file),
             false => self.due.remove(&file),
         };
@@ -195,10 +198,13 @@ impl LockTable {
         for file in self.holders.files(holder) {
             denying += self.with(file, |holders, of_file| {
                 let before = of_file.ranges.len();
-                if of_file.ranges.release(holder) > 0 {
-                    of_file.host.note(None, Span::WHOLE);
+                let released = of_file.ranges.release(holder);
+                if let Some(host) = &mut of_file.host {
+                    if released > 0 {
+                        host.note(None, Span::WHOLE);
+                    }
+                    host.give_up_of(holder);
                 }
-                of_file.host.give_up_of(holder);
                 of_file.queue.leave_all(|wanted, _| wanted.owner.holder == holder);
                 of_file.count(holders, holder, before);
                 of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);

@@ -70,7 +70,7 @@ impl HostCalls {
         let (shared, place) = (Arc::clone(&self.shared), &mut self.host);
         let mut table = lock(&shared.table);
         let next = table.with(self.file, |_, of_file| {
-            let call = of_file.host.next_call(&of_file.ranges);
+            let call = of_file.host.as_mut().and_then(|host| host.next_call(&of_file.ranges));
             let Some(call) = call else {
                 // The file's part on the host may end now.
                 *place = None;
@@ -85,8 +85,9 @@ impl HostCalls {
     fn note(&self, call: &CallToHost, result: Result<(), LockRefusal>) {
         let mut table = lock(&self.shared.table);
         table.with(self.file, |holders, of_file| {
-            of_file.host.called(call, result);
-            if of_file.host.is_refused() {
+            let Some(host) = &mut of_file.host else { return };
+            host.called(call, result);
+            if host.is_refused() {
                 of_file.take_back(holders);
             }
         });
@@ -102,7 +103,7 @@ impl Drop for HostCalls {
         let mut table = lock(&self.shared.table);
         table.with(self.file, |holders, of_file| {
             of_file.take_back(holders);
-            of_file.host.lose_calls();
+            of_file.host.iter_mut().for_each(|host| host.lose_calls());
         });
         self.shared.leave(table, &Wakers::new());
     }

@@ -142,8 +142,7 @@ impl Locks {
                 {
                     return Err(LockRefusal::Held(*first));
                 }
-                let is_shown = of_file.host.get().is_some();
-                if of_file.host.is_asked() {
+                if of_file.host.as_ref().is_some_and(|host| host.is_asked()) {
                     return Err(LockRefusal::Busy);
                 }
                 let (before, changed) = (of_file.ranges.len(), of_file.ranges.changed_by(&wanted));
@@ -151,9 +150,9 @@ impl Locks {
                 of_file.ranges.lock(wanted, room).map_err(|NoRoom| refusal)?;
                 of_file.count(holders, wanted.owner.holder, before);
                 holders.add_file(wanted.owner.holder, file);
-                if is_shown {
+                if let Some(host) = &mut of_file.host {
                     let number = self.next_question();
-                    of_file.host.ask(number, wanted, Some(changed));
+                    host.ask(number, wanted, Some(changed));
                     return Err(LockRefusal::Asked(number));
                 }
                 if let Some(waker) = waker {
@@ -211,7 +210,7 @@ impl Locks {
             of_file.ranges.lock(wanted, room).map_err(|NoRoom| refusal)?;
             of_file.count(holders, wanted.owner.holder, before);
             holders.add_file(wanted.owner.holder, file);
-            of_file.host.note(None, wanted.span);
+            of_file.host.iter_mut().for_each(|host| host.note(None, wanted.span));
             Ok(())
         });
         self.shared.leave(table, &Wakers::new());
@@ -260,9 +259,9 @@ impl Locks {
                 let has_room = holders.has_room_to_wait(&it.queue, group);
                 if let Err(LockRefusal::Held(held)) = &result
                     && is_of_program(held)
-                    && let Some(host) = it.host.get()
+                    && let Some(host) = &it.host
                 {
-                    host.wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
+                    host.get().wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
                 }
                 let behind = it.ranges.conflict(&wanted);
                 it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, has_room))
@@ -351,7 +350,7 @@ impl Locks {
                 let had_any = of_file.ranges.has(owner);
                 let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);
                 if had_any && result.is_ok() {
-                    of_file.host.note(Some(owner), span);
+                    of_file.host.iter_mut().for_each(|host| host.note(Some(owner), span));
                 }
                 of_file.count(holders, owner.holder, before);
                 let may_be_gone = |behind: &Lock| behind.owner == owner && behind.span.is_overlapping(span);
