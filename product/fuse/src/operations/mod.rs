@@ -99,14 +99,7 @@ pub(crate) async fn carry_out<P: Platform>(
         FuseOperation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,
         FuseOperation::ListXattrs { size } => xattrs::list(on, header, size).await,
         FuseOperation::RemoveXattr { name } => xattrs::remove(on, header, name).await,
-        FuseOperation::Flush { fh, .. } => {
-            let flushed = match data::try_flush(on, fh) {
-                Some(flushed) => flushed,
-                None => data::flush(on, fh).await,
-            };
-            Box::pin(locks::show_unlocks(on, fh)).await;
-            flushed
-        }
+        FuseOperation::Flush { fh, .. } => Box::pin(flush(on, fh)).await,
         FuseOperation::TestLock(locking) => Box::pin(locks::test(on, &locking)).await,
         FuseOperation::Lock { locking, waits } => Box::pin(locks::lock(on, &locking, waits)).await,
         FuseOperation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
@@ -117,4 +110,14 @@ pub(crate) async fn carry_out<P: Platform>(
         // Those that never wait, and those without a reply.
         _ => Err(Errno::NO_OPERATION),
     }
+}
+
+/// Answers a close once the file's bytes are taken, and programs of the host see what it has unlocked.
+async fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
+    let flushed = match data::try_flush(on, fh) {
+        Some(flushed) => flushed,
+        None => data::flush(on, fh).await,
+    };
+    locks::show_unlocks(on, fh).await;
+    flushed
 }

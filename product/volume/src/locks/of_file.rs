@@ -33,8 +33,6 @@ pub(super) struct OfFile {
     pub(super) host: Option<Box<OnHost>>,
     /// Ranges of each group of holders.
     of_groups: BTreeMap<Option<u64>, usize>,
-    /// The first end of a turn of a client elsewhere.
-    pub(super) turn_end: Option<Nanos>,
 }
 
 impl OfFile {
@@ -109,6 +107,7 @@ impl LockTable {
     pub(super) fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut LockHolders, &mut OfFile) -> T) -> T {
         let of_file = self.files.entry(file).or_default();
         self.holders.uncount_waiters(&of_file.queue);
+        let turn_end = of_file.queue.next_end();
         let result = change(&mut self.holders, of_file);
         self.holders.count_waiters(&of_file.queue);
         if let Some(host) = &mut of_file.host {
@@ -125,10 +124,9 @@ impl LockTable {
             false => self.due.remove(&file),
         };
         let end = of_file.queue.next_end();
-        if end != of_file.turn_end {
-            of_file.turn_end.into_iter().for_each(|before| _ = self.turns.remove(&(before, file)));
+        if end != turn_end {
+            turn_end.into_iter().for_each(|before| _ = self.turns.remove(&(before, file)));
             end.into_iter().for_each(|end| _ = self.turns.insert((end, file)));
-            of_file.turn_end = end;
         }
         if !is_locked && of_file.shares.is_empty() {
             self.files.remove(&file);

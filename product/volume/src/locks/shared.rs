@@ -26,7 +26,7 @@ pub(super) struct SharedTable {
 impl SharedTable {
     /// Has the world look again when the turns of a file end.
     pub(super) fn tell_end_of_turns(&self, table: &LockTable, file: u64) {
-        self.tell(table.files.get(&file).and_then(|it| it.turn_end));
+        self.tell(table.files.get(&file).and_then(|it| it.queue.next_end()));
     }
 
     /// Has the world look again at this time.
