@@ -161,10 +161,9 @@ pub(super) fn longest_idle(members: &[Member]) -> Option<u64> {
     if members.iter().any(|member| member.leaving) {
         return None;
     }
-    let mut of_parties: BTreeMap<Party, usize> = BTreeMap::new();
-    members.iter().for_each(|member| *of_parties.entry(member.party).or_default() += 1);
+    let of_party = |party: Party| members.iter().filter(|member| member.party == party).count();
     let idle = members.iter().filter(|member| member.idle);
-    idle.max_by_key(|member| (of_parties.get(&member.party), member.idleness())).map(|member| member.number)
+    idle.max_by_key(|member| (of_party(member.party), member.idleness())).map(|member| member.number)
 }
 
 #[cfg(test)]
