@@ -9,7 +9,6 @@
 
 mod claim;
 pub mod clock;
-pub mod descriptor_reserve;
 mod device;
 mod fence;
 mod foreign_wakers;

@@ -9,16 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, fcntl_setfl, openat};
 use rustix::io::Errno;
 
-use crate::descriptor_reserve::DescriptorReserve;
-use crate::shortage::open_or_close_spare;
-
-/// The reserve of [`make_read_only`]: giving descriptors up takes none that the process lacks.
-static RESERVE: DescriptorReserve = DescriptorReserve::new(3);
-
-/// Fills the reserve of [`make_read_only`]. To be called before descriptors are short.
-pub fn keep_descriptors() {
-    RESERVE.fill();
-}
+use crate::shortage::{open_or_close_spare, open_with_kept};
 
 /// Opens a regular file. `AGAIN` if a program has a lease on it: the host has asked that program to give it up, and
 /// takes it away after some time (`/proc/sys/fs/lease-break-time`).
@@ -38,11 +29,11 @@ pub fn make_read_only(fd: &OwnedFd) -> Result<(), Errno> {
         return Ok(());
     }
     let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    let reads = RESERVE.open(|| open_without_waiting(CWD, &name, OFlags::RDONLY | flags & OFlags::DIRECT))?;
-    // SAFETY: both numbers are open, and belong to the two owners for the whole call. The number of `fd` stays open, on
-    // the same file.
-    let made = unsafe { libc::dup3(reads.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
-    let made = if made < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) };
-    RESERVE.close(reads);
-    made.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    open_with_kept(|| {
+        let reads = open_without_waiting(CWD, &name, OFlags::RDONLY | flags & OFlags::DIRECT)?;
+        // SAFETY: both numbers are open, and belong to the two owners for the whole call. The number of `fd` stays
+        // open, on the same file.
+        let made = unsafe { libc::dup3(reads.as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) };
+        if made < 0 { Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)) } else { Ok(()) }
+    })
 }

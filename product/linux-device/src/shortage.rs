@@ -1,12 +1,14 @@
 //! A process, or a host, that has no descriptor left.
 //!
-//! Owns: the pools whose descriptors can be closed.
-//! Does not own: the descriptors of the pools (`device::file`), the bounds that keep a shortage from coming, the
-//! reserves of those that must go on in a shortage (`descriptor_reserve`).
-//! Invariants: a call that finds no descriptor tries again once those that can be opened anew are closed.
+//! Owns: the pools whose descriptors can be closed, some descriptors that are kept for calls which give others up.
+//! Does not own: the descriptors of the pools (`device::file`), the bounds that keep a shortage from coming.
+//! Invariants: a call that finds no descriptor tries again once those that can be opened anew are closed. A call that
+//! closes what it opens finds one even then, so giving descriptors up takes none that the process lacks.
 
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
 /// Descriptors that can be closed, and opened anew when they are needed.
@@ -16,20 +18,22 @@ pub(crate) trait SparePool: Send + Sync {
 }
 
 static POOLS: Mutex<Vec<Weak<dyn SparePool>>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+/// Descriptors that are kept.
+const KEPT_COUNT: usize = 8;
 
-fn lock_pools() -> MutexGuard<'static, Vec<Weak<dyn SparePool>>> {
-    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A shortage closes the descriptors of this pool.
 pub(crate) fn add_pool(pool: Weak<dyn SparePool>) {
-    let mut pools = lock_pools();
+    let mut pools = lock(&POOLS);
     pools.retain(|pool| pool.strong_count() > 0);
     pools.push(pool);
 }
 
-/// Whether a call has found no descriptor.
-pub fn is_short<T>(result: &Result<T, Errno>) -> bool {
+fn is_short<T>(result: &Result<T, Errno>) -> bool {
     matches!(result, Err(Errno::MFILE | Errno::NFILE))
 }
 
@@ -48,8 +52,44 @@ pub fn open_or_close_spare<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Res
 
 /// Closes all descriptors that can be opened anew. May block.
 pub fn close_spare() {
-    let pools: Vec<_> = lock_pools().iter().filter_map(Weak::upgrade).collect();
+    let pools: Vec<_> = lock(&POOLS).iter().filter_map(Weak::upgrade).collect();
     pools.iter().for_each(|pool| pool.close_idle());
+}
+
+/// Keeps descriptors for [`open_with_kept`], as far as some are missing. To be called before descriptors are short.
+pub fn keep_descriptors() {
+    keep(&mut lock(&KEPT));
+}
+
+fn keep(kept: &mut Vec<OwnedFd>) {
+    while kept.len() < KEPT_COUNT {
+        // Without one a shortage is as for other calls.
+        let Ok(one) = open("/proc/self", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return };
+        kept.push(one);
+    }
+}
+
+/// As [`open_or_close_spare`], for a call that closes what it opens, or that ends soon: as a last resort it takes a
+/// descriptor that is kept. May block.
+///
+/// # Errors
+/// Those of `open`.
+pub fn open_with_kept<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    /// Other threads may take the descriptor in between.
+    const TRIES: usize = 8;
+    let mut opened = open_or_close_spare(&mut open);
+    let mut tries = 0;
+    while is_short(&opened) && tries < TRIES {
+        let mut kept = lock(&KEPT);
+        keep(&mut kept);
+        if kept.pop().is_none() {
+            break;
+        }
+        opened = open();
+        keep(&mut kept);
+        tries += 1;
+    }
+    opened
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Every peer that reaches the address may connect, send any bytes as slowly as it likes, and read nothing. So one
 //! thread polls a bounded number of connections, each of which has a bounded time. If there are too many, the one that
 //! has been open longest is closed. A scraper sends its request at once and is answered at once, so that its connection
-//! is never the one. In a shortage of descriptors that connection goes, too, and the new one gets its number.
+//! is never the one.
 //!
 //! Owns: the socket, the thread, the connections, the last text.
 //! Does not own: requests and answers (`request`), the figures.
@@ -12,23 +12,16 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use afflux_linux_device::descriptor_reserve::{DescriptorReserve, Returning};
-use afflux_linux_device::shortage::is_short;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with};
 
 use crate::request::{HEAD_BYTES_MAX, ScrapeRequest, answer, parse};
 
 /// Time before another attempt after a failure of the host, such as a lack of descriptors.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(100);
-
-/// Descriptors that the listener's reserve lends at a time.
-const RESERVED_DESCRIPTORS: usize = 1;
 
 /// Most bytes that are read after a request.
 const UNASKED_BYTES_MAX: usize = 256 << 10;
@@ -80,10 +73,7 @@ impl MetricsListener {
     }
 
     fn start_within(self, bounds: Bounds, figures: impl Fn() -> String + Send + 'static) -> io::Result<()> {
-        let reserve = Arc::new(DescriptorReserve::new(RESERVED_DESCRIPTORS));
-        reserve.fill();
-        let (socket, connections) = (self.socket, Vec::new());
-        let body = move || Service { socket, bounds, figures, last: None, connections, reserve }.run();
+        let body = move || Service { socket: self.socket, bounds, figures, last: None, connections: Vec::new() }.run();
         thread::Builder::new().name("metrics".to_owned()).spawn(body).map(drop)
     }
 }
@@ -96,7 +86,6 @@ struct Service<F> {
     last: Option<(Instant, String)>,
     /// The connections, the one open longest first.
     connections: Vec<Connection>,
-    reserve: Arc<DescriptorReserve>,
 }
 
 impl<F: Fn() -> String> Service<F> {
@@ -114,7 +103,7 @@ impl<F: Fn() -> String> Service<F> {
     /// Waits until there is something to do, or a connection's time is over.
     fn wait(&self) -> io::Result<()> {
         let listener = PollFd::new(&self.socket, PollFlags::IN);
-        let connections = self.connections.iter().map(|it| PollFd::new(&*it.stream, it.waits_for()));
+        let connections = self.connections.iter().map(|it| PollFd::new(&it.stream, it.waits_for()));
         let mut all: Vec<PollFd<'_>> = [listener].into_iter().chain(connections).collect();
         let oldest = self.connections.first();
         let left = oldest.map(|oldest| self.bounds.lasting.saturating_sub(oldest.since.elapsed()));
@@ -128,41 +117,21 @@ impl<F: Fn() -> String> Service<F> {
     fn accept(&mut self) {
         // At most as many at a time as there are slots.
         for _ in 0..self.bounds.connections {
-            match self.accept_one() {
-                Ok(stream) => {
+            match self.socket.accept() {
+                Ok((stream, _)) => {
+                    if stream.set_nonblocking(true).is_err() {
+                        continue;
+                    }
                     if self.connections.len() >= self.bounds.connections {
                         self.connections.remove(0);
                     }
-                    self.connections.push(Connection::new(Returning::new(stream, &self.reserve)));
+                    self.connections.push(Connection::new(stream));
                 }
-                Err(Errno::AGAIN) => return,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The connection is gone again, or the host has no descriptors.
                 Err(_) => return thread::sleep(SHORTAGE_PAUSE),
             }
         }
-    }
-
-    /// Accepts a connection. If there is no descriptor for it, the connection goes that has been open longest.
-    fn accept_one(&mut self) -> Result<TcpStream, Errno> {
-        let accept = |socket: &TcpListener| accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
-        let mut accepted = accept(&self.socket);
-        // Without a free descriptor the accept does not tell whether a connection waits.
-        if is_short(&accepted) {
-            if !self.has_waiting() {
-                return Err(Errno::AGAIN);
-            }
-            accepted = self.reserve.open(|| accept(&self.socket));
-        }
-        if is_short(&accepted) && !self.connections.is_empty() {
-            self.connections.remove(0);
-            accepted = self.reserve.lend(|| accept(&self.socket));
-        }
-        accepted.map(TcpStream::from)
-    }
-
-    fn has_waiting(&self) -> bool {
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&at_once)) != Ok(0)
     }
 
     fn serve(&mut self) {
@@ -181,7 +150,7 @@ impl<F: Fn() -> String> Service<F> {
 }
 
 struct Connection {
-    stream: Returning<TcpStream>,
+    stream: TcpStream,
     since: Instant,
     head: Vec<u8>,
     /// The bytes to send; none while the request is incomplete.
@@ -195,7 +164,7 @@ struct Connection {
 struct ConnectionOver;
 
 impl Connection {
-    fn new(stream: Returning<TcpStream>) -> Self {
+    fn new(stream: TcpStream) -> Self {
         Self { stream, since: Instant::now(), head: Vec::new(), answer: None, sent: 0, unasked: 0 }
     }
 
@@ -226,7 +195,7 @@ impl Connection {
 
     /// The number of bytes that came; none if there are none now.
     fn received(&mut self, into: &mut [u8]) -> Result<usize, ConnectionOver> {
-        match (&*self.stream).read(into) {
+        match self.stream.read(into) {
             Ok(0) => Err(ConnectionOver),
             Ok(count) => Ok(count),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
@@ -239,7 +208,7 @@ impl Connection {
     fn send(&mut self) -> Result<(), ConnectionOver> {
         let Some(answer) = &mut self.answer else { return Ok(()) };
         while self.sent < answer.len() {
-            match (&*self.stream).write(&answer[self.sent..]) {
+            match self.stream.write(&answer[self.sent..]) {
                 Ok(0) => return Err(ConnectionOver),
                 Ok(count) => self.sent += count,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),

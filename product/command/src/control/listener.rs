@@ -15,15 +15,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use afflux_linux_device::descriptor_reserve::{DescriptorReserve, Returning};
+use afflux_linux_device::shortage::open_with_kept;
 use rustix::io::Errno;
 
 use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
 
 const CONNECTIONS_MAX: usize = 16;
-
-/// Descriptors that the listener's reserve lends at a time.
-const RESERVED_DESCRIPTORS: usize = 2;
 
 /// Time until the server drops a client that does not take its reply.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,33 +34,30 @@ pub(crate) trait Responder: Send + Sync + 'static {
 /// Serves the socket on its own threads for as long as the process runs.
 pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io::Result<()> {
     let open = Arc::new(());
-    let reserve = Arc::new(DescriptorReserve::new(RESERVED_DESCRIPTORS));
-    reserve.fill();
     let accept = move || {
         loop {
             let accept = || listener.accept().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
             // An error concerns only one client's connection, or descriptors that are free again later.
-            let Ok((stream, _)) = reserve.open(accept) else {
+            let Ok((stream, _)) = open_with_kept(accept) else {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let stream = Returning::new(stream, &reserve);
             // Each thread holds a clone, and so does this one.
             let is_room = Arc::strong_count(&open) <= CONNECTIONS_MAX;
             let (held, responder) = (Arc::clone(&open), Arc::clone(&responder));
             let _ = thread::Builder::new().name("control".to_owned()).spawn(move || {
-                let _ = connection(&stream, is_room, responder.as_ref());
-                drop((stream, held));
+                let _ = connection(stream, is_room, responder.as_ref());
+                drop(held);
             });
         }
     };
     thread::Builder::new().name("control".to_owned()).spawn(accept).map(drop)
 }
 
-fn connection(stream: &UnixStream, is_room: bool, responder: &dyn Responder) -> io::Result<()> {
+fn connection(stream: UnixStream, is_room: bool, responder: &dyn Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     // One descriptor does for both directions: there may be no other.
-    let mut output = stream;
+    let mut output = &stream;
     let mut send = move |reply: ControlReply| {
         let mut line = serde_json::to_vec(&reply)?;
         line.push(b'\n');
@@ -72,7 +66,7 @@ fn connection(stream: &UnixStream, is_room: bool, responder: &dyn Responder) -> 
     if !is_room {
         return send(refused(format!("{CONNECTIONS_MAX} control connections are open already")));
     }
-    let mut input = BufReader::new(stream);
+    let mut input = BufReader::new(&stream);
     let mut line = Vec::new();
     loop {
         line.clear();

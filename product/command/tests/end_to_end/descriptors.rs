@@ -4,14 +4,9 @@
 //! kept in: `product/nfs/src/v4/state/room.rs`, `product/linux-server/src/host/limits.rs`
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
 use std::process::Command;
 
-use afflux_nfs_client::Client;
 use afflux_nfs_client::sessions::{Compound, Session, Stateid};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use crate::callers::{MARY, ROOT, connected_as, open_directory};
 use crate::scratch::{Scratch, can_be_several_users};
@@ -28,7 +23,7 @@ fn ops() -> Compound {
 }
 
 /// Serves with a limit on descriptors.
-fn serve_within(limit: usize, scratch: &Scratch, data: &Path) -> Server {
+fn serve_within(limit: usize, scratch: &Scratch, data: &std::path::Path) -> Server {
     let control = scratch.path().join("control.sock");
     let inner = afflux(scratch.path());
     let mut command = Command::new("sh");
@@ -131,48 +126,4 @@ fn users_who_open_all_they_may_leave_files_connections_and_the_control_socket_to
         assert_eq!(open_all(&mut other, "after").len(), all.div_ceil(2));
         server.stop();
     }
-}
-
-/// The highest number of a socket of the server. Numbers beyond that are those of pipes that the server inherited.
-fn highest_socket(server: &Server) -> u64 {
-    let used = fs::read_dir(format!("/proc/{}/fd", server.process())).unwrap().map(Result::unwrap);
-    let is_socket = |path: &Path| fs::read_link(path).is_ok_and(|what| what.to_string_lossy().starts_with("socket:"));
-    let sockets = used.filter(|entry| is_socket(&entry.path()));
-    sockets.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap()).max().unwrap()
-}
-
-// rule: a server without a free descriptor answers new clients, scrapers and the control socket
-#[test]
-fn a_server_without_a_free_descriptor_answers_while_others_take_each_number_that_gets_free() {
-    const IDLE: usize = 48;
-    const ROUNDS: usize = 12;
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &["--metrics", "127.0.0.1:0"]);
-    let metrics = server.ready["metrics"].as_str().unwrap();
-    let connected = || Client::connect(("127.0.0.1", server.port())).unwrap();
-    let mut held: Vec<Client> = (0..IDLE).map(|_| connected()).collect();
-    held.iter_mut().for_each(|client| client.null().unwrap());
-    let (pid, all) = (Pid::from_raw(server.process().try_into().unwrap()), getrlimit(Resource::Nofile));
-    let short = Rlimit { current: Some(highest_socket(&server) + 1), maximum: all.maximum };
-    prlimit(pid, Resource::Nofile, short).unwrap();
-    let mut silent = Vec::new();
-    for _ in 0..ROUNDS {
-        // Connections of each kind that stay.
-        held.push(connected());
-        silent.push(TcpStream::connect(metrics).unwrap());
-        let mut new = connected();
-        new.null().unwrap();
-        held.push(new);
-        assert!(server.stat()["nfs"]["connections"].as_u64().unwrap() > 0);
-        let mut scraper = TcpStream::connect(metrics).unwrap();
-        scraper.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut text = String::new();
-        scraper.read_to_string(&mut text).unwrap();
-        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
-    }
-    assert!(server.stat()["nfs"]["closed_for_room"].as_u64().unwrap() > 0);
-    prlimit(pid, Resource::Nofile, all).unwrap();
-    connected().null().unwrap();
-    server.stop();
 }

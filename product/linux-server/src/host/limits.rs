@@ -13,7 +13,7 @@ mod tests;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::net::CONNECTIONS_MAX;
-use afflux_linux_device::reopen::keep_descriptors;
+use afflux_linux_device::shortage::keep_descriptors;
 
 /// The server never uses more: the volume keeps 65,536 inodes.
 const DESCRIPTORS_MAX: u64 = 1 << 19;

@@ -8,6 +8,7 @@
 //! can be finished. A buffer that a machine's records share stays theirs: the next receive goes to another buffer.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use bytes::BytesMut;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send as send_at_once, shutdown};
 
-use super::listener::AcceptedSocket;
 use super::service::{Membership, Phase};
 use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
 use afflux_linux_device::clock;
@@ -84,7 +84,7 @@ pub(super) struct SocketConnection {
 struct ConnectionOver;
 
 impl SocketConnection {
-    pub(super) fn new(fd: AcceptedSocket, machine: Box<dyn ProtocolMachine>, place: Arc<Membership>) -> Self {
+    pub(super) fn new(fd: OwnedFd, machine: Box<dyn ProtocolMachine>, place: Arc<Membership>) -> Self {
         Self {
             socket: Rc::new(Socket { fd, place }),
             machine,
@@ -173,7 +173,7 @@ impl SocketConnection {
     fn send_last_words(&mut self) {
         let words = self.machine.last_words();
         if !words.is_empty() && self.outgoing.as_ref().is_some_and(|outgoing| outgoing.bytes() == 0) {
-            let _ = send_at_once(&*self.socket.fd, &words, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = send_at_once(&self.socket.fd, &words, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
     }
 
@@ -384,8 +384,7 @@ impl SocketConnection {
         let quiet = self.is_quiet();
         self.place().set_busy(!quiet);
         // A peer that has sent nothing more does not wait to be read.
-        if self.place().has_to_go(!quiet, || rustix::io::ioctl_fionread(&*self.socket.fd).is_ok_and(|bytes| bytes > 0))
-        {
+        if self.place().has_to_go(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
             // The last bytes sent are on their way and no received bytes are unread; a client connects again.
             return true;
         }
@@ -396,7 +395,7 @@ impl SocketConnection {
             // Calls still on their way to us are not answered any more.
             self.receiving = None;
             self.input.get_or_insert_default().clear();
-            let _ = shutdown(&*self.socket.fd, Shutdown::Write);
+            let _ = shutdown(&self.socket.fd, Shutdown::Write);
             self.lingering = Some(Box::pin(self.place().sleep_until(clock::monotonic().after(LINGER_NS))));
             cx.waker().wake_by_ref();
             return false;

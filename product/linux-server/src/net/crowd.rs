@@ -155,16 +155,5 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
     of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::MakeRoom(member.number))
 }
 
-/// The connection to close for an unknown newcomer's descriptor: the party with the most connections loses the one that
-/// is idle for longest. None while a connection is about to go.
-pub(super) fn longest_idle(members: &[Member]) -> Option<u64> {
-    if members.iter().any(|member| member.leaving) {
-        return None;
-    }
-    let of_party = |party: Party| members.iter().filter(|member| member.party == party).count();
-    let idle = members.iter().filter(|member| member.idle);
-    idle.max_by_key(|member| (of_party(member.party), member.idleness())).map(|member| member.number)
-}
-
 #[cfg(test)]
 mod tests;

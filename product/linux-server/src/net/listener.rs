@@ -25,7 +25,6 @@ use rustix::net::{
 };
 
 use super::origin::Origins;
-use afflux_linux_device::descriptor_reserve::Returning;
 
 /// Connections that wait to be accepted. Each connection beyond them would lose a second: the kernel drops its first
 /// packets, and the client tries again.
@@ -150,12 +149,9 @@ impl Listener {
     /// Whether somebody waits for replies on a connection. While nobody served, clients may have come, sent calls and
     /// gone. They may have repeated these calls elsewhere, and later calls must not meet the old ones.
     pub(super) fn has_client(&self, connection: &OwnedFd) -> bool {
-        !self.is_taken_over || !is_ready(connection, PollFlags::RDHUP)
-    }
-
-    /// Whether a connection waits to be accepted. Without a free descriptor the accept itself does not tell.
-    pub(super) fn has_waiting(&self) -> bool {
-        is_ready(&self.fd, PollFlags::IN)
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut ends = [PollFd::new(connection, PollFlags::RDHUP)];
+        !self.is_taken_over || poll(&mut ends, Some(&at_once)) == Ok(0)
     }
 
     fn over(fd: OwnedFd, address: Address) -> Self {
@@ -252,17 +248,9 @@ fn refused(address: String, error: Errno) -> ListenError {
     }
 }
 
-/// The socket of an accepted connection. Its close fills the acceptors' reserve.
-pub(super) type AcceptedSocket = Returning<OwnedFd>;
-
-fn is_ready(socket: &OwnedFd, events: PollFlags) -> bool {
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(socket, events)], Some(&at_once)) != Ok(0)
-}
-
 /// Sets up an accepted connection and identifies its peer. The kernel is asked about every peer: a process of this host
 /// may come by any of the host's addresses.
-pub(super) fn identified(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, Errno> {
+pub(super) fn accepted(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, Errno> {
     let peer_name = || Ok::<_, Errno>(getpeername(socket.as_fd())?.and_then(|name| SocketAddr::try_from(name).ok()));
     let Some(address) = peer_name()? else {
         let owner = sockopt::socket_peercred(socket)?.uid.as_raw();

@@ -4,11 +4,10 @@
 //! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection makes
 //! room (`crowd`), the order of those that wait (`waiting`), protocols.
 //! Invariants: a new connection waits for the end of the connection that makes room for it, and for no peer. All that
-//! came are accepted first; then the party with the fewest connections gets room first. Without a free descriptor the
-//! acceptors take connections with the numbers of their reserve, one at a time. The server closes an idle connection
-//! for a new one, and the close fills the reserve. If no connection can go, the server refuses the new one.
+//! came are accepted first; then the party with the fewest connections gets room first.
 
 use std::future::{Future, poll_fn};
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,14 +20,14 @@ use rustix::net::{SocketFlags, accept_with};
 
 use super::connection::SocketConnection;
 use super::crowd::{Choice, RefusedConnection, ServeLimits};
-use super::listener::{AcceptedSocket, Listener};
+use super::listener::Listener;
 use super::origin::Origins;
 use super::service::{Reason, ServeHandle, ServiceState};
 use super::socket::connection_waits;
 use super::waiting::PartyQueue;
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
-use afflux_linux_device::shortage::{close_spare, is_short};
+use afflux_linux_device::shortage::close_spare;
 
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -41,7 +40,7 @@ const ACCEPTED_MAX: usize = 1_024;
 const LOOK_NS: u64 = Nanos::SECOND;
 
 /// Accepted connections that wait for room.
-type WaitingPeers = PartyQueue<(AcceptedSocket, Peer)>;
+type WaitingPeers = PartyQueue<(OwnedFd, Peer)>;
 
 /// Whether this kernel reports the users of local peers' sockets, and which addresses are this host's; the error is the
 /// reason if it does not.
@@ -73,42 +72,11 @@ pub fn serve(
 
 impl ServiceState {
     /// Serves an accepted connection if there is room for it. Else it waits.
-    fn receive(self: &Arc<Self>, socket: AcceptedSocket, waiting: &mut WaitingPeers) {
+    fn receive(self: &Arc<Self>, socket: OwnedFd, waiting: &mut WaitingPeers) {
         // A peer that is gone already has no address.
         let Ok(peer) = self.identify(&socket) else { return };
         if !waiting.has(peer.party()) && self.choose(peer.party()) == Choice::Serve {
             return self.place(socket, peer);
-        }
-        if let Some(loser) = waiting.add(peer.party(), (socket, peer)) {
-            self.refuse(loser);
-        }
-    }
-
-    /// Accepts a connection with a number of the reserve.
-    fn accept_in_shortage(self: &Arc<Self>, listener: &Listener, waiting: &mut WaitingPeers) {
-        if !listener.has_waiting() {
-            return;
-        }
-        let accepted = self.reserve.lend(|| accept_with(&listener.fd, SocketFlags::CLOEXEC));
-        if is_short(&accepted) {
-            // The close fills the reserve for the next try.
-            return self.close_longest_idle();
-        }
-        let Ok(socket) = accepted else { return };
-        let socket = AcceptedSocket::new(socket, &self.reserve);
-        if listener.has_client(&socket) {
-            self.receive_in_full(socket, waiting);
-        }
-    }
-
-    /// Serves a connection in place of an old one, as if the present number were the bound. If no connection can go,
-    /// the server closes the new one, and the peer tries again.
-    fn receive_in_full(self: &Arc<Self>, socket: AcceptedSocket, waiting: &mut WaitingPeers) {
-        let Ok(peer) = self.identify(&socket) else { return };
-        match self.choose_in_full(peer.party()) {
-            Choice::MakeRoom(number) => self.request_close(number, Reason::Room),
-            Choice::Serve | Choice::Wait => {}
-            Choice::Refuse => return self.refuse(peer.party()),
         }
         if let Some(loser) = waiting.add(peer.party(), (socket, peer)) {
             self.refuse(loser);
@@ -146,7 +114,7 @@ impl ServiceState {
     }
 
     /// Gives an accepted connection to a reactor.
-    fn place(self: &Arc<Self>, socket: AcceptedSocket, peer: Peer) {
+    fn place(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
         let place = self.add(&peer);
         let reactor = Arc::clone(place.reactor());
         reactor.run(move |reactor| {
@@ -158,12 +126,9 @@ impl ServiceState {
 
 /// Accepts all connections that have come, then looks for room. So no connection waits for room of an earlier one.
 async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
-    let (mut waiting, mut accepted, mut was_short) = (PartyQueue::new(), 0, false);
+    let (mut waiting, mut accepted) = (PartyQueue::new(), 0);
     while service.is_accepting() {
-        service.reserve.fill();
-        let taken = accept_some(&service, &listener, &mut waiting);
-        let is_short_again = std::mem::replace(&mut was_short, matches!(taken, Accepted::Short));
-        match taken {
+        match accept_some(&service, &listener, &mut waiting) {
             Accepted::All => accepted = 0,
             Accepted::Some if accepted < ACCEPTED_MAX => {
                 accepted += ACCEPTED_AT_ONCE;
@@ -173,14 +138,10 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
             // Nobody keeps others from the room by coming all the time.
             Accepted::Some => accepted = 0,
             Accepted::Short => {
-                // At first the process closes files that it can open anew, and they may be enough. On a thread of its
-                // own, since the host may be long in closing. Without a thread the next try does it.
+                // On a thread of its own, since the host may be long in closing. Without a thread the next try does it.
                 drop(std::thread::Builder::new().name("afflux-spare".into()).spawn(close_spare));
-                if is_short_again {
-                    service.accept_in_shortage(&listener, &mut waiting);
-                }
                 service.admit(&mut waiting);
-                pause(&service).await;
+                service.platform.sleep_until(clock::monotonic().after(SHORTAGE_PAUSE_NS)).await;
             }
         }
         let mut waits = connection_waits(&listener.fd);
@@ -197,18 +158,6 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
     }
 }
 
-/// Waits for a while, or until the end of a connection has filled the reserve.
-async fn pause(service: &ServiceState) {
-    let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(SHORTAGE_PAUSE_NS)));
-    let mut is_first = true;
-    poll_fn(|cx| {
-        service.keep_other(cx.waker());
-        // The second look is the end: of the time, or of a connection.
-        if std::mem::take(&mut is_first) { time.as_mut().poll(cx) } else { Poll::Ready(()) }
-    })
-    .await;
-}
-
 /// The connections that an acceptor has taken.
 enum Accepted {
     /// All that had come.
@@ -222,12 +171,8 @@ enum Accepted {
 fn accept_some(service: &Arc<ServiceState>, listener: &Listener, waiting: &mut WaitingPeers) -> Accepted {
     for _ in 0..ACCEPTED_AT_ONCE {
         match accept_with(&listener.fd, SocketFlags::CLOEXEC) {
-            Ok(socket) => {
-                let socket = AcceptedSocket::new(socket, &service.reserve);
-                if listener.has_client(&socket) {
-                    service.receive(socket, waiting);
-                }
-            }
+            Ok(socket) if !listener.has_client(&socket) => {}
+            Ok(socket) => service.receive(socket, waiting),
             Err(Errno::AGAIN) => return Accepted::All,
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return Accepted::Short,
             // Any other error concerns one peer, which has gone meanwhile.

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,13 +21,12 @@ use afflux_engine::{Nanos, Platform};
 use afflux_frontend::{Party, Peer, ProtocolMachine};
 use rustix::io::Errno;
 
-use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, longest_idle};
-use super::listener::{AcceptedSocket, identified};
+use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
+use super::listener::accepted;
 use super::origin::Origins;
 use super::room::{RoomShare, SharedRoom, UNIT_BYTES};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
-use afflux_linux_device::descriptor_reserve::DescriptorReserve;
 use afflux_linux_device::reactor::{Remote, Sleep};
 
 /// Most connections at once, where the limit on descriptors allows it.
@@ -43,9 +43,6 @@ const STALL_NS: u64 = Nanos::SECOND;
 /// Divisor of the memory that may be held. Connections receive more than the bytes known to come only while one such
 /// part stays free, so that the rest is enough for whole records.
 const SPARE_PARTS: u64 = 4;
-
-/// Descriptors that the acceptors' reserve lends at a time. More would lack elsewhere.
-const RESERVED_DESCRIPTORS: usize = 1;
 
 /// The units of all possible connections leave at least as much again of the least bound.
 const _: () = assert!(2 * CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_MIN);
@@ -132,8 +129,6 @@ pub(super) struct ServiceState {
     closed_stalled: AtomicU64,
     closed_unread: AtomicU64,
     pub(super) room: SharedRoom,
-    /// Numbers for new connections while the process has no free descriptor.
-    pub(super) reserve: Arc<DescriptorReserve>,
     roster: Mutex<Roster>,
     /// Locked during the questions about one peer.
     origins: Mutex<Origins>,
@@ -287,8 +282,6 @@ impl ServiceState {
         factory: impl Fn(Peer) -> Box<dyn ProtocolMachine> + Send + Sync + 'static,
     ) -> Arc<Self> {
         let room = SharedRoom::new(limits().connections_max);
-        let reserve = Arc::new(DescriptorReserve::new(RESERVED_DESCRIPTORS));
-        reserve.fill();
         Arc::new(Self {
             platform: platform.clone(),
             factory: Box::new(factory),
@@ -308,7 +301,6 @@ impl ServiceState {
             closed_stalled: AtomicU64::new(0),
             closed_unread: AtomicU64::new(0),
             room,
-            reserve,
             roster: Mutex::default(),
             origins: Mutex::new(Origins::new()),
         })
@@ -350,22 +342,6 @@ impl ServiceState {
     pub(super) fn choose(&self, party: Party) -> Choice {
         let limits = (self.limits)();
         choose(&self.members(), party, &limits)
-    }
-
-    /// As [`ServiceState::choose`], with the present number of connections as the bound.
-    pub(super) fn choose_in_full(&self, party: Party) -> Choice {
-        let (members, limits) = (self.members(), (self.limits)());
-        let connections_max = members.len().min(limits.connections_max);
-        if members.is_empty() {
-            Choice::Serve
-        } else {
-            choose(&members, party, &ServeLimits { connections_max, ..limits })
-        }
-    }
-
-    /// Tells the connection to go that is idle for longest, unless a connection is about to go.
-    pub(super) fn close_longest_idle(&self) {
-        longest_idle(&self.members()).into_iter().for_each(|number| self.request_close(number, Reason::Room));
     }
 
     pub(super) fn members(&self) -> Vec<Member> {
@@ -474,8 +450,8 @@ impl ServiceState {
         }
     }
 
-    pub(super) fn identify(&self, socket: &AcceptedSocket) -> Result<Peer, Errno> {
-        identified(socket, &mut self.origins.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn identify(&self, socket: &OwnedFd) -> Result<Peer, Errno> {
+        accepted(socket, &mut self.origins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A new connection's place.

@@ -16,7 +16,6 @@ use afflux_frontend::Segment;
 use bytes::BytesMut;
 use rustix::io::Errno;
 
-use super::listener::AcceptedSocket;
 use super::service::Membership;
 use afflux_linux_device::reactor::io::{IOVECS_MAX, IoVec, Message, Owner, RingOperation};
 use afflux_linux_device::reactor::{Reactor, Token};
@@ -28,7 +27,7 @@ const SEND_BYTES_MAX: usize = 1 << 20;
 /// A connection's socket. It keeps the connection's place: a connection counts as long as the kernel has anything of
 /// it.
 pub(super) struct Socket {
-    pub(super) fd: AcceptedSocket,
+    pub(super) fd: OwnedFd,
     pub(super) place: Arc<Membership>,
 }
 

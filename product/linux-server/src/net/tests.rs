@@ -775,7 +775,7 @@ fn what_goes_to_a_process_of_this_host_is_not_paced() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let far = OwnedFd::from(listener.accept().unwrap().0);
-    super::listener::identified(&far, &mut super::origin::Origins::new()).unwrap();
+    super::listener::accepted(&far, &mut super::origin::Origins::new()).unwrap();
     let way = rustix::net::sockopt::tcp_congestion(&far).unwrap();
     assert!(["cubic", "reno"].contains(&way.as_str()), "{way}");
 }

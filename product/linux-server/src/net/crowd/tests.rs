@@ -124,14 +124,3 @@ fn a_refusal_by_the_bound_on_all_connections_names_it() {
     assert!(said(16).contains("it may have 16"), "{}", said(16));
     assert!(said(0).contains("64 places in all") && !said(0).contains("may have"), "{}", said(0));
 }
-
-#[test]
-fn for_an_unknown_newcomer_the_oldest_idle_one_of_the_largest_party_goes_and_one_at_a_time() {
-    let mut members = [at_work(A, 0..3), vec![member(3, A, 9), member(4, A, 8), member(5, B, 1)]].concat();
-    assert_eq!(longest_idle(&members), Some(4));
-    members[4].idle = false;
-    assert_eq!(longest_idle(&members), Some(3));
-    members[0].leaving = true;
-    assert_eq!(longest_idle(&members), None);
-    assert_eq!(longest_idle(&at_work(A, 0..3)), None, "calls in progress go on");
-}
