@@ -1,4 +1,4 @@
-//! The bytes that each party holds: by its connections, and by calls that outlive their connections.
+//! The bytes of each party: of its connections, and of calls that outlive their connections.
 //!
 //! Owns: the sums of each party with connections or such calls, the rule for calls that outlive theirs; the tasks to
 //! wake when a sum falls.

@@ -180,7 +180,7 @@ pub(super) fn try_write<P: Platform>(on: &Mount<P>, extent: OpenExtent, data: &[
     Some(Ok(written(data.len())))
 }
 
-/// What a WRITE is beside its bytes, as in [`FuseOperation::Write`](crate::request::FuseOperation::Write).
+/// The flags of a WRITE, as in [`FuseOperation::Write`](crate::request::FuseOperation::Write).
 #[derive(Clone, Copy)]
 pub(super) struct WriteHow {
     pub(super) append: bool,

@@ -112,7 +112,7 @@ pub(crate) async fn carry_out<P: Platform>(
     }
 }
 
-/// Answers a close once the file's bytes are taken, and programs of the host see what it has unlocked.
+/// Answers a close once the volume has the file's bytes, and programs of the host see the unlocked ranges.
 async fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let flushed = match data::try_flush(on, fh) {
         Some(flushed) => flushed,

@@ -1,8 +1,8 @@
 //! Bytes that a mapping has stored past a file's end.
 //!
-//! A program may store bytes in the rest of a file's last page through a shared mapping. They are no part of the file.
-//! The kernel cuts the page at the end that it knows when it writes the page back. It keeps the page while the file
-//! grows, so these bytes would be inside of the file then.
+//! A program may store bytes in the rest of a file's last page through a shared mapping. These bytes are no part of the
+//! file. The kernel cuts a page at the file's end when it writes the page back. Without a notice the kernel's page
+//! stays while the file grows, and these bytes get into the file.
 //!
 //! Owns: the moment at which the kernel drops such a page.
 //! Does not own: the notice (`notices`), which files may be mapped (`open_files`), the size (the volume).

@@ -183,7 +183,7 @@ fn a_host_that_stands_still_at_a_file_leaves_the_locks_of_others_alone() {
     assert_eq!(set(&kernel, file, 2, (9, 12), SHARED), Err(AGAIN));
     let tested = kernel.call(GETLK, file.0, &bytes(file.1, 2, (9, 12), SHARED)).unwrap();
     assert_eq!((u64_at(&tested, 0), u32_at(&tested, 16)), (5, EXCLUSIVE));
-    // One of other bytes has its turn, and an unlock ends once the host has seen it.
+    // A lock of other bytes goes next, and an unlock ends once the host has seen that unlock.
     let mut next = pin!(waits(&kernel, ask(SETLKW, 3, (20, 29), SHARED)));
     let next_number = kernel.last();
     let mut unlocked = pin!(waits(&kernel, ask(SETLK, 1, (0, 0), NONE)));
@@ -214,7 +214,7 @@ fn an_interrupted_lock_of_a_host_that_stands_still_is_nobodys() {
         let Poll::Ready(Some(reply)) = poll(stuck.as_mut()) else { panic!("it still waits") };
         assert_eq!(content(reply, stuck_number), Err(4));
         programs.go_on(number);
-        // The owner has what it had before.
+        // The owner has its earlier lock.
         set(&kernel, file, 2, (0, 9), SHARED).unwrap();
         assert_eq!(set(&kernel, file, 2, (0, 9), EXCLUSIVE), Err(AGAIN));
         set(&kernel, file, 2, (0, 9), NONE).unwrap();

@@ -149,8 +149,8 @@ fn call_with_notices(kernel: &Kernel, file: u64, opcode: u32, body: &[u8]) -> Ve
     taken
 }
 
-/// A mapping may hold bytes past the end. If the kernel wrote the page back after the file has grown, they would be in
-/// the file.
+/// A mapping may hold bytes past the end. If the kernel wrote the page back after the growth, the file would show these
+/// bytes.
 // rule: the kernel drops a file's last page before WRITE, FALLOCATE or COPY_FILE_RANGE moves the end past it
 #[test]
 fn the_last_page_of_a_file_that_may_be_mapped_is_dropped_before_the_file_grows() {

@@ -1,7 +1,7 @@
 //! Where the exports are: on the host, and on their file systems.
 //!
 //! Owns: the place of a directory on its file system, under any mount of that.
-//! Does not own: what follows from two places (the command).
+//! Does not own: the comparison of places (the command).
 //! Invariants: a bind mount, another mount point or a symbolic link changes no place on a file system.
 
 use std::path::{Path, PathBuf};

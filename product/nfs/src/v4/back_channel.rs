@@ -255,9 +255,9 @@ impl Asker for BackChannel {
 }
 
 impl CallAnswer {
-    /// Of a reply to a call with or without a notice (RFC 8881, 20.9.3). A refused CB_SEQUENCE says that the client has
-    /// carried out nothing, with two exceptions: the client has carried out the same call before and kept no answer, or
-    /// another call of this number.
+    /// Of a reply to a call with or without a notice (RFC 8881, 20.9.3). After a refused CB_SEQUENCE the client
+    /// has carried out nothing, with two exceptions. The client has carried out this call before, and has no reply of
+    /// it. Or the client has carried out another call with this sequenceid.
     fn of(reply: &[u8], has_notice: bool) -> Self {
         match sequence_status(reply) {
             Ok(Some(0)) => Self::Done,

@@ -1,7 +1,7 @@
 //! Owners of version 4 that wait for a lock: over a kill, over a busy client, and after their ends.
 //!
-//! rule: an owner that waits for a lock is told of it over a kill, after the end of its session, and by a call that a
-//! busy client puts off
+//! rule: the server tells a waiting owner that its lock is free: over a kill, after the end of the session, and again
+//! after a busy client
 //! kept in: `product/nfs/src/v4/back_channel.rs`, `product/nfs/src/v4/lock_notices.rs`,
 //! `product/nfs/src/v4/state/kept_waits.rs`
 

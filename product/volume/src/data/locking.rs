@@ -1,7 +1,7 @@
 //! Waiting for a lock, for callers on this host; the host's own locks; uses without an open.
 //!
-//! Owns: the wait, and its end when the caller gives up; opening a file's place among the host's own locks, and waiting
-//! for the host's answers; the refusal of a use that somebody's open denies.
+//! Owns: the wait, and its end when the caller gives up; the file that the host's locks are of; the wait for the host's
+//! answers; the refusal of a use that somebody's open denies.
 //! Does not own: the queue, questions to the host (`locks`).
 //! Invariants: a wait that is dropped leaves the queue, and no lock behind. In the grace period a program waits for a
 //! lock as for a held lock.
@@ -164,7 +164,7 @@ impl<P: Platform> Volume<P> {
         self.asking(file, None, || self.locks.lock(file, wanted, self.now())).await
     }
 
-    /// The lock that is in the way of this one, also one of a program of the host.
+    /// A conflicting lock of another owner, or of a program of the host.
     pub async fn lock_in_the_way(&self, file: u64, wanted: &Lock) -> Option<Lock> {
         match self.asking(file, None, || self.locks.test(file, wanted, self.now())).await {
             Err(LockRefusal::Held(held)) => Some(held),

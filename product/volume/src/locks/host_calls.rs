@@ -1,4 +1,4 @@
-//! What the host is called for, about the locks of one file.
+//! The calls to the host about the locks of one file.
 //!
 //! Owns: the question of a caller whose lock the host has to allow, the unlocked bytes that the host has yet to see,
 //! their order.

@@ -64,13 +64,13 @@ impl OfFile {
         holders.count(holder, before, after);
     }
 
-    /// Gives turns to those who may have waited behind a lock of this owner: it is there in another mode, or gone.
+    /// Gives turns to owners that may have waited behind a lock of this owner. The lock has another mode, or is gone.
     pub(super) fn give_turns_after(&mut self, changed: &Lock, now: Nanos, wakers: &mut Wakers) {
         let may_be_gone = |behind: &Lock| behind.owner == changed.owner && behind.span.is_overlapping(changed.span);
         self.queue.give_turns(&self.ranges, now, may_be_gone, wakers);
     }
 
-    /// The owner of a question to the host has what it had before, but for what it has unlocked meanwhile.
+    /// Gives the owner of a question its earlier ranges, but for bytes that the owner has unlocked meanwhile.
     pub(super) fn take_back(&mut self, holders: &mut LockHolders) {
         let Some((wanted, held)) = self.host.as_mut().and_then(|host| host.take_before()) else { return };
         let before = self.ranges.len();

@@ -15,7 +15,7 @@ use super::host_calls::CallToHost;
 use super::of_file::{LockTable, Wakers};
 use crate::lock::lock;
 
-/// What callers and threads share.
+/// The table with its lock, and the world's call for ends of turns.
 #[derive(Default)]
 pub(super) struct SharedTable {
     pub(super) table: Mutex<LockTable>,

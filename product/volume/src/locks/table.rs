@@ -330,7 +330,7 @@ impl Locks {
         self.shared.leave(table, &wakers);
     }
 
-    /// The lock of another owner that is in the way of this one.
+    /// A conflicting lock of another owner.
     pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
         let table = lock(&self.shared.table);
         // One that would give way is in nobody's.

@@ -3,10 +3,10 @@
 //! Owns: the file, the thread that keeps the lists in their order.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
 //! Invariants: the last list whose end was told is kept, or a later one. A list that cannot be read is no empty list:
-//! others wait as for a missing client, and nobody asks for locks that another client may have by now. A list is out of
-//! date once a server with another state directory has served, and counts as unreadable. A server of directories
-//! without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A volume in a
-//! store has the list beside its data, so that a server on another host finds it.
+//! others wait as for a missing client, and no client reclaims locks, since another client may have them by now. A list
+//! is out of date once a server with another state directory has served, and counts as unreadable. A server of
+//! directories without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A
+//! volume in a store has the list beside its data, so that a server on another host finds it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

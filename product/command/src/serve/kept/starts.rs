@@ -5,7 +5,7 @@
 //! system. The record has a line for each place, and for each mount below. The places of the latest start are last.
 //!
 //! Owns: the file, its form, the rule which places overlap.
-//! Does not own: the numbers (`last_run`), what follows from the answer (`arena`, `engine`).
+//! Does not own: the numbers (`last_run`), the use of the answer (`arena`, `engine`).
 //! Invariants: a start is in the record durably before the first answer to a client. A server whose line is missing was
 //! not the last one. A line is lost only with all earlier ones.
 //!

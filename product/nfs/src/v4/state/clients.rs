@@ -285,7 +285,7 @@ impl Clients {
         Ok(())
     }
 
-    /// The longest silent ones of a party, or of all, of those that are confirmed or of the others.
+    /// The confirmed or the unconfirmed clients of a party, or of all parties, the longest silent one first.
     fn longest_silent(&mut self, of: Option<Party>, are_confirmed: bool) -> Vec<u64> {
         let known = &self.known;
         let order = if are_confirmed { &mut self.confirmed } else { &mut self.unconfirmed };

@@ -24,10 +24,10 @@ struct Bytes {
     /// The file system stands still: the work is left.
     stands: AtomicBool,
     left: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
-    /// Whose lock nobody may have during a call.
+    /// The table, whose lock nobody may have during a call.
     table: Mutex<Weak<SharedTable>>,
     calls: Mutex<Vec<(Span, Option<LockMode>)>>,
-    /// What others do during the next call.
+    /// The act of others during the next call.
     meanwhile: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -326,7 +326,7 @@ fn a_lock_that_the_host_has_yet_to_allow_is_in_the_way_of_others_alone() {
     let others = lock(1, span(3, 4), LockMode::Shared);
     assert_eq!(locks.lock(FILE, others, NOW), Err(LockRefusal::Held(wanted)));
     assert_eq!(locks.test(FILE, &others, NOW), Err(LockRefusal::Held(wanted)));
-    // One that nobody excludes, and a test that only the host can answer, wait for the host.
+    // A lock without a conflict in the table waits for the host, and so does a test.
     assert_eq!(locks.lock(FILE, lock(1, span(5, 5), LockMode::Shared), NOW), Err(LockRefusal::Busy));
     assert_eq!(locks.test(FILE, &lock(1, span(5, 5), LockMode::Shared), NOW), Err(LockRefusal::Busy));
     // A file whose host answers goes on.

@@ -493,7 +493,7 @@ fn an_owner_elsewhere_that_has_ended_delays_nobody() {
             0 => rig.locks.stop_waiting_with(5, (rig.holders[1], OPEN), NOW),
             1 => rig.locks.stop_waiting(5, dead.owner, NOW),
             2 => rig.locks.unlock(5, dead.owner, Span::between(19, 30).unwrap(), NOW).unwrap(),
-            // The ends of another open, of another owner and of other bytes of the same owner.
+            // Another open ends, another owner stops, and the same owner unlocks other bytes.
             _ => {
                 rig.locks.stop_waiting_with(5, (rig.holders[1], OPEN + 1), NOW);
                 rig.locks.stop_waiting(5, LockOwner { number: 8, ..dead.owner }, NOW);
