@@ -141,7 +141,7 @@ fn run_over(
     let rules = admission::rules(&settings.at_once, &mut notes);
     let places = Places::take(&WantedPlaces::of(&settings), source, (wanted, &mut store), Taking::Start)?;
     let Places { state, tls, listening, listen, figures, control } = places;
-    let starts = StartRecord::of(source.and_then(Source::host), |directory| {
+    let starts = StartRecord::of(source.and_then(Source::host), &state, |directory| {
         wanted.refuse_below(&[("the record of starts", Some(directory))])
     });
     let control = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));

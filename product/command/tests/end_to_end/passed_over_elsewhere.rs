@@ -11,7 +11,7 @@ use crate::arenas::{LAZY, Place};
 use crate::client::{Client, Handle};
 use crate::mounted::{Mounted, can_mount};
 use crate::scratch::{Bytes, Mount};
-use crate::server::Server;
+use crate::server::{Server, afflux};
 
 /// The arena's server has `disk`, or `inner` in it, which has the file `f`.
 struct Two {
@@ -278,6 +278,39 @@ fn memory_is_refused_if_the_record_of_starts_is_lost_unless_its_version_has_none
     std::os::unix::fs::FileExt::write_all_at(&memory, &[1], 92).unwrap();
     two.place.start().stop();
     assert!(two.on_disk() == Bytes::new(21).vec(100_000));
+}
+
+/// The state is on a disk of its own, as an appliance has it.
+#[test]
+fn memory_is_taken_on_a_host_whose_system_is_read_only() {
+    for is_made in [false, true] {
+        let Some(two) = Two::of_disk() else { return };
+        let system = two.place.scratch.directory("system");
+        let Some(mount) = Mount::tmpfs(&system, 1 << 20) else { return };
+        if is_made {
+            fs::create_dir(system.join("afflux")).unwrap();
+        }
+        mount.take_no_changes();
+        let (home, state) = (two.place.scratch.path(), two.place.scratch.directory("own state"));
+        let start = |more: &[&str]| {
+            let mut command = afflux(home);
+            command.env("XDG_STATE_HOME", &system).arg("serve").arg(&two.disk).args(more);
+            command.args(["--listen", "127.0.0.1:0", "--json", "--cache", "64MiB"]);
+            let control = home.join("control.sock");
+            command.arg("--control").arg(&control).arg("--state").arg(&state);
+            Server::spawn(command, control, home)
+        };
+        let arena = two.place.arena();
+        let in_arena = ["--arena", arena.to_str().unwrap()];
+        let server = start(&[&in_arena[..], &LAZY].concat());
+        let mut client = Client::mount(&server);
+        let (directory, name) = way(&mut client, "inner/f");
+        client.write_file_uncommitted(&directory, name, &Bytes::new(21).vec(100_000));
+        server.kill();
+        start(&in_arena).stop();
+        assert!(two.on_disk() == Bytes::new(21).vec(100_000));
+        start(&[]).stop();
+    }
 }
 
 /// A client that hears the verifier of its uncommitted writes sends none of them again.

@@ -9,6 +9,9 @@
 //! Invariants: a start is in the record durably before the first answer to a client. A server whose line is missing was
 //! not the last one. A line is lost only with all earlier ones.
 //!
+//! The record is in the user's usual directory for state. A host whose system is read-only has none there: then it is in
+//! the server's state directory, and shows the servers with this directory only.
+//!
 //! The record has no servers of other users, of other hosts, and of containers with a `/var/lib` of their own. A
 //! directory above a place may get another name after the server's start. Then the server counts as one of another
 //! place.
@@ -25,7 +28,7 @@ use rustix::fs::{FlockOperation, flock};
 use tracing::warn;
 
 use crate::private_directory::{self, Missing, Refused};
-use crate::serve::kept::state;
+use crate::serve::kept::state::{self, StateDirectory};
 
 /// The name of the file.
 const STARTS: &str = "starts";
@@ -72,9 +75,14 @@ struct RecordedStart {
 
 impl StartRecord {
     /// The record of this user, for a server of the places of `tree`, if the server is `allowed` to use its directory.
-    pub(crate) fn of(tree: Option<&HostTree>, allowed: impl FnOnce(&Path) -> Outcome) -> Self {
+    /// Else it is in the directory of `state`.
+    pub(crate) fn of(
+        tree: Option<&HostTree>,
+        state: &StateDirectory,
+        allowed: impl FnOnce(&Path) -> Outcome,
+    ) -> Self {
         let Some(tree) = tree else { return Self { path: Err("a store has none".to_owned()), places: Vec::new() } };
-        let path = usable(allowed);
+        let path = usual(allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
         Self { path, places: tree.places().into_iter().map(RecordedPlace::of).collect() }
     }
 
@@ -125,17 +133,23 @@ impl StartRecord {
 /// Removes the record durably. False if that fails.
 fn try_remove(path: &Path) -> bool {
     match fs::remove_file(path) {
-        Err(error) => error.kind() == ErrorKind::NotFound,
+        // A file system that is read-only says so even if there is no such file.
+        Err(_) => path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound),
         Ok(()) => private_directory::sync_directory_of(path).is_ok(),
     }
 }
 
-/// The file in this user's own place for state. Makes that place.
-fn usable(allowed: impl FnOnce(&Path) -> Outcome) -> Result<PathBuf, String> {
+/// The file in this user's usual directory for state, made if it is missing. An error says why there is no such file,
+/// and can be none.
+fn usual(allowed: impl FnOnce(&Path) -> Outcome) -> Result<PathBuf, String> {
     let directory = state::usual().ok_or("no home directory is known")?;
     allowed(&directory).map_err(|refused| refused.to_string())?;
     private_directory::check(&directory, Missing::Make).map_err(Refused::reason)?;
-    Ok(directory.join(STARTS))
+    let path = directory.join(STARTS);
+    match private_directory::check_replaceable(&path) {
+        Err(error) if path.symlink_metadata().is_err() => Err(format!("{}: {error}", directory.display())),
+        _ => Ok(path),
+    }
 }
 
 fn standing(starts: &[RecordedStart], places: &[RecordedPlace], number: Option<u64>) -> Standing {
