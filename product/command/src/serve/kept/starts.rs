@@ -76,11 +76,7 @@ struct RecordedStart {
 impl StartRecord {
     /// The record of this user, for a server of the places of `tree`, if the server is `allowed` to use its directory.
     /// Else it is in the directory of `state`.
-    pub(crate) fn of(
-        tree: Option<&HostTree>,
-        state: &StateDirectory,
-        allowed: impl FnOnce(&Path) -> Outcome,
-    ) -> Self {
+    pub(crate) fn of(tree: Option<&HostTree>, state: &StateDirectory, allowed: impl FnOnce(&Path) -> Outcome) -> Self {
         let Some(tree) = tree else { return Self { path: Err("a store has none".to_owned()), places: Vec::new() } };
         let path = usual(allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
         Self { path, places: tree.places().into_iter().map(RecordedPlace::of).collect() }
