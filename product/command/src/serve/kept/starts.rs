@@ -9,8 +9,8 @@
 //! Invariants: a start is in the record durably before the first answer to a client. A server whose line is missing was
 //! not the last one. A line is lost only with all earlier ones.
 //!
-//! The record is in the user's usual directory for state. A host whose system is read-only has none there: then it is in
-//! the server's state directory, and shows the servers with this directory only.
+//! The record is in the user's usual directory for state. On a host whose system is read-only it is in the server's
+//! state directory, and shows the servers with this directory only.
 //!
 //! The record has no servers of other users, of other hosts, and of containers with a `/var/lib` of their own. A
 //! directory above a place may get another name after the server's start. Then the server counts as one of another
