@@ -11,7 +11,7 @@ use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
-use crate::streams::{FAST, MIB, SLOW, Writer, disk, lab};
+use crate::streams::{FAST, MIB, SLOW, Writer, disk, lab, lab_of};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 /// A hundred times the speed of the slowest disk here.
@@ -186,6 +186,10 @@ impl NewFiles {
     }
 }
 
+/// The worlds of each case with many failing files: the order of tasks differs. Of the first twelve, these leave a
+/// healthy file the least of the disk.
+const SEEDS: [u64; 3] = [0, 4, 7];
+
 /// However many files fail, one beside or after the other: what is dirty is bounded, and a file that can be written
 /// goes on.
 #[test]
@@ -193,19 +197,24 @@ fn many_new_files_that_fail_leave_the_budget_whole_and_a_healthy_file_alone() {
     for (each, fail_from) in [(MIB, 0), (32 * MIB, 0), (4 * MIB, MIB)] {
         for (streams, apart_ns) in [(1, 100 * MILLISECOND), (8, 0)] {
             let files = NewFiles { files: 200 / streams, each, fail_from };
-            let case = format!("{streams} times {files:?}, {apart_ns} ns apart");
-            let lab = lab(1 << 30, &[disk(SLOW)]);
-            let healthy = writes_whatever_is_said(&lab, 0);
-            lab.passes(3 * SECOND);
-            let (beside, before) = (lab.most_dirty(SECOND), healthy.load(Ordering::Relaxed));
-            (0..streams).for_each(|_| files.begins(&lab, apart_ns));
-            let most = lab.most_dirty(25 * SECOND);
-            // What failed may be as much as the budget lets be dirty, and what is about to fail as much again.
-            assert!(most <= beside + 2 * SLOW, "{case}: {most} bytes are dirty, and {beside} before");
-            let written = healthy.load(Ordering::Relaxed) - before;
-            assert!(written >= SLOW * 25 / 4 * 3, "{case}: the healthy file goes on: {written}");
+            SEEDS.into_iter().for_each(|seed| keep_to_the_budget(files, (streams, apart_ns), seed));
         }
     }
+}
+
+fn keep_to_the_budget(files: NewFiles, (streams, apart_ns): (u64, u64), seed: u64) {
+    let case = format!("{streams} times {files:?}, {apart_ns} ns apart, seed {seed}");
+    let lab = lab_of(seed, 1 << 30, &[disk(SLOW)]);
+    let healthy = writes_whatever_is_said(&lab, 0);
+    lab.passes(3 * SECOND);
+    let (beside, before) = (lab.most_dirty(SECOND), healthy.load(Ordering::Relaxed));
+    (0..streams).for_each(|_| files.begins(&lab, apart_ns));
+    let most = lab.most_dirty(25 * SECOND);
+    // What failed may be as much as the budget lets be dirty, and what is about to fail as much again.
+    assert!(most <= beside + 2 * SLOW, "{case}: {most} bytes are dirty, and {beside} before");
+    let written = healthy.load(Ordering::Relaxed) - before;
+    // What fails takes the disk's time at most once: in the first case 200 MiB of the 625 MB that it can write.
+    assert!(written >= SLOW * 25 / 3 * 2, "{case}: the healthy file goes on: {written}");
 }
 
 #[test]

@@ -20,7 +20,12 @@ pub(crate) const FAST: u64 = 2_000_000_000;
 
 /// This much memory over these disks, under the policy.
 pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> EngineFixture {
-    let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
+    lab_of(3, memory_bytes, disks)
+}
+
+/// As [`lab`], in the world of this seed.
+pub(crate) fn lab_of(seed: u64, memory_bytes: u64, disks: &[DiskOptions]) -> EngineFixture {
+    let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(seed) });
     let setup = Setup::of(OWN_POLICY).unwrap();
     let machine = SimMachine::with_disks(&world, Memory::Stamped(memory_bytes), setup, disks).unwrap();
     EngineFixture::of(world, machine)
