@@ -29,7 +29,6 @@ use crate::upkeep;
 
 /// Least memory of a cache.
 pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
-/// Default memory.
 const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 const FRAME_BYTES: u64 = afflux_frames::FRAME_BYTES as u64;
 /// Default time for the end of a cache.

@@ -20,7 +20,6 @@ use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
 
-/// The parts.
 pub(crate) struct Core {
     pub(crate) engine: Arc<Engine<LinuxPlatform>>,
     pub(crate) gate: Arc<Gate>,

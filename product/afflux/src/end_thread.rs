@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use afflux_linux_device::contain;
 
-/// The thread.
 pub(crate) struct EndThread(Mutex<Option<RunningEndThread>>);
 
 struct RunningEndThread {

@@ -50,7 +50,7 @@ pub enum Error {
     /// The handle was not opened for this.
     #[error("{}: not opened for {wanted}", path.display())]
     NotOpenedFor {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// Reading or writing.
         wanted: &'static str,
@@ -58,16 +58,16 @@ pub enum Error {
     /// It is neither a regular file nor a block device.
     #[error("{}: {what}; the cache takes regular files and block devices", path.display())]
     NotAFile {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
-        /// Its kind.
+        /// What is at the path, such as "is a directory".
         what: &'static str,
     },
     /// It is a file of `/proc`, `/sys` or the like: the kernel makes its bytes at each read, and its length says
     /// nothing.
     #[error("{}: it is on {kind}, which stores no files: read and write it without a cache", path.display())]
     StoresNothing {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// The kind of its file system.
         kind: String,
@@ -75,7 +75,7 @@ pub enum Error {
     /// Another cache has the file, and one of the two writes: each would miss the other's changes.
     #[error("{}: another cache has it open{}", path.display(), if *writing { "" } else { " for writing" })]
     InUse {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// Whether this cache wanted to write.
         writing: bool,
@@ -83,7 +83,7 @@ pub enum Error {
     /// The file has been deleted or replaced on the host, or its device is gone.
     #[error("{}: it is gone from the host", path.display())]
     Gone {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
     },
     /// The process, or the host, has no descriptors left.
@@ -93,7 +93,7 @@ pub enum Error {
         path.display()
     )]
     OutOfDescriptors {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// Number of descriptors that the cache has.
         held: usize,
@@ -101,9 +101,9 @@ pub enum Error {
     /// A range ends above the largest offset, or before it begins.
     #[error("{}: {from}..{to} is no range of a file of at most {max} bytes", path.display())]
     Range {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
-        /// First byte.
+        /// First byte of the range that the caller gave.
         from: u128,
         /// The byte after the last.
         to: u128,
@@ -113,7 +113,7 @@ pub enum Error {
     /// The host refused to open the file, to report its state, or to give memory for a copy of its bytes.
     #[error("{}: {}", path.display(), io::Error::from_raw_os_error(*errno))]
     Host {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// The host's error number.
         errno: i32,
@@ -136,13 +136,13 @@ pub enum Error {
     /// Bytes of the file are withheld from the disk, so they cannot become durable: let go of them first.
     #[error("{}: bytes are withheld from the disk: let go of them first", path.display())]
     Withheld {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
     },
     /// Withheld bytes have all the room that they may have on the file's disk: let go of some first.
     #[error("{}: withheld bytes have all their room ({max_bytes} bytes): let go of some first", path.display())]
     TooMuchWithheld {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// The most bytes that may be withheld on the disk.
         max_bytes: u64,
@@ -150,7 +150,7 @@ pub enum Error {
     /// The file has as many withheld ranges as it may: let go of some first.
     #[error("{}: {max} ranges are withheld, and there may be no more: let go of some first", path.display())]
     TooManyWithheld {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
         /// The most withheld ranges of a file.
         max: usize,
@@ -158,7 +158,7 @@ pub enum Error {
     /// Bytes would wait for themselves: the bytes that are to be durable first wait for them.
     #[error("{}: the bytes to be durable first wait for these bytes themselves", path.display())]
     OrderCycle {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
     },
     /// The other file of the call is a file of another cache.
@@ -170,9 +170,9 @@ pub enum Error {
     /// The device or the host's file system failed the call.
     #[error("{}: {error}", path.display())]
     Device {
-        /// The file.
+        /// Path that the file was opened by.
         path: PathBuf,
-        /// The failure.
+        /// Failure of the device, as the file keeps it.
         error: DeviceError,
     },
 }

@@ -84,7 +84,7 @@ enum Effect {
 }
 
 impl Faults {
-    /// No faults.
+    /// A list without faults: each request succeeds.
     pub fn new() -> Self {
         Self::default()
     }

@@ -42,7 +42,6 @@ use crate::pages::Pages;
 #[derive(Clone)]
 pub struct File(Arc<Opened>);
 
-/// A handle.
 struct Opened {
     file: Arc<CachedFile>,
     rights: Rights,
@@ -82,7 +81,6 @@ impl fmt::Debug for File {
     }
 }
 
-/// Opening.
 impl File {
     pub(crate) fn new(life: &Arc<Life>, entered: OpenedFile) -> (Self, Option<(EngineSnapshot, Stamp)>) {
         let core = &life.0;
@@ -197,7 +195,6 @@ impl File {
     }
 }
 
-/// Reading.
 impl File {
     /// Copies bytes out of the cache if all of them are cached. Returns their number: fewer than requested only at the
     /// file's end. Takes no lock, makes no system call, allocates nothing.
@@ -360,7 +357,6 @@ impl File {
     }
 }
 
-/// Writing.
 impl File {
     /// Overwrites bytes that are dirty in the cache already: a copy, without lock or system call.
     ///
@@ -433,7 +429,6 @@ impl File {
     }
 }
 
-/// Durability.
 impl File {
     /// Makes all earlier writes to the file durable, with its size: `fdatasync`. This includes bytes that were written
     /// through other handles.

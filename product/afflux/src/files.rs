@@ -138,7 +138,6 @@ struct FileEntry {
     idle: Option<u64>,
 }
 
-/// All files.
 pub(crate) struct Files {
     state: Mutex<FilesState>,
     /// Signals the end of an upgrade of a claim, successful or not.
@@ -409,7 +408,6 @@ impl Files {
         held.filter(|file| file.device.id == device).cloned().collect()
     }
 
-    /// All files.
     pub(crate) fn all(&self) -> Vec<Arc<CachedFile>> {
         self.state().entries.values().map(|entry| Arc::clone(&entry.file)).collect()
     }

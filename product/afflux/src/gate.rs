@@ -99,7 +99,6 @@ impl Gate {
         self.state.load() == POISONED.get()
     }
 
-    /// Enters.
     pub(crate) fn enter(&self, stripe: u64) -> Result<Inside<'_>, Error> {
         // This comes before the first write to memory: a child writes none.
         self.check()?;

@@ -39,7 +39,7 @@ impl File {
 }
 
 impl Stream {
-    /// The file.
+    /// File that the stream reads or writes.
     pub fn file(&self) -> &File {
         &self.file
     }

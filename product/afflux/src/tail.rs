@@ -8,7 +8,6 @@ use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-/// The turns.
 #[derive(Default)]
 pub(crate) struct Tail(Mutex<TailState>);
 

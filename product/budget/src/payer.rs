@@ -29,7 +29,7 @@ pub enum Verdict {
     Continue,
     /// It waits for `ns`, a part of `of_ns`, and is decided about again.
     Pause {
-        /// How long.
+        /// Length of the pause.
         ns: u64,
         /// The whole wait for its debt at the present price of waiting.
         of_ns: u64,

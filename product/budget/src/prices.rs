@@ -18,7 +18,7 @@ const PRIOR: DirectionPrices = DirectionPrices { run_ns: 10_000_000, mib_ns: 41_
 /// Above this the products of a step are scaled down before they are multiplied.
 const EXACT_MAX: u128 = 1 << 40;
 
-/// Device time.
+/// Device time of a request in nanoseconds.
 pub type Cost = u64;
 
 /// Prices of one direction of a device.

@@ -34,7 +34,7 @@ impl Client {
         Self { name: Arc::clone(&self.name), user: Some(user), pays: self.pays }
     }
 
-    /// The name.
+    /// Name that the front end gave to the client, such as an address.
     pub fn name(&self) -> &str {
         &self.name
     }

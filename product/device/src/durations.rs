@@ -39,7 +39,7 @@ pub struct WaitTimes {
     pub p99_ns: u64,
     /// 999 of 1,000 waits took at most this long.
     pub p999_ns: u64,
-    /// The longest.
+    /// Longest of the durations.
     pub max_ns: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct Gauge<T: 'static> {
     pub kernel: &'static str,
     /// The name for Prometheus without its prefix, its unit of time and `_total`; empty if it is not shown there.
     pub metric: &'static str,
-    /// The meaning.
+    /// One sentence on the meaning, for help texts and pages.
     pub doc: &'static str,
     /// The number in a record; none while it is not known.
     pub value: fn(&T) -> Option<u64>,

@@ -28,7 +28,7 @@ pub enum Readahead {
     Afflux,
     /// A policy from elsewhere.
     Other {
-        /// The name.
+        /// Name of the readahead, as the knob takes it.
         name: &'static str,
         /// Makes the state of a file that nobody has read.
         new: fn() -> Box<dyn ReadaheadPolicy>,
@@ -36,7 +36,7 @@ pub enum Readahead {
 }
 
 impl Readahead {
-    /// The name.
+    /// Name of the readahead, as the knob takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Afflux => "afflux",

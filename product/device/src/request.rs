@@ -70,7 +70,7 @@ pub enum Operation {
     /// Reserve space for a range, so that later writes to it cannot run out of space. The size and the contents do not
     /// change.
     Reserve {
-        /// First byte.
+        /// Offset in the file of the first byte.
         offset: u64,
         /// How many bytes.
         len: u64,
@@ -179,7 +179,7 @@ impl Request {
         self.open.as_ref().unwrap_or_else(|| unreachable!("open until completed, which consumes it"))
     }
 
-    /// The operation.
+    /// Operation that the request asks of the device.
     pub fn operation(&self) -> Operation {
         self.open().operation
     }

@@ -218,7 +218,7 @@ afflux_device::gauges! {
         /// The name of the eviction policy.
         #[cfg_attr(feature = "serde", serde(skip))]
         eviction: &'static str,
-        /// Each device.
+        /// Status of each device, by number.
         #[cfg_attr(feature = "serde", serde(skip))]
         devices: Vec<DeviceStatus>,
     }
@@ -283,7 +283,7 @@ impl<P: Platform> Engine<P> {
         Arc::new(Self { base, reclaim, writeback, reading, writing, reshaping, adopting })
     }
 
-    /// The world.
+    /// Platform that gives clock, tasks and randomness.
     pub fn platform(&self) -> &Arc<P> {
         &self.base.platform
     }

@@ -145,7 +145,7 @@ pub(crate) struct Evicted {
 /// The result of dropping all clean pages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Dropped {
-    /// Pages dropped.
+    /// Count of pages that were dropped.
     pub pages: u64,
     /// Looks at pages until the last of these had gone; each look counts.
     pub looks: u64,

@@ -21,14 +21,14 @@ use afflux_pages::wait::lock;
 /// The most events kept for followers.
 pub const EVENTS_KEPT: usize = 16_384;
 
-/// An event.
+/// An event of the engine, as a trace records it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EngineEvent {
     /// A writer begins to wait.
     PauseBegins {
         /// The number of the wait, the same at its end: each device counts its own.
         wait: u64,
-        /// The cause.
+        /// Cause that the policy gave for the pause.
         cause: PauseCause,
     },
     /// The writer no longer waits: it goes on, is decided about again, or has gone away.
@@ -59,7 +59,7 @@ pub enum EngineEvent {
     },
     /// A file had its turn to be written.
     Turn {
-        /// The turn.
+        /// What the flusher did in this turn.
         turn: Turn,
         /// Pages submitted to the device.
         pages: u64,
@@ -68,12 +68,12 @@ pub enum EngineEvent {
     },
     /// A request goes to the device.
     Submitted {
-        /// The operation.
+        /// Operation of the request.
         operation: Operation,
     },
     /// A request has ended.
     Completed {
-        /// The operation.
+        /// Operation of the request.
         operation: Operation,
         /// The time from submission to end.
         ns: u64,
@@ -131,7 +131,7 @@ impl TracedFile {
 /// An event with its subject.
 #[derive(Clone)]
 pub struct Traced {
-    /// The instant.
+    /// Instant of the event, on the platform's clock.
     pub at: Nanos,
     /// The device; `None` for an event about all.
     pub device: Option<DeviceId>,
@@ -139,7 +139,7 @@ pub struct Traced {
     pub file: Option<TracedFile>,
     /// The client, if known.
     pub client: Option<Client>,
-    /// The event.
+    /// What happened at this instant.
     pub event: EngineEvent,
 }
 

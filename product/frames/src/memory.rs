@@ -115,7 +115,7 @@ impl Memory {
         self.outlives
     }
 
-    /// The header.
+    /// Header of the memory: form, lengths and the server's number.
     pub fn header(&self) -> Header<'_> {
         // SAFETY: the header's bytes are inside the memory and aligned. Any bytes are atomic numbers, and all users
         // read and write them as such.

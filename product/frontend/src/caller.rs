@@ -95,7 +95,7 @@ pub const GROUPS_MAX: usize = 16;
 pub enum CallerClaim {
     /// No particular user.
     Anonymous,
-    /// A user.
+    /// A user of the host.
     User {
         /// The user's number.
         uid: u32,

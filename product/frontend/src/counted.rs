@@ -38,7 +38,7 @@ pub struct CountedRow {
 /// The sum over a front end's rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AnsweredSum {
-    /// Calls.
+    /// Count of calls that have ended.
     pub calls: u64,
     /// Calls, or operations in them, that read bytes.
     pub reads: u64,

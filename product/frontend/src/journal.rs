@@ -130,7 +130,7 @@ pub enum Left {
     Answered {
         /// The code of the answer.
         code: u32,
-        /// Its bytes.
+        /// Bytes of the entry, in the front end's own form.
         bytes: Vec<u8>,
         /// The newest step that the host has carried out.
         done: Option<DoneStep>,

@@ -46,13 +46,13 @@ pub struct FoundItem {
     pub kind: u8,
     /// The number that it was put with.
     pub id: u32,
-    /// Its place.
+    /// Slot of the item in the memory.
     pub item: KeptItem,
     /// Its bytes, with zeros up to the end of the last piece.
     pub bytes: Vec<u8>,
 }
 
-/// The items.
+/// Items that a front end keeps in the memory for the next server.
 pub struct KeptItems {
     words: KeptWords,
     pieces: KeptRecords,

@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 
 /// A piece of output, to be sent in order. It is dropped after it was sent.
 pub enum Segment {
-    /// Protocol bytes.
+    /// Bytes of the protocol, as the peer sends them.
     Bytes(Bytes),
     /// Protocol bytes in a buffer that the machine reuses.
     Lent(LentBytes),

@@ -58,7 +58,7 @@ impl MessageReply {
 pub struct Notice {
     /// The number of the disk.
     pub disk: u64,
-    /// The message.
+    /// Reply as a whole message.
     pub message: MessageReply,
 }
 
@@ -67,7 +67,7 @@ pub struct Notice {
 pub enum Tried {
     /// The message has no reply.
     Nothing,
-    /// The reply.
+    /// The message's reply is whole.
     Reply(MessageReply),
     /// The message needs a wait; nothing was done that may not be done again.
     Waits,

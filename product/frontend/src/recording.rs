@@ -14,10 +14,10 @@ use crate::trace::TracedOperation;
 /// Most calls that are kept for a reader.
 pub const CALLS_KEPT: usize = 1 << 17;
 
-/// A call.
+/// A call of a client, as `trace record` writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordedCall {
-    /// The operation.
+    /// Operation of the call.
     pub operation: TracedOperation,
     /// The file: the same number for the same handle.
     pub file: u64,

@@ -72,7 +72,7 @@ pub enum KeptError {
     /// It is too short, or longer than its header says.
     #[error("it has {words} words, which is no size of it")]
     Size {
-        /// The words.
+        /// Count of words of the memory.
         words: usize,
     },
     /// Another program or another form wrote it.

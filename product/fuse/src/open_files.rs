@@ -18,7 +18,6 @@ use crate::slots::NumberedSlots;
 
 /// The meaning of an open file's number.
 pub(crate) enum Opened<P: Platform> {
-    /// The file.
     File(Arc<OpenFile<P>>),
     /// A file of an earlier server that had no name any more: it ended with that server.
     Lost,

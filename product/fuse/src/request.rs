@@ -22,7 +22,6 @@ pub(crate) struct RequestHeader {
     pub(crate) node: u64,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// The thread.
     pub(crate) thread: u32,
     /// Bytes of extensions at the end of the message.
     pub(crate) extension_bytes: usize,

@@ -5,7 +5,6 @@
 //! Invariants: a number names one value. After its removal the number names nothing, for the next 2^31 values of the
 //! same slot. There are at most as many values as the maker allowed. The first value has the number 1.
 
-/// Numbered values.
 pub(crate) struct NumberedSlots<T> {
     slots: Vec<(u32, Option<T>)>,
     free: Vec<u32>,

@@ -78,7 +78,7 @@ pub struct GovernorRow {
     pub disk: Disk,
     /// The write speed, if known.
     pub bytes_per_second: Option<u64>,
-    /// The budget.
+    /// Most device time that dirty pages may stand for.
     pub budget_ns: u64,
     /// The limit, if one is set.
     pub limit_bytes: Option<u64>,

@@ -63,7 +63,7 @@ pub struct Journal {
     boot_id: String,
     /// The governor's process.
     pub pid: u32,
-    /// By bdi.
+    /// Entries of the devices, by the name of their bdi.
     pub devices: BTreeMap<String, JournalEntry>,
 }
 
@@ -83,7 +83,7 @@ pub enum JournalError {
          1 has its own way again after: echo 0 > /sys/class/bdi/NAME/strict_limit; echo 100 > /sys/class/bdi/NAME/max_ratio"
     )]
     Nonsense {
-        /// The file.
+        /// Path of the journal.
         path: PathBuf,
         /// The defect in it.
         why: String,

@@ -22,7 +22,7 @@ pub enum Unsure {
     Nothing,
     /// A subvolume is listed by its own number in a tree of subvolumes.
     Directories,
-    /// Any entry.
+    /// Each entry of the directory.
     Everything,
 }
 

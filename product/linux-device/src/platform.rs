@@ -237,7 +237,7 @@ impl Reactors {
         spare_rings.end();
     }
 
-    /// The platform.
+    /// Platform of the tasks that run on these reactors.
     pub fn platform(&self) -> LinuxPlatform {
         self.platform.clone()
     }

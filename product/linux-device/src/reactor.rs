@@ -54,7 +54,7 @@ pub(crate) const RINGS_KEPT: usize = 32;
 /// reads of 4 KiB.
 pub(crate) type SpareRings = Recycler<Ring>;
 
-/// A task.
+/// A task of a reactor, pinned on the heap.
 pub type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A thread's reactor. Used through an `Rc`, by that thread alone.

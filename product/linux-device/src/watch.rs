@@ -28,7 +28,6 @@ enum Look {
     None,
     /// Not asked for yet; the thread had not looked for this long before.
     Away(u64),
-    /// The answer.
     Told(u64),
 }
 

@@ -56,12 +56,12 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 pub enum ArenaWait {
     /// A server that was killed and has not ended yet. A request of it to a disk that hangs may be the reason.
     Ending {
-        /// Its process.
+        /// Process number of the server that has the file.
         process: u32,
     },
     /// A server that was stopped (SIGSTOP, a debugger) was killed: only one server may have the file.
     Killed {
-        /// Its process.
+        /// Process number of the server that has the file.
         process: u32,
     },
 }

@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 /// What the calls are needed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsFor {
-    /// Every server.
+    /// Calls that each server makes.
     Serving,
     /// A mount that root's server makes itself.
     Mounting,

@@ -25,7 +25,7 @@ pub use completions::DEVICE;
 pub enum ManualCommand {
     /// Print completions for a shell
     Completions {
-        /// The shell
+        /// The shell that reads the completions
         #[arg(value_name = "SHELL", value_enum)]
         shell: Shell,
     },

@@ -15,7 +15,6 @@ pub(crate) const HEAD_BYTES_MAX: usize = 8 << 10;
 pub(crate) enum ScrapeRequest {
     /// The head is still incomplete.
     More,
-    /// The figures.
     Metrics {
         /// Whether only the head of the answer is wanted.
         head_only: bool,

@@ -59,12 +59,12 @@ impl Family {
     }
 }
 
-/// A figure.
+/// A value of a figure, in one of the forms that the text has.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
     /// A whole number.
     Count(u64),
-    /// A fraction.
+    /// A number with a fraction.
     Number(f64),
     /// A distribution. Each count is of values up to its bound and above the bound before; the last bound is infinite.
     Histogram {

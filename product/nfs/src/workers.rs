@@ -53,7 +53,6 @@ pub(crate) enum WorkerTask<P: Platform> {
     Call(WaitingCall),
     /// A compound of version 4, which runs to its end once it has begun to change something.
     Compound(WaitingCompound<P>),
-    /// Anything else.
     Other(BoxFuture<'static, Reply>),
 }
 
@@ -100,7 +99,6 @@ struct Bell {
 pub(crate) struct Workers<P: Platform> {
     volume: Arc<Volume<P>>,
     ready: Arc<Ready>,
-    /// By place.
     workers: Vec<Option<Worker<P>>>,
     free: Vec<Free>,
     spares: Arc<Spares>,

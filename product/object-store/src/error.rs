@@ -11,15 +11,15 @@ pub enum StoreError {
     /// The URL is malformed or of an unknown kind.
     #[error("{url} is no address of a store: {why}; write s3://BUCKET/PREFIX, gs://…, az://…, file:///DIR or memory:")]
     Address {
-        /// The URL.
+        /// URL of the store.
         url: String,
-        /// Its fault.
+        /// What is wrong with the URL.
         why: String,
     },
     /// An option or a variable has a wrong value.
     #[error("{url}: {why}")]
     Settings {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The fault, and the remedy.
         why: String,
@@ -30,7 +30,7 @@ pub enum StoreError {
         source_of_keys(url)
     )]
     Denied {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The store's words.
         why: String,
@@ -38,15 +38,15 @@ pub enum StoreError {
     /// The bucket is not there.
     #[error("{url}: there is no bucket {bucket}; make it, or correct the name or the --endpoint")]
     NoBucket {
-        /// The URL.
+        /// URL of the store.
         url: String,
-        /// The bucket.
+        /// Name of the bucket.
         bucket: String,
     },
     /// There is nothing to read.
     #[error("{url}: there is no volume; `afflux serve` makes one, and `afflux volumes` lists those of a bucket")]
     NoVolume {
-        /// The URL.
+        /// URL of the store.
         url: String,
     },
     /// No volume can be opened, and the place is not free for a new one.
@@ -55,7 +55,7 @@ pub enum StoreError {
          with nothing below it; if a volume was here, bring its manifests back from a copy or from the bucket's older versions"
     )]
     Occupied {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// Names of some objects.
         found: String,
@@ -63,7 +63,7 @@ pub enum StoreError {
     /// The place is a folder of another volume.
     #[error("{url}: this is a folder of the volume {volume}; for a new volume take a prefix beside that one")]
     Inside {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The URL of the volume around it.
         volume: String,
@@ -71,7 +71,7 @@ pub enum StoreError {
     /// The bucket is in another region.
     #[error("{url}: the bucket is in another region ({why}); set AWS_REGION")]
     Region {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The store's words.
         why: String,
@@ -79,7 +79,7 @@ pub enum StoreError {
     /// Nothing answers.
     #[error("{url}: no answer from the store ({why}); check the --endpoint and the network, then start again")]
     Unreachable {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The last failure.
         why: String,
@@ -87,7 +87,7 @@ pub enum StoreError {
     /// The store answers, and each of its answers is a failure that may pass.
     #[error("{url}: the store answers with failures ({why}); check the --endpoint, or start again later")]
     Failing {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The store's words.
         why: String,
@@ -95,7 +95,7 @@ pub enum StoreError {
     /// The store refuses a request for another reason.
     #[error("{url}: the store refused a request: {why}")]
     Refused {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The store's words.
         why: String,
@@ -103,7 +103,7 @@ pub enum StoreError {
     /// A writer asks for a store that may only be read.
     #[error("{url} can only be read: {why}; use a store with conditional requests (AWS S3, GCS, Azure, Ceph, MinIO)")]
     ReadOnly {
-        /// The URL.
+        /// URL of the store.
         url: String,
         /// The promise that the store broke.
         why: String,
@@ -111,21 +111,21 @@ pub enum StoreError {
     /// Another process has the directory.
     #[error("{directory} is in use by another process; end that one first")]
     InUse {
-        /// The directory.
+        /// Path of the store's directory.
         directory: String,
     },
     /// A newer version of the program made the records, or they are damaged.
     #[error("{url}: the records cannot be read: {why}; a newer version of afflux may have made them: use that version")]
     Format {
-        /// The URL.
+        /// URL of the store.
         url: String,
-        /// The fault.
+        /// What is wrong with the records.
         why: String,
     },
     /// A later writer took the volume over during the opening.
     #[error("{url}: another writer took the volume over during the opening")]
     Fenced {
-        /// The URL.
+        /// URL of the store.
         url: String,
     },
     /// The host did not give threads.

@@ -19,7 +19,6 @@ use crate::folders::{TABLES, is_data, is_in, is_record};
 /// Names that are kept. An opening reads some hundred objects after a list.
 const NAMES_MAX: usize = 8_192;
 
-/// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameAnswer {
     Absent,
@@ -29,7 +28,6 @@ pub(crate) enum NameAnswer {
     Wrong,
 }
 
-/// The names.
 #[derive(Debug, Default)]
 pub(crate) struct ShownNames(Mutex<Names>);
 

@@ -17,10 +17,10 @@ use crate::site::{Rooted, Site};
 
 const NAME_BYTES_MAX: usize = 64;
 
-/// A snapshot.
+/// A snapshot of a volume, as the store lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its name.
+    /// Name that the user gave to the snapshot.
     pub name: String,
     /// When it was made, for people.
     pub made: String,

@@ -48,7 +48,7 @@ pub struct Trouble {
 /// The requests that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestWaits {
-    /// How many.
+    /// Count of requests that wait.
     pub requests: u64,
     /// For how long the oldest one.
     pub oldest_ns: u64,
@@ -56,7 +56,6 @@ pub struct RequestWaits {
     pub why: Option<String>,
 }
 
-/// The list.
 #[derive(Debug)]
 pub(crate) struct WaitingRequests {
     now_ns: fn() -> u64,

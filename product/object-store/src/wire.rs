@@ -44,7 +44,7 @@ pub struct SentRequests {
     pub gets: u64,
     /// Pages of names, at least.
     pub lists: u64,
-    /// Objects removed.
+    /// Count of objects that were removed.
     pub deletes: u64,
 }
 

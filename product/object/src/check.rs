@@ -28,7 +28,7 @@ mod names;
 /// Bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRange {
-    /// The file.
+    /// Inode number of the file.
     pub ino: u64,
     /// The first byte.
     pub start: u64,
@@ -108,9 +108,9 @@ pub struct CheckReport {
     pub miscounted: BTreeMap<SegmentId, (u64, u64)>,
     /// Files whose extents do not fit to size or used bytes.
     pub misfits: Vec<u64>,
-    /// Inodes.
+    /// Count of inodes that were read.
     pub inodes: u64,
-    /// Names.
+    /// Count of directory entries that were read.
     pub names: u64,
     /// Objects whose records contradict each other.
     pub faults: Vec<(u64, ObjectFault)>,

@@ -36,9 +36,9 @@ pub enum ObjectVolumeError {
     /// An argument is out of its range.
     #[error("{field} is {value} instead of {least} to {most}")]
     Invalid {
-        /// The argument.
+        /// Name of the field that has the value.
         field: &'static str,
-        /// Its value.
+        /// Value that was refused.
         value: u64,
         /// The smallest permitted value.
         least: u64,

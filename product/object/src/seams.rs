@@ -98,7 +98,7 @@ pub trait Objects: Send + Sync {
 pub struct Arrivals(Option<Arc<dyn Fn(u64) + Send + Sync>>);
 
 impl Arrivals {
-    /// No account.
+    /// Requests that are counted for nobody.
     pub const NONE: &'static Self = &Self(None);
 
     /// Calls `note` with the number of bytes of each piece.
@@ -117,7 +117,7 @@ impl Arrivals {
 /// The version of an object. Each PUT makes a new version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectVersion {
-    /// Its tag.
+    /// Entity tag, if the store gives one.
     pub tag: Option<String>,
     /// Its number, where a store counts versions.
     pub number: Option<String>,
@@ -126,7 +126,7 @@ pub struct ObjectVersion {
 /// An object that is overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatedObject {
-    /// Its bytes.
+    /// Contents of the object.
     pub bytes: Bytes,
     /// The time at which the store took it, by the store's clock, in nanoseconds since 1970.
     pub at_ns: u64,
@@ -295,6 +295,6 @@ pub trait Clock: Send + Sync {
     fn now_ns(&self) -> u64;
     /// The time of day, since 1970.
     fn wall_ns(&self) -> u64;
-    /// Waits.
+    /// Waits until an instant of the platform's clock.
     fn sleep_until_ns(&self, at_ns: u64) -> impl Future<Output = ()> + Send;
 }

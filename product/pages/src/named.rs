@@ -19,7 +19,7 @@ macro_rules! named {
             /// All of them, by number.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// The name.
+            /// Name in knobs, figures and reports.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*

@@ -9,13 +9,13 @@
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// One millisecond.
+    /// Nanoseconds of a millisecond.
     pub const MILLISECOND: u64 = 1_000_000;
     /// Nanoseconds in a microsecond.
     pub const MICROSECOND: u64 = 1_000;
     /// A hundredth of a second, which the kernel's knobs count in.
     pub const CENTISECOND: u64 = 10 * Self::MILLISECOND;
-    /// One second.
+    /// Nanoseconds of a second.
     pub const SECOND: u64 = 1_000_000_000;
     /// The end of time.
     pub const NEVER: Self = Self(u64::MAX);

@@ -16,7 +16,7 @@ use crate::units;
 /// A quantity, and the unit of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
-    /// Seconds.
+    /// Time in seconds.
     Time,
     /// Bytes moved or stored; shown decimal.
     Data,
@@ -129,7 +129,6 @@ impl Quantity {
     }
 }
 
-/// Three digits.
 fn plain(value: f64) -> String {
     match value.abs() {
         size if size >= 999.5 => units::count(size.round() as u64),

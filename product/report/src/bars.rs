@@ -48,7 +48,7 @@ fn broken(name: &str, font: f64, width: f64, lines_max: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line, font, width)).collect()
 }
 
-/// One figure.
+/// One bar with its label and figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
     value: f64,

@@ -18,7 +18,7 @@ use crate::table::Table;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// A drawing.
+/// A drawing that a page can have.
 #[derive(Clone, Debug)]
 pub enum Drawing {
     /// One quantity over another.
@@ -108,7 +108,7 @@ impl HtmlPage {
         self.body.push_str("</dl>\n");
     }
 
-    /// A table.
+    /// Adds a table at the page's end.
     pub fn table(&mut self, table: &Table) {
         self.body.push_str(&table.html());
     }

@@ -13,7 +13,6 @@ const ROW: f64 = 19.0;
 /// From the start of a sample to its name.
 const SAMPLE: f64 = 34.0;
 
-/// Between entries.
 const GAP: f64 = 16.0;
 
 /// The shape of a series, for its sample.

@@ -28,7 +28,7 @@ pub enum FigureSource {
 pub struct Fields(Vec<(String, Value)>);
 
 impl Fields {
-    /// No fields.
+    /// A row without fields.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -75,11 +75,11 @@ impl Serialize for Fields {
 /// One row. [`fmt::Display`] gives JSON on one line, without its end.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// The experiment.
+    /// Name of the experiment.
     pub experiment: String,
     /// The compared thing.
     pub variant: String,
-    /// The parameters.
+    /// Parameters of the run, by name.
     pub params: Fields,
     /// The results, each name ending with its unit.
     pub metrics: Fields,

@@ -37,9 +37,9 @@ const NARROW_FIRST: f64 = 136.0;
 /// Alignment of a column's texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
-    /// Words.
+    /// Words, which begin at the left.
     Left,
-    /// Numbers.
+    /// Numbers, which end at the right.
     Right,
 }
 
@@ -64,7 +64,7 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A table.
+/// A table of text, drawn for terminals, Markdown and pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     caption: String,

@@ -19,9 +19,9 @@ pub struct Terminal {
 /// Highlights of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paint {
-    /// Bold.
+    /// Words in bold.
     Strong,
-    /// Dimmed.
+    /// Words in a dimmed colour.
     Faint,
 }
 

@@ -18,12 +18,12 @@ use webpki::{EndEntityCert, Error as CertificateError, KeyUsage};
 /// The protocol's name inside TLS.
 const SUN_RPC: &[u8] = b"sunrpc";
 
-/// PEM text.
+/// Certificate chain and private key, as PEM text.
 #[derive(Clone, Debug)]
 pub struct TlsIdentity {
     /// The server's certificate, and those between it and an authority that clients know.
     pub certificates: Vec<u8>,
-    /// Its key.
+    /// Private key of the first certificate.
     pub key: Vec<u8>,
     /// The certificates of authorities. Only clients with a certificate of one of them are let in.
     pub clients: Option<Vec<u8>>,
@@ -35,7 +35,7 @@ pub enum BadIdentity {
     /// The certificate, or one that comes with it.
     #[error("{0}")]
     Certificate(String),
-    /// The key.
+    /// The private key cannot be used.
     #[error("{0}")]
     Key(String),
     /// The authority of clients.

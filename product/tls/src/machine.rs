@@ -40,7 +40,6 @@ pub struct TlsMachine<M> {
     spent: Duration,
     /// Set from the end of the handshake on.
     listed: Option<ListedPeer>,
-    /// Decrypted bytes.
     clear: BytesMut,
     /// The peer has ended its stream, and has no answer to that yet.
     has_ended: bool,

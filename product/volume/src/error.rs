@@ -79,7 +79,7 @@ pub enum VolumeError {
     /// The file ends at or before the offset, or has only a hole from there on.
     #[error("nothing to find from offset {offset} on")]
     PastData {
-        /// The offset.
+        /// Byte offset that was asked for.
         offset: u64,
     },
     /// The two names are on different file systems.

@@ -39,7 +39,6 @@ impl fmt::Debug for Withheld {
     }
 }
 
-/// Order.
 impl File {
     /// Keeps the bytes of a range off the disk until the result is dropped: unwritten ones, and ones that are written
     /// later. Readers of the cache see them as ever. The range is widened to whole pages of 4 KiB. The call waits for

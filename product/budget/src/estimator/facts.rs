@@ -18,7 +18,7 @@ pub enum Side {
 /// A request that completed.
 #[derive(Clone, Copy, Debug)]
 pub struct CompletedRequest {
-    /// Its direction.
+    /// Whether the request reads or writes.
     pub side: Side,
     /// 1, or 0 if it continued the request before it.
     pub runs: u64,
@@ -35,7 +35,7 @@ pub struct CompletedRequest {
 /// The device at that moment; the completed request is no longer in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts {
-    /// The instant.
+    /// Instant of the event, on the platform's clock.
     pub now_ns: u64,
     /// Clock of reads and writes.
     pub transfers_ns: u64,

@@ -17,7 +17,6 @@ macro_rules! figures {
         pub const FIGURES: [FigureInfo; [$(stringify!($name)),*].len()] =
             [$(FigureInfo { name: stringify!($name), unit: $unit, doc: $doc }),*];
 
-        /// Their values.
         struct Values {
             $($name: FigureValue,)*
         }

@@ -59,7 +59,6 @@ pub(crate) static CONNECTIONS: OfStatus<NfsGauges> = LazyLock::new(|| of_status(
 /// Figures of the policy `afflux` about a device, all of them times.
 const OF_POLICY: [&str; 4] = ["owed_ns", "budget_ns", "budget_in_force_ns", "unpaused_ns"];
 
-/// Their families.
 pub(crate) static BUDGET: LazyLock<Vec<(Family, &'static FigureInfo)>> = LazyLock::new(|| {
     let shown = afflux_budget::FIGURES.iter().filter(|info| OF_POLICY.contains(&info.name));
     shown

@@ -23,7 +23,6 @@ pub(crate) struct SnapshotArgs {
     /// The snapshot to make; without a name, the snapshots are listed
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Remove it
     #[arg(long, requires = "name")]
     remove: bool,
     /// One JSON object a snapshot, one a line

@@ -30,7 +30,6 @@ pub(crate) enum Mood {
     RefusesPuts(u16),
     /// It answers each DELETE with this status.
     RefusesDeletes(u16),
-    /// Both.
     RefusesChanges(u16),
     /// It knows these keys alone.
     WantsKey(&'static str),

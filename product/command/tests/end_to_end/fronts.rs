@@ -18,7 +18,6 @@ const BYTES: usize = 5_000;
 /// The range that is read.
 const READ: (u64, usize) = (1_000, 3_000);
 
-/// A caller.
 enum Front {
     V3(Client, Vec<u8>),
     V4(Box<Session>),

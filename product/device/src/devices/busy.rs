@@ -17,9 +17,9 @@ use crate::policy::BusyTimes;
 /// The effect of a request on the device's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferKind {
-    /// Reads bytes.
+    /// A read of file bytes.
     Read,
-    /// Writes bytes.
+    /// A write of file bytes.
     Write,
     /// Moves no bytes: flushes, sizes, holes, reservations.
     Other,

@@ -43,7 +43,7 @@ pub type Waited = [u64; KINDS];
 
 /// The account of a call's waits.
 pub enum WaitAccount<'a> {
-    /// A client.
+    /// A client of a front end.
     Client(&'a Client),
     /// A file, by its slot, with the device's name for it and its own account.
     File(u32, &'a Backing, &'a FileDelays),
@@ -72,13 +72,13 @@ pub const ACCOUNTS_MAX: usize = SHARDS * SHARD_MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PerDelay<T> {
-    /// [`Delay::Throttle`].
+    /// Pauses of writers ([`Delay::Throttle`]).
     pub throttle: T,
-    /// [`Delay::Reclaim`].
+    /// Waits for free frames ([`Delay::Reclaim`]).
     pub reclaim: T,
-    /// [`Delay::Read`].
+    /// Waits for reads of the device ([`Delay::Read`]).
     pub read: T,
-    /// [`Delay::Sync`].
+    /// Waits for durable bytes ([`Delay::Sync`]).
     pub sync: T,
 }
 
@@ -108,7 +108,7 @@ impl DelayTimes {
 /// The owner of an account.
 #[derive(Clone)]
 pub enum AccountOwner {
-    /// A client.
+    /// A client of a front end.
     Client(Client),
     /// Calls without a client, for this file.
     File(Backing),
@@ -117,7 +117,7 @@ pub enum AccountOwner {
 /// The waits of one account on a device.
 #[derive(Clone)]
 pub struct Delayed {
-    /// The owner.
+    /// Client or file that the delays belong to.
     pub whose: AccountOwner,
     /// Calls of this owner that now wait for room or for a sync.
     pub waiting: u64,

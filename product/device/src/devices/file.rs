@@ -109,7 +109,7 @@ pub struct FileState {
     pub failures: FileFailures,
     /// Flushes that are owed.
     pub flushes: Flushes,
-    /// Its syncs.
+    /// Rounds of writeback that syncs of the file wait for.
     pub rounds: Rounds,
     /// Ranges that stay off the device for now.
     pub withheld: WithheldRanges<FileInner>,

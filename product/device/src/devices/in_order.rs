@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 
 pub(crate) struct InOrder<T> {
     next: u64,
-    /// By number.
     in_flight: VecDeque<(u64, T)>,
 }
 

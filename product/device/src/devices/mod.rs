@@ -106,7 +106,7 @@ pub struct Devices {
 /// A view's facts about the world.
 #[derive(Clone, Copy)]
 pub struct Moment {
-    /// The instant.
+    /// Instant of the event, on the platform's clock.
     pub now: Nanos,
     /// Threads, or virtual CPUs, that use the engine.
     pub cpus: u64,

@@ -21,15 +21,15 @@ use crate::platform::Nanos;
 /// The load of a request besides its slot.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
-    /// A read.
+    /// A read request in flight.
     Read,
-    /// A write.
+    /// A write request in flight.
     Write {
-        /// Its bytes.
+        /// Length of the request in bytes.
         bytes: u64,
         /// Its pages, in whole or in part.
         pages: u64,
-        /// Its ticket.
+        /// The policy's ticket for the request.
         ticket: Ticket,
     },
 }

@@ -98,7 +98,7 @@ impl<F> DeviceState<F> {
         }
     }
 
-    /// Its number.
+    /// Number of the device in its engine.
     pub fn id(&self) -> DeviceId {
         self.id
     }

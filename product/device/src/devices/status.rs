@@ -116,7 +116,7 @@ crate::gauges! {
         away_ns: Option<u64> = Now "away_ns" "ns" "" "away" "Time for which the object store behind the device has given no answer, if it counts as away. Requests wait for it.";
         refuses: bool = Word "refuses" "" "" "" "Whether writers and syncs are refused until the device completes something (`hang_error_ms`).";
     } own {
-        /// Its number.
+        /// Number of the device in its engine.
         #[cfg_attr(feature = "serde", serde(skip))]
         id: DeviceId,
         /// The last error of a write or flush.

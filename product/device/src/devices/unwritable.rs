@@ -105,7 +105,7 @@ impl Unwritable {
         self.failed.get().pages + self.aside.get().pages
     }
 
-    /// Pages withheld.
+    /// Count of pages that are withheld from writeback.
     pub fn withheld_pages(&self) -> u64 {
         self.withheld.get().pages
     }

@@ -56,7 +56,7 @@ const CAUSES: usize = PauseCause::ALL.len();
 /// Writers' pauses for one cause on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseStatus {
-    /// The cause.
+    /// Cause that the policy gave for the pause.
     pub cause: PauseCause,
     /// Writers that now wait for this cause.
     pub waiting: u64,
@@ -92,7 +92,7 @@ pub struct Waiter {
     pub file: Backing,
     /// The client, if known.
     pub client: Option<Client>,
-    /// The reason.
+    /// What the caller waits for.
     pub waits_for: WaitsFor,
     /// The number of its calls that wait.
     pub calls: u64,
@@ -107,7 +107,7 @@ pub struct PerWait<T> {
     /// Calls that had to wait: a write's pauses and its own writeback together, a sync as its caller saw it.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub calls: PerDelay<T>,
-    /// Single pauses.
+    /// Pauses of a writer, each counted once.
     pub pause: T,
     /// COMMITs, or a front end's equivalent: a sync, and the volume's part of the work.
     pub commit: T,
@@ -150,7 +150,7 @@ pub struct Wait {
     pub client: Option<Client>,
     /// `None` for a sync, which nobody pays for.
     pub payer: Option<PayerId>,
-    /// The reason.
+    /// What the caller waits for.
     pub waits_for: WaitsFor,
     /// When the call began to wait, earlier pauses included.
     pub since: Nanos,

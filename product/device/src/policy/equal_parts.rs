@@ -17,7 +17,7 @@ use super::view::View;
 /// The name of this policy.
 pub const EQUAL_PARTS_POLICY: &str = "equal-parts";
 
-/// The policy.
+/// A policy that gives each device an equal part of the limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EqualParts;
 

@@ -14,7 +14,7 @@ pub struct FigureInfo {
     pub name: &'static str,
     /// The unit; empty for a word.
     pub unit: &'static str,
-    /// The meaning.
+    /// One sentence on the meaning, for help texts and pages.
     pub doc: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl From<&'static str> for FigureValue {
 pub struct Figure {
     /// The row in the table.
     pub info: &'static FigureInfo,
-    /// The value.
+    /// Value at the moment of the call.
     pub value: FigureValue,
 }
 
@@ -65,7 +65,7 @@ pub struct KnobInForce {
     pub value: Option<u64>,
     /// The unit of `value`. It differs from the knob's where the knob's unit cannot express it.
     pub unit: &'static str,
-    /// The reason.
+    /// Why the policy decided so, as a sentence.
     pub because: String,
 }
 

@@ -57,7 +57,7 @@ impl ActivePolicy {
         &self.needs
     }
 
-    /// Its name.
+    /// Name of the policy, as `--policy` takes it.
     pub fn name(&self) -> &'static str {
         self.policy.name()
     }

@@ -22,7 +22,7 @@ use crate::settings::{BackgroundShare, KnobTable};
 pub struct Pause {
     /// The longest time to wait.
     pub ns: u64,
-    /// The cause.
+    /// Cause of the pause, for figures and traces.
     pub cause: PauseCause,
 }
 
@@ -362,7 +362,7 @@ pub struct LentMemory<'a, L: DevicePolicy + ?Sized> {
     pub payer: &'a mut L::Payer,
     /// About the device.
     pub device: &'a mut L::Device,
-    /// About everything.
+    /// State of the policy that all devices share.
     pub shared: &'a mut L::Shared,
     /// Instructions for the mechanism. Set to the last decision's values at first, except that `unpaid_pages` and
     /// `unpaid_runs` count the pages and runs dirtied by now.
@@ -379,7 +379,7 @@ pub struct HangLimits {
 }
 
 impl HangLimits {
-    /// No limit.
+    /// A device that hangs is never noticed, and its writers are never refused.
     pub const UNNOTICED: Self = Self { stalled_ns: u64::MAX, refused_ns: u64::MAX };
 }
 
@@ -403,7 +403,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// Memory of all devices together.
     type Shared: Default + Send + 'static;
 
-    /// Its name.
+    /// Name of the policy, as `--policy` takes it.
     fn name(&self) -> &'static str;
 
     /// The policy's needs, for its whole life.

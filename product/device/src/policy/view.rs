@@ -67,7 +67,7 @@ pub struct DeviceCounts {
 /// Counts that all devices share, in pages: zeros unless the policy [needs](super::Needs::shared_counters) them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedCounts {
-    /// Free frames.
+    /// Count of free frames.
     pub free: u64,
     /// Free frames that ordinary allocations do not get.
     pub reserve: u64,
@@ -113,7 +113,7 @@ pub struct KnobValues {
     pub background_ratio: u64,
     /// 0: by the ratio.
     pub background_bytes: u64,
-    /// 0: off.
+    /// Interval of periodic writeback in hundredths of a second; 0 turns it off.
     pub background_centisecs: u64,
     /// The device's own `dirty_background_ratio`, where it has one.
     pub device_background_ratio: u64,
@@ -187,7 +187,7 @@ impl PolicyKnobs {
 /// The input of a policy's decision.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// The instant.
+    /// Instant of the call, on the platform's clock.
     pub now: Nanos,
     /// CPUs that writers run on, at least 1.
     pub cpus: u64,
@@ -203,9 +203,9 @@ pub struct View {
     pub request_depth: u32,
     /// Pages that the memory guard allows the device to have dirty.
     pub guard_pages: u64,
-    /// The payer.
+    /// Counts of the client or file that pays for the pages.
     pub payer: PayerCounts,
-    /// Knobs.
+    /// Values of the knobs that are in force.
     pub knobs: KnobValues,
     /// Counts of all devices together.
     pub shared: SharedCounts,

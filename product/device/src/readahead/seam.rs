@@ -92,7 +92,7 @@ pub struct Ahead {
 }
 
 impl Ahead {
-    /// Nothing.
+    /// A plan that reads nothing.
     pub const NONE: Self = Self { first: 0..0, step: 0, count: 0 };
 
     pub(crate) fn one(pages: Range<u64>) -> Self {

@@ -34,9 +34,9 @@ mod tests;
 /// A dirty page that was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FoundPage {
-    /// The page.
+    /// Number of the page in its file.
     pub page: u64,
-    /// Its frame.
+    /// Frame that has the page's bytes.
     pub frame: FrameId,
     /// Its dirty sectors.
     pub dirty: Sectors,
@@ -45,7 +45,7 @@ pub struct FoundPage {
 /// A file that was found in its slot, with its dirty pages in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundFile {
-    /// Its slot.
+    /// Slot of the file in the memory's table.
     pub slot: u32,
     /// Its size in bytes.
     pub size: u64,

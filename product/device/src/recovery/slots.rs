@@ -71,7 +71,7 @@ impl FileKey {
         Some(Self { bytes, len: key.len() as u8 })
     }
 
-    /// Its bytes.
+    /// Bytes of the key, as the memory has them.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

@@ -12,7 +12,7 @@ use super::table::KnobInfo;
 pub struct Threshold {
     /// The knob in force: the one in bytes, or the ratio.
     pub knob: &'static KnobInfo,
-    /// Its value.
+    /// Value of the knob in its own unit.
     pub value: u64,
     /// The value in bytes; `None` if the memory is not known yet.
     pub bytes: Option<u64>,
@@ -38,7 +38,7 @@ pub enum KnobError {
     Unknown {
         /// The requested name.
         name: String,
-        /// All names.
+        /// Names of all knobs, in the order of the table.
         known: Vec<&'static str>,
     },
     /// The text is not KNOB=VALUE.
@@ -50,7 +50,7 @@ pub enum KnobError {
     /// The value has none of the knob's forms.
     #[error("{}: '{value}' is not {} ({}; now {now})", knob.name, knob.forms(), knob.range())]
     NotANumber {
-        /// The knob.
+        /// Knob that the value was meant for.
         knob: &'static KnobInfo,
         /// The rejected value.
         value: String,
@@ -63,7 +63,7 @@ pub enum KnobError {
         knob.name, large = value.to_uppercase()
     )]
     Ambiguous {
-        /// The knob.
+        /// Knob that the value was meant for.
         knob: &'static KnobInfo,
         /// The rejected value.
         value: String,
@@ -71,7 +71,7 @@ pub enum KnobError {
     /// The value is out of range.
     #[error("{}: {value} is out of range ({}; now {now})", knob.name, knob.range())]
     OutOfRange {
-        /// The knob.
+        /// Knob that the value was meant for.
         knob: &'static KnobInfo,
         /// The rejected value.
         value: u64,
@@ -84,23 +84,23 @@ pub enum KnobError {
     BackgroundAboveLimit {
         /// The background threshold.
         background: Threshold,
-        /// The limit.
+        /// Limit on dirty bytes, in the form that the caller chose.
         limit: Threshold,
     },
     /// The policy in force ignores the knob.
     #[error("{name} changes nothing under {policy}: {instead}")]
     Ignored {
-        /// The knob.
+        /// Name of the knob.
         name: &'static str,
-        /// The policy.
+        /// Name of the policy in force.
         policy: &'static str,
-        /// The remedy.
+        /// What the caller can do instead.
         instead: String,
     },
     /// The knob has one value for all devices.
     #[error("{name} is one value for all devices; set it without naming one")]
     NotPerDevice {
-        /// The knob.
+        /// Name of the knob.
         name: &'static str,
     },
 }

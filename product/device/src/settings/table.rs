@@ -173,7 +173,7 @@ pub struct KnobTable {
     pub owner: &'static str,
     /// Whether a policy owns the knobs. Under another policy they change nothing.
     pub of_policy: bool,
-    /// The knobs.
+    /// One row for each knob, in the order of help texts.
     pub rows: &'static [KnobInfo],
 }
 

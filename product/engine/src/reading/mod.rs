@@ -115,7 +115,6 @@ struct Found {
 /// How far a read has come.
 #[derive(Default)]
 struct Progress {
-    /// Bytes copied.
     done: usize,
     /// The pages, once one was missing.
     found: Option<Found>,

@@ -62,7 +62,6 @@ impl<T> Boxed<T> {
         boxed
     }
 
-    /// The content.
     pub(super) fn get(&self) -> &T {
         self.0.as_ref().unwrap_or_else(|| unreachable!("taken out once, at the end"))
     }

@@ -15,7 +15,7 @@ pub trait Subject: Sync {
     fn put(&self, core: usize, first: u32, order: u8);
 }
 
-/// A loop.
+/// A loop of allocations and frees that a bench runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// Half of the memory is allocated, then freed, last first.

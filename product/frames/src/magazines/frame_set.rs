@@ -64,7 +64,6 @@ impl FrameSet {
         }
     }
 
-    /// Adds frames.
     pub(super) fn give(&mut self, frames: &[u32]) {
         let mut frames = frames.iter().map(|frame| *frame as usize).peekable();
         while let Some(first) = frames.next() {

@@ -24,16 +24,16 @@ pub const FILES_MAX: usize = 100_000;
 /// The operation of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TracedOperation {
-    /// Read bytes.
+    /// The client read file bytes.
     Read,
-    /// Wrote bytes.
+    /// The client wrote file bytes.
     Write,
     /// Made the file durable.
     Sync,
 }
 
 impl TracedOperation {
-    /// Every operation.
+    /// All operations, in the order of their numbers in a trace.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
 
     /// Its number in records: from 1 on.
@@ -46,20 +46,20 @@ impl TracedOperation {
         Self::ALL.into_iter().find(|operation| u64::from(operation.number()) == number)
     }
 
-    /// Its name.
+    /// Name in a trace's text form.
     pub fn name(self) -> &'static str {
         ["read", "write", "sync"][self as usize]
     }
 }
 
-/// A call.
+/// A call of a client, as a trace has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TracedCall {
     /// The time since the trace began.
     pub at_us: u64,
     /// The file's number.
     pub file: u64,
-    /// The operation.
+    /// Operation of the call.
     pub operation: TracedOperation,
     /// The first byte.
     pub offset: u64,
@@ -83,7 +83,7 @@ pub struct TraceError {
     pub number: u64,
     /// Whether it is a line.
     pub is_line: bool,
-    /// The error.
+    /// Fault of the line, in words.
     pub why: String,
 }
 

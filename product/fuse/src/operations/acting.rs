@@ -23,7 +23,6 @@ const STICKY: u32 = 0o1000;
 
 /// Capabilities, as the kernel's bits.
 pub(super) mod capability {
-    /// New owners.
     pub(in crate::operations) const CHOWN: u64 = 1 << 0;
     /// All rights on bytes and names.
     pub(in crate::operations) const DAC_OVERRIDE: u64 = 1 << 1;

@@ -14,7 +14,7 @@ pub enum FileUseError {
     /// This user has no right to it.
     #[error("{path}: permission denied: run this as root (sudo); without root, --dry-run shows what would be set")]
     NoPermission {
-        /// The file.
+        /// Path of the kernel's file.
         path: PathBuf,
     },
     /// A read-only file system.
@@ -22,7 +22,7 @@ pub enum FileUseError {
         "{path} is read-only, as in a container: run this on the host, or mount sysfs writable (mount -o remount,rw /sys)"
     )]
     ReadOnly {
-        /// The file.
+        /// Path of the kernel's file.
         path: PathBuf,
     },
     /// A kernel without these files.
@@ -34,15 +34,15 @@ pub enum FileUseError {
     /// Text that makes no sense.
     #[error("{path}: '{text}' makes no sense")]
     Nonsense {
-        /// The file.
+        /// Path of the kernel's file.
         path: PathBuf,
         /// Its contents, cut to a bound.
         text: String,
     },
-    /// Anything else.
+    /// The kernel refuses for another reason.
     #[error("{path}: {error}")]
     Failed {
-        /// The file.
+        /// Path of the kernel's file.
         path: PathBuf,
         /// The kernel's error.
         error: io::Error,
@@ -50,7 +50,7 @@ pub enum FileUseError {
     /// The device has gone.
     #[error("{path} has gone")]
     Gone {
-        /// The file.
+        /// Path of the kernel's file.
         path: PathBuf,
     },
 }

@@ -60,7 +60,7 @@ pub enum LimitChoice {
     FastEnough,
     /// A limit in bytes, and as a share of the machine's dirty limit.
     Limit {
-        /// Bytes.
+        /// Limit in bytes, as `max_bytes` takes it.
         bytes: u64,
         /// Millionths of the machine's dirty limit.
         ratio_ppm: u32,

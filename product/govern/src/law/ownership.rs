@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Values {
-    /// `strict_limit`.
+    /// Value of the bdi's `strict_limit`.
     pub strict: bool,
     /// `max_ratio_fine`: millionths of the machine's dirty limit.
     pub ratio_ppm: u32,

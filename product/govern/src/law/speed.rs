@@ -33,15 +33,15 @@ const DEPTH: u64 = 2;
 /// A block device's counters since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounters {
-    /// Completed reads.
+    /// Count of completed reads.
     pub reads: u64,
-    /// Their bytes.
+    /// Bytes that these reads moved.
     pub read_bytes: u64,
     /// The sum of their times.
     pub read_ns: u64,
-    /// Completed writes.
+    /// Count of completed writes.
     pub writes: u64,
-    /// Their bytes.
+    /// Bytes that these writes moved.
     pub write_bytes: u64,
     /// The sum of their times.
     pub write_ns: u64,

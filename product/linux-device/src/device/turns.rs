@@ -37,7 +37,6 @@ pub(super) enum WriteSharing {
 /// How a write begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Begins {
-    /// At once.
     As(WriteSharing),
     /// After an extension of the file to this size, on behalf of other waiting writes.
     Leads(u64),

@@ -41,7 +41,7 @@ impl WorkerPool {
     }
 }
 
-/// A call.
+/// A blocking call that a worker of the pool makes.
 pub struct PoolCall<W, R>(Mutex<Stage<W, R>>);
 
 enum Stage<W, R> {

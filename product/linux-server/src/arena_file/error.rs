@@ -16,7 +16,7 @@ pub enum ArenaFileError {
     /// The host refuses a call.
     #[error("{call}: {source}")]
     Host {
-        /// The call.
+        /// Name of the system call that failed.
         call: &'static str,
         /// The host's answer.
         source: io::Error,
@@ -47,7 +47,7 @@ pub enum ArenaFileError {
     /// Another server uses it.
     #[error("process {process} uses it")]
     InUse {
-        /// That server.
+        /// Process number of the server that has the file.
         process: u32,
     },
     /// Its contents are no arena for this program.

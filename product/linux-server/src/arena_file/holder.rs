@@ -19,7 +19,6 @@ const PF_EXITING: u64 = 4;
 /// The state of the process with the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum HolderState {
-    /// It runs.
     Runs,
     /// It was killed, is exiting, or has lost the lock since.
     Ends,

@@ -80,7 +80,7 @@ impl KeptMount {
         self.place.number
     }
 
-    /// Its memory.
+    /// Memory in which the mount keeps what its successor needs.
     pub fn memory(&self) -> &MountMemory {
         &self.memory
     }

@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// The flags of a mount that make changes synchronous.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SyncFlags {
-    /// All changes.
+    /// Each change is durable when its call returns.
     pub sync: bool,
     /// Changes of names.
     pub dirsync: bool,

@@ -42,7 +42,7 @@ pub(super) struct MountPlace {
     pub(super) file_system: u64,
 }
 
-/// The memory.
+/// Memory of a mount that outlives its server.
 #[derive(Clone)]
 pub struct MountMemory {
     file: Arc<OwnedFd>,

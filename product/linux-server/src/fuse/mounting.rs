@@ -42,7 +42,7 @@ pub enum MountError {
     /// The point cannot be mounted on.
     #[error("{}: {source}", point.display())]
     Point {
-        /// The point.
+        /// Path of the mount point.
         point: PathBuf,
         /// The host's answer.
         source: io::Error,
@@ -50,7 +50,7 @@ pub enum MountError {
     /// There is nothing at the point.
     #[error("the mount point {0} does not exist; make it: sudo mkdir -p {0}", point.display())]
     NoPoint {
-        /// The point.
+        /// Path of the mount point.
         point: PathBuf,
     },
     /// Only root can mount by itself, and the helper failed.

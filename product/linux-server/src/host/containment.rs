@@ -28,7 +28,6 @@ const REMOVED: &[u8] = b" (deleted)";
 pub(super) enum Containment {
     /// Below an export, or an export's root.
     Inside,
-    /// Somewhere else.
     Outside,
     /// The host does not say: the name that opened the object is gone, or its path is too long.
     Unknown,

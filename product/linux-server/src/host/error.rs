@@ -48,7 +48,7 @@ pub enum HostError {
     SameName {
         /// The first of them.
         first: PathBuf,
-        /// The second.
+        /// Path of the second export.
         second: PathBuf,
         /// The last part of both.
         name: String,
@@ -72,7 +72,7 @@ pub enum HostError {
     OneIdentity {
         /// The second of them.
         path: PathBuf,
-        /// The first.
+        /// Path of the export that came first.
         other: PathBuf,
     },
     /// Another server serves the same files.
@@ -96,7 +96,7 @@ pub enum HostError {
     Failed {
         /// The given path.
         path: PathBuf,
-        /// The failure.
+        /// Failure of the host's call.
         error: VolumeError,
     },
 }

@@ -37,7 +37,6 @@ const ABOVE_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct HostMarks(Vec<OwnedFd>);
 
-/// Another server.
 #[derive(Debug)]
 struct Other {
     /// The directory that it serves, relative to ours.

@@ -32,7 +32,6 @@ struct PendingChanges<T> {
     led: bool,
 }
 
-/// One sync.
 pub(super) struct Round(Mutex<Progress>);
 
 enum Progress {

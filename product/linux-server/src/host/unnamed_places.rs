@@ -17,7 +17,7 @@ pub enum UnkeptFile {
     /// The store has as many as it may have.
     #[error("{most} open files without a name are kept over a kill of the server, and further ones are not")]
     TooMany {
-        /// The bound.
+        /// Most files without a name at a time.
         most: usize,
     },
     /// The file cannot be opened for the manager, or the manager cannot be told.

@@ -51,27 +51,27 @@ pub enum ListenError {
     /// Another server has the address.
     #[error("cannot listen on {address}: it is in use by another program")]
     InUse {
-        /// The address.
+        /// Address and port to listen on.
         address: String,
     },
     /// The path holds another kind of file than a socket.
     #[error("cannot listen on {address}: there is a file that is no socket")]
     NotASocket {
-        /// The address.
+        /// Address and port to listen on.
         address: String,
     },
     /// The socket of an earlier server is another one.
     #[error("the socket of an earlier server is not for {address}: {reason}")]
     Unfit {
-        /// The address.
+        /// Address and port to listen on.
         address: String,
-        /// The difference.
+        /// How the socket differs from the one that is wanted.
         reason: &'static str,
     },
     /// The host refused.
     #[error("cannot listen on {address}: {source}")]
     Host {
-        /// The address.
+        /// Address and port to listen on.
         address: String,
         /// The host's answer.
         source: std::io::Error,

@@ -50,13 +50,13 @@ const _: () = assert!(2 * CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_M
 /// The service's figures since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServeCounts {
-    /// Connections now.
+    /// Count of connections at this moment.
     pub connections: usize,
     /// Connections accepted since the start.
     pub accepted: u64,
-    /// Bytes received.
+    /// Bytes that clients have sent.
     pub bytes_in: u64,
-    /// Bytes sent.
+    /// Bytes that clients were sent.
     pub bytes_out: u64,
     /// Calls received and not yet answered, all connections together.
     pub calls_in_progress: usize,
@@ -83,7 +83,7 @@ pub struct ServeCounts {
 /// The service's figures for one address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PeerCounts {
-    /// Connections now.
+    /// Count of connections at this moment.
     pub connections: usize,
     /// Bytes received over these connections.
     pub bytes_in: u64,

@@ -153,7 +153,6 @@ pub(super) fn connection_waits(listener: &Arc<OwnedFd>) -> Pending<(), Result<()
 /// The outcome of a receive: the buffer, longer by the received bytes (none at the stream's end).
 pub(super) type Received = (BytesMut, Result<usize, Errno>);
 
-/// A receive.
 pub(super) type Receiving = Pending<BytesMut, Received, Rc<Socket>>;
 
 /// Receives once, at most `bytes_max`, behind the bytes in `buffer`.
@@ -248,7 +247,6 @@ impl Outgoing {
 /// The outcome of a send: the unsent output, and the number of bytes that the kernel took.
 pub(super) type Sent = (Outgoing, Result<usize, Errno>);
 
-/// A send.
 pub(super) type Sending = Pending<Outgoing, Sent, Rc<Socket>>;
 
 /// Sends from the front of `outgoing`, as much as the kernel takes at once.

@@ -6,7 +6,6 @@
 
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
-/// The program.
 pub(crate) const PROGRAM: u32 = 100_021;
 /// Its version for version 3 of NFS.
 pub(crate) const VERSION: u32 = 4;

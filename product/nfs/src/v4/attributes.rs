@@ -82,7 +82,6 @@ pub(super) const OF_HOST: [u32; BITMAP_WORDS] = set(&[16, 17, 21, 22, 23, 27, 28
 const OF_ENTRY: [u32; BITMAP_WORDS] = set(&[n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON_FILEID]);
 
 impl Bitmap {
-    /// These attributes.
     pub(super) const fn of(numbers: &[u32]) -> Self {
         Self { words: set(numbers), has_more: false }
     }
@@ -102,7 +101,6 @@ impl Bitmap {
         self.has_more || self.words.iter().zip(words).any(|(own, other)| own & !other != 0)
     }
 
-    /// Both sets.
     pub(super) const fn with(self, other: Self) -> Self {
         let ([a, b, c], [d, e, f]) = (self.words, other.words);
         Self { words: [a | d, b | e, c | f], ..self }

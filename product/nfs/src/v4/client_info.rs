@@ -41,7 +41,7 @@ pub enum ClientStatus {
 }
 
 impl ClientStatus {
-    /// Its name.
+    /// Name in reports and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unconfirmed => "unconfirmed",
@@ -64,7 +64,7 @@ impl ClientStatus {
 /// A client, and how much it has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientInfo {
-    /// Its number.
+    /// Clientid, as EXCHANGE_ID returned it.
     pub id: ClientId,
     /// Its number as a holder of locks, from its first open on.
     pub holder: Option<HolderId>,
@@ -80,7 +80,7 @@ pub struct ClientInfo {
     pub status: ClientStatus,
     /// The time until its lease ends.
     pub lease_left_ns: u64,
-    /// Its sessions.
+    /// Count of the client's sessions.
     pub sessions: usize,
     /// The slots of all its sessions.
     pub slots: usize,
@@ -92,7 +92,7 @@ pub struct ClientInfo {
     pub opens: usize,
     /// Opens that deny something to others.
     pub denying: usize,
-    /// Locked ranges.
+    /// Count of locked byte ranges.
     pub ranges: usize,
     /// Lock owners that wait.
     pub waiting: usize,
@@ -108,7 +108,7 @@ impl ClientInfo {
 /// An open or a lock of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientStateKind {
-    /// An open.
+    /// An open with its share access and deny.
     Open(Share),
     /// A locked range.
     Lock(Span, LockMode),
@@ -122,7 +122,7 @@ pub struct ClientStateInfo<P: Platform> {
     pub held: Option<Held<P>>,
     /// The printable part of the name of its owner, a program of the client.
     pub owner: String,
-    /// Its kind.
+    /// Whether it is an open, a lock or a denial.
     pub kind: ClientStateKind,
 }
 
@@ -154,7 +154,6 @@ impl<H> State<H> {
 }
 
 impl<P: Platform> Service<P> {
-    /// All clients.
     pub(crate) fn clients(&self) -> Vec<ClientInfo> {
         let now_ns = self.volume.engine().platform().now().0;
         let state = self.state();

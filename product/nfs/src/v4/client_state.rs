@@ -82,7 +82,6 @@ impl LockHolder for LockingClient {
 }
 
 impl<H> State<H> {
-    /// Without clients.
     pub(super) fn new(memory: &Memory) -> Self {
         Self {
             memory: Memory::clone(memory),

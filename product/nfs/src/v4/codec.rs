@@ -146,7 +146,6 @@ pub(super) struct SequenceArgs {
     pub(super) cachethis: bool,
 }
 
-/// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ArgOp {
     Access(u32),

@@ -154,7 +154,6 @@ impl Grace {
         self.changed(&gone, had_denials)
     }
 
-    /// The list.
     pub(super) fn names(&self) -> Vec<u64> {
         let mut names: BTreeSet<u64> = self.missing.iter().chain(self.of_names.keys()).copied().collect();
         if self.has_denials_listed() {

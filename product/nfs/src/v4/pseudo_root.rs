@@ -13,7 +13,6 @@ pub(super) const HANDLE: &[u8] = b"\0afx\0\0\0\0";
 const FILE_SYSTEM: u64 = 0x0061_6678;
 const FILEID: u64 = 1;
 
-/// The directory.
 pub(super) struct PseudoRoot {
     exports: Vec<String>,
     /// The time of its last change.
@@ -36,7 +35,6 @@ impl PseudoRoot {
         self.exports.iter().find(|path| name_of(path) == name).map(String::as_str)
     }
 
-    /// Its attributes.
     pub(super) fn attributes(&self) -> Attributes {
         let made = self.made;
         Attributes {

@@ -26,7 +26,7 @@ pub enum Squash {
     /// Root of other hosts. Root of this host could do everything here without the server.
     #[default]
     Root,
-    /// Every caller.
+    /// Callers of all addresses.
     All,
     /// No caller.
     None,
@@ -254,7 +254,7 @@ pub(crate) enum ActingUser {
     Anonymously,
     /// As this user, for any claim.
     AsUser {
-        /// The user.
+        /// Number of the user that the caller acts as.
         uid: u32,
         /// The user's first group.
         gid: u32,

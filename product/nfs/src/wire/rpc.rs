@@ -31,9 +31,9 @@ pub struct Call {
     pub xid: u32,
     /// The program called.
     pub program: u32,
-    /// Its version.
+    /// Version of the RPC program.
     pub version: u32,
-    /// Its procedure.
+    /// Procedure number within the program.
     pub procedure: u32,
     /// The range of the credential in the record, flavour and length included: see [`claim`].
     pub credential: (usize, usize),
@@ -71,7 +71,7 @@ pub enum Refusal {
 /// The kinds of a received record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A call.
+    /// A call that the server can answer.
     Call(Call),
     /// A call that asks for TLS. Its credential and verifier are empty, as they must be.
     TlsProbe(Call),
@@ -79,7 +79,7 @@ pub enum Incoming {
     Refused {
         /// The number that the reply must repeat.
         xid: u32,
-        /// The reason.
+        /// Why the server does not run the call.
         refusal: Refusal,
     },
     /// A reply to the call with this number. The server has few calls: most are strays.

@@ -25,7 +25,7 @@ pub(crate) enum XdrError {
     TooLong {
         /// The length on the wire.
         len: usize,
-        /// The limit.
+        /// Most bytes or items that the field may have.
         max: usize,
     },
     /// An enumeration or a boolean has an invalid value.
@@ -241,7 +241,6 @@ impl Writer {
         self.raw(&value.to_be_bytes());
     }
 
-    /// A boolean.
     pub(crate) fn bool(&mut self, value: bool) {
         self.u32(value.into());
     }

@@ -26,7 +26,6 @@ pub(super) fn now_ns() -> u64 {
     NOW_NS.get()
 }
 
-/// SplitMix64.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

@@ -47,7 +47,7 @@ const SILENT_NS: u64 = 10 * Nanos::SECOND;
 /// The volume of an [`ObjectDevice`].
 pub type DeviceVolume<O, R, C, P> = ObjectVolume<WatchedObjects<O, P>, R, C>;
 
-/// The device.
+/// A device whose files are objects of a store.
 pub struct ObjectDevice<O, R, C, P: Platform> {
     limits: Limits,
     core: Arc<Core<O, R, C, P>>,

@@ -19,7 +19,7 @@ pub enum FormatError {
     Length {
         /// The malformed part.
         field: &'static str,
-        /// Its length.
+        /// Length of the record in bytes.
         found: usize,
         /// The smallest permitted length.
         least: usize,
@@ -31,7 +31,7 @@ pub enum FormatError {
     Range {
         /// The malformed part.
         field: &'static str,
-        /// Its value.
+        /// Value that the record has.
         value: u64,
         /// The smallest permitted value.
         least: u64,
@@ -45,7 +45,7 @@ pub enum FormatError {
         field: &'static str,
         /// Its first bytes.
         found: [u8; 8],
-        /// The format's.
+        /// First bytes of the known form.
         expected: [u8; 8],
     },
     /// Bytes do not match their checksum.

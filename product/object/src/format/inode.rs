@@ -132,7 +132,6 @@ impl InodeRecord {
         keyed(b'o', ino)
     }
 
-    /// All marks.
     pub(crate) fn unnamed_keys() -> (Vec<u8>, Vec<u8>) {
         (vec![b'o'], vec![b'o' + 1])
     }

@@ -91,7 +91,6 @@ pub(super) enum Due {
     Nothing,
 }
 
-/// All holders.
 #[derive(Debug, Default)]
 pub(super) struct Holders(Mutex<Inside>);
 

@@ -16,7 +16,6 @@ const GROUP_EXECUTES: u32 = 0o010;
 
 /// Reading, as in the answer of `Directory::access`.
 pub(super) const READ: u8 = 1;
-/// Writing.
 pub(super) const WRITE: u8 = 2;
 /// Executing a file, searching a directory.
 pub(super) const EXECUTE: u8 = 4;

@@ -11,9 +11,9 @@ use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
 /// How many frames are in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// All frames.
+    /// Count of all frames.
     pub frames: u64,
-    /// Free frames.
+    /// Count of free frames.
     pub free: u64,
     /// Frames in a file's index.
     pub cached: u64,

@@ -20,7 +20,7 @@ use crate::units::PAGE_BYTES;
 /// A range of bytes within one page. Its end is inside the page by construction.
 #[derive(Clone, Copy)]
 pub struct InPage {
-    /// The page.
+    /// Number of the page in its file.
     pub page: u64,
     /// The first byte in the page.
     pub start: usize,

@@ -87,7 +87,7 @@ impl PageCache {
         }
     }
 
-    /// All frames.
+    /// Count of all frames of the memory.
     pub fn total_pages(&self) -> u64 {
         u64::from(self.frames.total())
     }

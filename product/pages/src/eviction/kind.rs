@@ -11,7 +11,7 @@ use super::s3_window::S3Window;
 /// Which pages are evicted.
 #[derive(Clone, Copy)]
 pub struct EvictionKind {
-    /// The name.
+    /// Name of the policy, as the knob takes it.
     pub name: &'static str,
     /// A description in a line.
     pub about: &'static str,

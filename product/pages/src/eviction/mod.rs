@@ -29,7 +29,7 @@ pub const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
 /// A page of a file, for ever: file numbers are never reused, unlike slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PageKey {
-    /// The file.
+    /// Number of the file.
     pub file: u64,
     /// The page in the file.
     pub page: u64,
@@ -49,11 +49,11 @@ pub enum Admitted {
 /// A page that has come into the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Its frame.
+    /// Frame that has the page.
     pub frame: FrameId,
-    /// Its key.
+    /// File and page number.
     pub key: PageKey,
-    /// The cause.
+    /// Why the page came into the cache.
     pub why: Admitted,
 }
 
@@ -66,7 +66,7 @@ impl Arrival {
 
 /// A page to try to evict.
 pub struct Victim {
-    /// Its frame.
+    /// Frame that has the page.
     pub frame: FrameId,
     /// The page that the frame held.
     pub identity: PageIdentity,

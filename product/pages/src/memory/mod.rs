@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// A piece of one frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// The frame.
+    /// Frame that the bytes are in.
     pub frame: FrameId,
     /// The first byte in the frame.
     pub start: u16,

@@ -22,7 +22,7 @@ pub enum FoundRecord {
     Nothing,
     /// A page with accepted sectors that the device may not have.
     Dirty {
-        /// The page.
+        /// File and page number that the frame was found with.
         identity: PageIdentity,
         /// The sectors.
         dirty: Sectors,
@@ -32,7 +32,7 @@ pub enum FoundRecord {
 }
 
 impl PageTable {
-    /// All frames.
+    /// Frames of all pages that were found.
     pub fn frames(&self) -> impl Iterator<Item = FrameId> + use<> {
         (0..self.count()).map(FrameId::new)
     }

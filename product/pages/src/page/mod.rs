@@ -59,7 +59,6 @@ pub const FAILED: u64 = 1 << 51;
 /// The low bits of the number of times the frame was freed after holding a page; the record has the high bits. They
 /// show a reader without a hold that the frame was not reused during its copy.
 pub(crate) const REUSES: u64 = !0 << 53;
-/// One reuse.
 const REUSE: u64 = 1 << 53;
 
 /// All holders' fields.

@@ -14,7 +14,7 @@ pub const SECTOR_BYTES: usize = 512;
 pub struct Sectors(pub u8);
 
 impl Sectors {
-    /// No sector.
+    /// A set without a sector.
     pub const NONE: Self = Self(0);
     /// All sectors of a page.
     pub const ALL: Self = Self(0xff);

@@ -24,7 +24,7 @@ pub struct Held<P: Platform> {
 }
 
 impl<P: Platform> Held<P> {
-    /// The object.
+    /// Inode that the handle leads to.
     pub fn inode(&self) -> &Arc<Inode<P>> {
         &self.inode
     }

@@ -17,7 +17,7 @@ use super::owner::{HolderId, Lock};
 use super::queue::LockQueue;
 use super::steps::step;
 
-/// Most ranges.
+/// Most locked ranges of all holders together.
 pub const LOCKS_MAX: usize = 65_536;
 /// Most ranges of one group of holders.
 pub const GROUP_LOCKS_MAX: usize = LOCKS_MAX / 2;
@@ -92,7 +92,6 @@ struct Group {
     ranges: usize,
 }
 
-/// All holders.
 #[derive(Default)]
 pub(super) struct LockHolders {
     known: BTreeMap<HolderId, Holder>,

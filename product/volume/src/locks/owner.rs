@@ -59,9 +59,9 @@ pub enum LockMode {
 /// A lock, held or wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lock {
-    /// Its owner.
+    /// Owner of the lock.
     pub owner: LockOwner,
-    /// The bytes.
+    /// Byte range that is locked.
     pub span: Span,
     /// How it excludes others.
     pub mode: LockMode,

@@ -19,9 +19,9 @@ pub struct Share {
 }
 
 impl Share {
-    /// Reading.
+    /// Share access or deny: reading.
     pub const READ: u8 = 1;
-    /// Writing.
+    /// Share access or deny: writing.
     pub const WRITE: u8 = 2;
 
     /// Whether two opens cannot have these at once.

@@ -31,11 +31,11 @@ const WAITERS_A_LOOK: usize = 256;
 /// The locks of a holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeldBy {
-    /// Its number.
+    /// Number of the holder.
     pub holder: HolderId,
-    /// Its name.
+    /// Name of the holder for reports.
     pub name: String,
-    /// Locked ranges.
+    /// Count of locked byte ranges.
     pub ranges: usize,
     /// Opens that deny something to others.
     pub denying: usize,

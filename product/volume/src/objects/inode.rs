@@ -85,7 +85,6 @@ pub struct Inode<P: Platform> {
 /// What all inodes together take, in the table or not.
 #[derive(Default)]
 pub(crate) struct InodeSums {
-    /// Descriptors.
     pub(crate) descriptors: AtomicUsize,
     /// Inodes with holders: files and directories that somebody has open.
     pub(crate) held: AtomicUsize,
@@ -135,7 +134,6 @@ pub(crate) struct InodeLook {
 /// The host's answer compared with the baseline, if none of our changes was under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HostView {
-    /// Unchanged.
     Same,
     /// Others changed it: its cached bytes are void.
     Foreign,

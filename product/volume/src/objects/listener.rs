@@ -23,9 +23,9 @@ pub enum ForeignChange {
     Attributes(FileHandle),
     /// This name in the directory leads to another object now, or to none; the directory's attributes changed, too.
     Name {
-        /// The directory.
+        /// Handle of the directory that changed.
         directory: FileHandle,
-        /// The name.
+        /// Name in the directory that changed.
         name: Bytes,
     },
     /// Any names in this directory, and its attributes.

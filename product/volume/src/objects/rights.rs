@@ -14,7 +14,6 @@ use crate::tree::stat::{Kind, Stat};
 
 /// Reading, as in the host's answer about a caller's rights.
 pub(crate) const READ: u8 = 1;
-/// Writing.
 pub(crate) const WRITE: u8 = 2;
 /// Executing a file, searching a directory.
 pub(crate) const EXECUTE: u8 = 4;

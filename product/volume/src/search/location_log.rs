@@ -48,7 +48,6 @@ const SLACK_ENTRIES: u64 = 4_096;
 /// The record's knowledge of one object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LocationEntry {
-    /// Its location.
     Place(Identity, Location),
     /// Its last name is gone.
     Gone(Identity),

@@ -26,9 +26,9 @@ pub struct Attributes {
     pub mode: u32,
     /// The number of names.
     pub links: u32,
-    /// Its owner.
+    /// Number of the owning user.
     pub uid: u32,
-    /// Its group.
+    /// Number of the owning group.
     pub gid: u32,
     /// Its size in bytes.
     pub size: u64,
@@ -88,9 +88,9 @@ pub struct WccAttributes {
 /// object in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Consistency {
-    /// Right before.
+    /// Attributes right before the change.
     pub before: Option<WccAttributes>,
-    /// Right after.
+    /// Attributes right after the change.
     pub after: Option<Attributes>,
 }
 
@@ -111,7 +111,7 @@ impl Consistency {
 /// The result of an operation that changes an object, with the object before and after.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {
-    /// The result.
+    /// Result of the change itself.
     pub result: Result<T, VolumeError>,
     /// The changed object's attributes; a directory's if names were changed. Given for failures, too, if they are
     /// available.
@@ -132,7 +132,7 @@ pub enum SetTime {
     Keep,
     /// The server's current time.
     ServerNow,
-    /// This time.
+    /// Sets the time that the caller gave.
     To(Timestamp),
 }
 

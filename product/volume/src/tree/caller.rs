@@ -12,7 +12,7 @@ use crate::tree::kept_change::{Before, KeptChange};
 /// A user of the host, with the groups that count.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Credentials {
-    /// The user.
+    /// Number of the user.
     pub uid: u32,
     /// The group of new objects.
     pub gid: u32,

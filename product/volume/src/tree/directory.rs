@@ -95,9 +95,9 @@ pub struct Found {
 /// A directory right before and right after a change of its entries.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
-    /// Right before.
+    /// Attributes right before the change.
     pub before: Stat,
-    /// Right after.
+    /// Attributes right after the change.
     pub after: Stat,
 }
 
@@ -132,20 +132,20 @@ pub enum New {
 pub enum SpecialKind {
     /// A named pipe.
     Fifo,
-    /// A socket.
+    /// A socket in the file system.
     Socket,
     /// A character device.
     CharDevice {
-        /// Major number.
+        /// Major number of the device.
         major: u32,
-        /// Minor number.
+        /// Minor number of the device.
         minor: u32,
     },
     /// A block device.
     BlockDevice {
-        /// Major number.
+        /// Major number of the device.
         major: u32,
-        /// Minor number.
+        /// Minor number of the device.
         minor: u32,
     },
 }
@@ -178,11 +178,11 @@ impl fmt::Debug for Stable {
 
 /// A new object.
 pub struct Created {
-    /// The object.
+    /// Object that the name leads to.
     pub found: Found,
     /// A regular file's bytes, opened at its creation: writes succeed even if its mode forbids them.
     pub data: Option<OpenedData>,
-    /// The directory.
+    /// Attributes of the directory around the change.
     pub parent: Change,
     /// The directory's sync.
     pub stable: Stable,
@@ -190,7 +190,7 @@ pub struct Created {
 
 /// A new regular file without a name.
 pub struct Unnamed {
-    /// The file.
+    /// File that was made or found.
     pub found: Found,
     /// The file's bytes. Writes succeed even if the mode forbids writing.
     pub data: OpenedData,
@@ -208,11 +208,11 @@ pub struct ChangedAttributes {
 /// A removed name.
 #[derive(Debug)]
 pub struct Removed {
-    /// The object.
+    /// Identity of the removed object.
     pub identity: Identity,
     /// The object's attributes afterwards; `links` is 0 after the removal of the last name.
     pub stat: Stat,
-    /// The directory.
+    /// Attributes of the directory around the change.
     pub parent: Change,
     /// The directory's sync.
     pub stable: Stable,
@@ -238,7 +238,7 @@ pub struct Renamed {
 pub struct Linked {
     /// The object, afterwards.
     pub stat: Stat,
-    /// The directory.
+    /// Attributes of the directory around the change.
     pub parent: Change,
     /// The directory's sync.
     pub stable: Stable,
@@ -249,7 +249,7 @@ pub struct Linked {
 pub struct Named {
     /// The object's identity.
     pub identity: Identity,
-    /// Its attributes.
+    /// Attributes of the object.
     pub stat: Stat,
 }
 
@@ -269,7 +269,7 @@ pub struct Identified {
 pub struct Export {
     /// Its path for clients: "/", or "/NAME".
     pub path: String,
-    /// The directory.
+    /// Directory at the root of the export.
     pub root: Found,
 }
 
@@ -521,7 +521,7 @@ pub trait Directory: Send + Sync + 'static {
 pub struct NewDevice {
     /// Its name, for people.
     pub name: String,
-    /// The device.
+    /// Device that has the file's bytes.
     pub device: Arc<dyn Device>,
     /// The device's record from [`Engine::remembered`](afflux_engine::Engine::remembered); empty if there is none.
     pub remembered: Remembered,

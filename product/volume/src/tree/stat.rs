@@ -59,7 +59,7 @@ impl Timestamp {
 pub enum Kind {
     /// A file with bytes.
     Regular,
-    /// A directory.
+    /// A directory of names.
     Directory,
     /// A symbolic link; never followed here.
     Symlink,
@@ -69,7 +69,7 @@ pub enum Kind {
     CharDevice,
     /// A named pipe.
     Fifo,
-    /// A socket.
+    /// A socket in the file system.
     Socket,
 }
 
@@ -86,9 +86,9 @@ pub struct Stat {
     pub mode: u32,
     /// The number of names.
     pub links: u32,
-    /// Its owner.
+    /// Number of the owning user.
     pub uid: u32,
-    /// Its group.
+    /// Number of the owning group.
     pub gid: u32,
     /// Its size in bytes.
     pub size: u64,
@@ -98,14 +98,14 @@ pub struct Stat {
     pub device_major: u32,
     /// Minor number, of a device node.
     pub device_minor: u32,
-    /// The device.
+    /// Key of the device that has the file.
     pub device: DeviceKey,
     /// The number in the file system.
     pub fileid: u64,
-    /// Access time.
+    /// Time of the last access.
     pub atime: Timestamp,
-    /// Modification time.
+    /// Time of the last change of the contents.
     pub mtime: Timestamp,
-    /// Change time.
+    /// Time of the last change of contents or attributes.
     pub ctime: Timestamp,
 }

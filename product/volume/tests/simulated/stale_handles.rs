@@ -42,7 +42,6 @@ const SLOW_NS: u64 = 10 * Nanos::MILLISECOND;
 
 /// An object of this name has a device of its own.
 pub(crate) const BELOW: &[u8] = b"below";
-/// That device.
 pub(crate) const DEVICE_BELOW: DeviceKey = DeviceKey(77);
 
 /// A tree that counts the entries read by walks.

@@ -80,7 +80,6 @@ impl ServedTls {
 }
 
 impl Served<'_> {
-    /// For people.
     pub(crate) fn text(&self) -> String {
         let (address, port) = (reachable(self.listen.ip()), self.listen.port());
         // libnfs takes an IPv6 address unchanged, up to the slash.

@@ -32,7 +32,6 @@ use crate::serve::kept::state::{self, StateDirectory};
 
 /// The name of the file.
 const STARTS: &str = "starts";
-/// Most lines.
 const LINES_MAX: usize = 4096;
 /// A word that the host does not tell.
 const UNTOLD: &str = "-";

@@ -80,7 +80,6 @@ pub(crate) struct Places {
     pub(crate) listening: Option<Listener>,
     /// The address where clients will come.
     pub(crate) listen: SocketAddr,
-    /// For Prometheus.
     pub(crate) figures: Option<FigureListener>,
     /// `None` if the running server has it, or a start would make its directory.
     pub(crate) control: Option<(BoundSocket, UnixListener)>,

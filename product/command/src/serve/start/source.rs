@@ -29,7 +29,6 @@ use crate::serve::stores::store_volume::StoreVolume;
 use crate::settings::is_store;
 
 pub(crate) enum Source {
-    /// Directories.
     Host(Arc<HostTree>),
     /// A volume in an object store.
     #[cfg(feature = "object")]

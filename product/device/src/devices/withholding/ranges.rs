@@ -21,7 +21,7 @@ pub struct RangeNumber(u64);
 pub struct Earlier<F> {
     /// The engine keeps a file until its bytes are durable, so they are if the file is gone.
     pub file: Weak<F>,
-    /// The bytes.
+    /// Byte range in the file that is withheld.
     pub range: Range<u64>,
 }
 

@@ -38,7 +38,7 @@ impl SpareDescriptors {
         pool
     }
 
-    /// Their number.
+    /// Count of spare descriptors that are open.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }

@@ -8,10 +8,8 @@ use afflux_volume::Caller;
 use super::*;
 use afflux_linux_device::in_place::{self, Leave};
 
-/// Always permits.
 struct Free;
 
-/// Never permits.
 struct Bound;
 
 impl Leave for Bound {

@@ -29,7 +29,6 @@ use crate::wire::xdr::{Field, Writer};
 /// The right that counts for a READ or WRITE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Right {
-    /// The open's.
     OfOpen,
     /// The user's, since nothing is open.
     OfUser,

@@ -21,7 +21,6 @@ use super::room::TableFull;
 use super::silence::SilenceOrder;
 use crate::status::NfsStatus;
 
-/// Most clients.
 pub(crate) const CLIENTS_MAX: usize = 4096;
 
 /// The party of the connection, and the user of the call.
@@ -92,10 +91,8 @@ pub(crate) struct KnownClient<'a> {
     pub(crate) lease: &'a Lease,
 }
 
-/// All clients.
 pub(crate) struct Clients {
     memory: Memory,
-    /// By number.
     known: BTreeMap<u64, Client>,
     names: Names,
     confirmed: SilenceOrder<u64>,

@@ -69,9 +69,7 @@ struct Kept {
 
 /// The ranges of a lock owner after a change, as far as they are asked for.
 pub(crate) struct RangesAfter<'a> {
-    /// The change.
     pub(crate) step: RangeStep,
-    /// Their number.
     pub(crate) count: &'a dyn Fn() -> usize,
     /// All of them.
     pub(crate) all: &'a dyn Fn() -> Vec<LockedRange>,

@@ -19,7 +19,6 @@ pub(super) struct Namesakes {
     pub(super) unconfirmed: Option<u64>,
 }
 
-/// All clients.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(super) struct Names {
     of: BTreeMap<Party, BTreeMap<Arc<[u8]>, Namesakes>>,
@@ -45,7 +44,6 @@ impl Names {
         *of_kind = Some(id);
     }
 
-    /// Removes one.
     pub(super) fn remove(&mut self, party: Party, name: &[u8], id: u64) {
         let Some(own) = self.of.get_mut(&party) else { return };
         let Some(namesakes) = own.get_mut(name) else { return };

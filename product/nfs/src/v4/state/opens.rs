@@ -19,7 +19,6 @@ use super::room::{PartyCounts, TableFull};
 use super::stateids::{StatePlace, Stateid, check_seqid, next_seqid};
 use crate::status::NfsStatus;
 
-/// Most opens.
 pub(crate) const OPENS_MAX: usize = 65_536;
 
 /// The bit of a pair of rights in the set of pairs that were asked for.
@@ -103,7 +102,6 @@ pub(crate) struct KnownOpen<'a, H> {
     pub(crate) holder: &'a H,
 }
 
-/// All opens.
 pub(crate) struct Opens<H> {
     memory: Memory,
     places: StatePlaces<Open<H>>,
@@ -403,7 +401,6 @@ impl<H> Opens<H> {
         })
     }
 
-    /// Closes.
     pub(crate) fn close(&mut self, client: u64, at: StatePlace, seqid: u32) -> Result<Closed<H>, NfsStatus> {
         self.named(client, at, seqid)?;
         self.take(at.place).ok_or(NfsStatus::BadStateid)

@@ -21,10 +21,8 @@ use super::silence::SilenceOrder;
 use super::slots::{SLOTS_MAX, Slots};
 use crate::status::NfsStatus;
 
-/// Most sessions.
 pub(crate) const SESSIONS_MAX: usize = 1024;
 
-/// A session.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) client: u64,
@@ -50,7 +48,6 @@ impl Session {
     }
 }
 
-/// All sessions.
 pub(crate) struct Sessions {
     memory: Memory,
     known: BTreeMap<SessionId, Arc<Session>>,
@@ -215,7 +212,6 @@ impl Sessions {
         self.notices.remove(&client);
     }
 
-    /// All sessions.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {
         self.known.values()
     }

@@ -35,7 +35,6 @@ impl<K: Copy + Ord> SilenceOrder<K> {
         self.of_party.entry(party).or_default().insert((heard_ns, key));
     }
 
-    /// Removes one.
     pub(super) fn remove(&mut self, key: K) {
         let Some((party, heard_ns)) = self.known.remove(&key) else { return };
         self.of_all.remove(&(heard_ns, key));

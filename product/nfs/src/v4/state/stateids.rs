@@ -42,7 +42,6 @@ pub(crate) enum StateidKind {
 }
 
 impl Stateid {
-    /// All zeros.
     pub(crate) const ANONYMOUS: Self = Self { seqid: 0, other: [0; OTHER_BYTES] };
 
     /// The name of a place. Places are numbered from 1 on the wire, so that no name is a special one.
