@@ -107,7 +107,15 @@ fn lint() -> Result<()> {
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
     // As programs build it: without the parts of a server.
     step("cargo", &["check", "--package", "afflux"])?;
+    links()?;
     rest::check()
+}
+
+/// Each link in a comment leads to an item, also in comments of private items.
+fn links() -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"]);
+    succeeds(cargo.env("RUSTDOCFLAGS", "-D rustdoc::broken_intra_doc_links").current_dir(repository::root()))
 }
 
 /// Has a build of cargo's read the lints of all crates of the workspace. Warnings are errors. A pass of its own over

@@ -98,10 +98,11 @@ pub struct Limits {
     pub depth: u32,
     /// The largest size that a file can have: writes beyond it are refused before they are accepted.
     pub file_bytes_max: u64,
-    /// Whether completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
+    /// Whether completed writes are lost with power unless [`Operation::Sync`](crate::request::Operation) follows.
     pub volatile_cache: bool,
-    /// Whether written bytes can be read back at once. If they can only after an [`Operation::Sync`](crate::Operation),
-    /// because a file's bytes become an object then, the engine keeps the pages until one has followed.
+    /// Whether written bytes can be read back at once. If they can only after an
+    /// [`Operation::Sync`](crate::request::Operation), because a file's bytes become an object then, the engine keeps
+    /// the pages until one has followed.
     pub readable_before_flush: bool,
     /// Whether syncs of a file may overlap: each tells its own error, and takes none of another's.
     pub syncs_overlap: bool,
@@ -177,8 +178,8 @@ pub trait Device: Send + Sync + 'static {
         None
     }
 
-    /// [`Operation::Sync`](crate::Operation::Sync) on the calling thread, which waits for the host. `None` if it needs
-    /// a request.
+    /// [`Operation::Sync`](crate::request::Operation::Sync) on the calling thread, which waits for the host. `None` if
+    /// it needs a request.
     fn sync_here(&self, _backing: &Backing) -> Option<Result<(), DeviceError>> {
         None
     }

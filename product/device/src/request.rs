@@ -311,8 +311,9 @@ impl<F: FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send> Completion 
 }
 
 /// A read or a write that a device may carry out on the calling thread
-/// ([`Device::read_here`](crate::Device::read_here), [`Device::write_here`](crate::Device::write_here)). Its memory
-/// stays valid while it lives, and unchanged if it is written.
+/// ([`Device::read_here`](crate::platform::Device::read_here),
+/// [`Device::write_here`](crate::platform::Device::write_here)). Its memory stays valid while it lives, and unchanged
+/// if it is written.
 pub struct TransferHere<'a> {
     backing: &'a Backing,
     offset: u64,

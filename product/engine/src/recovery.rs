@@ -157,7 +157,7 @@ impl<P: Platform> Adopting<P> {
         }
     }
 
-    /// [`Engine::try_forget_found`](crate::Engine::forget_found).
+    /// [`Engine::try_forget_found`](crate::Engine::try_forget_found).
     pub(crate) fn try_forget(&self, key: &FileKey) -> bool {
         let Some(found) = self.base.devices.unadopted.take(key) else { return false };
         let cache = &self.base.cache;

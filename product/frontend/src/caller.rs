@@ -3,8 +3,8 @@
 //! Owns: the facts that a world knows of a connection's peer, the party of a peer, the claim of a call.
 //! Does not own: the trust in a claim and its consequences (front ends); the user of a call (`afflux_volume::Caller`);
 //! the bounds.
-//! Invariants: plain values. The facts of the world (`Peer`) and the claim of a call (`Claim`) are not mixed. A process
-//! of this host is in its user's party, independent of its address.
+//! Invariants: plain values. The facts of the world (`Peer`) and the claim of a call (`CallerClaim`) are not mixed. A
+//! process of this host is in its user's party, independent of its address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -25,7 +25,7 @@ pub enum Origin {
 }
 
 /// The other end of a connection, as far as the accepting world knows it. Callers' claims are in their calls
-/// ([`Claim`]). Calls that come from this host's kernel, over a device of its own, have no peer.
+/// ([`CallerClaim`]). Calls that come from this host's kernel, over a device of its own, have no peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     /// The peer's address.

@@ -15,7 +15,7 @@ pub const NODES_MAX: usize = 1 << 24;
 pub(crate) const NODES_USUAL: usize = 1 << 20;
 /// Most files and directories that may be open at a time.
 pub const OPEN_FILES_MAX: usize = 1 << 16;
-/// Most calls of a [`MessageStream`](crate::Connection) that wait at a time.
+/// Most calls of a message stream that wait at a time.
 pub const CALLS_MAX: usize = 1024;
 
 /// Least memory that messages of waiting calls may take. In a larger cache they may take as much as it has.

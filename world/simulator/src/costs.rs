@@ -12,7 +12,7 @@
 //!
 //! A key is a counter's name, `step` or `switch`. A counter's cost is that of one of its unit. `step` is one poll of a
 //! task. `switch` is a CPU's change to a task other than the one it ran last. The costs of [`CostOf::Caller`] are
-//! charged only by runs that ask for them ([`crate::simulation::Callers`]). A key missing from the file costs nothing.
+//! charged only by runs that ask for them (`Callers`). A key missing from the file costs nothing.
 //!
 //! Owns: the built-in tables, the format.
 //! Does not own: a table in memory (`costs::table`), measuring (the command), the counters (`afflux_engine::counters`).

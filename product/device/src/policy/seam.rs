@@ -350,7 +350,7 @@ pub struct Completed {
     /// Whether a task waits to submit another write: the limit in flight is reached.
     pub held_back: bool,
     /// How long before the end was noticed nobody had looked for it: see
-    /// [`Platform::unwatched_ns`](crate::Platform::unwatched_ns). Not more than its latency.
+    /// [`Platform::unwatched_ns`](crate::platform::Platform::unwatched_ns). Not more than its latency.
     pub unwatched_ns: u64,
     /// Whether the device has been refused a request since the last write ended, because its store gets too many.
     pub too_many: bool,

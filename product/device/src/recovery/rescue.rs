@@ -61,7 +61,7 @@ impl Recovered {
     }
 
     /// The memory for a fresh engine, once each file is home. `verifier` is used as by
-    /// [`Engine::recover`](crate::Engine::recover).
+    /// `Engine::recover`.
     pub fn written(mut self, verifier: u64) -> Frames {
         self.seen.files.clear();
         let memory = std::sync::Arc::clone(&self.memory);

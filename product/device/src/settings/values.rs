@@ -140,7 +140,7 @@ impl Settings {
         self.info(knob).ns(self.get(knob))
     }
 
-    /// Sets a knob before an engine is made; a running engine has [`Engine::set_knob`](crate::Engine::set_knob).
+    /// Sets a knob before an engine is made; a running engine has `Engine::set_knob`.
     /// Rejects a value outside the range and keeps the old one.
     pub fn set(&mut self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
         self.change(knob, value)

@@ -30,8 +30,8 @@ pub(super) async fn bytes<P: Platform>(
     object(on, file.node, &file.inode).await
 }
 
-/// As [`bytes`], for a range that an open file has changed by a request without flags. It does nothing unless the open
-/// or the mount is synchronous.
+/// As [`bytes()`], for a range that an open file has changed by a request without flags. It does nothing unless the
+/// open or the mount is synchronous.
 pub(super) async fn range<P: Platform>(
     on: &Mount<P>,
     file: &OpenFile<P>,

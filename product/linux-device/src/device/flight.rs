@@ -118,7 +118,7 @@ unsafe impl Send for RequestFlight {}
 
 /// The next step.
 pub(super) enum FlightStep {
-    /// This operation; its result goes to [`Flight::advance`]. Its pointers are into the flight.
+    /// This operation; its result goes to [`RequestFlight::advance`]. Its pointers are into the flight.
     Do(RingOperation),
     /// A descriptor must be opened: ask again where blocking is allowed.
     Block,

@@ -70,7 +70,7 @@ impl<W> WorkQueue<W> {
         self.queued += 1;
     }
 
-    /// The next work that may have a thread. The caller calls [`Queue::end`] when it is done.
+    /// The next work that may have a thread. The caller calls [`WorkQueue::end`] when it is done.
     pub(super) fn take(&mut self) -> Option<(Lane, W)> {
         for _ in 0..self.turns.len() {
             let user = self.turns.pop_front()?;

@@ -15,7 +15,7 @@ impl<T> SlotTable<T> {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    /// The key that the next [`Slots::insert`] will return.
+    /// The key that the next [`SlotTable::insert`] will return.
     pub(super) fn next_key(&self) -> usize {
         self.free.last().copied().unwrap_or(self.places.len())
     }

@@ -34,7 +34,7 @@ const _: () = assert!(size_of::<FilePages>() == 64);
 
 impl FilePages {
     /// The pages of a file of `size` bytes: none is cached. `slot` is the file's number in the arena, `number` the
-    /// cache's for it ([`Cache::number_file`](super::Cache::number_file)).
+    /// cache's for it ([`PageCache::number_file`](super::PageCache::number_file)).
     pub fn new(number: u64, slot: u32, size: u64) -> Self {
         Self {
             slot,

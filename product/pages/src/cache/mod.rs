@@ -168,7 +168,7 @@ impl PageCache {
         self.release(frame);
     }
 
-    /// As [`Cache::release_frame`], for many.
+    /// As [`PageCache::release_frame`], for many.
     fn release_frames(&self, frames: &mut Vec<FrameId>) {
         self.eviction.removed(&self.pages, frames);
         for frame in frames.iter() {
@@ -203,7 +203,7 @@ impl PageCache {
         }
     }
 
-    /// As [`Cache::release`], but the caller wakes the waiters for memory if the frame was freed.
+    /// As [`PageCache::release`], but the caller wakes the waiters for memory if the frame was freed.
     pub fn try_release_silently(&self, frame: FrameId) -> bool {
         let released = self.pages.try_release(frame);
         if released {

@@ -73,8 +73,8 @@ impl WaitPlaces {
         !had_place && self.granted.remove(&ticket)
     }
 
-    /// Has a task without a grant look at something else. It gets none before it calls [`Places::try_wait_on`]. Returns
-    /// whom to wake.
+    /// Has a task without a grant look at something else. It gets none before it calls [`WaitPlaces::try_wait_on`].
+    /// Returns whom to wake.
     pub fn look(&mut self, ticket: u64) -> Option<Waker> {
         let place = self.waiting.remove(&ticket)?;
         let waker = place.waker.clone();

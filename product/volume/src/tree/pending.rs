@@ -61,7 +61,7 @@ pub trait TreeCall<R>: Send + Sync {
     fn abandon(&self);
 }
 
-/// The waiter for a [`Call`].
+/// The waiter for a [`TreeCall`].
 pub struct Called<R>(Arc<dyn TreeCall<R>>);
 
 impl<R> Called<R> {

@@ -115,7 +115,7 @@ pub fn make(world: &World, number: u64, model: &Model) -> Arc<Disk> {
     make_with(world, number, model, model.options())
 }
 
-/// Like [`make`], but with other options than the model's own. The model's times and layout stay.
+/// Like [`make()`], but with other options than the model's own. The model's times and layout stay.
 pub fn make_with(world: &World, number: u64, model: &Model, options: DiskOptions) -> Arc<Disk> {
     Disk::with_timing(world, number, options, model.timing(), Some(model.layout()))
 }

@@ -13,19 +13,19 @@ pub enum RunError {
         /// The tasks that wait, as name and number.
         waiting: Vec<String>,
     },
-    /// The run passed [`WorldOptions::time_ns_max`].
+    /// The run passed [`WorldOptions::time_ns_max`](crate::world::WorldOptions::time_ns_max).
     TimeUp {
         /// The tasks that wait, as name and number.
         waiting: Vec<String>,
     },
-    /// The run passed [`WorldOptions::steps_max`].
+    /// The run passed [`WorldOptions::steps_max`](crate::world::WorldOptions::steps_max).
     StepsUp {
         /// The tasks that are ready, as name and number.
         ready: Vec<String>,
         /// The virtual time at that point.
         now_ns: u64,
     },
-    /// A check failed: see [`World::fail`].
+    /// A check failed: see [`World::fail`](crate::world::World::fail).
     Failed {
         /// The failed check.
         what: String,

@@ -54,7 +54,7 @@ pub struct SyncRound {
 pub enum RoundPart {
     /// No rounds were running: the caller runs it, or starts a task that does.
     Starts,
-    /// The caller runs it, once it has its turn. A caller that cannot steps down ([`Rounds::step_down`]).
+    /// The caller runs it, once it has its turn. A caller that cannot steps down (`step_down`).
     Leads,
     /// Somebody else runs it.
     Follows,

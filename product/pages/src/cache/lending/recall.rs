@@ -43,7 +43,7 @@ impl PageCache {
         }
     }
 
-    /// [`Cache::recall`] of the pages of a range that a caller is about to write, found without a lock.
+    /// [`PageCache::recall`] of the pages of a range that a caller is about to write, found without a lock.
     pub fn recall_for_write(&self, file: &FilePages, pages: Range<u64>) {
         if self.lending.leased() == 0 {
             return;
@@ -56,7 +56,7 @@ impl PageCache {
         }
     }
 
-    /// [`Cache::recall`] of the first present pages of a range, `most` at most. The caller holds the file's lock.
+    /// [`PageCache::recall`] of the first present pages of a range, `most` at most. The caller holds the file's lock.
     pub fn recall_present(&self, file: &FilePages, pages: Range<u64>, most: u64) {
         if self.lending.leased() > 0 {
             let next = |page| file.index.next_present(&self.nodes, page).filter(|page| *page < pages.end);
