@@ -19,6 +19,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use afflux_frames::Frames;
 use afflux_linux_device::HostMemory;
 use afflux_linux_server::{CallsFor, DescriptorStore, check_needed_calls, give_up_privileges, refuse_foreign_calls};
 use afflux_nfs::Rules;
@@ -33,6 +34,7 @@ use self::front::{NfsFront, WantedFront, admission, banner, own_clients};
 use self::kept::arena::{self, CacheMemory, WantedMemory};
 use self::kept::kept_mount::{LeftDescriptors, Taken};
 use self::kept::starts::StartRecord;
+use self::kept::state;
 use self::kept::unnamed_files;
 use self::live::reload::Reload;
 use self::live::running::Running;
@@ -52,9 +54,9 @@ use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
-use crate::control::socket_paths::{BoundSocket, RemovedAtEnd};
+use crate::control::socket_paths::BoundSocket;
 use crate::progress::{self, DrainDisplay};
-use crate::settings::{NfsVersion, OF_SERVE, ServeSettings};
+use crate::settings::{ArenaPlace, NfsVersion, OF_SERVE, ServeSettings};
 use crate::{log, metrics, service, watch};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
@@ -90,13 +92,17 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
         left.clear(point, is_kept);
     }
+    let arena = settings.arena.as_ref().and_then(ArenaPlace::path);
+    let own_paths = [("--arena", arena), ("--control", settings.control.as_deref())];
+    state::refuse_one_path(settings.state.as_deref(), &own_paths)?;
     let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_kept)?;
     if wanted.point().is_some() {
         require_calls(CallsFor::Mounting)?;
     }
     if args.check {
-        return check::run(wanted, &configuration);
+        return check::run(wanted, &configuration, configuration::path(args).as_deref());
     }
+    wanted.refuse_mounted()?;
     log::start(settings.log);
     for warning in &configuration.warnings {
         warn!("{warning}");
@@ -139,20 +145,19 @@ fn run_over(
         admission::note_limits(settings.nfs, settings.posix_locks, &mut notes);
     }
     let rules = admission::rules(&settings.at_once, &mut notes);
-    let places = Places::take(&WantedPlaces::of(&settings), source, (wanted, &mut store), Taking::Start)?;
+    let wanted_places = WantedPlaces::of(&settings);
+    let places = Places::take(&wanted_places, source, (wanted, &mut store), Taking::Start)?;
+    let own_places = places.needed(&wanted_places, configuration::path(args).as_deref());
     let Places { state, tls, listening, listen, figures, control } = places;
-    let starts = StartRecord::of(source.and_then(Source::host), &state, |directory| {
-        wanted.refuse_below(&[("the record of starts", Some(directory))])
+    let starts = StartRecord::of(source.and_then(Source::host), &state, Taking::Start.missing(), |directory| {
+        wanted.refuse_starts_below(directory)
     });
-    let control = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
-    let (control, control_listener) = (RemovedAtEnd(Arc::new(control.0)), control.1);
+    let (control, control_listener) = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     drop(store);
     let own_clients = wanted.has_own_clients(listen, settings.lock_memory);
     let prepared = own_clients.then(own_clients::prepare);
-    let configured = configuration::path(args);
-    let own_places = [state.path(), Some(control.0.path.as_path()), configured.as_deref()];
-    let own_places: Vec<&Path> = own_places.into_iter().flatten().chain(settings.tls.files()).collect();
-    let mut front = wanted.prepared(listening, listen, settings.directories.first(), separated, &own_places)?;
+    let listening = listening.map(|listener| (listener, listen));
+    let mut front = wanted.prepared(listening, settings.directories.first(), separated, &own_places)?;
     front.tls = tls;
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
@@ -176,11 +181,15 @@ fn run_over(
     let kept = kept_prices(&state);
     let kept_here = (&state, &starts, &kept);
     let parts = (memory, front);
-    let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), parts)?;
-    if let Some(prepared) = prepared {
-        let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
-        own_clients::note_locked(locked, settings.lock_memory, &mut notes)?;
-    }
+    let locks = |frames: &Frames| match prepared {
+        Some(prepared) => {
+            let locked = prepared.and_then(|()| frames.arena().lock());
+            own_clients::note_locked(locked, settings.lock_memory, &mut notes)
+        }
+        None => Ok(()),
+    };
+    let tree = (&source, exports);
+    let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), tree, parts, locks)?;
     let running = Arc::new(running);
     let naming = settings.rpcbind.then(|| naming(&running)).flatten();
     let upkeep = Upkeep::start(&running, kept, naming.clone()).or_failed("cannot start a thread for upkeep")?;

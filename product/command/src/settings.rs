@@ -366,6 +366,13 @@ impl ArenaPlace {
     fn named(name: PathBuf) -> Self {
         if name.as_os_str() == "systemd" { Self::Systemd } else { Self::File(name) }
     }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Systemd => None,
+            Self::File(path) => Some(path),
+        }
+    }
 }
 
 /// How writers are throttled and dirty data is written.

@@ -7,7 +7,9 @@
 pub(crate) mod admission;
 pub(crate) mod banner;
 pub(crate) mod listening;
+mod mount_point;
 pub(crate) mod own_clients;
+mod rehearsal;
 pub(crate) mod rpcbind;
 pub(crate) mod tls;
 
@@ -29,8 +31,8 @@ use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, 
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
     DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
-    MountTarget, OwnMounts, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others, process_of,
-    rights_of, serve,
+    MountTarget, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of,
+    serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
@@ -44,10 +46,12 @@ use self::listening::{cannot_listen, limits, report_refused};
 use self::tls::Tls;
 use crate::serve::kept::client_state::ClientState;
 use crate::serve::kept::kept_clients::{self, KeptClients};
-use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, unmounter};
+use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, own_view, unmounter};
 use crate::serve::live::signals::SignalRequest;
 use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
 use crate::unmounter::{Unmounter, Unmounting};
+
+const NOT_MOUNTED: &str = "cannot mount";
 
 /// Longest time for answering calls in progress once the server is stopping.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
@@ -70,6 +74,8 @@ struct WantedMount {
     flags: SyncFlags,
     /// The tree is one of the host, and the mount must not hide it from the server.
     is_of_host: bool,
+    /// The point is the directory that is served.
+    over_itself: bool,
 }
 
 /// The facts about a tree that its mount goes by.
@@ -156,28 +162,14 @@ impl WantedFront {
         if places.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
-        let point = MountTarget::at(point).map_err(|error| Failure::failed(output::shown(error)))?;
         let directory = places.first().and_then(|place| host_path(place).canonicalize().ok());
-        let below = |directory: &PathBuf| point.path().starts_with(directory);
-        if !geteuid().is_root() && directory.as_ref().is_some_and(below) {
-            return Err(Failure::wrong_use(format!(
-                "only root can mount over the directory itself or below it, at {}: another user's server would wait for \
-                 itself on the way; name a mount point elsewhere",
-                output::shown(point.path().display())
-            )));
-        }
+        let point = mount_point::at(point, directory.as_deref())?;
         if is_kept && !geteuid().is_root() {
             return Err(Failure::wrong_use(
                 "--arena systemd with a mount takes root: the next server must hide it from itself",
             ));
         }
         let over_itself = directory.as_deref() == Some(point.path());
-        if over_itself && !is_kept && point.is_mounted() {
-            let point = output::shown(point.path().display());
-            return Err(Failure::failed(format!(
-                "{point} is mounted by Afflux already: `afflux umount {point}` ends that mount and its server"
-            )));
-        }
         let options = MountOptions {
             acts_as_callers: false,
             kernel_cache: settings.kernel_cache,
@@ -186,7 +178,20 @@ impl WantedFront {
         };
         let is_of_host = directory.is_some();
         let flags = SyncFlags { sync: settings.sync, dirsync: settings.dirsync };
-        Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, flags, is_of_host }) })
+        Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, flags, is_of_host, over_itself }) })
+    }
+
+    /// Refuses a directory that another server has mounted over itself: this server would serve that mount.
+    pub(crate) fn refuse_mounted(&self) -> Outcome {
+        match &self.mount {
+            Some(WantedMount { point, over_itself: true, .. }) if !self.is_kept && point.is_mounted() => {
+                let point = output::shown(point.path().display());
+                Err(Failure::failed(format!(
+                    "{point} is mounted by Afflux already: `afflux umount {point}` ends that mount and its server"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The number of its descriptors in the service manager's store.
@@ -219,9 +224,7 @@ impl WantedFront {
         };
         let own = match taken.own {
             Some(own) => Some(own),
-            None => {
-                (geteuid().is_root() && *is_of_host).then(OwnMounts::separate).transpose().or_failed(NOT_SEPARATED)?
-            }
+            None => (geteuid().is_root() && *is_of_host).then(own_view).transpose()?,
         };
         Ok(Taken { unmounter: Some(unmounter), own, kept: taken.kept })
     }
@@ -235,11 +238,10 @@ impl WantedFront {
     /// The front with all that takes rights. Calls on a mount wait until it is served.
     pub(crate) fn prepared(
         &self,
-        listener: Option<Listener>,
-        listen: SocketAddr,
+        listening: Option<(Listener, SocketAddr)>,
         source: Option<&PathBuf>,
         separated: Taken,
-        own_places: &[&Path],
+        own_places: &[PathBuf],
     ) -> Outcome<PreparedFront> {
         if let (Some(own), Some(source)) = (&separated.own, source) {
             let kept = own.keep_only(&needed(own_places), &[host_path(source).to_owned()]);
@@ -250,7 +252,7 @@ impl WantedFront {
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
         let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
         Ok(PreparedFront {
-            nfs: listener.zip(self.nfs).map(|(listener, version)| (listener, listen, version)),
+            nfs: listening.zip(self.nfs).map(|((listener, listen), version)| (listener, listen, version)),
             tls: None,
             is_kept: self.is_kept,
             mount,
@@ -275,13 +277,9 @@ impl WantedFront {
         by_mount || self.has_clients() && own_clients::are_served(listen.ip(), asked)
     }
 
-    /// Finds what would keep the host from mounting, without a mount.
-    pub(crate) fn check_mount(&self) -> Outcome {
-        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
-        let device = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse");
-        device.map(|_| ()).map_err(|error| {
-            Failure::failed(format!("{} cannot be mounted: /dev/fuse: {error}", output::shown(point.path().display())))
-        })
+    /// Refuses a directory for the record of starts below a mount.
+    pub(crate) fn refuse_starts_below(&self, directory: &Path) -> Outcome {
+        self.refuse_below(&[("the record of starts", Some(directory))])
     }
 
     /// Refuses paths of the server itself below a mount: it would call itself, and wait for itself.
@@ -425,10 +423,10 @@ impl PreparedMount {
 }
 
 /// The server's own places, and the working directory if one of them goes by it.
-fn needed(own_places: &[&Path]) -> Vec<PathBuf> {
+fn needed(own_places: &[PathBuf]) -> Vec<PathBuf> {
     let by_working_directory = own_places.iter().any(|place| place.is_relative());
     let directory = by_working_directory.then(std::env::current_dir).and_then(Result::ok);
-    own_places.iter().map(|place| place.to_path_buf()).chain(directory).collect()
+    own_places.iter().cloned().chain(directory).collect()
 }
 
 /// The directory of the host behind a served place, if there is one: a store may be one.
@@ -462,7 +460,6 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool)
         let memory = Some(PreparedMemory { memory, contents, is_left: true });
         return Ok(PreparedMount { mounted, unmounter, wanted, memory });
     }
-    const NOT_MOUNTED: &str = "cannot mount";
     let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
     let mut mounted = wanted.point.mount(source, wanted.flags, own.as_ref()).or_failed(NOT_MOUNTED)?;
     unmounter.is_mounted(mounted.number());

@@ -7,7 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::scratch::Scratch;
+use crate::mounted::{Mounted, can_mount, is_mounted};
+use crate::scratch::{Scratch, can_be_several_users};
 use crate::server::{Server, afflux, run, text};
 
 /// A user other than the one who runs the tests.
@@ -15,6 +16,60 @@ const STRANGER: u32 = 65_534;
 
 /// The arguments after the command, without `--check`.
 type Arguments = Vec<String>;
+
+/// A command line that a start refuses.
+struct Refused {
+    /// The program and its arguments that run the command; none runs it directly.
+    through: Arguments,
+    words: Arguments,
+}
+
+impl Refused {
+    fn command(&self, home: &Path, timeout: &[&str], last: &[&str]) -> Output {
+        let alone = afflux(home);
+        let program = alone.get_program().to_string_lossy().into_owned();
+        let line = [arguments(timeout), self.through.clone(), vec![program], self.words.clone(), arguments(last)];
+        let line = line.concat();
+        let mut command = Command::new(&line[0]);
+        take_environment(&alone, &mut command);
+        command.stdin(Stdio::null()).args(&line[1..]).output().unwrap()
+    }
+
+    /// The outcome of the start. One that is not refused would run on.
+    fn started(&self, home: &Path) -> Output {
+        self.command(home, &["timeout", "-s", "INT", "20"], &[])
+    }
+
+    fn checked(&self, home: &Path) -> Output {
+        self.command(home, &[], &["--check"])
+    }
+}
+
+/// Asserts that start and check refuse these, in the same words, and that the checks leave nothing.
+fn assert_refused(home: &Path, table: &[Refused]) {
+    // The directory of the default control socket belongs to every command.
+    let files = || listed(home).into_iter().filter(|path| *path != home.join("afflux")).collect::<Vec<_>>();
+    let before = files();
+    let checks: Vec<Output> = table.iter().map(|case| case.checked(home)).collect();
+    assert_eq!(files(), before, "the checks left nothing");
+    let outcomes = table.iter().zip(checks).map(|(case, check)| (case, check, case.started(home)));
+    let wrong = outcomes.filter(|(_, check, start)| !are_alike(check, start)).map(|(case, check, start)| {
+        let line = [&case.through[..], &case.words].concat();
+        format!("{line:?}\n check: {}\n start, {}: {}", text(&check), start.status, text(&start))
+    });
+    let wrong: Vec<String> = wrong.collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether both are refused for one reason.
+fn are_alike(check: &Output, start: &Output) -> bool {
+    let (said, told) = (text(check), text(start));
+    let message = said.lines().rfind(|line| !line.is_empty()).unwrap_or_default().trim_start_matches("error: ");
+    // Servers of other tests come and go.
+    let (message, told) = (without_numbers(message), without_numbers(&told));
+    let is_refused = matches!(start.status.code(), Some(1 | 2)) && check.status.code() == start.status.code();
+    is_refused && message.len() > 15 && told.contains(&message)
+}
 
 fn arguments(words: &[&str]) -> Arguments {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -28,15 +83,6 @@ fn take_environment(of: &Command, command: &mut Command) {
             None => command.env_remove(name),
         };
     }
-}
-
-/// The outcome of a start that is refused. One that is not would run on.
-fn started(home: &Path, words: &[String]) -> Output {
-    let mut command = Command::new("timeout");
-    let alone = afflux(home);
-    command.args(["-s", "INT", "20"]).arg(alone.get_program());
-    take_environment(&alone, &mut command);
-    command.stdin(Stdio::null()).args(words).output().unwrap()
 }
 
 fn checked(home: &Path, words: &[String]) -> Output {
@@ -129,6 +175,13 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
         mount(&[&data, &data, "--listen", "127.0.0.1:0"]),
         mount(&[&data, &path("a"), "--arena", "/dev/shm/afflux-check"]),
         mount(&[&data, &path("a"), "--state", &path("a/data/state")]),
+        // One path for two things.
+        kept(&["--control", &memory]),
+        kept(&["--control", &format!("/dev/shm/../shm/{}", memory.trim_start_matches("/dev/shm/"))]),
+        kept(&["--state", &memory]),
+        serve(&[&data, "--state", &path("new"), "--control", &path("new")]),
+        serve(&[&data, "--state", &path("new"), "--control", &path("new/server")]),
+        serve(&[&data, "--state", &path("new"), "--control", &path("new/handle-key")]),
     ];
     if rustix::process::geteuid().is_root() {
         let theirs = make("theirs");
@@ -137,22 +190,99 @@ fn a_check_refuses_what_the_start_refuses_in_the_same_words() {
         table.push(serve(&[&data, "--control", &format!("{theirs}/control.sock")]));
     }
     table.push(serve(&[&data, "--control", &long]));
-    let before = listed(home);
-    let checks: Vec<Output> = table.iter().map(|words| checked(home, words)).collect();
-    // The directory of the default control socket belongs to every command.
-    let after = listed(home).into_iter().filter(|path| *path != home.join("afflux"));
-    assert_eq!(after.collect::<Vec<_>>(), before, "the checks left nothing");
-    for (words, check) in table.iter().zip(checks) {
-        let start = started(home, words);
-        let (said, told) = (text(&check), text(&start));
-        assert!(matches!(start.status.code(), Some(1 | 2)), "{words:?} starts, so it is no bad setting: {told}");
-        assert_eq!(check.status.code(), start.status.code(), "{words:?}\ncheck: {said}\nstart: {told}");
-        let message = said.lines().rfind(|line| !line.is_empty()).unwrap_or_default().trim_start_matches("error: ");
-        // Servers of other tests come and go.
-        let (message, told) = (without_numbers(message), without_numbers(&told));
-        assert!(message.len() > 15 && told.contains(&message), "{words:?}\ncheck: {said}\nstart: {told}");
-    }
+    let table = table.into_iter().map(|words| Refused { through: Vec::new(), words });
+    assert_refused(home, &table.collect::<Vec<_>>());
     served.stop();
+}
+
+#[test]
+fn a_check_refuses_what_the_users_own_directory_for_state_refuses_to_a_start() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let data = scratch.directory("data").display().to_string();
+    let memory = format!("/dev/shm/afflux-state-{}", std::process::id());
+    // A directory in place of a file, and the other way round.
+    for name in ["server", "write-verifier", "starts"] {
+        scratch.directory(&format!("{name} state/afflux/{name}"));
+    }
+    scratch.directory("servers state/afflux");
+    fs::write(home.join("servers state/afflux/servers"), "x").unwrap();
+    let refused = ["server", "write-verifier", "starts", "servers"].map(|name| Refused {
+        through: vec!["env".to_owned(), format!("XDG_STATE_HOME={}", home.join(format!("{name} state")).display())],
+        words: arguments(&["serve", "--listen", "127.0.0.1:0", &data, "--cache", "64MiB"]),
+    });
+    assert_refused(home, &refused);
+    let words = ["serve", "--listen", "127.0.0.1:0", &data, "--cache", "64MiB", "--arena", &memory];
+    let through = arguments(&["env", "XDG_STATE_HOME=/proc/afflux", &format!("HOME={}", home.display())]);
+    assert_refused(home, &[Refused { through, words: arguments(&words) }]);
+    assert!(!Path::new(&memory).exists());
+}
+
+#[test]
+fn a_check_refuses_for_want_of_rights_as_the_start_does() {
+    if !can_mount() || !can_be_several_users() {
+        return;
+    }
+    let (scratch, programs) = (Scratch::new(), Scratch::new());
+    let home = scratch.path();
+    let (data, point) = (scratch.directory("data"), scratch.directory("point"));
+    let run = scratch.directory("run").display().to_string();
+    let owned = scratch.directory("owned");
+    std::os::unix::fs::chown(&owned, Some(STRANGER), None).unwrap();
+    let [data, point, owned] = [data, point, owned].map(|path| path.display().to_string());
+    let memory = format!("/dev/shm/afflux-rights-{}", std::process::id());
+    let bound =
+        |right: &str| vec!["setpriv".to_owned(), format!("--bounding-set=-{right}"), format!("--inh-caps=-{right}")];
+    let script = |script: &str| arguments(&["sh", "-c", script, "sh"]);
+    let few_locked = [script("ulimit -l 64 && exec \"$@\""), bound("ipc_lock")].concat();
+    let reloaded = script("MAINPID=$$ exec \"$@\"");
+    let no_device = arguments(&["unshare", "-m"]);
+    let no_device = [no_device, script("mount --bind /dev/null /dev/fuse && exec \"$@\"")].concat();
+    let program = programs.program_for_others().display().to_string();
+    // The first word is the program at a place that others may not reach.
+    let stranger = |path: &str| {
+        let user = format!("/usr/bin/setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups");
+        script(&format!("shift; exec /usr/bin/env PATH={path} {user} {program} \"$@\""))
+    };
+    let mount = arguments(&["mount", "--cache", "64MiB", &data, &point]);
+    let locked = arguments(&["serve", "--listen", "127.0.0.1:0", "--cache", "64MiB", "--lock-memory", "on", &data]);
+    let kept = [locked.clone(), arguments(&["--arena", &memory])].concat();
+    let of_run = format!("XDG_RUNTIME_DIR={run}");
+    let table = [
+        (bound("sys_admin"), mount.clone()),
+        (bound("sys_chroot"), mount.clone()),
+        (no_device, mount.clone()),
+        (stranger("/nowhere"), arguments(&["mount", "--cache", "64MiB", &data, &owned])),
+        (stranger("/usr/bin:/bin"), mount),
+        (few_locked.clone(), locked.clone()),
+        (few_locked.clone(), kept),
+        ([reloaded, few_locked].concat(), locked),
+        (arguments(&["env", &of_run]), arguments(&["mount", "--cache", "64MiB", &data, &run])),
+    ];
+    // The directory of the default control socket belongs to every command.
+    scratch.directory("run/afflux");
+    fs::set_permissions(Path::new(&run).join("afflux"), Permissions::from_mode(0o700)).unwrap();
+    assert_refused(home, &table.map(|(through, words)| Refused { through, words }));
+    assert!(!Path::new(&memory).exists(), "a start that is refused keeps no memory");
+    assert!(!is_mounted(Path::new(&point)));
+}
+
+#[test]
+fn a_check_and_a_start_refuse_a_mount_that_hides_what_others_need() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (above, data) =
+        (scratch.directory("a").display().to_string(), scratch.directory("a/data").display().to_string());
+    let state = scratch.directory("state").display().to_string();
+    let mut points = ["/", "/proc", "/proc/sys", "/sys", "/dev", "/dev/shm", &above, &state].map(|point| {
+        let words = ["mount", "--cache", "64MiB", "--state", &state, &data, point];
+        // A start that is not refused hides nothing from this test's host.
+        Refused { through: arguments(&["unshare", "-m"]), words: arguments(&words) }
+    });
+    points[0].words = arguments(&["serve", "--listen", "127.0.0.1:0", "--mount", "/", &data]);
+    assert_refused(scratch.path(), &points);
 }
 
 /// A text without the numbers of processes.
@@ -200,6 +330,37 @@ fn a_check_of_good_settings_leaves_nothing_and_so_does_one_beside_the_server_tha
     let reload = afflux(home).args(same).env("MAINPID", server.process().to_string()).output().unwrap();
     assert!(reload.status.success(), "{}", text(&reload));
     server.stop();
+}
+
+#[test]
+fn a_check_of_a_mount_mounts_for_nobody_and_one_before_a_reload_finds_the_mount_its_own() {
+    if !can_mount() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (home, data, point) = (scratch.path(), scratch.directory("data"), scratch.directory("point"));
+    let words = |point: &Path| {
+        let [data, point] = [data.as_path(), point].map(|path| path.display().to_string());
+        arguments(&["mount", "--cache", "64MiB", &data, &point])
+    };
+    for place in [&point, &data] {
+        let check = checked(home, &words(place));
+        assert_eq!((check.status.code(), text(&check)), (Some(0), "The settings are valid.\n".to_owned()));
+        assert!(!is_mounted(place));
+        fs::read_dir(place).unwrap();
+    }
+    fs::write(data.join("file"), "x").unwrap();
+    let mounted = Mounted::start(home, &data, &data);
+    let control = mounted.server().control.display().to_string();
+    let words = [words(&data), arguments(&["--control", &control])].concat();
+    let alone = checked(home, &words);
+    assert!(text(&alone).contains("is mounted by Afflux already"), "{}", text(&alone));
+    let mut reload = afflux(home);
+    reload.args(&words).arg("--check").env("MAINPID", mounted.server().process().to_string());
+    let reload = reload.output().unwrap();
+    assert_eq!((reload.status.code(), text(&reload)), (Some(0), "The settings are valid.\n".to_owned()));
+    assert_eq!(fs::read_to_string(mounted.path("file")).unwrap(), "x");
+    mounted.stop();
 }
 
 #[test]

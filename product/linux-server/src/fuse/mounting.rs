@@ -11,9 +11,11 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{
@@ -53,6 +55,12 @@ pub enum MountError {
         /// Path of the mount point.
         point: PathBuf,
     },
+    /// The helper mounts only where its user may write.
+    #[error("{HELPER} (Debian's fuse3) mounts only where its user may write, and this user may not write {}; name another mount point", point.display())]
+    NotWritable {
+        /// The point.
+        point: PathBuf,
+    },
     /// Only root can mount by itself, and the helper failed.
     #[error("{HELPER} (Debian's fuse3) could not mount: {0}")]
     Helper(String),
@@ -89,6 +97,37 @@ impl MountTarget {
     /// Whether a mount of Afflux is on it already.
     pub fn is_mounted(&self) -> bool {
         TopMount::at(&self.path).is_some_and(|top| top.kind == KIND.as_bytes())
+    }
+
+    /// Takes mounts of Afflux on it out of this process's view. Call it in a view of the process's own.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn uncover(&self) -> io::Result<()> {
+        while self.is_mounted() {
+            rustix::mount::unmount(self.path(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
+        }
+        Ok(())
+    }
+
+    /// Finds what would keep [`Self::mount`] from mounting for a user other than root, without a mount.
+    ///
+    /// # Errors
+    /// As [`Self::mount`].
+    pub fn check_helper(&self) -> Result<(), MountError> {
+        self.check_writable()?;
+        let asked = Command::new(HELPER).arg("--version").stdin(Stdio::null()).output();
+        asked.map(drop).map_err(|error| MountError::Helper(error.to_string()))
+    }
+
+    /// Where the sticky bit is, others' directories are closed to the helper, too.
+    fn check_writable(&self) -> Result<(), MountError> {
+        let found = self.path.metadata().map_err(|source| MountError::Point { point: self.path.clone(), source })?;
+        let is_others = found.mode() & 0o1000 != 0 && found.uid() != geteuid().as_raw();
+        match access(&self.path, Access::WRITE_OK) {
+            Ok(()) if !is_others => Ok(()),
+            _ => Err(MountError::NotWritable { point: self.path.clone() }),
+        }
     }
 
     /// Mounts on it, with `source` as the mount's name and with these flags. Root's mount is for all users, another
@@ -144,6 +183,7 @@ impl MountTarget {
     }
 
     fn mount_by_helper(&self, source: &Path, flags: SyncFlags) -> Result<OwnedFd, MountError> {
+        self.check_writable()?;
         let failed = |error: &dyn std::fmt::Display| MountError::Helper(error.to_string());
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)
             .map_err(|error| failed(&io::Error::from(error)))?;

@@ -69,6 +69,15 @@ impl OwnMounts {
         Ok(Self { common, own })
     }
 
+    /// The views of a rehearsal: the own view stands for the common one. Only this process sees a mount that is made
+    /// there.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn rehearsing(self) -> io::Result<Self> {
+        Ok(Self { common: MountView::of_this_process()?, own: self.own })
+    }
+
     /// Makes a call in the common view.
     ///
     /// # Errors

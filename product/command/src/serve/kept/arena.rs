@@ -98,17 +98,17 @@ impl CacheMemory {
     /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
     /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
     pub(crate) fn check(wanted: &WantedMemory<'_>, lock: LockMemory, front: &WantedFront, own: Option<u32>) -> Outcome {
-        match demanded(wanted, front)? {
+        let demanded = demanded(wanted, front)?;
+        if lock == LockMemory::On {
+            // Another process's locked memory does not count. Memory of a file counts as this does.
+            let frames = frames(wanted.bytes)?;
+            let locked = own_clients::prepare().and_then(|()| frames.arena().lock());
+            own_clients::note_locked(locked, lock, &mut Vec::new())?;
+        }
+        match demanded {
             // The server that runs has its memory already.
             None if own.is_some() => Ok(()),
-            None => {
-                let frames = frames(wanted.bytes)?;
-                if lock == LockMemory::On {
-                    let locked = own_clients::prepare().and_then(|()| frames.arena().lock());
-                    own_clients::note_locked(locked, lock, &mut Vec::new())?;
-                }
-                Ok(())
-            }
+            None => frames(wanted.bytes).map(drop),
             Some((ArenaPlace::File(path), layout)) => {
                 ArenaFile::check(path, layout, own).or_failed(output::shown(path.display()))
             }

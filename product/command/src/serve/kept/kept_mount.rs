@@ -6,11 +6,12 @@
 //! Invariants: a mount is hidden from this process before any path is looked at: a look at a file below it would wait
 //! for this process itself. A start that fails leaves the mount as it was, unless the settings have no such mount.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use afflux_fuse::Kept;
 use afflux_linux_server::{DescriptorStore, KeptMount, OwnMounts, remove_mount};
-use afflux_report::failure::{OrFailed, Outcome};
+use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 use rustix::process::geteuid;
 use tracing::warn;
@@ -19,6 +20,17 @@ use crate::unmounter::{Unmounter, Unmounting};
 
 /// Why a view of mounts without ours cannot be had.
 pub(crate) const NOT_SEPARATED: &str = "cannot separate the server's mounts";
+
+/// A view of the host's mounts of this process's own. Comes before the first thread.
+pub(crate) fn own_view() -> Outcome<OwnMounts> {
+    OwnMounts::separate().map_err(|error| {
+        let rights = match error.kind() {
+            ErrorKind::PermissionDenied => "; root's mount takes CAP_SYS_ADMIN and CAP_SYS_CHROOT",
+            _ => "",
+        };
+        Failure::failed(format!("{NOT_SEPARATED}: {error}{rights}"))
+    })
+}
 
 /// The descriptors of an earlier server.
 pub(crate) struct LeftDescriptors {
@@ -135,7 +147,7 @@ impl LeftMount {
         let mut unmounter = unmounter(kept.point())?;
         unmounter.is_mounted(kept.number());
         unmounter.keep();
-        let own = OwnMounts::separate().or_failed(NOT_SEPARATED)?;
+        let own = own_view()?;
         kept.hide().or_failed(NOT_SEPARATED)?;
         Ok(Self { kept, unmounter, own })
     }

@@ -144,11 +144,12 @@ impl ServerRun {
         Ok(Self { last, number, is_next })
     }
 
-    /// Refuses a state directory that [`Self::begin`] would refuse, as far as that shows without a change.
+    /// Refuses a state directory or a record that [`Self::begin`] would refuse, as far as that shows without a change.
     ///
     /// # Errors
     /// As [`Self::begin`].
-    pub(crate) fn rehearse(state: &StateDirectory, is_kept: bool) -> Outcome {
+    pub(crate) fn rehearse((state, starts): (&StateDirectory, &StartRecord), is_kept: bool) -> Outcome {
+        starts.rehearse(is_kept)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(path) => {
                 private_directory::check_replaceable(&path).or_else(|error| refuse_unkept(&path, &error, is_kept))

@@ -28,11 +28,11 @@ use tracing::{info, warn};
 use crate::private_directory::{self, Missing, Refused};
 
 /// The list of the directories whose server has a place.
-const EXPORTS: &str = "exports";
+pub(super) const EXPORTS: &str = "exports";
 /// The file with the lock.
-const LOCK: &str = "server";
+pub(super) const LOCK: &str = "server";
 /// The directory of the places of all servers but the first.
-const OTHERS: &str = "servers";
+pub(super) const OTHERS: &str = "servers";
 /// Most places that are looked at.
 const PLACES_MAX: usize = 1024;
 
@@ -66,30 +66,18 @@ impl OwnPlace {
     ///
     /// # Errors
     /// Another server has it.
-    pub(crate) fn whole(directory: &Path) -> Outcome<Self> {
-        Self::locked(directory)?.map_err(|holder| {
+    pub(crate) fn whole(directory: &Path, missing: Missing) -> Outcome<Self> {
+        Self::taken(directory, missing)?.map_err(|holder| {
             let directory = output::shown(directory.display());
             Failure::failed(format!("{holder} keeps its state in {directory}; name another with --state"))
         })
-    }
-
-    /// The directory itself if no other server has it. Takes and makes nothing.
-    ///
-    /// # Errors
-    /// Another server has it.
-    pub(crate) fn free(directory: &Path) -> Outcome<Self> {
-        match directory.join(LOCK).symlink_metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            _ => drop(Self::whole(directory)?),
-        }
-        Ok(Self { path: directory.to_path_buf(), _lock: None })
     }
 
     /// The place for a server of these directories, among those of all servers of the user.
     ///
     /// # Errors
     /// The host's.
-    pub(crate) fn among(directory: &Path, exports: &[PathBuf]) -> Outcome<Self> {
+    pub(crate) fn among(directory: &Path, exports: &[PathBuf], missing: Missing) -> Outcome<Self> {
         let below = directory.join(OTHERS);
         let mut places = vec![directory.to_path_buf()];
         places.extend(others(&below).or_failed(output::shown(below.display()))?);
@@ -100,19 +88,30 @@ impl OwnPlace {
             .collect();
         for wanted in [Owner::Same, Owner::Overlapping, Owner::Nobody] {
             for (place, _) in owned.iter().filter(|(_, owner)| *owner == wanted) {
-                if let Ok(locked) = Self::locked(place)? {
-                    return Ok(locked.noted(exports));
+                if let Ok(taken) = Self::taken(place, missing)? {
+                    return Ok(taken.noted(exports, missing));
                 }
             }
         }
-        let made = Self::locked(&new_place(&below)?)?.map_err(|holder| {
+        let made = Self::taken(&new_place(&below, missing)?, missing)?.map_err(|holder| {
             Failure::failed(format!("{holder} was faster to take a new place in {}; try again", below.display()))
         })?;
         info!("{} is of another server; this one keeps its state in {}", directory.display(), made.path.display());
-        Ok(made.noted(exports))
+        Ok(made.noted(exports, missing))
     }
 
-    /// Locks a place. If another process keeps it, returns that one for people.
+    /// Takes a place. If another process keeps the place, returns that process for people. In a rehearsal, which makes
+    /// no `missing` file, the place stays free.
+    fn taken(path: &Path, missing: Missing) -> Outcome<Result<Self, String>> {
+        let rehearsed = Self { path: path.to_path_buf(), _lock: None };
+        match (missing, path.join(LOCK).symlink_metadata()) {
+            (Missing::Make, _) => Self::locked(path),
+            (Missing::Leave, Err(error)) if error.kind() == ErrorKind::NotFound => Ok(Ok(rehearsed)),
+            (Missing::Leave, _) => Ok(Self::locked(path)?.map(|_| rehearsed)),
+        }
+    }
+
+    /// Locks a place. If another process keeps the place, returns that process for people.
     fn locked(path: &Path) -> Outcome<Result<Self, String>> {
         let shown = output::shown(path.display());
         let flags = OFlags::NOFOLLOW.bits().cast_signed();
@@ -158,8 +157,8 @@ impl OwnPlace {
     }
 
     /// Writes the list, unless it is there already.
-    fn noted(self, exports: &[PathBuf]) -> Self {
-        if owner(&self.path, exports) != Owner::Same {
+    fn noted(self, exports: &[PathBuf], missing: Missing) -> Self {
+        if missing == Missing::Make && owner(&self.path, exports) != Owner::Same {
             let list = self.path.join(EXPORTS);
             let written = private_directory::replace(&list, &list_of(exports));
             if let Err(error) = written {
@@ -187,11 +186,16 @@ fn lines_of(exports: &[PathBuf]) -> Vec<String> {
 }
 
 /// A new place, with the first number that is free.
-fn new_place(below: &Path) -> Outcome<PathBuf> {
-    private_directory::check(below, Missing::Make).map_err(Refused::reason).or_failed("the state of this server")?;
+fn new_place(below: &Path, missing: Missing) -> Outcome<PathBuf> {
+    private_directory::check(below, missing).map_err(Refused::reason).or_failed("the state of this server")?;
     for number in 1..=PLACES_MAX {
         let place = below.join(number.to_string());
-        match DirBuilder::new().mode(0o700).create(&place) {
+        let made = match missing {
+            Missing::Make => DirBuilder::new().mode(0o700).create(&place),
+            Missing::Leave if place.symlink_metadata().is_ok() => Err(ErrorKind::AlreadyExists.into()),
+            Missing::Leave => Ok(()),
+        };
+        match made {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             made => return made.map(|()| place.clone()).or_failed(output::shown(place.display())),
         }

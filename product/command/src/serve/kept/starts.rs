@@ -28,10 +28,8 @@ use rustix::fs::{FlockOperation, flock};
 use tracing::warn;
 
 use crate::private_directory::{self, Missing, Refused};
-use crate::serve::kept::state::{self, StateDirectory};
+use crate::serve::kept::state::{self, STARTS, StateDirectory};
 
-/// The name of the file.
-const STARTS: &str = "starts";
 const LINES_MAX: usize = 4096;
 /// A word that the host does not tell.
 const UNTOLD: &str = "-";
@@ -75,9 +73,14 @@ struct RecordedStart {
 impl StartRecord {
     /// The record of this user, for a server of the places of `tree`, if the server is `allowed` to use its directory.
     /// Else it is in the directory of `state`.
-    pub(crate) fn of(tree: Option<&HostTree>, state: &StateDirectory, allowed: impl FnOnce(&Path) -> Outcome) -> Self {
+    pub(crate) fn of(
+        tree: Option<&HostTree>,
+        state: &StateDirectory,
+        missing: Missing,
+        allowed: impl FnOnce(&Path) -> Outcome,
+    ) -> Self {
         let Some(tree) = tree else { return Self { path: Err("a store has none".to_owned()), places: Vec::new() } };
-        let path = usual(allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
+        let path = usual(missing, allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
         Self { path, places: tree.places().into_iter().map(RecordedPlace::of).collect() }
     }
 
@@ -93,6 +96,21 @@ impl StartRecord {
         let told =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", output::shown(path.display())));
         Ok(standing(&read(path).map_err(told)?, &self.places, number))
+    }
+
+    /// Refuses a record that [`Self::try_note`] would refuse, as far as that shows without a change.
+    ///
+    /// # Errors
+    /// As [`Self::try_note`].
+    pub(crate) fn rehearse(&self, is_kept: bool) -> Outcome {
+        let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
+            private_directory::check_replaceable(path).map_err(|error| format!("{}: {error}", path.display()))
+        });
+        let is_there = || self.path.as_deref().is_ok_and(|path| path.symlink_metadata().is_ok());
+        match noted {
+            Err(why) if !self.places.is_empty() && (is_kept || is_there()) => Err(cannot_be_noted(output::shown(why))),
+            _ => Ok(()),
+        }
     }
 
     /// Notes the start of the server with this number. False if there is no record from now on, which is an error if
@@ -112,10 +130,7 @@ impl StartRecord {
         let why = output::shown(why);
         // On a full disk, all earlier servers become unknown.
         if is_kept || self.path.as_deref().is_ok_and(|path| !try_remove(path)) {
-            return Err(Failure::failed(format!(
-                "the start cannot be noted in the record of starts ({why}). A later server could mistake older bytes \
-                 for this server's"
-            )));
+            return Err(cannot_be_noted(&why));
         }
         warn!(
             "the start is not in the record of starts ({why}): after a restart, clients ask again for open files and \
@@ -123,6 +138,13 @@ impl StartRecord {
         );
         Ok(false)
     }
+}
+
+fn cannot_be_noted(why: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!(
+        "the start cannot be noted in the record of starts ({why}). A later server could mistake older bytes for this \
+         server's"
+    ))
 }
 
 /// Removes the record durably. False if that fails.
@@ -136,10 +158,10 @@ fn try_remove(path: &Path) -> bool {
 
 /// The file in this user's usual directory for state, made if it is missing. An error says why there is no such file,
 /// and can be none.
-fn usual(allowed: impl FnOnce(&Path) -> Outcome) -> Result<PathBuf, String> {
+fn usual(missing: Missing, allowed: impl FnOnce(&Path) -> Outcome) -> Result<PathBuf, String> {
     let directory = state::usual().ok_or("no home directory is known")?;
     allowed(&directory).map_err(|refused| refused.to_string())?;
-    private_directory::check(&directory, Missing::Make).map_err(Refused::reason)?;
+    private_directory::check(&directory, missing).map_err(Refused::reason)?;
     let path = directory.join(STARTS);
     match private_directory::check_replaceable(&path) {
         Err(error) if path.symlink_metadata().is_err() => Err(format!("{}: {error}", directory.display())),

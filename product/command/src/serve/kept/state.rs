@@ -1,6 +1,7 @@
 //! The directory for state that outlives a server.
 //!
-//! Owns: the place of the directory, the names in it, which part of it is a server's own.
+//! Owns: the place of the directory, the names in it, which part of it is a server's own, the refusal of a server's
+//! paths that have such a name.
 //! Does not own: its checks, and how a file in it is replaced (`private_directory`); the choice of a place and the lock
 //! (`own_place`); the contents of the files (`afflux_linux_server::handle_key`, `afflux_linux_server::kept_places`,
 //! `kept_prices`, `last_run`).
@@ -8,16 +9,18 @@
 //! server at a time has a place for files of one server. All servers of a user share the key of handles and the prices
 //! of disks.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::private_directory::{self, Missing, Refused, variable};
-use crate::serve::kept::own_place::OwnPlace;
+use crate::serve::kept::own_place::{EXPORTS, LOCK, OTHERS, OwnPlace};
 
 /// The key that handles are sealed with.
 pub(crate) const HANDLE_KEY: &str = "handle-key";
@@ -32,6 +35,12 @@ pub(crate) const CLIENTS: &str = "nfs-clients";
 pub(crate) const CLIENT_STATE: &str = "nfs-state";
 /// The disks' speeds that `afflux govern` has measured; these are speeds of the kernel's writeback.
 pub(crate) const SPEEDS: &str = "govern-disks.json";
+/// The number of the last server in each place of this host's file systems.
+pub(crate) const STARTS: &str = "starts";
+
+/// All names in the directory.
+const NAMES: [&str; 11] =
+    [HANDLE_KEY, PLACES, PRICES, WRITE_VERIFIER, CLIENTS, CLIENT_STATE, SPEEDS, STARTS, EXPORTS, LOCK, OTHERS];
 
 pub(crate) struct StateDirectory {
     directory: Option<PathBuf>,
@@ -61,25 +70,16 @@ impl StateDirectory {
     }
 
     /// The same with a place for a server of these directories, until the process ends. In a directory that was `named`
-    /// this is the directory itself.
+    /// this is the directory itself. If missing places are left so, nothing is taken either.
     ///
     /// # Errors
     /// When another server has the directory that was named, or the same directories.
-    pub(crate) fn for_server(self, named: bool, exports: &[PathBuf]) -> Outcome<Self> {
+    pub(crate) fn for_server(self, named: bool, exports: &[PathBuf], missing: Missing) -> Outcome<Self> {
         let own = match &self.directory {
-            Some(directory) if named => Some(OwnPlace::whole(directory)?),
-            Some(directory) => Some(OwnPlace::among(directory, exports)?),
+            Some(directory) if named => Some(OwnPlace::whole(directory, missing)?),
+            Some(directory) => Some(OwnPlace::among(directory, exports, missing)?),
             None => None,
         };
-        Ok(Self { own, ..self })
-    }
-
-    /// The same with the place that [`Self::for_server`] takes in a directory that was named. Takes nothing.
-    ///
-    /// # Errors
-    /// As [`Self::for_server`].
-    pub(crate) fn free_for_server(self) -> Outcome<Self> {
-        let own = self.directory.as_deref().map(OwnPlace::free).transpose()?;
         Ok(Self { own, ..self })
     }
 
@@ -112,6 +112,36 @@ impl StateDirectory {
         let error = access(directory, Access::WRITE_OK | Access::EXEC_OK).err().filter(|it| *it != Errno::NOENT)?;
         Some(format!("{}: {}", directory.display(), std::io::Error::from(error)))
     }
+}
+
+/// Refuses paths of the server itself, by their flags, that are one path or a file of the state directory. That is the
+/// directory `named`, or this user's place for state.
+pub(crate) fn refuse_one_path(named: Option<&Path>, own: &[(&str, Option<&Path>)]) -> Outcome {
+    let directory = named.map(Path::to_path_buf).or_else(usual).map(|path| real(&path));
+    let mut seen: Vec<(&str, PathBuf)> = directory.iter().map(|path| ("--state", path.clone())).collect();
+    for (flag, path) in own.iter().filter_map(|(flag, path)| Some((*flag, (*path)?))) {
+        let (real, shown) = (real(path), output::shown(path.display()));
+        if let Some((other, _)) = seen.iter().find(|(_, seen)| *seen == real) {
+            return Err(Failure::wrong_use(format!("{other} and {flag} are one path, {shown}; name two")));
+        }
+        let is_in_state = directory.as_deref().is_some_and(|state| real.parent() == Some(state));
+        if is_in_state && NAMES.iter().any(|name| real.file_name() == Some(OsStr::new(name))) {
+            return Err(Failure::wrong_use(format!(
+                "{flag}: {shown} is the name of a file of the state directory; name another path"
+            )));
+        }
+        seen.push((flag, real));
+    }
+    Ok(())
+}
+
+/// An absolute path without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let there =
+        absolute.ancestors().find_map(|part| Some((part.canonicalize().ok()?, absolute.strip_prefix(part).ok()?)));
+    // A rest of no name would end the path with a slash.
+    there.map_or(absolute.clone(), |(there, rest)| there.components().chain(rest.components()).collect())
 }
 
 /// This user's place for state, where no other is named.

@@ -2,19 +2,20 @@
 //!
 //! Owns: the order of the checks, the server whose reload they precede.
 //! Does not own: the checks: they are calls of the start itself (`places`, `arena`, `front`).
-//! Invariants: nothing is served, mounted or left behind, and no store is asked.
+//! Invariants: nothing is served or left behind, and no store is asked. Root's mount is one of this process alone
+//! (`front`).
 
-use std::sync::Arc;
+use std::path::Path;
 
 use afflux_linux_server::DescriptorStore;
 use afflux_report::failure::Outcome;
 use afflux_report::output;
 
 use crate::configuration::Configuration;
-use crate::control::socket_paths::RemovedAtEnd;
 use crate::serve::front::WantedFront;
 use crate::serve::kept::arena::{self, CacheMemory, WantedMemory};
 use crate::serve::kept::last_run::ServerRun;
+use crate::serve::kept::starts::StartRecord;
 use crate::serve::start::engine::{knobs_and_policies, prices_unkept, start_reactors};
 use crate::serve::start::places::{Places, Taking, WantedPlaces};
 use crate::serve::start::source::Source;
@@ -22,26 +23,33 @@ use crate::serve::start::source::Source;
 /// The variable in which systemd tells the commands of a unit the process of its server.
 const RUNNING: &str = "MAINPID";
 
-pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration) -> Outcome {
+pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configured: Option<&Path>) -> Outcome {
     configuration.warnings.iter().for_each(|warning| warn(warning));
     let settings = &configuration.settings;
     Source::check(&settings.directories)?;
     knobs_and_policies(configuration)?;
     let running = std::env::var(RUNNING).ok().and_then(|text| text.parse().ok());
     let memory = WantedMemory::of(configuration);
+    if running.is_none() {
+        wanted.refuse_mounted()?;
+    }
     CacheMemory::check(&memory, settings.lock_memory, wanted, running)?;
-    wanted.check_mount()?;
+    let separated = wanted.separated_for_rehearsal()?;
     let mut store = DescriptorStore::default();
     // The server that is to be reloaded has the directories.
     let may_share = settings.shared || running.is_some();
     let opened = Source::open(&settings.directories, settings.subtree_check, may_share)?;
     let source = opened.as_ref().map(|(source, _)| source);
     let taking = Taking::Rehearsal { running };
-    let places = Places::take(&WantedPlaces::of(settings), source, (wanted, &mut store), taking)?;
-    let _removed = places.control.map(|(control, _)| RemovedAtEnd(Arc::new(control)));
+    let wanted_places = WantedPlaces::of(settings);
+    let places = Places::take(&wanted_places, source, (wanted, &mut store), taking)?;
+    wanted.rehearse_mount(settings.directories.first(), separated, &places.needed(&wanted_places, configured))?;
     if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
-        ServerRun::rehearse(&places.state, settings.arena.is_some())?;
+        let starts = StartRecord::of(source.host(), &places.state, taking.missing(), |directory| {
+            wanted.refuse_starts_below(directory)
+        });
+        ServerRun::rehearse((&places.state, &starts), settings.arena.is_some())?;
     }
     prices_unkept(&places.state).iter().for_each(|warning| warn(warning));
     start_reactors(settings.io)?;

@@ -11,6 +11,7 @@ use std::time::Instant;
 use afflux_budget::Budget;
 use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Nanos, Policies, Recovered};
+use afflux_frames::Frames;
 use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors};
 use afflux_linux_server::{ArenaFile, host_device, kept_places};
 use afflux_nfs::Rules;
@@ -82,7 +83,7 @@ pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knob
     Ok((settings, policies))
 }
 
-/// Starts everything from the engine up to the first accepted connection.
+/// Starts everything from the engine up to the first accepted connection. `locks` the cache's memory before that.
 pub(crate) fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
@@ -90,6 +91,7 @@ pub(crate) fn start(
     rules: Rules,
     (source, exports): (&Source, Vec<ServedExport>),
     (memory, front): (CacheMemory, PreparedFront),
+    locks: impl FnOnce(&Frames) -> Outcome,
 ) -> Outcome<Running> {
     let (settings, policies) = knobs_and_policies(configuration)?;
     let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
@@ -102,6 +104,7 @@ pub(crate) fn start(
     let is_next = memory.is_left() || last.is_last_in(starts);
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
+    locks(engine.frames())?;
     // A server that was killed has left its verifier in the memory.
     let is_recovered = engine.write_verifier() != 0;
     let devices = Arc::new(ServedDevices::default());

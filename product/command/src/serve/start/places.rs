@@ -7,13 +7,14 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use afflux_linux_server::{DescriptorStore, Listener};
 use afflux_metrics::MetricsListener as FigureListener;
 use afflux_report::failure::Outcome;
 
-use crate::control::socket_paths::{self, BoundSocket};
+use crate::control::socket_paths::{self, RemovedAtEnd};
 use crate::private_directory::Missing;
 use crate::serve::front::WantedFront;
 use crate::serve::front::tls::Tls;
@@ -43,6 +44,14 @@ impl Taking {
     fn is_own(self, address: SocketAddr) -> bool {
         let Self::Rehearsal { running: Some(process) } = self else { return false };
         port_holder::of(address).is_some_and(|holder| holder.process == process || holder.process == SERVICE_MANAGER)
+    }
+
+    /// What becomes of directories that are not there.
+    pub(crate) fn missing(self) -> Missing {
+        match self {
+            Self::Start => Missing::Make,
+            Self::Rehearsal { .. } => Missing::Leave,
+        }
     }
 
     fn running(self) -> Option<u32> {
@@ -82,10 +91,17 @@ pub(crate) struct Places {
     pub(crate) listen: SocketAddr,
     pub(crate) figures: Option<FigureListener>,
     /// `None` if the running server has it, or a start would make its directory.
-    pub(crate) control: Option<(BoundSocket, UnixListener)>,
+    pub(crate) control: Option<(RemovedAtEnd, UnixListener)>,
 }
 
 impl Places {
+    /// The paths that the server needs while it runs, its configuration among them.
+    pub(crate) fn needed(&self, places: &WantedPlaces<'_>, configured: Option<&Path>) -> Vec<PathBuf> {
+        let control = self.control.as_ref().map(|(control, _)| control.0.path.as_path()).or(places.control);
+        let own = [self.state.path(), control, configured].into_iter().flatten();
+        own.chain(places.tls.files()).map(Path::to_path_buf).collect()
+    }
+
     /// Takes the places beside the directories, which are open unless `source` is a store.
     pub(crate) fn take(
         places: &WantedPlaces<'_>,
@@ -93,17 +109,16 @@ impl Places {
         (front, store): (&WantedFront, &mut DescriptorStore),
         taking: Taking,
     ) -> Outcome<Self> {
-        let missing = if taking == Taking::Start { Missing::Make } else { Missing::Leave };
-        let state = StateDirectory::at(places.state, missing)?;
+        let state = StateDirectory::at(places.state, taking.missing())?;
         let mut own_paths = vec![("the state directory", state.path()), ("the control socket", places.control)];
         own_paths.extend(places.tls.files().map(|path| ("the file of --tls", Some(path))));
         front.refuse_below(&own_paths)?;
         let state = match source.and_then(Source::host) {
             // A server of a store has its state in the store.
             None => state,
-            Some(tree) if taking == Taking::Start => state.for_server(places.state.is_some(), tree.directories())?,
-            Some(_) if taking.running().is_none() && places.state.is_some() => state.free_for_server()?,
-            Some(_) => state,
+            // The server that is to be reloaded has its place.
+            Some(_) if taking.running().is_some() => state,
+            Some(tree) => state.for_server(places.state.is_some(), tree.directories(), taking.missing())?,
         };
         let tls = Tls::prepared(places.tls)?;
         // The socket of the figures listens at once, so the kernel refuses the address to the next socket.
@@ -121,6 +136,10 @@ impl Places {
         let is_rehearsed =
             has_control || taking != Taking::Start && places.control.is_some_and(|it| state.will_hold(it));
         let control = (!is_rehearsed).then(|| socket_paths::bind(places.control, &name)).transpose()?;
+        let control = control.map(|(bound, listener)| (RemovedAtEnd(Arc::new(bound)), listener));
+        if let Some((RemovedAtEnd(bound), _)) = &control {
+            front.refuse_below(&[("the control socket", Some(&bound.path))])?;
+        }
         Ok(Self { state, tls, listening, listen, figures, control })
     }
 }

@@ -9,7 +9,7 @@ fn paths(paths: &[&str]) -> Vec<PathBuf> {
 }
 
 fn place(directory: &Path, exports: &[&str]) -> OwnPlace {
-    OwnPlace::among(directory, &paths(exports)).ok().unwrap()
+    OwnPlace::among(directory, &paths(exports), Missing::Make).ok().unwrap()
 }
 
 #[test]
@@ -40,14 +40,30 @@ fn a_second_server_of_the_same_directories_has_a_place_of_its_own() {
 }
 
 #[test]
+fn a_rehearsal_finds_the_place_of_a_start_and_leaves_everything_as_it_was() {
+    let scratch = directory();
+    let rehearsed = |at: &Path, exports: &[&str]| OwnPlace::among(at, &paths(exports), Missing::Leave).ok().unwrap();
+    let new = scratch.path().join("new");
+    assert_eq!(rehearsed(&new, &["/srv/a"]).path(), new);
+    assert!(!new.exists());
+    let first = place(scratch.path(), &["/srv/a"]);
+    let second = rehearsed(scratch.path(), &["/srv/b"]);
+    assert_eq!(second.path(), scratch.path().join("servers/1"));
+    assert!(!second.path().exists() && !scratch.path().join("servers").exists());
+    drop(first);
+    let free = [rehearsed(scratch.path(), &["/srv/a"]), rehearsed(scratch.path(), &["/srv/a"])];
+    assert!(free.iter().all(|place| place.path() == scratch.path()), "a rehearsal keeps no place");
+}
+
+#[test]
 fn a_named_directory_has_one_server() {
     let scratch = directory();
-    let first = OwnPlace::whole(scratch.path()).ok().unwrap();
-    let refused = OwnPlace::whole(scratch.path()).err().unwrap().to_string();
+    let first = OwnPlace::whole(scratch.path(), Missing::Make).ok().unwrap();
+    let refused = OwnPlace::whole(scratch.path(), Missing::Make).err().unwrap().to_string();
     let said = format!("process {} keeps its state in {}", std::process::id(), scratch.path().display());
     assert!(refused.contains(&said) && refused.contains("name another with --state"), "{refused}");
     drop(first);
-    assert!(OwnPlace::whole(scratch.path()).is_ok());
+    assert!(OwnPlace::whole(scratch.path(), Missing::Make).is_ok());
 }
 
 /// An error is no empty list: such a place is nobody's, and another server's state stays where it is.
@@ -71,6 +87,8 @@ fn the_number_of_places_has_a_bound() {
     let scratch = directory();
     let below = scratch.path().join("servers");
     (1..=PLACES_MAX).for_each(|number| fs::create_dir_all(below.join(number.to_string())).unwrap());
-    let refused = new_place(&below).err().unwrap().to_string();
-    assert!(refused.contains("remove old ones"), "{refused}");
+    for missing in [Missing::Make, Missing::Leave] {
+        let refused = new_place(&below, missing).err().unwrap().to_string();
+        assert!(refused.contains("remove old ones"), "{refused}");
+    }
 }
