@@ -104,37 +104,28 @@ fn shown(locking: &Locking, in_the_way: Option<Lock>) -> ReplyDraft {
     answer
 }
 
-/// Locks or unlocks without waiting. None if the program wants to wait, or the host has a part.
+/// Locks or unlocks without waiting. None if the program waits in the queue, if the end of a holder in the way has to
+/// come first, or if the host has a part.
 pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
     if on.volume.locks().are_on_host() {
         return None;
     }
-    match locked_at_once(on, locking, waits) {
-        Err(Refusal::Waits) => None,
-        Err(Refusal::Error(error)) => Some(Err(error)),
-        Ok(()) => Some(Ok(ReplyDraft::empty())),
-    }
-}
-
-/// Why a lock was not taken at once.
-enum Refusal {
-    /// The program waits in the queue, or the end of a holder in the way has to come first.
-    Waits,
-    Error(Errno),
-}
-
-impl From<LockRefusal> for Refusal {
-    fn from(refusal: LockRefusal) -> Self {
-        match refusal {
-            LockRefusal::Ending(_) => Self::Waits,
-            refusal => Self::Error(refusal.into()),
-        }
-    }
-}
-
-impl From<Errno> for Refusal {
-    fn from(error: Errno) -> Self {
-        Self::Error(error)
+    let wanted = match locking.kind {
+        kind::NONE => place(on, locking).map(|_| None),
+        _ => wanted(on, locking).map(Some),
+    };
+    let wanted = match wanted {
+        Ok(wanted) => wanted,
+        Err(error) => return Some(Err(error)),
+    };
+    let locked = match (unlock(on, locking), wanted) {
+        (Ok(()), Some(_)) if waits => return None,
+        (Ok(()), Some((file, wanted))) => on.volume.locks().lock(file, wanted, now(on)),
+        (unlocked, _) => unlocked,
+    };
+    match locked {
+        Err(LockRefusal::Ending(_)) => None,
+        locked => Some(locked.map(|()| ReplyDraft::empty()).map_err(Errno::from)),
     }
 }
 
@@ -147,19 +138,6 @@ fn unlock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(), LockRefus
         _ if locking.is_of_flock => on.volume.locks().unlock(file, owner, Span::WHOLE, now(on)),
         _ => Ok(()),
     }
-}
-
-fn locked_at_once<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Result<(), Refusal> {
-    place(on, locking)?;
-    if locking.kind == kind::NONE {
-        return Ok(unlock(on, locking)?);
-    }
-    let (file, wanted) = wanted(on, locking)?;
-    unlock(on, locking)?;
-    if waits {
-        return Err(Refusal::Waits);
-    }
-    Ok(on.volume.locks().lock(file, wanted, now(on))?)
 }
 
 /// Locks once nobody is in the way, or at once.
