@@ -1,6 +1,6 @@
 //! Locks of programs on a mount: by `fcntl` and by `flock`, with others of the same volume.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -132,8 +132,14 @@ fn waits(kernel: &Kernel, message: Vec<u8>) -> impl Future<Output = Option<Messa
     Arc::clone(&kernel.mount).answer(Box::new(message))
 }
 
-fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// The answer to a call of this number, which waits no more.
+fn answered(call: Pin<&mut impl Future<Output = Option<MessageReply>>>, number: u64) -> Result<Vec<u8>, i32> {
+    let Poll::Ready(Some(reply)) = poll(call) else { panic!("it still waits") };
+    content(reply, number)
 }
 
 #[test]
@@ -149,13 +155,11 @@ fn a_program_waits_in_line_and_an_interrupt_ends_the_wait_at_once() {
     let began = kernel.world.platform().now();
     let interrupting = waits(&kernel, kernel.message(INTERRUPT, 0, &longs(&[first_number])));
     assert!(kernel.world.run(interrupting).unwrap().is_none());
-    let Poll::Ready(Some(reply)) = poll(first.as_mut()) else { panic!("it still waits") };
-    assert_eq!(content(reply, first_number), Err(4));
+    assert_eq!(answered(first.as_mut(), first_number), Err(4));
     assert_eq!(kernel.world.platform().now(), began, "no time has passed");
     // The one who left is in nobody's way.
     kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), NONE)).unwrap();
-    let Poll::Ready(Some(reply)) = poll(second.as_mut()) else { panic!("it still waits") };
-    assert_eq!(content(reply, second_number), Ok(Vec::new()));
+    assert_eq!(answered(second.as_mut(), second_number), Ok(Vec::new()));
     assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)), Err(AGAIN));
 }
 
@@ -189,11 +193,9 @@ fn a_host_that_stands_still_at_a_file_leaves_the_locks_of_others_alone() {
     let mut unlocked = pin!(waits(&kernel, ask(SETLK, 1, (0, 0), NONE)));
     assert!(poll(next.as_mut()).is_pending() && poll(unlocked.as_mut()).is_pending());
     programs.go_on(number);
-    let Poll::Ready(Some(reply)) = poll(stuck.as_mut()) else { panic!("it still waits") };
-    assert_eq!(content(reply, stuck_number), Ok(Vec::new()));
+    assert_eq!(answered(stuck.as_mut(), stuck_number), Ok(Vec::new()));
     assert!(poll(unlocked.as_mut()).is_ready());
-    let Poll::Ready(Some(reply)) = poll(next.as_mut()) else { panic!("it still waits") };
-    assert_eq!(content(reply, next_number), Ok(Vec::new()));
+    assert_eq!(answered(next.as_mut(), next_number), Ok(Vec::new()));
 }
 
 #[test]
@@ -211,8 +213,7 @@ fn an_interrupted_lock_of_a_host_that_stands_still_is_nobodys() {
         assert!(poll(stuck.as_mut()).is_pending());
         let interrupting = waits(&kernel, kernel.message(INTERRUPT, 0, &longs(&[stuck_number])));
         assert!(kernel.world.run(interrupting).unwrap().is_none());
-        let Poll::Ready(Some(reply)) = poll(stuck.as_mut()) else { panic!("it still waits") };
-        assert_eq!(content(reply, stuck_number), Err(4));
+        assert_eq!(answered(stuck.as_mut(), stuck_number), Err(4));
         programs.go_on(number);
         // The owner has its earlier lock.
         set(&kernel, file, 2, (0, 9), SHARED).unwrap();
