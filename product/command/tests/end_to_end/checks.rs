@@ -273,10 +273,9 @@ fn a_check_and_a_start_refuse_a_mount_that_hides_what_others_need() {
         return;
     }
     let scratch = Scratch::new();
-    let (above, data) =
-        (scratch.directory("a").display().to_string(), scratch.directory("a/data").display().to_string());
+    let data = scratch.directory("data").display().to_string();
     let state = scratch.directory("state").display().to_string();
-    let mut points = ["/", "/proc", "/proc/sys", "/sys", "/dev", "/dev/shm", &above, &state].map(|point| {
+    let mut points = ["/", "/proc", "/proc/sys", "/sys", "/dev", "/dev/shm", &state].map(|point| {
         let words = ["mount", "--cache", "64MiB", "--state", &state, &data, point];
         // A start that is not refused hides nothing from this test's host.
         Refused { through: arguments(&["unshare", "-m"]), words: arguments(&words) }

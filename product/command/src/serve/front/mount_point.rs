@@ -42,9 +42,6 @@ fn mistake(point: &Path, directory: Option<&Path>, is_root: bool) -> Option<Stri
         return Some(hides("what the kernel and programs have there"));
     }
     let directory = directory?;
-    if directory.starts_with(point) && directory != point {
-        return Some(hides(&format!("the directory {} itself", output::shown(directory.display()))));
-    }
     (!is_root && point.starts_with(directory)).then(|| {
         format!(
             "only root can mount over the directory itself or below it, at {shown}: another user's server would wait for \
