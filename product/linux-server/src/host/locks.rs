@@ -124,18 +124,21 @@ impl HostLocks for DescribedLocks {
         let Some(mut lock) = described(span, Some(mode)) else { return };
         let (Some(fd), Some(turn)) = (self.fd.clone(), WaitTurn::take(&self.waits)) else { return };
         let flags = self.flags;
-        // Without a thread, and after an error, the waiter waits for the next look at all queues.
-        let _ = thread::Builder::new().name("lock wait".to_owned()).spawn(move || {
-            let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
-            let Ok(own) = open_without_waiting(CWD, &name, flags) else { return };
-            drop(fd);
-            let is_free = call(&own, libc::F_OFD_SETLKW, &mut lock).is_ok();
-            // Its close ends the lock before the waiter asks again.
-            drop(own);
-            drop(turn);
-            if is_free {
-                waker.wake();
-            }
+        // The caller may have a lock, and does not wait for the start of a thread. Without a thread, and after an
+        // error, the waiter waits for the next look at all queues.
+        self.pool.post(move || {
+            let _ = thread::Builder::new().name("lock wait".to_owned()).spawn(move || {
+                let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let Ok(own) = open_without_waiting(CWD, &name, flags) else { return };
+                drop(fd);
+                let is_free = call(&own, libc::F_OFD_SETLKW, &mut lock).is_ok();
+                // Its close ends the lock before the waiter asks again.
+                drop(own);
+                drop(turn);
+                if is_free {
+                    waker.wake();
+                }
+            });
         });
     }
 }

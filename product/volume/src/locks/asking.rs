@@ -39,11 +39,11 @@ impl Locks {
     /// Gives a file's locks a place on the host. Returns the file's place, the earlier one if it was made before.
     pub(crate) fn host_begins(&self, file: u64, host: Arc<dyn HostLocks>) -> Arc<dyn HostLocks> {
         let mut table = lock(&self.shared.table);
-        let host = table.with(file, |_, of_file| {
-            Arc::clone(of_file.host.get_or_insert_with(|| OnHost::begin(host, &of_file.ranges)).get())
+        let kept = table.with(file, |_, of_file| {
+            Arc::clone(of_file.host.get_or_insert_with(|| OnHost::begin(Arc::clone(&host), &of_file.ranges)).get())
         });
         self.shared.leave(table, &Wakers::new());
-        host
+        kept
     }
 
     /// Looks for a lock in the way, also of a program of the host: the answer of a question is its lock.

@@ -3,7 +3,7 @@
 //! Owns: the seam to the host; the mode of each byte on the host: the strongest mode of its owners.
 //! Does not own: owners and their ranges (`ranges`), the moment and the order of calls (`host_calls`, `shared`), the
 //! calls themselves (the tree).
-//! Invariants: nobody calls the host under a lock of state, but for a start and for the wait of a thread.
+//! Invariants: nobody calls the host under the table's lock. A call under a lock of a front end's state does not wait.
 
 use std::sync::Arc;
 

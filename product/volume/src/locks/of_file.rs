@@ -94,9 +94,26 @@ pub(super) struct LockTable {
     /// The files with turns of clients elsewhere, by the first end of a turn.
     turns: BTreeSet<(Nanos, u64)>,
     pub(super) holders: LockHolders,
-    /// Files whose calls to the host are to begin, and callers to wake, after the table's lock is released.
+    pub(super) after: AfterRelease,
+}
+
+/// The work that is left until the table's lock is released.
+#[derive(Default)]
+pub(super) struct AfterRelease {
+    /// Files whose calls to the host are to begin.
     pub(super) calls: Vec<(u64, Arc<dyn HostLocks>)>,
+    /// Callers to wake.
     pub(super) woken: Vec<Waker>,
+    pub(super) waits: Vec<WaitForProgram>,
+    /// Files' parts on the host that have ended. The drop of one is a call to the host.
+    pub(super) ended: Vec<OnHost>,
+}
+
+/// A waiter behind a program's lock. The host wakes it.
+pub(super) struct WaitForProgram {
+    pub(super) host: Arc<dyn HostLocks>,
+    pub(super) wanted: Lock,
+    pub(super) waker: Arc<dyn LockWaker>,
 }
 
 /// Those to wake after the table's lock is released.
@@ -111,13 +128,13 @@ impl LockTable {
         let result = change(&mut self.holders, of_file);
         self.holders.count_waiters(&of_file.queue);
         if let Some(host) = &mut of_file.host {
-            self.woken.append(&mut host.take_woken());
-            self.calls.extend(host.begin_calls().map(|host| (file, host)));
+            self.after.woken.append(&mut host.take_woken());
+            self.after.calls.extend(host.begin_calls().map(|host| (file, host)));
         }
         let is_on_host = of_file.host.as_ref().is_some_and(|host| host.is_in_use());
         let is_locked = of_file.ranges.len() > 0 || of_file.queue.len() > 0 || is_on_host;
         if !is_locked {
-            of_file.host = None;
+            self.after.ended.extend(of_file.host.take().map(|host| *host));
         }
         match of_file.queue.len() > 0 || of_file.host.is_some() && of_file.ranges.len() == 0 {
             true => self.due.insert(file),

@@ -1,6 +1,6 @@
 //! The table of locks, as callers and the threads that call the host share it.
 //!
-//! Owns: the table's lock, and all that happens once it is released: wakes, and the start of calls to the host.
+//! Owns: the table's lock, and all that happens once it is released: wakes, and what the host is asked.
 //! Does not own: the table's changes (`table`, `asking`), the order of calls (`host_calls`).
 //! Invariants: nobody has the table's lock while the host is called.
 
@@ -12,7 +12,7 @@ use afflux_engine::Nanos;
 use super::holders::LockRefusal;
 use super::host::HostLocks;
 use super::host_calls::CallToHost;
-use super::of_file::{LockTable, Wakers};
+use super::of_file::{AfterRelease, LockTable, WaitForProgram, Wakers};
 use crate::lock::lock;
 
 /// The table with its lock, and the world's call for ends of turns.
@@ -36,12 +36,17 @@ impl SharedTable {
         }
     }
 
-    /// Releases the table's lock, then wakes, and has threads call the host.
+    /// Releases the table's lock, then wakes, and has threads call the host. A waiter is in its queue before the host
+    /// may wake it.
     pub(super) fn leave(self: &Arc<Self>, mut table: MutexGuard<'_, LockTable>, wakers: &Wakers) {
-        let (calls, woken) = (std::mem::take(&mut table.calls), std::mem::take(&mut table.woken));
+        let AfterRelease { calls, woken, waits, ended } = std::mem::take(&mut table.after);
         drop(table);
+        drop(ended);
         wakers.iter().for_each(|waker| waker.wake());
         woken.into_iter().for_each(Waker::wake);
+        for WaitForProgram { host, wanted, waker } in waits {
+            host.wake_when_free(wanted.span, wanted.mode, waker);
+        }
         for (file, host) in calls {
             let work = HostCalls { shared: Arc::clone(self), file, host: Some(Arc::clone(&host)) };
             host.start(Box::new(move || work.make_all()));

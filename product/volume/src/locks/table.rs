@@ -16,7 +16,7 @@ use afflux_engine::Nanos;
 
 use super::holders::{HostQuestion, LockHolder, LockRefusal};
 use super::host::is_of_program;
-use super::of_file::{LockTable, Wakers};
+use super::of_file::{LockTable, WaitForProgram, Wakers};
 use super::owner::{HolderId, Lock, LockMode, LockOwner};
 use super::queue::LockWaker;
 use super::ranges::NoRoom;
@@ -254,20 +254,19 @@ impl Locks {
             _ => false,
         };
         if is_refused {
-            let waits = table.with(file, |holders, it| {
+            let is_behind_program = matches!(&result, Err(LockRefusal::Held(held)) if is_of_program(held));
+            let (waits, host) = table.with(file, |holders, it| {
                 let group = holders.group(wanted.owner.holder).unwrap_or_default();
                 let has_room = holders.has_room_to_wait(&it.queue, group);
-                if let Err(LockRefusal::Held(held)) = &result
-                    && is_of_program(held)
-                    && let Some(host) = &it.host
-                {
-                    host.get().wake_when_free(wanted.span, wanted.mode, Arc::clone(waker));
-                }
                 let behind = it.ranges.conflict(&wanted);
-                it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, has_room))
+                let waits = it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, has_room));
+                let host = it.host.as_ref().filter(|_| is_behind_program);
+                (waits, host.map(|host| Arc::clone(host.get())))
             });
             if waits {
                 table.holders.add_file(wanted.owner.holder, file);
+                let wait = host.map(|host| WaitForProgram { host, wanted, waker: Arc::clone(waker) });
+                table.after.waits.extend(wait);
             }
             if !waits && waker.is_local() {
                 // Nobody would wake it.
@@ -289,6 +288,7 @@ impl Locks {
         if waits {
             table.holders.add_file(wanted.owner.holder, file);
         }
+        self.shared.leave(table, &Wakers::new());
     }
 
     /// An owner elsewhere waits for no bytes of a file any more.
@@ -390,6 +390,7 @@ impl Locks {
         let denied = before.is_some_and(|share| share.deny != 0);
         self.denying.fetch_add(u64::from(share.deny != 0), Ordering::Relaxed);
         self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
+        self.shared.leave(table, &Wakers::new());
         Ok(())
     }
 
@@ -422,6 +423,7 @@ impl Locks {
         if ended.is_some_and(|share| share.deny != 0) {
             self.denying.fetch_sub(1, Ordering::Relaxed);
         }
+        self.shared.leave(table, &Wakers::new());
     }
 
     /// Whether any open denies anything of any file, or a client may reclaim such an open.

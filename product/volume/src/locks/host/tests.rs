@@ -6,7 +6,7 @@ use afflux_engine::Nanos;
 use super::super::holders::HostQuestion;
 use super::super::shared::SharedTable;
 use super::*;
-use crate::locks::{LockHolder, LockRefusal, Locks};
+use crate::locks::{LockHolder, LockRefusal, Locks, Share};
 
 const BYTES: usize = 8;
 const NOW: Nanos = Nanos(1);
@@ -37,6 +37,13 @@ impl Bytes {
         assert!(table.is_none_or(|table| table.table.try_lock().is_ok()), "the host is called under a lock");
     }
 
+    fn conflict(&self, span: Span, mode: LockMode) -> Option<(Span, LockMode, u32)> {
+        self.check_unlocked();
+        let (at, their) = (*self.program.lock().unwrap())?;
+        let excludes = their == LockMode::Exclusive || mode == LockMode::Exclusive;
+        (excludes && (span.first..=span.last).contains(&at)).then_some((Span { first: at, last: at }, their, 77))
+    }
+
     /// The file system goes on.
     fn go_on(&self) {
         self.stands.store(false, Ordering::Relaxed);
@@ -45,24 +52,41 @@ impl Bytes {
     }
 }
 
-impl HostLocks for Arc<Bytes> {
+/// The server's locks of the bytes.
+struct OfBytes(Arc<Bytes>);
+
+impl OfBytes {
+    fn of(host: &Arc<Bytes>) -> Arc<dyn HostLocks> {
+        Arc::new(Self(Arc::clone(host)))
+    }
+}
+
+impl Drop for OfBytes {
+    fn drop(&mut self) {
+        self.0.check_unlocked();
+    }
+}
+
+impl HostLocks for OfBytes {
     fn start(&self, work: Box<dyn FnOnce() + Send>) {
-        self.check_unlocked();
-        match self.stands.load(Ordering::Relaxed) {
-            true => self.left.lock().unwrap().push(work),
+        let host = &self.0;
+        host.check_unlocked();
+        match host.stands.load(Ordering::Relaxed) {
+            true => host.left.lock().unwrap().push(work),
             false => work(),
         }
     }
 
     fn set(&self, span: Span, mode: Option<LockMode>) -> Result<(), HostRefusal> {
-        self.check_unlocked();
-        let meanwhile = self.meanwhile.lock().unwrap().take();
+        let host = &self.0;
+        host.check_unlocked();
+        let meanwhile = host.meanwhile.lock().unwrap().take();
         meanwhile.into_iter().for_each(|others| others());
-        self.calls.lock().unwrap().push((span, mode));
-        if mode.is_some_and(|mode| self.conflict(span, mode).is_some()) {
+        host.calls.lock().unwrap().push((span, mode));
+        if mode.is_some_and(|mode| host.conflict(span, mode).is_some()) {
             return Err(HostRefusal::Held);
         }
-        let mut modes = self.modes.lock().unwrap();
+        let mut modes = host.modes.lock().unwrap();
         modes
             .iter_mut()
             .enumerate()
@@ -72,14 +96,18 @@ impl HostLocks for Arc<Bytes> {
     }
 
     fn conflict(&self, span: Span, mode: LockMode) -> Option<(Span, LockMode, u32)> {
-        self.check_unlocked();
-        let (at, their) = (*self.program.lock().unwrap())?;
-        let excludes = their == LockMode::Exclusive || mode == LockMode::Exclusive;
-        (excludes && (span.first..=span.last).contains(&at)).then_some((Span { first: at, last: at }, their, 77))
+        self.0.conflict(span, mode)
     }
 
-    fn wake_when_free(&self, _: Span, _: LockMode, waker: Arc<dyn LockWaker>) {
-        self.waiting.lock().unwrap().push(waker);
+    fn wake_when_free(&self, span: Span, mode: LockMode, waker: Arc<dyn LockWaker>) {
+        let host = &self.0;
+        host.check_unlocked();
+        let table = host.table.lock().unwrap().upgrade().unwrap();
+        assert!(table.table.lock().unwrap().files[&FILE].queue.len() > 0, "a wake comes before its waiter");
+        match host.conflict(span, mode) {
+            Some(_) => host.waiting.lock().unwrap().push(waker),
+            None => waker.wake(),
+        }
     }
 }
 
@@ -153,7 +181,7 @@ fn each_byte_has_the_strongest_mode_of_its_owners_on_the_host() {
         (random >> 33) % bound
     };
     let (locks, host, owners) = mirrored();
-    let shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    let shown = locks.host_begins(FILE, OfBytes::of(&host));
     for step in 0..20_000 {
         let (first, second) = (below(BYTES as u64), below(BYTES as u64));
         let bytes = span(first.min(second), first.max(second));
@@ -199,7 +227,7 @@ fn each_byte_has_the_strongest_mode_of_its_owners_on_the_host() {
 #[test]
 fn a_program_in_the_way_is_named_and_a_waiter_is_woken_when_it_lets_go() {
     let (locks, host, owners) = mirrored();
-    let shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    let shown = locks.host_begins(FILE, OfBytes::of(&host));
     *host.program.lock().unwrap() = Some((3, LockMode::Exclusive));
     let wanted = Lock { owner: owners[0], span: Span::WHOLE, mode: LockMode::Shared, process: 0 };
     let in_the_way = Lock { owner: PROGRAMS, span: span(3, 3), mode: LockMode::Exclusive, process: 77 };
@@ -219,6 +247,40 @@ fn a_program_in_the_way_is_named_and_a_waiter_is_woken_when_it_lets_go() {
     assert_eq!(Arc::strong_count(&host), 1, "nothing is left of a file without locks");
 }
 
+// rule: nobody calls the host under the lock of the table of locks, and a waiter is in its queue before the host may
+// wake it
+#[test]
+fn a_program_that_unlocks_before_the_host_knows_of_a_waiter_wakes_the_waiter() {
+    let (locks, host, owners) = mirrored();
+    let shown = locks.host_begins(FILE, OfBytes::of(&host));
+    *host.program.lock().unwrap() = Some((3, LockMode::Exclusive));
+    let wanted = Lock { owner: owners[0], span: Span::WHOLE, mode: LockMode::Shared, process: 0 };
+    let woken = Arc::new(Woken::default());
+    let waker = Arc::clone(&woken) as Arc<dyn LockWaker>;
+    let question = asked(locks.lock_or_wait(FILE, wanted, &waker, NOW));
+    // The host has answered, and nobody has taken the answer yet.
+    *host.program.lock().unwrap() = None;
+    assert!(matches!(locks.finish(FILE, question, Some(&waker), NOW), Err(LockRefusal::Held(_))));
+    assert_eq!(*woken.0.lock().unwrap(), 1);
+    assert_eq!(answer(&locks, locks.lock_or_wait(FILE, wanted, &waker, NOW)), Ok(()));
+    drop(shown);
+}
+
+// rule: a file's place on the host ends after the table's lock, also with a share
+#[test]
+fn a_place_on_the_host_without_locks_ends_with_a_share() {
+    let (locks, host, owners) = mirrored();
+    let share = Share { access: Share::READ, deny: 0 };
+    locks.share(FILE, (owners[0].holder, 1), share, NOW).unwrap();
+    for _ in 0..2 {
+        // The second one finds the first.
+        drop(locks.host_begins(FILE, OfBytes::of(&host)));
+        assert_eq!(Arc::strong_count(&host), 2);
+    }
+    locks.end_share(FILE, (owners[0].holder, 1));
+    assert_eq!(Arc::strong_count(&host), 1);
+}
+
 #[test]
 fn locks_that_were_there_before_are_shown_where_no_program_is_in_their_way() {
     for program in [None, Some((2, LockMode::Exclusive))] {
@@ -228,7 +290,7 @@ fn locks_that_were_there_before_are_shown_where_no_program_is_in_their_way() {
             locks.lock(FILE, wanted, NOW).unwrap();
         }
         *host.program.lock().unwrap() = program;
-        drop(locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _));
+        drop(locks.host_begins(FILE, OfBytes::of(&host)));
         let shown = [2, 4, 5].map(|at: usize| host.modes.lock().unwrap()[at].is_some());
         assert_eq!(shown, [program.is_none(), true, true]);
     }
@@ -254,7 +316,7 @@ fn a_lock_that_the_host_refuses_has_changed_nothing() {
     };
     for step in 0..5_000 {
         let (locks, host, owners) = mirrored();
-        let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+        let _shown = locks.host_begins(FILE, OfBytes::of(&host));
         let mut any = |process| {
             let (first, second) = (below(BYTES as u64), below(BYTES as u64));
             let mode = if below(2) == 0 { Shared } else { Exclusive };
@@ -318,7 +380,7 @@ fn locks_alone(
 #[test]
 fn a_lock_that_the_host_has_yet_to_allow_is_in_the_way_of_others_alone() {
     let (locks, host, owners) = mirrored();
-    let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    let _shown = locks.host_begins(FILE, OfBytes::of(&host));
     host.stands.store(true, Ordering::Relaxed);
     let lock = |owner: usize, bytes, mode| Lock { owner: owners[owner], span: bytes, mode, process: 0 };
     let wanted = lock(0, span(2, 3), LockMode::Exclusive);
@@ -331,7 +393,7 @@ fn a_lock_that_the_host_has_yet_to_allow_is_in_the_way_of_others_alone() {
     assert_eq!(locks.test(FILE, &lock(1, span(5, 5), LockMode::Shared), NOW), Err(LockRefusal::Busy));
     // A file whose host answers goes on.
     let other_host = Arc::new(Bytes::default());
-    let _other = locks.host_begins(FILE + 1, Arc::new(Arc::clone(&other_host)) as _);
+    let _other = locks.host_begins(FILE + 1, OfBytes::of(&other_host));
     let other = asked(locks.lock(FILE + 1, others, NOW));
     assert_eq!(locks.finish(FILE + 1, other, None, NOW), Ok(()));
     host.go_on();
@@ -343,7 +405,7 @@ fn a_lock_that_the_host_has_yet_to_allow_is_in_the_way_of_others_alone() {
 fn the_host_sees_the_calls_of_a_file_in_their_order() {
     use LockMode::{Exclusive, Shared};
     let (locks, host, owners) = mirrored();
-    let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    let _shown = locks.host_begins(FILE, OfBytes::of(&host));
     let lock = |owner: usize, mode| Lock { owner: owners[owner], span: span(1, 2), mode, process: 0 };
     host.stands.store(true, Ordering::Relaxed);
     let first = asked(locks.lock(FILE, lock(0, Exclusive), NOW));
@@ -373,7 +435,7 @@ fn a_question_that_is_given_up_or_whose_holder_ends_leaves_no_lock() {
     for (way, moment) in ways.into_iter().flat_map(|way| (0..3).map(move |moment| (way, moment))) {
         let (locks, host, owners) = mirrored();
         let locks = Arc::new(locks);
-        let shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+        let shown = locks.host_begins(FILE, OfBytes::of(&host));
         let wanted = Lock { owner: owners[0], span: span(0, 4), mode: LockMode::Exclusive, process: 0 };
         host.stands.store(true, Ordering::Relaxed);
         let question = asked(locks.lock(FILE, wanted, NOW));
@@ -402,7 +464,7 @@ fn a_question_that_is_given_up_or_whose_holder_ends_leaves_no_lock() {
 #[test]
 fn a_host_that_stops_refuses_what_it_was_asked() {
     let (locks, host, owners) = mirrored();
-    let _shown = locks.host_begins(FILE, Arc::new(Arc::clone(&host)) as _);
+    let _shown = locks.host_begins(FILE, OfBytes::of(&host));
     host.stands.store(true, Ordering::Relaxed);
     let wanted = Lock { owner: owners[0], span: span(0, 4), mode: LockMode::Exclusive, process: 0 };
     let question = asked(locks.lock(FILE, wanted, NOW));
