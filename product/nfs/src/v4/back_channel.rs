@@ -50,6 +50,8 @@ struct State {
 pub(crate) struct BackChannel {
     /// The session's number.
     pub(crate) session: SessionId,
+    /// The number of the session among those of the client.
+    number: u64,
     /// The client has asked for a back channel.
     is_wanted: AtomicBool,
     /// Those of its client.
@@ -96,10 +98,7 @@ impl BackChannel {
 
     fn of(session: SessionId, notices: &Arc<LockNotices>, is_wanted: bool, state: State) -> Arc<Self> {
         let (is_wanted, notices) = (AtomicBool::new(is_wanted), Arc::clone(notices));
-        let channel = Arc::new(Self { session, is_wanted, notices, state: Mutex::new(state) });
-        let carrier: Weak<Self> = Arc::downgrade(&channel);
-        channel.notices.add(session, carrier);
-        channel
+        Arc::new(Self { session, number: notices.next_session(), is_wanted, notices, state: Mutex::new(state) })
     }
 
     /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
@@ -163,12 +162,12 @@ impl BackChannel {
 
     /// The session has ended. Its notices go another way.
     pub(crate) fn end(&self) {
-        self.notices.remove(&self.session);
         let under_way = {
             let mut state = self.lock();
             (state.has_ended, state.outbox) = (true, Weak::new());
             state.under_way.take()
         };
+        self.notices.remove(self.number);
         under_way.and_then(|call| call.notice).into_iter().for_each(|notice| self.notices.give_back(notice));
     }
 
@@ -204,7 +203,8 @@ impl BackChannel {
         }
         // A notice stays until there is a connection.
         let Some(outbox) = state.outbox.upgrade() else { return };
-        let Some(notice) = self.notices.take() else { return };
+        let carrier: Weak<Self> = Arc::downgrade(self);
+        let Some(notice) = self.notices.take(self.number, carrier) else { return };
         state.sequenceid = state.sequenceid.wrapping_add(1);
         state.keep();
         let body = call(state, &self.session, Some(&notice));

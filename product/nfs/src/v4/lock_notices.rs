@@ -1,15 +1,16 @@
 //! The notices of free locks to one client that no call carries yet.
 //!
-//! Owns: their order, the sessions that may carry them.
+//! Owns: their order, the sessions that may carry the next one.
 //! Does not own: the calls (`back_channel`), the waits (the volume).
-//! Invariants: a notice goes over any session of its client whose back channel works. Without one it waits for the
-//! next, also for that of a later session. A call that a session could not bring to its end gives its notice back. At
-//! most [`WAITING_MAX`] notices wait; the oldest goes. The lock is a leaf.
+//! Invariants: a notice goes over any session of its client whose back channel works. Without one the notice waits for
+//! the next, also for that of a later session. A call that a session could not bring to an end gives the notice back.
+//! At most [`WAITING_MAX`] notices wait; the oldest goes. No notice waits while a session is idle. A notice asks idle
+//! sessions until one has taken the notice. A session that cannot call is asked once (`lock_notices/tests.rs`). The
+//! lock is a leaf.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::state::channel_attrs::SessionId;
 use super::state::kept_waits::KeptWait;
 
 /// Most notices that wait for the calls under way.
@@ -34,8 +35,10 @@ pub(crate) trait NoticeCarrier: Send + Sync {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<LockNotice>,
-    /// The sessions, the oldest first.
-    carriers: Vec<(SessionId, Weak<dyn NoticeCarrier>)>,
+    /// The sessions that could call and found no notice, by number.
+    idle: BTreeMap<u64, Weak<dyn NoticeCarrier>>,
+    /// Number of sessions so far.
+    sessions: u64,
 }
 
 /// The notices of one client.
@@ -47,14 +50,16 @@ impl LockNotices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session carries notices from now on.
-    pub(crate) fn add(&self, session: SessionId, carrier: Weak<dyn NoticeCarrier>) {
-        self.lock().carriers.push((session, carrier));
+    /// The number of a new session. A later one has a higher number.
+    pub(crate) fn next_session(&self) -> u64 {
+        let mut state = self.lock();
+        state.sessions += 1;
+        state.sessions
     }
 
     /// A session carries notices no more.
-    pub(crate) fn remove(&self, session: &SessionId) {
-        self.lock().carriers.retain(|(id, _)| id != session);
+    pub(crate) fn remove(&self, session: u64) {
+        self.lock().idle.remove(&session);
     }
 
     /// Tells the client, after the notices before.
@@ -83,17 +88,28 @@ impl LockNotices {
         self.send();
     }
 
-    /// The next notice, for a session that calls the client now.
-    pub(crate) fn take(&self) -> Option<LockNotice> {
-        self.lock().waiting.pop_front()
+    /// The next notice, for a session that calls the client now. Without one the session is idle, and is asked for the
+    /// next.
+    pub(crate) fn take(&self, session: u64, carrier: Weak<dyn NoticeCarrier>) -> Option<LockNotice> {
+        let mut state = self.lock();
+        let next = state.waiting.pop_front();
+        if next.is_none() {
+            state.idle.insert(session, carrier);
+        }
+        next
     }
 
-    /// Has sessions carry the notices, the newest session first.
+    /// Has idle sessions carry the notices, the newest session first.
     fn send(&self) {
-        let carriers = self.lock().carriers.clone();
-        for carrier in carriers.iter().rev().filter_map(|(_, carrier)| carrier.upgrade()) {
-            carrier.carry_next();
+        while let Some(carrier) = self.next_carrier() {
+            carrier.upgrade().into_iter().for_each(NoticeCarrier::carry_next);
         }
+    }
+
+    /// An idle session, as long as a notice waits.
+    fn next_carrier(&self) -> Option<Weak<dyn NoticeCarrier>> {
+        let mut state = self.lock();
+        if state.waiting.is_empty() { None } else { state.idle.pop_last().map(|(_, carrier)| carrier) }
     }
 
     #[cfg(test)]
@@ -101,3 +117,6 @@ impl LockNotices {
         self.lock().waiting.len()
     }
 }
+
+#[cfg(test)]
+mod tests;
