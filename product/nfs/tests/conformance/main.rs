@@ -1,4 +1,5 @@
-//! Every procedure with every error that a volume may return, and the objects of paths, in virtual time.
+//! Every procedure with every error that a volume may return, the objects of paths, and a host that stands still, in
+//! virtual time.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
@@ -9,3 +10,4 @@ mod failing;
 mod paths;
 mod permitted;
 mod rig;
+mod standing;

@@ -93,41 +93,14 @@ impl Rig {
 
     /// The reply to a call's record, whole.
     pub(crate) fn reply_to(&mut self, record: &[u8]) -> Vec<u8> {
-        let mut input = BytesMut::from(&(record.len() as u32 | 1 << 31).to_be_bytes()[..]);
-        input.extend_from_slice(record);
-        self.connection.receive(&mut input).unwrap();
-        let (connection, mut output) = (&mut self.connection, Vec::new());
-        let polled = std::future::poll_fn(|cx| {
-            let mut segments: Vec<Segment> = Vec::new();
-            while connection.poll_output(cx, &mut segments).is_ready() {}
-            for segment in segments {
-                match segment {
-                    Segment::Bytes(bytes) => output.extend_from_slice(&bytes),
-                    Segment::Lent(bytes) => output.extend_from_slice(&bytes),
-                    Segment::Pages(pages) => pages.slices().for_each(|slice| output.extend_from_slice(slice)),
-                }
-            }
-            if output.is_empty() { Poll::Pending } else { Poll::Ready(()) }
-        });
-        self.world.run(polled).unwrap_or_else(|error| panic!("no reply: {error}"));
-        let len = u32::from_be_bytes(*output.first_chunk().unwrap()) & !(1 << 31);
-        assert_eq!(len as usize + 4, output.len(), "one reply, and all of it");
-        output
+        send(&mut self.connection, record);
+        reply(&self.world, &mut self.connection)
     }
 
     /// The record of a call that no other call equals.
     pub(crate) fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> Vec<u8> {
         self.xid += 1;
-        let user = auth_unix { machinename: Opaque::borrowed(b"test"), ..auth_unix::default() };
-        let call = call_body {
-            rpcvers: 2,
-            prog: program.0,
-            vers: program.1,
-            proc: procedure,
-            cred: opaque_auth::auth_unix(&user),
-            verf: opaque_auth::default(),
-        };
-        [packed(&rpc_msg { xid: self.xid, body: msg_body::CALL(call) }), arguments.to_vec()].concat()
+        call_record(self.xid, program, procedure, arguments)
     }
 
     pub(crate) fn nfs_record(&mut self, procedure: u32, arguments: &[u8]) -> Vec<u8> {
@@ -157,6 +130,48 @@ impl Rig {
     pub(crate) fn holds(&self) -> (usize, u64) {
         (self.connection.calls_in_progress(), self.connection.held_bytes())
     }
+}
+
+/// Gives a call's record to the machine.
+pub(crate) fn send(connection: &mut Connection<SimPlatform>, record: &[u8]) {
+    let mut input = BytesMut::from(&(record.len() as u32 | 1 << 31).to_be_bytes()[..]);
+    input.extend_from_slice(record);
+    connection.receive(&mut input).unwrap();
+}
+
+/// The next reply of a connection, whole.
+pub(crate) fn reply(world: &World, connection: &mut Connection<SimPlatform>) -> Vec<u8> {
+    let mut output = Vec::new();
+    let polled = std::future::poll_fn(|cx| {
+        let mut segments: Vec<Segment> = Vec::new();
+        while connection.poll_output(cx, &mut segments).is_ready() {}
+        for segment in segments {
+            match segment {
+                Segment::Bytes(bytes) => output.extend_from_slice(&bytes),
+                Segment::Lent(bytes) => output.extend_from_slice(&bytes),
+                Segment::Pages(pages) => pages.slices().for_each(|slice| output.extend_from_slice(slice)),
+            }
+        }
+        if output.is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    });
+    world.run(polled).unwrap_or_else(|error| panic!("no reply: {error}"));
+    let len = u32::from_be_bytes(*output.first_chunk().unwrap()) & !(1 << 31);
+    assert_eq!(len as usize + 4, output.len(), "one reply, and all of it");
+    output
+}
+
+/// A call's record, without its mark.
+pub(crate) fn call_record(xid: u32, program: (u32, u32), procedure: u32, arguments: &[u8]) -> Vec<u8> {
+    let user = auth_unix { machinename: Opaque::borrowed(b"test"), ..auth_unix::default() };
+    let call = call_body {
+        rpcvers: 2,
+        prog: program.0,
+        vers: program.1,
+        proc: procedure,
+        cred: opaque_auth::auth_unix(&user),
+        verf: opaque_auth::default(),
+    };
+    [packed(&rpc_msg { xid, body: msg_body::CALL(call) }), arguments.to_vec()].concat()
 }
 
 /// The results of a whole reply.
