@@ -35,18 +35,21 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// Ends turns of waiting owners when their time is over, and goes on with long ticks, from now on.
+    /// From now on, ends turns of waiting owners when their time is over, and goes on with long ticks and ends of
+    /// holders.
     pub(crate) fn end_turns_in_time(&self) {
-        let (me, platform, is_timed) =
-            (self.me.clone(), Arc::clone(self.engine.platform()), Arc::new(AtomicBool::new(false)));
+        let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
+        // The task for the end of a turn does not stand for one that goes on at once.
+        let (later, at_once) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         self.locks.tell_turns(Box::new(move |end| {
-            if is_timed.swap(true, Ordering::AcqRel) {
+            let is_told = if end > platform.now() { &later } else { &at_once };
+            if is_told.swap(true, Ordering::AcqRel) {
                 return;
             }
-            let (me, clock, is_timed) = (me.clone(), Arc::clone(&platform), Arc::clone(&is_timed));
+            let (me, clock, is_told) = (me.clone(), Arc::clone(&platform), Arc::clone(is_told));
             platform.spawn("end turns", async move {
                 clock.sleep_until(end).await;
-                is_timed.store(false, Ordering::Release);
+                is_told.store(false, Ordering::Release);
                 if let Some(volume) = me.upgrade() {
                     volume.locks.go_on(volume.now());
                 }

@@ -77,6 +77,8 @@ struct Holder {
     it: Arc<dyn LockHolder>,
     group: u64,
     ranges: usize,
+    /// Its opens that deny something.
+    denying: usize,
     /// The files with its locks, shares and waits.
     files: BTreeSet<u64>,
     /// The front end has begun to end this holder.
@@ -112,7 +114,7 @@ impl LockHolders {
         let holder = HolderId(self.last);
         self.known.insert(
             holder,
-            Holder { it, group, ranges: 0, files: BTreeSet::new(), is_ending: false, waiting: Vec::new() },
+            Holder { it, group, ranges: 0, denying: 0, files: BTreeSet::new(), is_ending: false, waiting: Vec::new() },
         );
         self.of_groups.entry(group).or_default().holders.insert(holder);
         holder
@@ -144,9 +146,9 @@ impl LockHolders {
         }
     }
 
-    /// The files that a holder may be in.
-    pub(super) fn files(&self, holder: HolderId) -> Vec<u64> {
-        self.known.get(&holder).map_or_else(Vec::new, |it| it.files.iter().copied().collect())
+    /// A file that a holder may be in.
+    pub(super) fn first_file(&self, holder: HolderId) -> Option<u64> {
+        self.known.get(&holder)?.files.first().copied()
     }
 
     /// The end of a holder has begun.
@@ -170,9 +172,21 @@ impl LockHolders {
         true
     }
 
-    /// All of them, each with its number of ranges.
-    pub(super) fn all(&self) -> impl Iterator<Item = (HolderId, &Arc<dyn LockHolder>, usize)> {
-        self.known.iter().map(|(holder, it)| (*holder, &it.it, it.ranges))
+    /// All of them, each with its numbers of ranges and of opens that deny something.
+    pub(super) fn all(&self) -> impl Iterator<Item = (HolderId, &Arc<dyn LockHolder>, (usize, usize))> {
+        self.known.iter().map(|(holder, it)| (*holder, &it.it, (it.ranges, it.denying)))
+    }
+
+    /// Number of a holder's ranges.
+    pub(super) fn ranges_of(&self, holder: HolderId) -> usize {
+        self.known.get(&holder).map_or(0, |it| it.ranges)
+    }
+
+    /// An open of a holder denies something from now on, or did before.
+    pub(super) fn count_denying(&mut self, holder: HolderId, before: bool, after: bool) {
+        if let Some(it) = self.known.get_mut(&holder) {
+            it.denying = (it.denying + usize::from(after)).saturating_sub(usize::from(before));
+        }
     }
 
     pub(super) fn is_gone(&self, holder: HolderId, now: Nanos) -> bool {

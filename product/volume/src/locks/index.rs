@@ -56,8 +56,8 @@ impl LockIndex {
     pub(super) fn show_conflicts(&self, wanted: &Lock, each: &mut dyn FnMut(LockOwner, Span, LockMode) -> bool) {
         for (tree, mode) in self.excluding(wanted) {
             let mut goes_on = true;
-            tree.show(wanted.span, &mut |span, owner| {
-                goes_on = owner == wanted.owner || each(owner, span, mode);
+            tree.show_others(wanted.span, wanted.owner, &mut |span, owner| {
+                goes_on = each(owner, span, mode);
                 goes_on
             });
             if !goes_on {

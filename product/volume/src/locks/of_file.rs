@@ -5,7 +5,7 @@
 //! to the host (`shared`).
 //! Invariants: a file without locks takes no memory. A lock that the host refuses has changed nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -94,6 +94,8 @@ pub(super) struct LockTable {
     /// The files with turns of clients elsewhere, by the first end of a turn.
     turns: BTreeSet<(Nanos, u64)>,
     pub(super) holders: LockHolders,
+    /// Holders that have ended and have not left all their files.
+    ended: VecDeque<HolderId>,
     pub(super) after: AfterRelease,
 }
 
@@ -182,7 +184,7 @@ impl LockTable {
     /// The time for the next look, if there is one to come.
     pub(super) fn next_look(&self, now: Nanos) -> Option<Nanos> {
         let end = self.turns.first().map(|(end, _)| *end);
-        if self.due_from.is_some() { Some(now) } else { end }
+        if self.due_from.is_some() || !self.ended.is_empty() { Some(now) } else { end }
     }
 
     /// Forgets the file of a holder that has left.
@@ -207,26 +209,62 @@ impl LockTable {
         }
     }
 
-    /// Ends all that a holder has. Returns how many of its opens denied something.
-    pub(super) fn end(&mut self, holder: HolderId, now: Nanos, wakers: &mut Wakers) -> u64 {
+    /// A holder has ended. [`LockTable::end_some`] ends what it has.
+    pub(super) fn begin_end(&mut self, holder: HolderId) {
+        self.holders.begin_end(holder);
+        self.ended.push_back(holder);
+    }
+
+    /// Ends what ended holders have of some files: `left` goes down by the number of ranges, shares and waiters that
+    /// were looked at. Returns how many of the ended opens denied something.
+    pub(super) fn end_some(&mut self, left: &mut usize, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
-        for file in self.holders.files(holder) {
-            denying += self.with(file, |holders, of_file| {
-                let before = of_file.ranges.len();
-                let released = of_file.ranges.release(holder);
-                if let Some(host) = &mut of_file.host {
-                    if released > 0 {
-                        host.note(None, Span::WHOLE);
-                    }
-                    host.give_up_of(holder);
+        while *left > 0
+            && let Some(holder) = self.ended.front().copied()
+        {
+            let (looks, denied) = match self.holders.first_file(holder) {
+                Some(file) => self.end_of((holder, file), *left, now, wakers),
+                None => {
+                    self.ended.pop_front();
+                    self.after.woken.append(&mut self.holders.remove(holder));
+                    (1, 0)
                 }
-                of_file.queue.leave_all(|wanted, _| wanted.owner.holder == holder);
-                of_file.count(holders, holder, before);
-                of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
-                of_file.shares.release(holder)
-            });
-            self.settle(file, holder);
+            };
+            *left = left.saturating_sub(looks);
+            denying += denied;
         }
         denying
+    }
+
+    /// Ends `most` ranges and shares that a holder has of a file. The last ones end its waits, too. Returns the number
+    /// of looks, and how many of the opens denied something.
+    fn end_of(
+        &mut self,
+        (holder, file): (HolderId, u64),
+        most: usize,
+        now: Nanos,
+        wakers: &mut Wakers,
+    ) -> (usize, u64) {
+        let (looks, denied, is_out) = self.with(file, |holders, of_file| {
+            let before = of_file.ranges.len();
+            of_file.host.iter_mut().for_each(|host| host.give_up_of(holder));
+            let released = of_file.ranges.release(holder, most);
+            let (shares, denied) = of_file.shares.release(holder, most - released);
+            if released > 0 {
+                of_file.host.iter_mut().for_each(|host| host.note(None, Span::WHOLE));
+            }
+            of_file.count(holders, holder, before);
+            let looks = 1 + released + shares;
+            if of_file.ranges.has_any_of(holder) || of_file.shares.has_any_of(holder) {
+                return (looks, denied, false);
+            }
+            of_file.queue.leave_all(|wanted, _| wanted.owner.holder == holder);
+            of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
+            (looks + of_file.queue.len(), denied, true)
+        });
+        if is_out {
+            self.holders.remove_file(holder, file);
+        }
+        (looks, denied)
     }
 }

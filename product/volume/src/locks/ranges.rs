@@ -192,15 +192,15 @@ impl LockedRanges {
         self.owners.get(&owner).is_some_and(|own| own.is_in_the_way(of))
     }
 
-    fn owners_of(&self, holder: HolderId) -> impl Iterator<Item = (&LockOwner, &Own)> {
+    fn first_owner_of(&self, holder: HolderId) -> Option<LockOwner> {
         let first = LockOwner { holder, number: 0, family: LockFamily::Single };
         let last = LockOwner { holder, number: u64::MAX, family: LockFamily::Files };
-        self.owners.range(first..=last)
+        self.owners.range(first..=last).next().map(|(owner, _)| *owner)
     }
 
     /// Whether a holder has any.
     pub(super) fn has_any_of(&self, holder: HolderId) -> bool {
-        self.owners_of(holder).next().is_some()
+        self.first_owner_of(holder).is_some()
     }
 
     /// The ranges of its owner that a lock would change, or join with.
@@ -259,19 +259,23 @@ impl LockedRanges {
         self.len -= count;
     }
 
-    /// Drops all locks of a holder. Returns their number.
-    pub(super) fn release(&mut self, holder: HolderId) -> usize {
-        let owners: Vec<LockOwner> = self.owners_of(holder).map(|(owner, _)| *owner).collect();
-        let count: usize = owners.iter().map(|owner| self.count(*owner)).sum();
-        if count > self.len / SEARCHED_PART {
-            self.index.retain(|_, owner| owner.holder != holder);
-        } else {
-            let own = owners.iter().filter_map(|owner| self.owners.get(owner)).flat_map(Own::locks);
-            own.for_each(|held| self.index.remove(&held));
-        }
-        for owner in owners {
-            step();
-            self.owners.remove(&owner);
+    /// Drops `most` locks of a holder, or all that it has. Returns their number.
+    pub(super) fn release(&mut self, holder: HolderId, most: usize) -> usize {
+        let mut count = 0;
+        while count < most
+            && let Some(owner) = self.first_owner_of(holder)
+            && let Some(own) = self.owners.get_mut(&owner)
+        {
+            let some: Vec<Lock> = own.locks().take(most - count).collect();
+            for held in &some {
+                step();
+                self.index.remove(held);
+                own.remove(held.span.first);
+            }
+            count += some.len();
+            if own.ranges.is_empty() {
+                self.owners.remove(&owner);
+            }
         }
         self.len -= count;
         count

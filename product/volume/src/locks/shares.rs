@@ -2,7 +2,7 @@
 //!
 //! Owns: the rule by which two opens exclude each other.
 //! Does not own: opens (front ends), rights of users (the host).
-//! Invariants: no two opens of a file have uses that one of them denies. The shares of a holder end in a single move.
+//! Invariants: no two opens of a file have uses that one of them denies. Many shares of a holder end in a single move.
 
 use std::ops::Range;
 
@@ -73,10 +73,6 @@ impl Shares {
         self.of_opens.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &((HolderId, u64), Share)> {
-        self.of_opens.iter()
-    }
-
     fn find(&self, open: (HolderId, u64)) -> Result<usize, usize> {
         step();
         self.of_opens.binary_search_by_key(&open, |it| it.0)
@@ -134,15 +130,16 @@ impl Shares {
         Some(share)
     }
 
-    /// Ends the shares of a holder. Returns how many denied something.
-    pub(super) fn release(&mut self, holder: HolderId) -> u64 {
-        let mut denying = 0;
-        let own = self.of(holder);
+    /// Ends `most` shares of a holder, or all that it has. Returns their number, and how many denied something.
+    pub(super) fn release(&mut self, holder: HolderId, most: usize) -> (usize, u64) {
+        let (mut own, mut denying) = (self.of(holder), 0);
+        own.end = own.end.min(own.start + most);
+        let ended = own.len();
         for (_, share) in self.of_opens.drain(own) {
             step();
             denying += u64::from(share.deny != 0);
             self.counts.change(share, |count| *count -= 1);
         }
-        denying
+        (ended, denying)
     }
 }

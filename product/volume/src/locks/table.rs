@@ -8,8 +8,8 @@
 //! grace period a reclaim is the only way to a lock.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::task::{Poll, Waker};
 
 use afflux_engine::Nanos;
@@ -23,9 +23,11 @@ use super::ranges::NoRoom;
 use super::shared::SharedTable;
 use super::shares::{Share, ShareRefusal};
 use super::span::Span;
+use super::steps::step;
 use crate::lock::lock;
 
-/// Most waiters that a look at many files sees, and those of one file more. The world calls for the next look.
+/// Most waiters, and ranges and shares of ended holders, that a look at many files sees, and those of one file more.
+/// The world calls for the next look.
 const WAITERS_A_LOOK: usize = 256;
 
 /// The locks of a holder.
@@ -65,15 +67,27 @@ impl Locks {
         lock(&self.shared.table).holders.register(it, group)
     }
 
-    /// A holder is gone, with all that it had.
+    /// A holder is gone, with all that it had. The world goes on with the files for which the call is too short; until
+    /// then the holder gives way as one that has lapsed.
     pub fn release_holder(&self, holder: HolderId, now: Nanos) {
-        let mut wakers = Wakers::new();
         let mut table = lock(&self.shared.table);
-        let denying = table.end(holder, now, &mut wakers);
+        table.begin_end(holder);
+        self.look(table, now, |_, _, _| {});
+    }
+
+    /// Ends what ended holders have, and looks at other files, as far as a look goes.
+    fn look(
+        &self,
+        mut table: MutexGuard<'_, LockTable>,
+        now: Nanos,
+        others: impl FnOnce(&mut LockTable, &mut usize, &mut Wakers),
+    ) {
+        let (mut left, mut wakers) = (WAITERS_A_LOOK, Wakers::new());
+        let denying = table.end_some(&mut left, now, &mut wakers);
         self.denying.fetch_sub(denying, Ordering::Relaxed);
-        let waiting = table.holders.remove(holder);
+        others(&mut table, &mut left, &mut wakers);
+        self.shared.tell(table.next_look(now));
         self.shared.leave(table, &wakers);
-        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// The end of a holder has begun: it gives way as one that has lapsed, and has its locks until
@@ -376,6 +390,11 @@ impl Locks {
         ranges.map(|held| (held.span, held.mode)).collect()
     }
 
+    /// The number of locks of a holder.
+    pub fn count_of_holder(&self, holder: HolderId) -> usize {
+        lock(&self.shared.table).holders.ranges_of(holder)
+    }
+
     /// The number of locks of an owner of a file.
     pub fn count_of(&self, file: u64, owner: LockOwner) -> usize {
         lock(&self.shared.table).files.get(&file).map_or(0, |it| it.ranges.count(owner))
@@ -388,6 +407,7 @@ impl Locks {
         let before = table.with(file, |_, of_file| of_file.shares.set(open, share));
         table.holders.add_file(open.0, file);
         let denied = before.is_some_and(|share| share.deny != 0);
+        table.holders.count_denying(open.0, denied, share.deny != 0);
         self.denying.fetch_add(u64::from(share.deny != 0), Ordering::Relaxed);
         self.denying.fetch_sub(u64::from(denied), Ordering::Relaxed);
         self.shared.leave(table, &Wakers::new());
@@ -422,6 +442,7 @@ impl Locks {
         table.settle(file, open.0);
         if ended.is_some_and(|share| share.deny != 0) {
             self.denying.fetch_sub(1, Ordering::Relaxed);
+            table.holders.count_denying(open.0, true, false);
         }
         self.shared.leave(table, &Wakers::new());
     }
@@ -438,32 +459,29 @@ impl Locks {
         self.go_on(now);
     }
 
-    /// Called at the time that the world was told: ends turns that are over by then, and goes on with a tick.
+    /// Called at the time that the world was told: ends turns that are over by then, and goes on with the ends of
+    /// holders and with a tick.
     pub(crate) fn go_on(&self, now: Nanos) {
-        let mut wakers = Wakers::new();
-        let mut table = lock(&self.shared.table);
-        let mut left = WAITERS_A_LOOK;
-        while left > 0
-            && let Some(file) = table.next_due(now)
-        {
-            left = left.saturating_sub(table.look_at(file, now, &mut wakers));
-        }
-        self.shared.tell(table.next_look(now));
-        self.shared.leave(table, &wakers);
+        self.look(lock(&self.shared.table), now, |table, left, wakers| {
+            while *left > 0
+                && let Some(file) = table.next_due(now)
+            {
+                *left = left.saturating_sub(table.look_at(file, now, wakers));
+            }
+        });
     }
 
     /// The locks of each holder that has or wants some.
     pub fn held(&self) -> Vec<HeldBy> {
         let table = lock(&self.shared.table);
         let mut rows: BTreeMap<HolderId, HeldBy> = BTreeMap::new();
-        for (holder, it, ranges) in table.holders.all() {
-            rows.insert(holder, HeldBy { holder, name: it.name(), ranges, denying: 0, waiting: 0 });
+        for (holder, it, (ranges, denying)) in table.holders.all() {
+            step();
+            rows.insert(holder, HeldBy { holder, name: it.name(), ranges, denying, waiting: 0 });
         }
-        for of_file in table.files.values() {
-            for ((holder, _), _) in of_file.shares.iter().filter(|it| it.1.deny != 0) {
-                rows.entry(*holder).and_modify(|row| row.denying += 1);
-            }
-            for holder in of_file.queue.holders() {
+        for queue in table.due.iter().filter_map(|file| table.files.get(file)).map(|of_file| &of_file.queue) {
+            for holder in queue.holders() {
+                step();
                 rows.entry(holder).and_modify(|row| row.waiting += 1);
             }
         }

@@ -181,20 +181,21 @@ fn find(link: &Link, span: Span, owner: LockOwner) -> Option<(Span, LockOwner)> 
     find(&node.right, span, owner)
 }
 
-/// Shows the spans with any of these bytes, as long as `each` wants more. False if it wants none.
-fn has_shown(link: &Link, span: Span, each: &mut dyn FnMut(Span, LockOwner) -> bool) -> bool {
+/// Shows the spans with any of these bytes, as long as `each` wants more. Parts that have spans of the owner `but`
+/// alone are left out. False if `each` wants none.
+fn has_shown(link: &Link, span: Span, but: Option<LockOwner>, each: &mut dyn FnMut(Span, LockOwner) -> bool) -> bool {
     let Some(node) = link.as_deref() else { return true };
     step();
-    if node.ends.last < span.first {
+    if but.map_or(node.ends.last < span.first, |owner| !node.ends.has_other_from(span.first, owner)) {
         return true;
     }
-    if !has_shown(&node.left, span, each) {
+    if !has_shown(&node.left, span, but, each) {
         return false;
     }
     if node.span.first > span.last {
         return true;
     }
-    (node.span.last < span.first || each(node.span, node.owner)) && has_shown(&node.right, span, each)
+    (node.span.last < span.first || each(node.span, node.owner)) && has_shown(&node.right, span, but, each)
 }
 
 /// Spans of owners. Two of one owner do not begin at the same byte.
@@ -218,7 +219,12 @@ impl SpanTree {
 
     /// Shows the spans with any of these bytes, the first one first, as long as `each` wants more.
     pub(super) fn show(&self, span: Span, each: &mut dyn FnMut(Span, LockOwner) -> bool) {
-        has_shown(&self.0, span, each);
+        has_shown(&self.0, span, None, each);
+    }
+
+    /// As [`SpanTree::show`], for the spans of other owners than this one.
+    pub(super) fn show_others(&self, span: Span, owner: LockOwner, each: &mut dyn FnMut(Span, LockOwner) -> bool) {
+        has_shown(&self.0, span, Some(owner), &mut |span, of| of == owner || each(span, of));
     }
 
     /// Removes many spans at once, in one walk over all.

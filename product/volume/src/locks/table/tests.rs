@@ -77,11 +77,19 @@ impl Rig {
         Lock { owner, span: Span::between(first, last).unwrap(), mode, process: 0 }
     }
 
+    /// Ends a holder, as far as the world goes on.
+    fn release(&self, holder: HolderId) {
+        self.locks.release_holder(holder, NOW);
+        while lock(&self.locks.shared.table).next_look(NOW) == Some(NOW) {
+            self.locks.go_on(NOW);
+        }
+    }
+
     /// Locks bytes. A front end ends the holder that is in the way and has lapsed.
     fn lock_after_ends(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         loop {
             match self.locks.lock(file, wanted, NOW) {
-                Err(LockRefusal::Ending(holder)) => self.locks.release_holder(holder, NOW),
+                Err(LockRefusal::Ending(holder)) => self.release(holder),
                 result => return result,
             }
         }
@@ -268,7 +276,7 @@ fn one_file_one_group_and_all_have_bounds_that_leave_room_to_others() {
         fill(1, file, FILE_GROUP_LOCKS_MAX).unwrap();
     }
     assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Err(LockRefusal::Crowded));
-    rig.locks.release_holder(rig.holders[0], NOW);
+    rig.release(rig.holders[0]);
     assert_eq!(rig.locks.lock(5, byte(2, 0), NOW), Ok(()));
     assert_eq!(lock(&rig.locks.shared.table).files.len(), 3);
 }
@@ -331,7 +339,7 @@ fn all_files_together_have_a_bound_of_those_who_wait_and_one_group_leaves_half_t
     wait(2, files.end - 1, 3);
     assert_eq!((waiting(1), waiting(2)), (WAITERS_MAX / 2, 1));
     // What ends makes room.
-    rig.locks.release_holder(rig.holders[0], NOW);
+    rig.release(rig.holders[0]);
     for file in files.clone().take(3) {
         rig.locks.unlock(file, LockOwner { number: 3, ..rig.whole(1).owner }, Span::WHOLE, NOW).unwrap();
     }
@@ -339,7 +347,7 @@ fn all_files_together_have_a_bound_of_those_who_wait_and_one_group_leaves_half_t
     rig.locks.lock(99, rig.whole(2), NOW).unwrap();
     (0..OF_A_FILE).for_each(|owner| wait(1, 99, owner));
     assert_eq!(waiting(1), WAITERS_MAX / 2);
-    rig.locks.release_holder(rig.holders[1], NOW);
+    rig.release(rig.holders[1]);
     assert_eq!(waiting(1), 0);
 }
 
@@ -415,11 +423,52 @@ fn the_end_of_a_holder_takes_steps_for_what_it_had_alone() {
         rig.locks.share(1, (rig.holders[0], open), share, NOW).unwrap();
         rig.locks.share(2 + open, (rig.holders[1], open), share, NOW).unwrap();
     }
-    let (steps, ()) = steps_of(|| rig.locks.release_holder(rig.holders[0], NOW));
+    let (steps, ()) = steps_of(|| rig.release(rig.holders[0]));
     assert!(steps < 2 * 32_767 + 100, "{steps} steps");
     let (steps, open) = steps_of(|| rig.locks.check_share(1, None, Share { access: 1, deny: 3 }, NOW));
     assert_eq!(open, Ok(()));
     assert!(steps < 100, "{steps} steps");
+}
+
+// rule: a holder with locks of many files, or many of one, ends in short looks, and those who wait for its end are told
+// after the last one
+#[test]
+fn the_end_of_a_holder_goes_in_short_looks() {
+    const COUNT: u64 = 4 * WAITERS_A_LOOK as u64;
+    for of_one_file in [true, false] {
+        let rig = Rig::new(2);
+        let file_of = |number| if of_one_file { 1 } else { number };
+        let denies = Share { access: Share::READ, deny: Share::WRITE };
+        for number in 0..COUNT {
+            rig.locks.lock(file_of(number), byte_of(&rig, 0, number, LockMode::Exclusive), NOW).unwrap();
+            rig.locks.share(file_of(number), (rig.holders[0], number), denies, NOW).unwrap();
+        }
+        let told = Arc::new(AtomicU64::new(0));
+        let tell = Arc::clone(&told);
+        rig.locks.tell_turns(Box::new(move |at| tell.store(at.0, Ordering::Relaxed)));
+        let mut looks = 0;
+        loop {
+            told.store(0, Ordering::Relaxed);
+            let (steps, ()) = steps_of(|| match looks {
+                0 => rig.locks.release_holder(rig.holders[0], NOW),
+                _ => rig.locks.go_on(NOW),
+            });
+            assert!(steps < 40 * WAITERS_A_LOOK as u64, "{steps} steps");
+            looks += 1;
+            if told.load(Ordering::Relaxed) != NOW.0 {
+                break;
+            }
+            assert!(rig.locks.poll_end(rig.holders[0], Waker::noop()).is_pending());
+            if looks == 1 {
+                let refused = rig.locks.check_use(file_of(COUNT - 1), Share::WRITE, NOW);
+                assert_eq!(refused, Err(ShareRefusal::Ending(rig.holders[0])));
+            }
+            assert!(looks < COUNT, "no look is the last one");
+        }
+        assert!(looks >= 2 * COUNT / WAITERS_A_LOOK as u64);
+        assert!(rig.locks.poll_end(rig.holders[0], Waker::noop()).is_ready() && !rig.locks.has_denials());
+        assert!(rig.locks.held().is_empty() && lock(&rig.locks.shared.table).files.is_empty());
+    }
 }
 
 // rule: a tick and the end of a turn look at few waiters at a time, however many files have some
@@ -544,4 +593,127 @@ fn many_dead_waiters_delay_a_living_one_by_one_turn() {
     rig.locks.tick(LATER);
     assert_eq!(living.woken(), 1);
     assert_eq!(rig.locks.lock(5, rig.whole(2), LATER), Ok(()));
+}
+
+/// Has each party do something to some files with the numbers from 0 on, until the table refuses it or `most` are done.
+fn fill(rig: &Rig, files: u64, most: u64, act: impl Fn(u64, usize, u64) -> bool) {
+    for (file, at) in (0..files).flat_map(|file| (0..rig.holders.len() - PROBERS).map(move |at| (file, at))) {
+        let _ = (0..most).try_for_each(|number| act(file, at, number).then_some(()));
+    }
+}
+
+/// The last holders of a rig, who ask a full table.
+const PROBERS: usize = 2;
+
+/// A table, and the way to fill it.
+type Table = (&'static str, fn(&Rig));
+
+/// Each bounded table of locks.
+const TABLES: [Table; 8] = [
+    ("ranges of a file, by many owners", |rig| {
+        fill(rig, 1, u64::MAX, |file, at, number| {
+            let number = number * rig.holders.len() as u64 + at as u64;
+            rig.locks.lock(file, byte_of(rig, at, number, LockMode::Exclusive), NOW).is_ok()
+        });
+    }),
+    ("ranges of a file, by one owner each", |rig| {
+        fill(rig, 1, u64::MAX, |file, at, number| {
+            let first = 2 * (number * rig.holders.len() as u64 + at as u64);
+            rig.locks.lock(file, rig.lock(at, first, first, LockMode::Exclusive), NOW).is_ok()
+        });
+    }),
+    ("ranges of all files", |rig| {
+        fill(rig, 64, 1024, |file, at, number| {
+            rig.locks.lock(file, byte_of(rig, at, number, LockMode::Shared), NOW).is_ok()
+        });
+    }),
+    ("waiters of a file", |rig| {
+        rig.locks.lock(0, rig.whole(0), NOW).unwrap();
+        fill(rig, 1, FILE_WAITERS_MAX as u64, |file, at, number| has_waited(rig, file, at, number));
+    }),
+    ("waiters of all files", |rig| {
+        let files = (WAITERS_MAX / FILE_WAITERS_MAX) as u64 + 1;
+        (0..files).for_each(|file| rig.locks.lock(file, rig.whole(0), NOW).unwrap());
+        let of_each = (FILE_WAITERS_MAX / (rig.holders.len() - PROBERS).max(2)) as u64;
+        fill(rig, files, of_each, |file, at, number| has_waited(rig, file, at, number));
+    }),
+    ("opens of a file", |rig| {
+        fill(rig, 1, OPENS / (rig.holders.len() - PROBERS) as u64, |file, at, number| {
+            has_opened(rig, file, at, number)
+        });
+    }),
+    ("opens of all files", |rig| {
+        fill(rig, OPENS / 4, 1, |file, at, number| has_opened(rig, file, at, number));
+    }),
+    ("holders", |rig| {
+        for number in 0..CLIENTS {
+            let holder = rig.locks.register(Arc::new(Client::default()), number % rig.holders.len() as u64);
+            let wanted = byte_of(rig, 0, number, LockMode::Shared);
+            let owner = LockOwner { holder, ..wanted.owner };
+            rig.locks.lock(number % 64, Lock { owner, ..wanted }, NOW).unwrap();
+        }
+    }),
+];
+
+/// The opens and the clients that version 4 of NFS has room for.
+const OPENS: u64 = 65_536;
+const CLIENTS: u64 = 4096;
+
+/// An owner waits for all bytes.
+fn has_waited(rig: &Rig, file: u64, at: usize, number: u64) -> bool {
+    let wanted = rig.whole(at);
+    let wanted = Lock { owner: LockOwner { number: 1 << 40 | number, ..wanted.owner }, ..wanted };
+    rig.locks.lock_or_wait(file, wanted, &CountingWaker::of(false).1, NOW).is_err()
+}
+
+fn has_opened(rig: &Rig, file: u64, at: usize, number: u64) -> bool {
+    rig.locks.share(file, (rig.holders[at], number), Share { access: Share::READ, deny: 0 }, NOW).is_ok()
+}
+
+/// A call of each kind by the last holders, with its most steps.
+type Probe<'a> = (&'a str, u64, &'a dyn Fn());
+
+fn check_each_call(rig: &Rig, table: &str) {
+    let (one, other) = (rig.holders.len() - 2, rig.holders.len() - 1);
+    let far = |at| rig.lock(at, u64::MAX - 9, u64::MAX - 9, LockMode::Exclusive);
+    let full = rig.lock(0, 0, u64::MAX, LockMode::Exclusive);
+    let writes = Share { access: Share::WRITE, deny: Share::READ };
+    let (_, waker) = CountingWaker::of(false);
+    let locks = &rig.locks;
+    let calls: [Probe<'_>; 19] = [
+        ("a lock", STEPS_MAX, &|| _ = locks.lock(0, far(one), NOW)),
+        ("a lock of another file", STEPS_MAX, &|| _ = locks.lock(u64::MAX, far(one), NOW)),
+        ("a lock of all bytes", STEPS_MAX, &|| _ = locks.lock(0, rig.whole(one), NOW)),
+        ("a wait", STEPS_MAX, &|| _ = locks.lock_or_wait(0, rig.whole(one), &waker, NOW)),
+        ("a question", STEPS_MAX, &|| _ = locks.conflict(0, &rig.whole(one), NOW)),
+        ("a question of an owner with many ranges", STEPS_MAX, &|| _ = locks.conflict(0, &full, NOW)),
+        ("a test", STEPS_MAX, &|| _ = locks.test(0, &rig.whole(one), NOW)),
+        ("the end of a wait", STEPS_MAX, &|| locks.stop_waiting(0, rig.whole(one).owner, NOW)),
+        ("an unlock", STEPS_MAX, &|| _ = locks.unlock(0, far(one).owner, Span::WHOLE, NOW)),
+        ("an open", STEPS_MAX, &|| _ = locks.share(0, (rig.holders[one], 1), Share { access: 1, deny: 0 }, NOW)),
+        ("an open that is refused", STEPS_MAX, &|| _ = locks.share(0, (rig.holders[other], 1), writes, NOW)),
+        ("a use", STEPS_MAX, &|| _ = locks.check_use(0, Share::WRITE, NOW)),
+        ("a close", STEPS_MAX, &|| locks.end_share(0, (rig.holders[one], 1))),
+        ("the beginning of an end", STEPS_MAX, &|| locks.begin_end(rig.holders[one])),
+        ("the end of a holder with little", STEPS_MAX, &|| locks.release_holder(rig.holders[one], NOW)),
+        ("a new holder", STEPS_MAX, &|| _ = locks.register(Arc::new(Client::default()), 0)),
+        ("a list of holders", FREEING_STEPS_MAX, &|| _ = locks.held()),
+        ("a tick", FREEING_STEPS_MAX, &|| locks.tick(NOW)),
+        ("the end of a holder with much", FREEING_STEPS_MAX, &|| locks.release_holder(rig.holders[0], NOW)),
+    ];
+    for (name, most, call) in calls {
+        let (steps, ()) = steps_of(call);
+        assert!(steps < most, "{table}, {} parties: {name} takes {steps} steps", rig.holders.len() - PROBERS);
+    }
+}
+
+// rule: with any table of locks at its bound, filled by one party or by many, no call takes more than a fixed number of
+// steps
+#[test]
+fn each_table_of_locks_at_its_bound_leaves_each_call_few_steps() {
+    for (parties, (name, fill)) in [1, 4].into_iter().flat_map(|parties| TABLES.map(|table| (parties, table))) {
+        let rig = Rig::new(parties + PROBERS);
+        fill(&rig);
+        check_each_call(&rig, name);
+    }
 }
