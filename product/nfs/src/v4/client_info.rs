@@ -191,20 +191,27 @@ impl<P: Platform> Service<P> {
     pub(crate) fn states_of(&self, client: ClientId, most: usize) -> (Vec<ClientStateInfo<P>>, usize) {
         let state = self.state();
         let holder = state.holders.get(&client.0).copied();
-        let (mut shown, mut others) = (Vec::new(), 0);
-        for open in state.opens.of_client(client.0) {
-            let KnownOpen { place, file, owner, share, holder: held } = open;
-            let mut show = |owner: &[u8], kind| match shown.len() < most {
-                true => shown.push(ClientStateInfo { file, held: held.clone(), owner: printable(owner), kind }),
-                false => others += 1,
-            };
-            show(owner, ClientStateKind::Open(share));
-            let Some(holder) = holder else { continue };
-            for by in state.lock_states.of_open(place) {
-                let ranges = self.locks().ranges_of(by.file, lock_owner(holder, by.number));
-                ranges.into_iter().for_each(|(span, mode)| show(&by.owner, ClientStateKind::Lock(span, mode)));
+        let mut shown = Vec::new();
+        for KnownOpen { place, file, owner, share, holder: held } in state.opens.of_client(client.0).take(most) {
+            let info = |owner: &[u8], kind| ClientStateInfo { file, held: held.clone(), owner: printable(owner), kind };
+            shown.push(info(owner, ClientStateKind::Open(share)));
+            for (holder, by) in
+                holder.into_iter().flat_map(|it| state.lock_states.of_open(place).map(move |by| (it, by)))
+            {
+                let ranges = self.locks().ranges_of(by.file, lock_owner(holder, by.number)).into_iter();
+                shown.extend(ranges.map(|(span, mode)| info(&by.owner, ClientStateKind::Lock(span, mode))));
+                if shown.len() >= most {
+                    break;
+                }
+            }
+            if shown.len() >= most {
+                break;
             }
         }
+        shown.truncate(most);
+        let ranges = holder.map_or(0, |holder| self.locks().count_of_holder(holder));
+        let all = state.opens.count_of(client.0) + ranges;
+        let others = all.saturating_sub(shown.len());
         (shown, others)
     }
 }

@@ -4,10 +4,11 @@
 //! that the party with most gives up for this.
 //! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and shares (the volume).
 //! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. A
-//! living client gives up state only if nothing is left and its party has most: a session, or an open. The caller
-//! gets the holders of files, and drops them without a lock.
+//! living client gives up state only if nothing is left and its party has most: a session, or an open. One call ends
+//! [`ENDS_MAX`] pieces of state; a task ends the rest. The caller gets the holders of files, and drops them without a
+//! lock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -27,6 +28,11 @@ use super::state::room::TableFull;
 use super::state::sessions::Sessions;
 use crate::status::NfsStatus;
 
+/// Most opens, and locks of them, that one call ends.
+pub(super) const ENDS_MAX: usize = 256;
+/// The search for a silent client, and its end without the opens, count as so many.
+const ENDS_FOR_A_CLIENT: usize = 16;
+
 /// The state of all clients.
 pub(super) struct State<H> {
     pub(super) memory: Memory,
@@ -44,6 +50,10 @@ pub(super) struct State<H> {
     pub(super) list: Option<Vec<u64>>,
     /// Holders of locks whose clients have ended. They have their locks until the list is kept.
     pub(super) ending: Vec<HolderId>,
+    /// Clients that have ended and still have opens, which nobody can use.
+    ended: VecDeque<u64>,
+    /// A task ends these opens.
+    pub(super) is_ending: bool,
     /// Leases that were revoked by those who want the clients' locks.
     pub(super) revocations: Arc<Revocations>,
 }
@@ -55,6 +65,9 @@ pub(super) enum StateTable {
     Opens,
     LockStates,
 }
+
+/// The holder of locks that a living client is, all locks, and the time.
+type OfVolume<'a> = (HolderId, &'a Locks, u64);
 
 /// A client as a holder of locks.
 struct LockingClient {
@@ -95,6 +108,8 @@ impl<H> State<H> {
             grace: Grace::new(Vec::new(), 0),
             list: None,
             ending: Vec::new(),
+            ended: VecDeque::new(),
+            is_ending: false,
             revocations: Arc::default(),
         }
     }
@@ -139,7 +154,8 @@ impl<H> State<H> {
 
     /// Makes room for one more of a party's in a table. As long as `check` finds none, a silent client ends: one of the
     /// party if the party has its part, or one of the party with most. Without a silent one the party with most gives
-    /// up an entry. The function adds the holders of files; `check` gets their number.
+    /// up an entry. A client whose room takes more than [`ENDS_MAX`] ends comes again. The function adds the holders of
+    /// files; `check` gets their number.
     pub(super) fn make_room(
         &mut self,
         (party, table): (Party, StateTable),
@@ -147,73 +163,131 @@ impl<H> State<H> {
         held: &mut Vec<H>,
         check: impl Fn(&Self, usize) -> Result<(), TableFull>,
     ) -> Result<(), NfsStatus> {
+        let mut left = ENDS_MAX;
         while let Err(lack) = check(self, held.len()) {
+            if left == 0 {
+                return Err(NfsStatus::Delay);
+            }
+            left -= 1;
+            if self.has_ended() {
+                self.end_some(&mut left, held);
+                continue;
+            }
             let whose = match lack {
                 TableFull::OfParty => Some(party),
                 TableFull::OfAll { most } => Some(most),
                 TableFull::Even => None,
             };
             if let Some(silent) = self.clients.end_silent(whose, now_ns) {
-                held.extend(self.end_all(&[silent], locks));
+                self.begin_ends(&[silent], locks);
+                left = left.saturating_sub(ENDS_FOR_A_CLIENT);
                 continue;
             }
             match lack {
-                TableFull::OfAll { most } if self.try_take_one(most, table, (locks, now_ns), held) => {}
+                TableFull::OfAll { most } if self.try_take_one((most, table), (locks, now_ns), held, &mut left) => {}
                 _ => return Err(lack.status()),
             }
         }
         Ok(())
     }
 
-    /// A party gives up an entry of this table, or of another table. The result is false if the party has nothing.
-    fn try_take_one(&mut self, of: Party, table: StateTable, locks: (&Locks, u64), held: &mut Vec<H>) -> bool {
+    /// A party gives up an entry of this table, or of another table, or `left` locks of it. The result is false if the
+    /// party has nothing.
+    fn try_take_one(
+        &mut self,
+        (of, table): (Party, StateTable),
+        (locks, now_ns): (&Locks, u64),
+        held: &mut Vec<H>,
+        left: &mut usize,
+    ) -> bool {
         if table == StateTable::Sessions && self.sessions.try_end_one_of(of) {
             return true;
         }
         let of_locks = if table == StateTable::LockStates { self.lock_states.open_of_party(of) } else { None };
         match of_locks.or_else(|| self.opens.one_of_party(of)) {
             Some(place) => {
-                held.extend(self.end_open(place, locks));
+                let holder = self.opens.client_at(place).and_then(|client| self.holders.get(&client).copied());
+                held.extend(self.end_open(place, holder.map(|holder| (holder, locks, now_ns)), left));
                 true
             }
             None => self.sessions.try_end_one_of(of),
         }
     }
 
-    /// Ends the open at a place, with its locks. The client gets an error when it uses the open.
-    fn end_open(&mut self, place: u32, (locks, now_ns): (&Locks, u64)) -> Option<H> {
-        let Closed { client, file, holder: held, .. } = self.opens.end(place)?;
-        let ended = self.lock_states.end_of(place);
-        if let Some(holder) = self.holders.get(&client).copied() {
+    /// Ends the open at a place, with the open's locks. The client gets an error when it uses the open. None if there
+    /// were more than `left` locks; `left` goes down by the number of those that have ended.
+    pub(super) fn end_open(&mut self, place: u32, of: Option<OfVolume<'_>>, left: &mut usize) -> Option<H> {
+        if !self.try_end_locks(place, of, left) {
+            return None;
+        }
+        let Closed { file, holder: held, .. } = self.opens.end(place)?;
+        if let Some((holder, locks, now_ns)) = of {
             locks.stop_waiting_with(file, (holder, u64::from(place)), Nanos(now_ns));
             locks.end_share(file, (holder, u64::from(place)));
-            for state in ended {
-                // Without any part left over it needs no room.
-                let _ = locks.unlock(file, lock_owner(holder, state.number), Span::WHOLE, Nanos(now_ns));
-            }
         }
         Some(held)
     }
 
-    /// Ends all that these clients had. Returns what held files, to be dropped without the lock. Others get the locks
-    /// of the clients once the list without them is kept.
+    /// Ends the lock owners that were begun with an open, with their locks. False if more than `left` were to end.
+    fn try_end_locks(&mut self, open: u32, of: Option<OfVolume<'_>>, left: &mut usize) -> bool {
+        while let Some(place) = self.lock_states.first_of_open(open) {
+            if *left == 0 {
+                return false;
+            }
+            *left -= 1;
+            if let (Some(state), Some((holder, locks, now_ns))) = (self.lock_states.end(place), of) {
+                let owner = lock_owner(holder, state.number);
+                *left = left.saturating_sub(locks.count_of(state.file, owner));
+                // Without any part left over it needs no room.
+                let _ = locks.unlock(state.file, owner, Span::WHOLE, Nanos(now_ns));
+            }
+        }
+        true
+    }
+
+    /// Ends all that these clients had, some of it later. Returns what held files, to be dropped without the lock.
     pub(super) fn end_all(&mut self, clients: &[u64], locks: &Locks) -> Vec<H> {
         let mut holders = Vec::new();
+        self.begin_ends(clients, locks);
+        self.end_some(&mut { ENDS_MAX }, &mut holders);
+        holders
+    }
+
+    /// These clients have ended: [`State::end_some`] ends the opens. Others get the locks of the clients once the list
+    /// without the clients is kept.
+    fn begin_ends(&mut self, clients: &[u64], locks: &Locks) {
         if let Some(list) = self.grace.remove(clients) {
             self.list = Some(list);
         }
         for client in clients {
             self.sessions.end_all(*client);
-            for closed in self.opens.release(*client) {
-                self.lock_states.end_of(closed.place);
-                holders.push(closed.holder);
-            }
             if let Some(holder) = self.holders.remove(client) {
                 locks.begin_end(holder);
                 self.ending.push(holder);
             }
+            if self.opens.has_any(*client) {
+                self.ended.push_back(*client);
+            }
         }
-        holders
+    }
+
+    /// Whether clients that have ended still have opens.
+    pub(super) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
+    /// Ends `left` opens and lock owners of ended clients, or all that there are. Adds what held files. The volume ends
+    /// the clients' locks and shares.
+    pub(super) fn end_some(&mut self, left: &mut usize, held: &mut Vec<H>) {
+        while *left > 0
+            && let Some(client) = self.ended.front()
+        {
+            *left -= 1;
+            match self.opens.first_of(*client) {
+                Some(place) => held.extend(self.end_open(place, None, left)),
+                None => _ = self.ended.pop_front(),
+            }
+        }
     }
 }
 

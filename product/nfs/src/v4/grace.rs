@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::BoxFuture;
 
 use super::state::leases::LEASE_SECONDS;
+use super::state::steps::step;
 
 /// Longest time for which new state waits: a lease, in which each client speaks, and a little more.
 const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;
@@ -155,7 +156,8 @@ impl Grace {
     }
 
     pub(super) fn names(&self) -> Vec<u64> {
-        let mut names: BTreeSet<u64> = self.missing.iter().chain(self.of_names.keys()).copied().collect();
+        let all = self.missing.iter().chain(self.of_names.keys()).inspect(|_| step());
+        let mut names: BTreeSet<u64> = all.copied().collect();
         if self.has_denials_listed() {
             names.insert(DENIALS);
         }

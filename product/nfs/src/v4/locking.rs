@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use afflux_frontend::Party;
 use afflux_volume::{
-    Held, HolderId, HostQuestion, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span,
+    Held, HostQuestion, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span,
 };
 
 use super::back_channel::{BackChannel, LockCall};
@@ -203,13 +203,6 @@ impl<P: Platform> Service<P> {
     ) -> T {
         let (count, all) = (|| self.locks().count_of(file, owner), || self.locks().ranges_of(file, owner));
         to(&RangesAfter { step, count: &count, all: &all })
-    }
-
-    /// Drops all locks of a lock owner of a file.
-    pub(super) fn unlock_all(&self, holder: HolderId, of: &LockState, now_ns: u64) {
-        let owner = lock_owner(holder, of.number);
-        // Without any part left over it needs no room.
-        let _ = self.locks().unlock(of.file, owner, Span::WHOLE, Nanos(now_ns));
     }
 
     /// Ends a lock owner without locks. It does not wait for any, either.

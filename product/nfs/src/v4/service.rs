@@ -17,7 +17,7 @@ use afflux_volume::{
 use futures_util::future::{BoxFuture, OptionFuture};
 use siphasher::sip::SipHasher13;
 
-use super::client_state::{State, StateTable};
+use super::client_state::{ENDS_MAX, State, StateTable};
 use super::counts::Counts;
 use super::grace::{ClientList, Grace, are_of_one};
 use super::kept_calls::{CALL_FORM, CALL_WORDS};
@@ -26,7 +26,7 @@ use super::recovery::{self, FoundFiles, LostOpen, of_server};
 use super::state::channel_attrs::SessionId;
 use super::state::clients::ClientName;
 use super::state::kept::{KeptRoom, ServerMemory};
-use super::state::opens::{Closed, OpenRights, Opener};
+use super::state::opens::{OpenRights, Opener};
 use super::state::stateids::{StatePlace, Stateid, StateidKind};
 use crate::call_gate::CallGate;
 use crate::knobs::NfsKnob;
@@ -361,8 +361,17 @@ impl<P: Platform> Service<P> {
         Some(self.list.as_ref()?.keep(list?))
     }
 
-    /// Has the list kept after the end of clients. Others get the clients' locks after that.
+    /// Has the list kept after the end of clients. Others get the clients' locks after that. A task ends the rest of
+    /// the clients' opens.
     pub(super) fn keep_list(&self, state: &mut State<Option<Held<P>>>) {
+        if state.has_ended() && !std::mem::replace(&mut state.is_ending, true) {
+            let (me, volume) = (Weak::clone(&self.me), Arc::clone(&self.volume));
+            self.volume.engine().platform().spawn("end opens", async move {
+                while me.upgrade().is_some_and(|service| service.try_end_some()) {
+                    volume.engine().platform().preemption_point().await;
+                }
+            });
+        }
         let list = state.list.take();
         let (kept, ending) = (self.keep(list), std::mem::take(&mut state.ending));
         let platform = self.volume.engine().platform();
@@ -373,6 +382,15 @@ impl<P: Platform> Service<P> {
             }
             _ => ending.into_iter().for_each(|holder| self.locks().release_holder(holder, platform.now())),
         }
+    }
+
+    /// Ends some opens of clients that have ended. False once none is left.
+    fn try_end_some(&self) -> bool {
+        let mut held = Vec::new();
+        let mut state = self.state();
+        state.end_some(&mut { ENDS_MAX }, &mut held);
+        state.is_ending = state.has_ended();
+        state.is_ending
     }
 
     /// Checks that nobody's share is in the way of an open of this file. A silent client that is in the way ends.
@@ -477,19 +495,14 @@ impl<P: Platform> Service<P> {
         Ok(stateid)
     }
 
-    /// Closes an open, with the locks that were begun with it.
+    /// Closes an open, with the locks that were begun with it. The client of an open with many locks comes again.
     pub(super) fn close(&self, client: u64, (at, seqid): (StatePlace, u32), now_ns: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        let Closed { file, place, holder: held, .. } = state.opens.close(client, at, seqid)?;
-        let ended = state.lock_states.end_of(place);
-        if let Some(holder) = state.holders.get(&client).copied() {
-            self.locks().stop_waiting_with(file, (holder, u64::from(place)), Nanos(now_ns));
-            self.locks().end_share(file, (holder, u64::from(place)));
-            ended.iter().for_each(|it| self.unlock_all(holder, it, now_ns));
-        }
+        state.opens.find(client, at, seqid)?;
+        let of = state.holders.get(&client).map(|holder| (*holder, self.locks(), now_ns));
+        let held = state.end_open(at.place, of, &mut { ENDS_MAX });
         drop(state);
-        drop(held);
-        Ok(())
+        held.map(drop).ok_or(NfsStatus::Delay)
     }
 
     /// The stateid that a repeated operation had made or changed before the end of an earlier server.

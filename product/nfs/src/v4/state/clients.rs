@@ -19,6 +19,7 @@ use super::leases::{Lease, may_be_forgotten};
 use super::names::{Names, Namesakes};
 use super::room::TableFull;
 use super::silence::SilenceOrder;
+use super::steps::step;
 use crate::status::NfsStatus;
 
 pub(crate) const CLIENTS_MAX: usize = 4096;
@@ -443,7 +444,7 @@ impl Clients {
 
     /// All clients with a session: number, name, and whether it has reclaimed its state.
     pub(crate) fn names(&self) -> impl Iterator<Item = (u64, ClientName<'_>, bool)> {
-        let confirmed = self.known.iter().filter(|(_, it)| it.is_confirmed);
+        let confirmed = self.known.iter().inspect(|_| step()).filter(|(_, it)| it.is_confirmed);
         confirmed.map(|(id, it)| (*id, it.name(), it.has_reclaimed))
     }
 
@@ -460,13 +461,8 @@ impl Clients {
 
     /// All clients, by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = KnownClient<'_>> {
-        self.known.iter().map(|(id, Client { owner, party, user, is_confirmed, lease, .. })| KnownClient {
-            id: *id,
-            owner,
-            party: *party,
-            user: *user,
-            is_confirmed: *is_confirmed,
-            lease,
+        self.known.iter().inspect(|_| step()).map(|(id, Client { owner, party, user, is_confirmed, lease, .. })| {
+            KnownClient { id: *id, owner, party: *party, user: *user, is_confirmed: *is_confirmed, lease }
         })
     }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use afflux_frontend::Party;
 
 use super::room::PartyCounts;
+use super::steps::step;
 
 /// The keys of a place.
 #[derive(Clone, Copy)]
@@ -70,12 +71,12 @@ impl PlaceIndex {
 
     /// The places of a file, by their owners' numbers.
     pub(crate) fn of_file(&self, file: u64) -> impl Iterator<Item = u32> {
-        self.of_owner.range((file, 0)..=(file, u64::MAX)).map(|(_, place)| *place)
+        self.of_owner.range((file, 0)..=(file, u64::MAX)).inspect(|_| step()).map(|(_, place)| *place)
     }
 
     /// The places of a group.
-    pub(crate) fn of_group(&self, group: u64) -> BTreeSet<u32> {
-        self.of_group.get(&group).cloned().unwrap_or_default()
+    pub(crate) fn of_group(&self, group: u64) -> impl Iterator<Item = u32> {
+        self.of_group.get(&group).into_iter().flatten().inspect(|_| step()).copied()
     }
 
     /// The number of a group's places.

@@ -17,6 +17,7 @@ use super::kept::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_byte
 use super::places::StatePlaces;
 use super::room::TableFull;
 use super::stateids::{StatePlace, Stateid, check_seqid, is_later, next_seqid};
+use super::steps::step;
 use crate::status::NfsStatus;
 
 /// Most lock owners of files.
@@ -131,7 +132,12 @@ impl LockStates {
 
     /// The lock owners that were begun with an open.
     pub(crate) fn of_open(&self, open: u32) -> impl Iterator<Item = &LockState> {
-        self.index.of_group(open.into()).into_iter().filter_map(|place| self.at(place))
+        self.index.of_group(open.into()).filter_map(|place| self.at(place))
+    }
+
+    /// The place of the first lock owner that was begun with an open.
+    pub(crate) fn first_of_open(&self, open: u32) -> Option<u32> {
+        self.index.of_group(open.into()).next()
     }
 
     /// Whether there is no room for a change of the lock owner at a place, or for a new one of this party and name.
@@ -292,14 +298,12 @@ impl LockStates {
         let (state, mut kept) = self.places.take(place)?;
         // Steps without their record do not count.
         self.memory.remove(&mut kept.item, state.party);
-        kept.steps.iter_mut().for_each(|step| self.memory.remove(step, state.party));
+        for kept_step in &mut kept.steps {
+            step();
+            self.memory.remove(kept_step, state.party);
+        }
         self.index.remove(place, state.keys());
         Some(state)
-    }
-
-    /// Ends those that were begun with an open.
-    pub(crate) fn end_of(&mut self, open: u32) -> Vec<LockState> {
-        self.index.of_group(open.into()).into_iter().filter_map(|place| self.end(place)).collect()
     }
 }
 

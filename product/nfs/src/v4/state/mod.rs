@@ -20,3 +20,4 @@ pub(super) mod sessions;
 mod silence;
 pub(super) mod slots;
 pub(super) mod stateids;
+pub(super) mod steps;

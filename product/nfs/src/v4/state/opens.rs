@@ -86,9 +86,7 @@ pub(crate) struct OpenRights {
 
 /// An open that has ended.
 pub(crate) struct Closed<H> {
-    pub(crate) client: u64,
     pub(crate) file: u64,
-    pub(crate) place: u32,
     pub(crate) holder: H,
 }
 
@@ -137,7 +135,7 @@ impl<H> Opens<H> {
 
     /// The opens of a client.
     pub(crate) fn of_client(&self, client: u64) -> impl Iterator<Item = KnownOpen<'_, H>> {
-        self.index.of_group(client).into_iter().filter_map(|place| {
+        self.index.of_group(client).filter_map(|place| {
             let open = self.places.get(place)?;
             Some(KnownOpen { place, file: open.file, owner: open.owner(), share: open.share, holder: &open.holder })
         })
@@ -172,14 +170,19 @@ impl<H> Opens<H> {
         self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
     }
 
+    /// The place of the first open of a client.
+    pub(crate) fn first_of(&self, client: u64) -> Option<u32> {
+        self.index.of_group(client).next()
+    }
+
+    /// The client of the open at a place.
+    pub(crate) fn client_at(&self, place: u32) -> Option<u64> {
+        self.places.get(place).map(|open| open.client)
+    }
+
     /// The place of one of a party's opens.
     pub(crate) fn one_of_party(&self, party: Party) -> Option<u32> {
         self.index.one_of_party(party)
-    }
-
-    /// Ends the open at a place, which makes room for others'.
-    pub(crate) fn end(&mut self, place: u32) -> Option<Closed<H>> {
-        self.take(place)
     }
 
     /// The rights of an owner's open of a file, to go back to them.
@@ -401,12 +404,8 @@ impl<H> Opens<H> {
         })
     }
 
-    pub(crate) fn close(&mut self, client: u64, at: StatePlace, seqid: u32) -> Result<Closed<H>, NfsStatus> {
-        self.named(client, at, seqid)?;
-        self.take(at.place).ok_or(NfsStatus::BadStateid)
-    }
-
-    fn take(&mut self, place: u32) -> Option<Closed<H>> {
+    /// Ends the open at a place.
+    pub(crate) fn end(&mut self, place: u32) -> Option<Closed<H>> {
         let mut open = self.places.take(place)?;
         self.memory.remove(&mut open.item, open.party);
         self.index.remove(place, open.keys());
@@ -416,12 +415,7 @@ impl<H> Opens<H> {
                 self.stand_for_file(next);
             }
         }
-        Some(Closed { client: open.client, file: open.file, place, holder: open.holder })
-    }
-
-    /// Closes all that a client has open.
-    pub(crate) fn release(&mut self, client: u64) -> Vec<Closed<H>> {
-        self.index.of_group(client).into_iter().filter_map(|place| self.take(place)).collect()
+        Some(Closed { file: open.file, holder: open.holder })
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
+use super::steps::step;
 use crate::status::NfsStatus;
 
 /// One entry out of this many is for this host's root alone.
@@ -77,7 +78,8 @@ impl PartyCounts {
     /// The number of entries of the party that has most, without root and the party `but`.
     fn largest(&self, but: Party) -> Option<(usize, Party)> {
         // Root counts by a weight of its own.
-        self.by_count.iter().rev().find(|(_, of)| *of != but && *of != Party::ROOT).copied()
+        let most_first = self.by_count.iter().rev().inspect(|_| step());
+        most_first.copied().find(|(_, of)| *of != but && *of != Party::ROOT)
     }
 
     /// Whether there is no room for `count` more of a party in a table of so many.

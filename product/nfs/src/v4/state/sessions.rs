@@ -19,6 +19,7 @@ use super::leases::Lease;
 use super::room::{PartyCounts, TableFull};
 use super::silence::SilenceOrder;
 use super::slots::{SLOTS_MAX, Slots};
+use super::steps::step;
 use crate::status::NfsStatus;
 
 pub(crate) const SESSIONS_MAX: usize = 1024;
@@ -208,12 +209,15 @@ impl Sessions {
     /// Ends all of a client.
     pub(crate) fn end_all(&mut self, client: u64) {
         let own = self.of_clients.get(&client).cloned().unwrap_or_default();
-        own.iter().for_each(|id| self.end(id));
+        for id in &own {
+            step();
+            self.end(id);
+        }
         self.notices.remove(&client);
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {
-        self.known.values()
+        self.known.values().inspect(|_| step())
     }
 
     /// Number of sessions.

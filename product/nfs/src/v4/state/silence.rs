@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
+use super::steps::step;
+
 /// Most things that one look considers.
 pub(super) const LOOKS_MAX: usize = 64;
 
@@ -58,7 +60,7 @@ impl<K: Copy + Ord> SilenceOrder<K> {
             Some(party) => self.of_party.get(&party),
             None => Some(&self.of_all),
         };
-        let first: Vec<(u64, K)> = order.into_iter().flatten().take(LOOKS_MAX).copied().collect();
+        let first: Vec<(u64, K)> = order.into_iter().flatten().take(LOOKS_MAX).inspect(|_| step()).copied().collect();
         let mut now: Vec<(u64, K)> = first.iter().map(|(_, key)| (heard_ns(*key), *key)).collect();
         for ((before_ns, key), (now_ns, _)) in first.iter().zip(&now) {
             if before_ns != now_ns

@@ -6,6 +6,7 @@
 //! answered runs nothing. A call that was dropped before it changed anything runs when it comes again. A kept reply has
 //! at most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
 
+use super::steps::step;
 use crate::status::NfsStatus;
 
 /// Most bytes of a reply that is kept.
@@ -87,7 +88,7 @@ impl Slots {
 
     /// Number of calls in progress.
     pub(crate) fn in_use(&self) -> usize {
-        self.0.iter().filter(|slot| slot.progress == Progress::Running).count()
+        self.0.iter().inspect(|_| step()).filter(|slot| slot.progress == Progress::Running).count()
     }
 
     /// Whether a call is in progress.
