@@ -499,6 +499,11 @@ impl<P: Platform> Engine<P> {
         self.reshaping.discard(&file.0);
     }
 
+    /// Drops a clone. Pages of a clean file whose last clone it is go as those of a file that is forgotten.
+    pub fn release(&self, file: File) {
+        self.reshaping.release(file.0);
+    }
+
     /// Forgets the clean pages after another program changed the host's file, to this size. Dirty pages stay and will
     /// overwrite the host's bytes; while there are any, only a larger size is taken. `seen` is the file's
     /// [`File::change_count`] from before the host was asked for the size. If the count has moved, the size may be

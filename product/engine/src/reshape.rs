@@ -410,6 +410,21 @@ impl<P: Platform> Reshaping<P> {
         });
     }
 
+    /// [`Engine::release`](crate::Engine::release).
+    pub(crate) fn release(self: &Arc<Self>, file: Arc<FileInner>) {
+        // What is dirty or in use keeps its pages.
+        if Arc::strong_count(&file) > 1 || !file.is_settled() {
+            return;
+        }
+        let Some(from) = self.drop_some_pages(&file, 0..u64::MAX) else { return };
+        file.kept.iter().for_each(KeptFile::forget);
+        let me = Arc::clone(self);
+        self.base.platform.spawn("release", async move {
+            me.base.pass().await;
+            me.drop_pages(&file, from..u64::MAX).await;
+        });
+    }
+
     /// No page is left of a discarded file.
     fn end_discard(&self, file: &Arc<FileInner>) {
         file.kept.iter().for_each(KeptFile::forget);

@@ -117,6 +117,15 @@ fn pages_of_a_large_file_go_in_pieces_between_which_other_tasks_run() {
             assert!(longest <= PIECES_MAX, "discarded: {longest} pages at once");
             assert_eq!(lab.here.disks[0].figures().bytes.1, written, "nothing of it is written any more");
         }
+        let file = lab.file(0, 0, 0);
+        write_all(&lab, &file, PAGES).await;
+        lab.here.sync(&file).await.unwrap();
+        let before = lab.here.engine.status().free_bytes;
+        lab.here.engine.release(file.file);
+        let at_once = (lab.here.engine.status().free_bytes - before) / PAGE as u64;
+        assert!(at_once <= PIECES_MAX, "released: {at_once} pages in the call");
+        let longest = longest_step(&lab, PAGES - at_once).await;
+        assert!(longest <= PIECES_MAX, "released: {longest} pages at once");
     });
 }
 

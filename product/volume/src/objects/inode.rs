@@ -814,9 +814,10 @@ impl InodeState {
 impl<P: Platform> Drop for Inode<P> {
     fn drop(&mut self) {
         let removed = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).removed;
-        if let (true, Some(file)) = (removed, self.file()) {
-            self.engine.discard(file);
-        }
         self.sums.descriptors.fetch_sub(self.descriptors_held(), Ordering::Relaxed);
+        match self.file.take() {
+            Some(file) if removed => self.engine.discard(&file),
+            file => file.into_iter().for_each(|file| self.engine.release(file)),
+        }
     }
 }
