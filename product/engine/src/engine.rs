@@ -499,7 +499,8 @@ impl<P: Platform> Engine<P> {
         self.reshaping.discard(&file.0);
     }
 
-    /// Drops a clone. Pages of a clean file whose last clone it is go as those of a file that is forgotten.
+    /// Drops this clone of a file. If it is the last clone of a clean file, the engine frees some pages at once, and a
+    /// task frees the others.
     pub fn release(&self, file: File) {
         self.reshaping.release(file.0);
     }

@@ -412,7 +412,7 @@ impl<P: Platform> Reshaping<P> {
 
     /// [`Engine::release`](crate::Engine::release).
     pub(crate) fn release(self: &Arc<Self>, file: Arc<FileInner>) {
-        // What is dirty or in use keeps its pages.
+        // A file with dirty pages or other users keeps its pages.
         if Arc::strong_count(&file) > 1 || !file.is_settled() {
             return;
         }

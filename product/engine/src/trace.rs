@@ -59,7 +59,7 @@ pub enum EngineEvent {
     },
     /// A file had its turn to be written.
     Turn {
-        /// What the flusher did in this turn.
+        /// The work of the flusher in this turn.
         turn: Turn,
         /// Pages submitted to the device.
         pages: u64,
@@ -139,7 +139,7 @@ pub struct Traced {
     pub file: Option<TracedFile>,
     /// The client, if known.
     pub client: Option<Client>,
-    /// What happened at this instant.
+    /// The event at this instant.
     pub event: EngineEvent,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Run {
     pub(super) continues: bool,
 }
 
-/// What is left of a file after a step.
+/// The rest of a file after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LeftOfFile {
     /// There may be more to write.
@@ -45,7 +45,7 @@ pub(super) enum LeftOfFile {
 /// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
 ///
 /// # Errors
-/// What is left of the file if there is no run.
+/// The rest of the file if there is no run.
 pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Result<Run, LeftOfFile> {
     if state.is_held() {
         return Err(LeftOfFile::Nothing);

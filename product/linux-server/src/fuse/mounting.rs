@@ -58,7 +58,7 @@ pub enum MountError {
     /// The helper mounts only where its user may write.
     #[error("{HELPER} (Debian's fuse3) mounts only where its user may write, and this user may not write {}; name another mount point", point.display())]
     NotWritable {
-        /// The point.
+        /// Path of the mount point.
         point: PathBuf,
     },
     /// Only root can mount by itself, and the helper failed.
