@@ -10,6 +10,7 @@ mod tests;
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::iter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -85,10 +86,11 @@ fn unseen(port: u16) -> &'static str {
     }
 }
 
-/// The program that has any of these sockets. Waits for processes in execve.
+/// The program that has any of these sockets: first this one, then the others. Waits for processes in execve.
 fn with_any(sockets: &[String]) -> Option<PortHolder> {
     let is_sought = |target: PathBuf| sockets.iter().any(|socket| *socket == target.to_string_lossy());
-    let process = processes::all().find(|process| processes::links(*process).any(is_sought))?;
+    let mut all = iter::once(std::process::id()).chain(processes::all());
+    let process = all.find(|process| processes::links(*process).any(is_sought))?;
     Some(PortHolder { process, program: processes::program(process) })
 }
 
