@@ -71,7 +71,7 @@ pub(crate) unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> A
 /// The slices of a vectored call.
 ///
 /// # Safety
-/// As for [`array`].
+/// As for [`array()`].
 pub(crate) unsafe fn vector<'a>(from: *const libc::iovec, count: c_int) -> Answer<&'a [libc::iovec]> {
     if !(0..=SLICES_MAX).contains(&count) {
         return Err(CallFailure::invalid(format!("{count} slices in one call: 0 to {SLICES_MAX} can be")));
