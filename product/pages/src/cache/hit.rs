@@ -150,8 +150,8 @@ impl PageCache {
         found
     }
 
-    /// Whether [`PageCache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so the answer may change a
-    /// moment later.
+    /// Whether [`PageCache::try_overwrite_hit`] would overwrite the bytes now. Holds nothing, so the answer may change
+    /// a moment later.
     #[inline]
     pub fn may_overwrite(&self, file: &FilePages, at: InPage) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
