@@ -1,5 +1,5 @@
-//! Reclaim: clean pages give up their frames. A task takes free frames, which are freed ahead of need (`background`),
-//! else those of clean pages, else the next frame that comes back.
+//! Background and direct reclaim: clean pages give up their frames. A task takes free frames, which are freed ahead of
+//! need (`background`), else those of clean pages, else the next frame that comes back.
 //!
 //! Owns: the order of attempts, the wait and its duration; how much a task frees itself.
 //! Does not own: which page goes (`eviction`), readahead without frames; dirty pages, which are never evicted, only

@@ -1,9 +1,9 @@
-//! The work of a device's flusher: the files to write, and the reasons to wake up.
+//! The work of a device's flusher: the dirty list (the files to write), and the reasons to wake up.
 //!
 //! Owns: the lists and their lock, the flusher's signal, drains, the shortage of frames, the turns under way.
 //! Does not own: the files and their marks (`listing`), which work is due when (`policy`, `writeback`).
-//! Invariants: every file with dirty pages is kept until they are written. The lists' lock comes after a file's. A
-//! caller that changes a file's place holds the file's lock.
+//! Invariants: every file with dirty pages is kept until they are written. The lock of the dirty list comes after a
+//! file's. A caller that changes a file's place holds the file's lock.
 
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Throttling: writers are admitted, or made to wait, as the policy in force decides.
+//! Throttling: the policy in force admits writers or makes them wait, as `balance_dirty_pages` does in Linux.
 //!
 //! Owns: asking the policy about payers, the waits.
 //! Does not own: the policy, the payers' accounts (`policy`); charges (`dirty`); background writeback.

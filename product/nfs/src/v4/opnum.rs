@@ -1,4 +1,5 @@
-//! The operations of versions 4.0 and 4.1 (RFC 8881, section 18) and 4.2 (RFC 7862, section 15; RFC 8276, section 8.4).
+//! The numbers (`nfs_opnum4`) of the operations of versions 4.0 and 4.1 (RFC 8881, section 18) and 4.2 (RFC 7862,
+//! section 15; RFC 8276, section 8.4).
 //!
 //! Owns: the number of each operation, its name as a counter, the operations of each minor version.
 //! Does not own: the arguments (`codec`), the meaning (`operations`).
