@@ -236,7 +236,7 @@ impl<F> Ready<F> {
     }
 
     /// As [`Ready::next_in_turn`], but a new round has the dirty files that have had no turn only up to the first one
-    /// that became dirty after `before`.
+    /// that became dirty after `before`. If it would have none, it has the old files behind that one.
     pub(super) fn next_queued(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
         if self.turns.first(ROUND).is_none() {
             self.turns.append(ROUND, MORE);
@@ -248,7 +248,10 @@ impl<F> Ready<F> {
                 self.turns.push(ROUND, number);
             }
         }
-        self.turns.first(ROUND).and_then(|number| self.take(number))
+        match self.turns.first(ROUND) {
+            Some(number) => self.take(number),
+            None => self.next_expired(before),
+        }
     }
 
     /// Takes the first file in the order of turns that has been dirty since `before` or longer.
