@@ -496,3 +496,6 @@ pub(crate) struct Eject {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[cfg(test)]
+mod tests;

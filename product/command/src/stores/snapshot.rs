@@ -23,6 +23,7 @@ pub(crate) struct SnapshotArgs {
     /// The snapshot to make; without a name, the snapshots are listed
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// Remove the snapshot with this name
     #[arg(long, requires = "name")]
     remove: bool,
     /// One JSON object a snapshot, one a line
