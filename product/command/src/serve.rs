@@ -33,7 +33,6 @@ use self::front::rpcbind::Naming;
 use self::front::{NfsFront, WantedFront, admission, banner, own_clients};
 use self::kept::arena::{self, CacheMemory, WantedMemory};
 use self::kept::kept_mount::{LeftDescriptors, Taken};
-use self::kept::starts::StartRecord;
 use self::kept::state;
 use self::kept::unnamed_files;
 use self::live::reload::Reload;
@@ -149,9 +148,7 @@ fn run_over(
     let places = Places::take(&wanted_places, source, (wanted, &mut store), Taking::Start)?;
     let own_places = places.needed(&wanted_places, configuration::path(args).as_deref());
     let Places { state, tls, listening, listen, figures, control } = places;
-    let starts = StartRecord::of(source.and_then(Source::host), &state, Taking::Start.missing(), |directory| {
-        wanted.refuse_starts_below(directory)
-    });
+    let starts = wanted.start_record(source.and_then(Source::host), &state, Taking::Start.missing());
     let (control, control_listener) = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     drop(store);
     let own_clients = wanted.has_own_clients(listen, settings.lock_memory);

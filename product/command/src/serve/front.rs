@@ -30,7 +30,7 @@ use afflux_frontend::{CountedRow, Peer, Recording};
 use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
-    DescriptorStore, FuseMount, FuseSession, KeptMount, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
+    DescriptorStore, FuseMount, FuseSession, HostTree, KeptMount, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
     MountTarget, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of,
     serve,
 };
@@ -44,9 +44,12 @@ use tracing::{info, warn};
 
 use self::listening::{cannot_listen, limits, report_refused};
 use self::tls::Tls;
+use crate::private_directory::Missing;
 use crate::serve::kept::client_state::ClientState;
 use crate::serve::kept::kept_clients::{self, KeptClients};
 use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, own_view, unmounter};
+use crate::serve::kept::starts::StartRecord;
+use crate::serve::kept::state::StateDirectory;
 use crate::serve::live::signals::SignalRequest;
 use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
 use crate::unmounter::{Unmounter, Unmounting};
@@ -181,7 +184,7 @@ impl WantedFront {
         Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, flags, is_of_host, over_itself }) })
     }
 
-    /// Refuses a directory that another server has mounted over itself: this server would serve that mount.
+    /// Refuses a mount over a directory that is mounted already: this server would serve the other server's mount.
     pub(crate) fn refuse_mounted(&self) -> Outcome {
         match &self.mount {
             Some(WantedMount { point, over_itself: true, .. }) if !self.is_kept && point.is_mounted() => {
@@ -277,9 +280,16 @@ impl WantedFront {
         by_mount || self.has_clients() && own_clients::are_served(listen.ip(), asked)
     }
 
-    /// Refuses a directory for the record of starts below a mount.
-    pub(crate) fn refuse_starts_below(&self, directory: &Path) -> Outcome {
-        self.refuse_below(&[("the record of starts", Some(directory))])
+    /// The record of starts. Its directory must not be below the mount.
+    pub(crate) fn start_record(
+        &self,
+        tree: Option<&HostTree>,
+        state: &StateDirectory,
+        missing: Missing,
+    ) -> StartRecord {
+        StartRecord::of(tree, state, missing, |directory| {
+            self.refuse_below(&[("the record of starts", Some(directory))])
+        })
     }
 
     /// Refuses paths of the server itself below a mount: it would call itself, and wait for itself.

@@ -15,7 +15,6 @@ use crate::configuration::Configuration;
 use crate::serve::front::WantedFront;
 use crate::serve::kept::arena::{self, CacheMemory, WantedMemory};
 use crate::serve::kept::last_run::ServerRun;
-use crate::serve::kept::starts::StartRecord;
 use crate::serve::start::engine::{knobs_and_policies, prices_unkept, start_reactors};
 use crate::serve::start::places::{Places, Taking, WantedPlaces};
 use crate::serve::start::source::Source;
@@ -46,9 +45,7 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configure
     wanted.rehearse_mount(settings.directories.first(), separated, &places.needed(&wanted_places, configured))?;
     if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
-        let starts = StartRecord::of(source.host(), &places.state, taking.missing(), |directory| {
-            wanted.refuse_starts_below(directory)
-        });
+        let starts = wanted.start_record(source.host(), &places.state, taking.missing());
         ServerRun::rehearse((&places.state, &starts), settings.arena.is_some())?;
     }
     prices_unkept(&places.state).iter().for_each(|warning| warn(warning));
