@@ -86,7 +86,8 @@ fn unseen(port: u16) -> &'static str {
     }
 }
 
-/// The program that has any of these sockets: first this one, then the others. Waits for processes in execve.
+/// Finds the program that has any of these sockets. The search begins with this process, and waits for processes in
+/// execve.
 fn with_any(sockets: &[String]) -> Option<PortHolder> {
     let is_sought = |target: PathBuf| sockets.iter().any(|socket| *socket == target.to_string_lossy());
     let mut all = iter::once(std::process::id()).chain(processes::all());

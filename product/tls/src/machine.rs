@@ -40,6 +40,7 @@ pub struct TlsMachine<M> {
     spent: Duration,
     /// Set from the end of the handshake on.
     listed: Option<ListedPeer>,
+    /// Decrypted bytes that nobody has taken.
     clear: BytesMut,
     /// The peer has ended its stream, and has no answer to that yet.
     has_ended: bool,

@@ -54,7 +54,7 @@ const IGNORED: [IgnoredKnob; 4] = [
     IgnoredKnob { name: "writeback_request_batch", instead: "writeback_in_flight_ms" },
 ];
 
-/// The policy that limits dirty pages by the time that their devices take to write them.
+/// The policy that limits dirty pages by their devices' write time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget;
 

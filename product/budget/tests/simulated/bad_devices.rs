@@ -210,7 +210,7 @@ fn keep_to_the_budget(files: NewFiles, (streams, apart_ns): (u64, u64), seed: u6
     let (beside, before) = (lab.most_dirty(SECOND), healthy.load(Ordering::Relaxed));
     (0..streams).for_each(|_| files.begins(&lab, apart_ns));
     let most = lab.most_dirty(25 * SECOND);
-    // What failed may be as much as the budget lets be dirty, and what is about to fail as much again.
+    // The budget bounds the failed bytes, and once more the bytes that will fail.
     assert!(most <= beside + 2 * SLOW, "{case}: {most} bytes are dirty, and {beside} before");
     let written = healthy.load(Ordering::Relaxed) - before;
     // What fails takes the disk's time at most once: in the first case 200 MiB of the 625 MB that it can write.

@@ -19,6 +19,7 @@ pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ControlRequest {
+    /// A report of the server's status.
     Stat,
     /// Each client's waits.
     Delays,
@@ -34,17 +35,11 @@ pub(crate) enum ControlRequest {
     /// Write everything that is dirty now.
     Drain,
     /// The clients of version 4; with a number, an address or a user, those meant by it, and all that they have.
-    Clients {
-        client: Option<String>,
-    },
+    Clients { client: Option<String> },
     /// End a client of version 4, by its number, its address or its user.
-    Unlock {
-        client: String,
-    },
+    Unlock { client: String },
     /// Report clients' calls from now on, until the connection closes or the time is over.
-    Record {
-        lasting_ns: Option<u64>,
-    },
+    Record { lasting_ns: Option<u64> },
     /// Report events from now on, until the connection closes or the time is over.
     Trace {
         /// Only this device's events, and those of all devices.
@@ -346,7 +341,9 @@ pub(crate) struct PauseGauges {
     pub(crate) cause: String,
     /// Writers that are paused for it now.
     pub(crate) waiting: u64,
+    /// Count of pauses that are over.
     pub(crate) count: u64,
+    /// Sum of their times.
     pub(crate) ns: u64,
     pub(crate) longest_ns: u64,
 }
@@ -512,6 +509,7 @@ gauges! {
 /// Calls that were answered since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct AnsweredCalls {
+    /// All calls, also those that neither read nor write.
     pub(crate) calls: u64,
     /// Those that read.
     pub(crate) reads: u64,
@@ -596,19 +594,11 @@ pub(crate) struct ClientStateGauges {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum OpenOrLock {
     /// Uses of the file, and the uses that others may not make of it: `-`, `r`, `w` or `rw`.
-    Open {
-        access: String,
-        deny: String,
-    },
-    Lock {
-        first: u64,
-        last: u64,
-        is_exclusive: bool,
-    },
+    Open { access: String, deny: String },
+    /// Bytes `first` to `last` of the file, both included.
+    Lock { first: u64, last: u64, is_exclusive: bool },
     /// Opens and locks that are not shown.
-    Others {
-        count: u64,
-    },
+    Others { count: u64 },
 }
 
 /// Traffic of a client over its open connections.

@@ -45,7 +45,7 @@ impl Refused {
     }
 }
 
-/// Asserts that start and check refuse these, in the same words, and that the checks leave nothing.
+/// Asserts that a start and a check refuse these in the same words. The checks leave nothing.
 fn assert_refused(home: &Path, table: &[Refused]) {
     // The directory of the default control socket belongs to every command.
     let files = || listed(home).into_iter().filter(|path| *path != home.join("afflux")).collect::<Vec<_>>();

@@ -7,6 +7,7 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::Server;
 
+/// NFS3ERR_NOSPC.
 const NO_SPACE: u32 = 28;
 
 /// Fills the file system at `data`, which has room for about 8 MiB.

@@ -24,6 +24,7 @@ use crate::server::{Server, eventually, text};
 /// Otherwise each write on a small disk first asks it for its free space, and that call hangs, too.
 const NO_RESERVE: &str = "reserve_below_bytes=0";
 
+/// NFS3ERR_IO.
 const IO: u32 = 5;
 
 /// A file system whose writes wait until this is dropped.

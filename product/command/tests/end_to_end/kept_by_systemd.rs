@@ -20,6 +20,7 @@ use crate::server::{Server, afflux, eventually, text};
 use crate::systemd::{Systemd, first_bytes};
 
 const KEPT: [&str; 2] = ["--arena", "systemd"];
+/// NFS3ERR_NOENT, NFS3ERR_EXIST.
 const NOENT: u32 = 2;
 const EXIST: u32 = 17;
 

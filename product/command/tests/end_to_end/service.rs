@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::scratch::Scratch;
 use crate::server::{Server, afflux, eventually, run, text};
 
+/// NFS3ERR_ROFS.
 const READ_ONLY: u32 = 30;
 
 /// A guard against hangs.

@@ -13,6 +13,7 @@ use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, eventually, text};
 use crate::store_server::{ADDRESS, Served, run, serve, with_keys};
 
+/// NFS3ERR_ROFS.
 const READ_ONLY: u32 = 30;
 
 #[test]

@@ -12,6 +12,7 @@ use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually, run as run_alone, text};
 use crate::store_server::{ADDRESS, Served, run, serve};
 
+/// NFS3ERR_IO.
 const IO: u32 = 5;
 
 #[test]

@@ -31,6 +31,7 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const MODES: [u32; 14] =
     [0o000, 0o200, 0o400, 0o600, 0o640, 0o660, 0o666, 0o755, 0o777, 0o1777, 0o2745, 0o2775, 0o4755, 0o6777];
 
+/// The generator splitmix64.
 struct Random(u64);
 
 impl Random {

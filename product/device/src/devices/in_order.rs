@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 pub(crate) struct InOrder<T> {
     next: u64,
+    /// In the order of their numbers.
     in_flight: VecDeque<(u64, T)>,
 }
 

@@ -236,7 +236,8 @@ impl<F> Ready<F> {
     }
 
     /// As [`Ready::next_in_turn`], but a new round has the dirty files that have had no turn only up to the first one
-    /// that became dirty after `before`. If it would have none, it has the old files behind that one.
+    /// that became dirty after `before`. If the first dirty file is young, the old
+    /// files behind it come.
     pub(super) fn next_queued(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
         if self.turns.first(ROUND).is_none() {
             self.turns.append(ROUND, MORE);

@@ -115,6 +115,7 @@ struct Found {
 /// How far a read has come.
 #[derive(Default)]
 struct Progress {
+    /// Bytes that were copied.
     done: usize,
     /// The pages, once one was missing.
     found: Option<Found>,

@@ -1,4 +1,4 @@
-//! Locks of version 4 that programs of the host see, on a host that answers nothing about one file.
+//! Locks of version 4 that programs of the host see. The host does not answer about one file.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -89,8 +89,8 @@ impl Client {
     }
 }
 
-// rule: a host that never answers about one file holds up that file's locks alone: neither other files of the same
-// client nor any call of another client
+// rule: a host that does not answer about one file delays the locks of that file alone. Calls on other files and of
+// other clients go on
 #[test]
 fn a_host_that_stands_still_at_a_file_holds_up_no_other_call_of_a_client() {
     let world = &World::new(WorldOptions::seed(1));

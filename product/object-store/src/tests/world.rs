@@ -26,6 +26,7 @@ pub(super) fn now_ns() -> u64 {
     NOW_NS.get()
 }
 
+/// The generator SplitMix64.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

@@ -172,7 +172,7 @@ impl LockHolders {
         true
     }
 
-    /// All of them, each with its numbers of ranges and of opens that deny something.
+    /// All holders, with the counts of their ranges and of their denying opens.
     pub(super) fn all(&self) -> impl Iterator<Item = (HolderId, &Arc<dyn LockHolder>, (usize, usize))> {
         self.known.iter().map(|(holder, it)| (*holder, &it.it, (it.ranges, it.denying)))
     }

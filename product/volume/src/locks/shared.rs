@@ -1,6 +1,6 @@
 //! The table of locks, as callers and the threads that call the host share it.
 //!
-//! Owns: the table's lock, and all that happens once it is released: wakes, and what the host is asked.
+//! Owns: the table's lock, the wakes and the calls to the host after its release.
 //! Does not own: the table's changes (`table`, `asking`), the order of calls (`host_calls`).
 //! Invariants: nobody has the table's lock while the host is called.
 

@@ -95,7 +95,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The paths that the server needs while it runs, its configuration among them.
+    /// The paths of state, control socket, configuration and certificates. The server opens them while it runs.
     pub(crate) fn needed(&self, places: &WantedPlaces<'_>, configured: Option<&Path>) -> Vec<PathBuf> {
         let control = self.control.as_ref().map(|(control, _)| control.0.path.as_path()).or(places.control);
         let own = [self.state.path(), control, configured].into_iter().flatten();

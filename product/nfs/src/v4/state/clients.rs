@@ -94,6 +94,7 @@ pub(crate) struct KnownClient<'a> {
 
 pub(crate) struct Clients {
     memory: Memory,
+    /// By clientid.
     known: BTreeMap<u64, Client>,
     names: Names,
     confirmed: SilenceOrder<u64>,

@@ -602,7 +602,7 @@ fn fill(rig: &Rig, files: u64, most: u64, act: impl Fn(u64, usize, u64) -> bool)
     }
 }
 
-/// The last holders of a rig, who ask a full table.
+/// Holders that a rig adds last. They ask a full table.
 const PROBERS: usize = 2;
 
 /// A table, and the way to fill it.
