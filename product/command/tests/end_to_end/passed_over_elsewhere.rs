@@ -280,36 +280,69 @@ fn memory_is_refused_if_the_record_of_starts_is_lost_unless_its_version_has_none
     assert!(two.on_disk() == Bytes::new(21).vec(100_000));
 }
 
-/// The state is on a disk of its own, as an appliance has it.
+/// A host whose system becomes read-only. The state is on a disk of its own, as an appliance has it.
+struct Appliance {
+    two: Two,
+    system: PathBuf,
+    mount: Mount,
+}
+
+impl Appliance {
+    fn try_new() -> Option<Self> {
+        let two = Two::of_disk()?;
+        let system = two.place.scratch.directory("system");
+        let mount = Mount::tmpfs(&system, 1 << 20)?;
+        Some(Self { two, system, mount })
+    }
+
+    fn command(&self, served: &Path, more: &[&str]) -> Command {
+        let home = self.two.place.scratch.path();
+        let state = self.two.place.scratch.directory("own state");
+        let mut command = afflux(home);
+        command.env("XDG_STATE_HOME", &self.system).arg("serve").arg(served).args(more);
+        command.args(["--listen", "127.0.0.1:0", "--json", "--cache", "64MiB"]);
+        command.arg("--control").arg(home.join("control.sock")).arg("--state").arg(&state);
+        command
+    }
+
+    fn start(&self, served: &Path, more: &[&str]) -> Server {
+        let home = self.two.place.scratch.path();
+        Server::spawn(self.command(served, more), home.join("control.sock"), home)
+    }
+}
+
 #[test]
 fn memory_is_taken_on_a_host_whose_system_is_read_only() {
-    for is_made in [false, true] {
-        let Some(two) = Two::of_disk() else { return };
-        let system = two.place.scratch.directory("system");
-        let Some(mount) = Mount::tmpfs(&system, 1 << 20) else { return };
-        if is_made {
-            fs::create_dir(system.join("afflux")).unwrap();
+    for is_used in [false, true] {
+        let Some(host) = Appliance::try_new() else { return };
+        let disk = &host.two.disk;
+        if is_used {
+            // Its directory and a record are there.
+            host.start(&host.two.place.scratch.directory("others"), &[]).stop();
         }
-        mount.take_no_changes();
-        let (home, state) = (two.place.scratch.path(), two.place.scratch.directory("own state"));
-        let start = |more: &[&str]| {
-            let mut command = afflux(home);
-            command.env("XDG_STATE_HOME", &system).arg("serve").arg(&two.disk).args(more);
-            command.args(["--listen", "127.0.0.1:0", "--json", "--cache", "64MiB"]);
-            let control = home.join("control.sock");
-            command.arg("--control").arg(&control).arg("--state").arg(&state);
-            Server::spawn(command, control, home)
-        };
-        let arena = two.place.arena();
+        host.mount.take_no_changes();
+        let arena = host.two.place.arena();
         let in_arena = ["--arena", arena.to_str().unwrap()];
-        let server = start(&[&in_arena[..], &LAZY].concat());
+        let server = host.start(disk, &[&in_arena[..], &LAZY].concat());
         let mut client = Client::mount(&server);
         let (directory, name) = way(&mut client, "inner/f");
         client.write_file_uncommitted(&directory, name, &Bytes::new(21).vec(100_000));
         server.kill();
-        start(&in_arena).stop();
-        assert!(two.on_disk() == Bytes::new(21).vec(100_000));
-        start(&[]).stop();
+        host.start(disk, &in_arena).stop();
+        assert!(host.two.on_disk() == Bytes::new(21).vec(100_000));
+        host.start(disk, &[]).stop();
+    }
+}
+
+#[test]
+fn a_record_that_has_the_directory_and_cannot_be_changed_refuses_a_start() {
+    let Some(host) = Appliance::try_new() else { return };
+    host.start(&host.two.disk, &[]).stop();
+    host.mount.take_no_changes();
+    for more in [&[][..], &["--check"]] {
+        let output = host.command(&host.two.disk, more).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("Make the record writable, or remove it"), "{said}");
     }
 }
 

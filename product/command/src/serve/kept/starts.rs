@@ -10,7 +10,9 @@
 //! not the last one. A line is lost only with all earlier ones.
 //!
 //! The record is in the user's usual directory for state. On a host whose system is read-only it is in the server's
-//! state directory, and shows the servers with this directory only.
+//! state directory, and shows the servers with this directory only. If the usual directory's record has a server of
+//! the places, and cannot be changed, no server of these starts: once the system can be written, the earlier server
+//! would count as the last one.
 //!
 //! The record has no servers of other users, of other hosts, and of containers with a `/var/lib` of their own. A
 //! directory above a place may get another name after the server's start. Then the server counts as one of another
@@ -80,8 +82,9 @@ impl StartRecord {
         allowed: impl FnOnce(&Path) -> Outcome,
     ) -> Self {
         let Some(tree) = tree else { return Self { path: Err("a store has none".to_owned()), places: Vec::new() } };
-        let path = usual(missing, allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
-        Self { path, places: tree.places().into_iter().map(RecordedPlace::of).collect() }
+        let places: Vec<RecordedPlace> = tree.places().into_iter().map(RecordedPlace::of).collect();
+        let path = usual(missing, &places, allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
+        Self { path, places }
     }
 
     /// Whether the server with this number was the last one of these places. `None` for a server without a number.
@@ -143,7 +146,7 @@ impl StartRecord {
 fn cannot_be_noted(why: impl std::fmt::Display) -> Failure {
     Failure::failed(format!(
         "the start cannot be noted in the record of starts ({why}). A later server could mistake older bytes for this \
-         server's"
+         server's. Make the record writable, or remove it"
     ))
 }
 
@@ -158,15 +161,25 @@ fn try_remove(path: &Path) -> bool {
 
 /// The file in this user's usual directory for state, made if it is missing. An error says why there is no such file,
 /// and can be none.
-fn usual(missing: Missing, allowed: impl FnOnce(&Path) -> Outcome) -> Result<PathBuf, String> {
+fn usual(
+    missing: Missing,
+    places: &[RecordedPlace],
+    allowed: impl FnOnce(&Path) -> Outcome,
+) -> Result<PathBuf, String> {
     let directory = state::usual().ok_or("no home directory is known")?;
     allowed(&directory).map_err(|refused| refused.to_string())?;
     private_directory::check(&directory, missing).map_err(Refused::reason)?;
     let path = directory.join(STARTS);
     match private_directory::check_replaceable(&path) {
-        Err(error) if path.symlink_metadata().is_err() => Err(format!("{}: {error}", directory.display())),
+        Err(error) if !has_overlapping(&path, places) => Err(format!("{}: {error}", directory.display())),
         _ => Ok(path),
     }
+}
+
+/// Whether the record has an earlier server of these places. True of a record that cannot be read.
+fn has_overlapping(path: &Path, places: &[RecordedPlace]) -> bool {
+    read(path)
+        .map_or(true, |starts| starts.iter().any(|start| places.iter().any(|place| place.is_overlapping(&start.place))))
 }
 
 fn standing(starts: &[RecordedStart], places: &[RecordedPlace], number: Option<u64>) -> Standing {
