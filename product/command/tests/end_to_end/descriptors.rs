@@ -1,7 +1,7 @@
 //! A server with few descriptors: no client takes those of others, and all come back.
 
 //! rule: open files are bounded by the descriptors that there are; each party has its part
-//! kept in: `product/nfs/src/v4/state/room.rs`, `product/linux-server/src/host/limits.rs`
+//! kept in: `product/nfs/src/v4/state/quota.rs`, `product/linux-server/src/host/limits.rs`
 
 use std::fs;
 use std::process::Command;

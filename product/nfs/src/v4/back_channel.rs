@@ -15,7 +15,7 @@ use afflux_volume::LockWaker;
 
 use super::lock_notices::{LockNotice, LockNotices, NoticeCarrier};
 use super::state::channel_attrs::{CallbackSecurity, SessionId};
-use super::state::kept::{Memory, Record};
+use super::state::persisted::{Memory, Record};
 use crate::status::NfsStatus;
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::{Reader, Writer, XdrError};
@@ -42,7 +42,7 @@ struct State {
     is_faulty: bool,
     has_ended: bool,
     /// Where the number of the last call is kept for a later server.
-    kept: Option<(Memory, u32, Party)>,
+    persisted: Option<(Memory, u32, Party)>,
     item: KeptItem,
 }
 
@@ -122,13 +122,13 @@ impl BackChannel {
 
     /// Keeps the number of each further call for a later server, as a record with this number.
     pub(crate) fn keep_sequence(&self, memory: &Memory, number: u32, party: Party) {
-        self.lock().kept = Some((Memory::clone(memory), number, party));
+        self.lock().persisted = Some((Memory::clone(memory), number, party));
     }
 
     /// A later server need not know.
     pub(crate) fn forget(&self, memory: &Memory, party: Party) {
         let mut state = self.lock();
-        state.kept = None;
+        state.persisted = None;
         memory.remove(&mut state.item, party);
     }
 
@@ -296,8 +296,8 @@ fn sequence_status(reply: &[u8]) -> Result<Option<u32>, XdrError> {
 
 impl State {
     fn keep(&mut self) {
-        if let Some((memory, number, party)) = &self.kept
-            && memory.check_room(&self.item, *party, 4).is_ok()
+        if let Some((memory, number, party)) = &self.persisted
+            && memory.check_quota(&self.item, *party, 4).is_ok()
         {
             memory.put(*number, &mut self.item, *party, &Record::BackChannel { sequenceid: self.sequenceid });
         }
@@ -329,7 +329,7 @@ fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<
     if let Some(notice) = notice {
         writer.u32(CB_NOTIFY_LOCK);
         writer.opaque(&notice.file);
-        writer.u64(notice.client);
+        writer.u64(notice.clientid);
         writer.opaque(&notice.owner);
     }
     writer.into_bytes()

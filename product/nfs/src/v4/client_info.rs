@@ -141,7 +141,7 @@ impl<H> State<H> {
     fn sums_of_sessions(&self) -> BTreeMap<u64, OfSessions> {
         let mut sums: BTreeMap<u64, OfSessions> = BTreeMap::new();
         for session in self.sessions.all() {
-            let sum = sums.entry(session.client).or_default();
+            let sum = sums.entry(session.clientid).or_default();
             let slots = session.slots();
             sum.minor_version = Some(session.back.manner().1);
             sum.sessions += 1;
@@ -192,11 +192,10 @@ impl<P: Platform> Service<P> {
         let state = self.state();
         let holder = state.holders.get(&client.0).copied();
         let mut shown = Vec::new();
-        for KnownOpen { place, file, owner, share, holder: held } in state.opens.of_client(client.0).take(most) {
+        for KnownOpen { id, file, owner, share, holder: held } in state.opens.of_client(client.0).take(most) {
             let info = |owner: &[u8], kind| ClientStateInfo { file, held: held.clone(), owner: printable(owner), kind };
             shown.push(info(owner, ClientStateKind::Open(share)));
-            for (holder, by) in
-                holder.into_iter().flat_map(|it| state.lock_states.of_open(place).map(move |by| (it, by)))
+            for (holder, by) in holder.into_iter().flat_map(|it| state.lock_states.of_open(id).map(move |by| (it, by)))
             {
                 let ranges = self.locks().ranges_of(by.file, lock_owner(holder, by.number)).into_iter();
                 shown.extend(ranges.map(|(span, mode)| info(&by.owner, ClientStateKind::Lock(span, mode))));

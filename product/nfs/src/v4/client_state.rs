@@ -19,12 +19,12 @@ use siphasher::sip::SipHasher13;
 use super::grace::Grace;
 use super::revocation::Revocations;
 use super::state::clients::Clients;
-use super::state::kept::{Memory, Record};
-use super::state::kept_waits::KeptWaits;
 use super::state::leases::Lease;
 use super::state::lock_states::LockStates;
 use super::state::opens::{Closed, Opener, Opens};
-use super::state::room::TableFull;
+use super::state::persisted::{Memory, Record};
+use super::state::persisted_waits::PersistedWaits;
+use super::state::quota::TableFull;
 use super::state::sessions::Sessions;
 use crate::status::NfsStatus;
 
@@ -42,7 +42,7 @@ pub(super) struct State<H> {
     pub(super) sessions: Sessions,
     pub(super) opens: Opens<H>,
     pub(super) lock_states: LockStates,
-    pub(super) waits: KeptWaits,
+    pub(super) waits: PersistedWaits,
     /// The clients as the volume's holders of locks, from their first open on.
     pub(super) holders: BTreeMap<u64, HolderId>,
     pub(super) grace: Grace,
@@ -71,7 +71,7 @@ type OfVolume<'a> = (HolderId, &'a Locks, u64);
 
 /// A client as a holder of locks.
 struct LockingClient {
-    client: u64,
+    clientid: u64,
     lease: Arc<Lease>,
     name: String,
     revocations: Arc<Revocations>,
@@ -84,7 +84,7 @@ impl LockHolder for LockingClient {
 
     fn try_revoke(&self, now: Nanos) -> bool {
         if self.lease.try_revoke_ended(now.0) {
-            self.revocations.begin(self.client);
+            self.revocations.begin(self.clientid);
         }
         self.lease.is_revoked()
     }
@@ -103,7 +103,7 @@ impl<H> State<H> {
             sessions: Sessions::new(memory),
             opens: Opens::new(memory),
             lock_states: LockStates::new(memory),
-            waits: KeptWaits::new(memory),
+            waits: PersistedWaits::new(memory),
             holders: BTreeMap::new(),
             grace: Grace::new(Vec::new(), 0),
             list: None,
@@ -126,29 +126,29 @@ impl<H> State<H> {
     }
 
     /// Whether a client has neither sessions nor opens.
-    pub(super) fn is_idle(&self, client: u64) -> bool {
-        !self.sessions.has_any(client) && !self.opens.has_any(client)
+    pub(super) fn is_idle(&self, clientid: u64) -> bool {
+        !self.sessions.has_any(clientid) && !self.opens.has_any(clientid)
     }
 
     /// The share of an owner's open of a file.
     pub(super) fn share_of(&self, by: &Opener<'_>, file: u64) -> Option<(HolderId, u64)> {
-        let place = self.opens.place_of_owner(by, file)?;
-        Some((*self.holders.get(&by.client)?, u64::from(place)))
+        let id = self.opens.id_of_owner(by, file)?;
+        Some((*self.holders.get(&by.clientid)?, u64::from(id)))
     }
 
     /// A client as a holder of locks.
-    pub(super) fn holder(&mut self, client: u64, locks: &Locks) -> Result<HolderId, NfsStatus> {
-        if let Some(holder) = self.holders.get(&client) {
+    pub(super) fn holder(&mut self, clientid: u64, locks: &Locks) -> Result<HolderId, NfsStatus> {
+        if let Some(holder) = self.holders.get(&clientid) {
             return Ok(*holder);
         }
-        let lease = self.clients.lease(client).cloned().ok_or(NfsStatus::StaleClientid)?;
-        let (party, name) = self.clients.named_for_people(client).ok_or(NfsStatus::StaleClientid)?;
+        let lease = self.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
+        let (party, name) = self.clients.named_for_people(clientid).ok_or(NfsStatus::StaleClientid)?;
         // The bound of all clients of a party.
         let mut group = SipHasher13::new();
         party.hash(&mut group);
         let revocations = Arc::clone(&self.revocations);
-        let holder = locks.register(Arc::new(LockingClient { client, lease, name, revocations }), group.finish());
-        self.holders.insert(client, holder);
+        let holder = locks.register(Arc::new(LockingClient { clientid, lease, name, revocations }), group.finish());
+        self.holders.insert(clientid, holder);
         Ok(holder)
     }
 
@@ -205,9 +205,9 @@ impl<H> State<H> {
         }
         let of_locks = if table == StateTable::LockStates { self.lock_states.open_of_party(of) } else { None };
         match of_locks.or_else(|| self.opens.one_of_party(of)) {
-            Some(place) => {
-                let holder = self.opens.client_at(place).and_then(|client| self.holders.get(&client).copied());
-                held.extend(self.end_open(place, holder.map(|holder| (holder, locks, now_ns)), left));
+            Some(id) => {
+                let holder = self.opens.client_at(id).and_then(|clientid| self.holders.get(&clientid).copied());
+                held.extend(self.end_open(id, holder.map(|holder| (holder, locks, now_ns)), left));
                 true
             }
             None => self.sessions.try_end_one_of(of),
@@ -216,26 +216,26 @@ impl<H> State<H> {
 
     /// Ends the open at a place, with the open's locks. The client gets an error when it uses the open. None if there
     /// were more than `left` locks; `left` goes down by the number of those that have ended.
-    pub(super) fn end_open(&mut self, place: u32, of: Option<OfVolume<'_>>, left: &mut usize) -> Option<H> {
-        if !self.try_end_locks(place, of, left) {
+    pub(super) fn end_open(&mut self, id: u32, of: Option<OfVolume<'_>>, left: &mut usize) -> Option<H> {
+        if !self.try_end_locks(id, of, left) {
             return None;
         }
-        let Closed { file, holder: held, .. } = self.opens.end(place)?;
+        let Closed { file, holder: held, .. } = self.opens.end(id)?;
         if let Some((holder, locks, now_ns)) = of {
-            locks.stop_waiting_with(file, (holder, u64::from(place)), Nanos(now_ns));
-            locks.end_share(file, (holder, u64::from(place)));
+            locks.stop_waiting_with(file, (holder, u64::from(id)), Nanos(now_ns));
+            locks.end_share(file, (holder, u64::from(id)));
         }
         Some(held)
     }
 
     /// Ends the lock owners that were begun with an open, with their locks. False if more than `left` were to end.
     fn try_end_locks(&mut self, open: u32, of: Option<OfVolume<'_>>, left: &mut usize) -> bool {
-        while let Some(place) = self.lock_states.first_of_open(open) {
+        while let Some(id) = self.lock_states.first_of_open(open) {
             if *left == 0 {
                 return false;
             }
             *left -= 1;
-            if let (Some(state), Some((holder, locks, now_ns))) = (self.lock_states.end(place), of) {
+            if let (Some(state), Some((holder, locks, now_ns))) = (self.lock_states.end(id), of) {
                 let owner = lock_owner(holder, state.number);
                 *left = left.saturating_sub(locks.count_of(state.file, owner));
                 // Without any part left over it needs no room.
@@ -259,14 +259,14 @@ impl<H> State<H> {
         if let Some(list) = self.grace.remove(clients) {
             self.list = Some(list);
         }
-        for client in clients {
-            self.sessions.end_all(*client);
-            if let Some(holder) = self.holders.remove(client) {
+        for clientid in clients {
+            self.sessions.end_all(*clientid);
+            if let Some(holder) = self.holders.remove(clientid) {
                 locks.begin_end(holder);
                 self.ending.push(holder);
             }
-            if self.opens.has_any(*client) {
-                self.ended.push_back(*client);
+            if self.opens.has_any(*clientid) {
+                self.ended.push_back(*clientid);
             }
         }
     }
@@ -280,11 +280,11 @@ impl<H> State<H> {
     /// the clients' locks and shares.
     pub(super) fn end_some(&mut self, left: &mut usize, held: &mut Vec<H>) {
         while *left > 0
-            && let Some(client) = self.ended.front()
+            && let Some(clientid) = self.ended.front()
         {
             *left -= 1;
-            match self.opens.first_of(*client) {
-                Some(place) => held.extend(self.end_open(place, None, left)),
+            match self.opens.first_of(*clientid) {
+                Some(id) => held.extend(self.end_open(id, None, left)),
                 None => _ = self.ended.pop_front(),
             }
         }

@@ -245,8 +245,8 @@ impl<P: Platform> Compound<P> {
             return (usize::MAX, NfsStatus::RepTooBig);
         };
         let whole = (session.channel.maxresponsesize as usize, NfsStatus::RepTooBig);
-        let kept = (session.channel.maxresponsesize_cached as usize, NfsStatus::RepTooBigToCache);
-        if taken.keeps && kept.0 < whole.0 { kept } else { whole }
+        let cached = (session.channel.maxresponsesize_cached as usize, NfsStatus::RepTooBigToCache);
+        if taken.keeps && cached.0 < whole.0 { cached } else { whole }
     }
 
     /// Enters the object of a handle if it is that of an earlier compound of the poll.
@@ -364,8 +364,8 @@ impl<P: Platform> Compound<P> {
     }
 
     /// The client that the session is of.
-    pub(super) fn client(&self) -> Result<u64, NfsStatus> {
-        self.session().map(|session| session.client).ok_or(NfsStatus::OpNotInSession)
+    pub(super) fn clientid(&self) -> Result<u64, NfsStatus> {
+        self.session().map(|session| session.clientid).ok_or(NfsStatus::OpNotInSession)
     }
 
     /// The number of bytes of the call's record.

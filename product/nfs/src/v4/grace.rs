@@ -112,14 +112,14 @@ impl Grace {
     }
 
     /// Whether a client is on the list.
-    pub(super) fn has(&self, client: u64) -> bool {
-        self.present.contains_key(&client)
+    pub(super) fn has(&self, clientid: u64) -> bool {
+        self.present.contains_key(&clientid)
     }
 
     /// A client may have state from now on. Returns the list if it has changed.
-    pub(super) fn add(&mut self, client: u64, name: u64) -> Option<Vec<u64>> {
+    pub(super) fn add(&mut self, clientid: u64, name: u64) -> Option<Vec<u64>> {
         let (was_listed, had_denials) = (self.is_listed(name), self.has_denials_listed());
-        let before = self.present.insert(client, name);
+        let before = self.present.insert(clientid, name);
         *self.of_names.entry(name).or_default() += 1;
         before.into_iter().for_each(|before| self.forget_name(before));
         if was_listed { self.changed(before.as_slice(), had_denials) } else { Some(self.names()) }
@@ -139,7 +139,7 @@ impl Grace {
     /// Clients have ended. Returns the list if it has changed.
     pub(super) fn remove(&mut self, clients: &[u64]) -> Option<Vec<u64>> {
         let had_denials = self.has_denials_listed();
-        let gone: Vec<u64> = clients.iter().filter_map(|client| self.present.remove(client)).collect();
+        let gone: Vec<u64> = clients.iter().filter_map(|clientid| self.present.remove(clientid)).collect();
         gone.iter().for_each(|name| self.forget_name(*name));
         self.changed(&gone, had_denials)
     }

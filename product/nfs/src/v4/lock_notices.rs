@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::state::kept_waits::KeptWait;
+use super::state::persisted_waits::PersistedWait;
 
 /// Most notices that wait for the calls under way.
 pub(super) const WAITING_MAX: usize = 64;
@@ -20,10 +20,10 @@ pub(super) const WAITING_MAX: usize = 64;
 #[derive(Clone)]
 pub(crate) struct LockNotice {
     pub(crate) file: Vec<u8>,
-    pub(crate) client: u64,
+    pub(crate) clientid: u64,
     pub(crate) owner: Box<[u8]>,
     /// The wait that it may end. A later server finds the wait until the client has answered.
-    pub(crate) wait: Arc<KeptWait>,
+    pub(crate) wait: Arc<PersistedWait>,
 }
 
 /// A session that carries notices.

@@ -19,24 +19,24 @@ use super::back_channel::{BackChannel, LockCall};
 use super::client_state::{State, StateTable, lock_owner};
 use super::lock_notices::LockNotice;
 use super::service::Service;
-use super::state::kept::{RangeStep, Record};
 use super::state::lock_states::{LockState, RangesAfter};
-use super::state::room::TableFull;
-use super::state::stateids::{StatePlace, Stateid};
+use super::state::persisted::{RangeStep, Record};
+use super::state::quota::TableFull;
+use super::state::stateids::{Stateid, StateidOther};
 use crate::status::NfsStatus;
 
 /// The owner of a LOCK, by its stateid and the number of that.
 #[derive(Clone, Copy)]
 pub(super) enum LockBy<'a> {
     /// An owner that has a stateid.
-    ExistLockOwner((StatePlace, u32)),
+    ExistLockOwner((StateidOther, u32)),
     /// The client's name for an owner, and its open.
-    OpenToLockOwner { open: (StatePlace, u32), owner: &'a [u8] },
+    OpenToLockOwner { open: (StateidOther, u32), owner: &'a [u8] },
 }
 
 /// A LOCK of bytes of a file.
 pub(super) struct LockRequest<'a> {
-    pub(super) client: u64,
+    pub(super) clientid: u64,
     pub(super) party: Party,
     pub(super) file: u64,
     pub(super) by: LockBy<'a>,
@@ -57,7 +57,7 @@ struct FoundLockOwner<'a> {
     /// The number that the volume has for it.
     number: u64,
     /// Its own place, if it has one.
-    place: Option<u32>,
+    id: Option<u32>,
     /// The client's name for it, if it may be new.
     owner: &'a [u8],
 }
@@ -73,16 +73,16 @@ impl<P: Platform> Service<P> {
             LockBy::ExistLockOwner((at, seqid)) => {
                 // Other calls of the owner may have counted on while the host was asked.
                 let seqid = if of.asked.is_some() { 0 } else { seqid };
-                let known = state.lock_states.find(of.client, at, seqid)?;
+                let known = state.lock_states.find(of.clientid, at, seqid)?;
                 let share = state.opens.share_at(known.open).ok_or(NfsStatus::BadStateid)?;
-                let place = Some(at.place);
-                (known.file, share, FoundLockOwner { open: known.open, number: known.number, place, owner: &[] })
+                let id = Some(at.id);
+                (known.file, share, FoundLockOwner { open: known.open, number: known.number, id, owner: &[] })
             }
             LockBy::OpenToLockOwner { open: (at, seqid), owner } => {
-                let (file, share) = state.opens.find(of.client, at, seqid)?;
-                let number = self.owner_number(of.client, owner);
-                let place = state.lock_states.place_of(file, number);
-                (file, share, FoundLockOwner { open: at.place, number, place, owner })
+                let (file, share) = state.opens.find(of.clientid, at, seqid)?;
+                let number = self.owner_number(of.clientid, owner);
+                let id = state.lock_states.id_of(file, number);
+                (file, share, FoundLockOwner { open: at.id, number, id, owner })
             }
         };
         let access = if of.mode == LockMode::Exclusive { Share::WRITE } else { Share::READ };
@@ -104,22 +104,22 @@ impl<P: Platform> Service<P> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
-        let LockRequest { client, party, file, span, mode, reclaims, mark, asked, .. } = *request;
-        let FoundLockOwner { open, number, place, owner: name } = self.find_lock_owner(&state, request)?;
-        let owner = lock_owner(state.holder(client, self.locks())?, number);
+        let LockRequest { clientid, party, file, span, mode, reclaims, mark, asked, .. } = *request;
+        let FoundLockOwner { open, number, id, owner: name } = self.find_lock_owner(&state, request)?;
+        let owner = lock_owner(state.holder(clientid, self.locks())?, number);
         let has_room =
             state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
                 // A change makes two ranges more at most.
-                state.lock_states.check_room(place, (party, name), || self.locks().count_of(file, owner) + 2)
+                state.lock_states.check_quota(id, (party, name), || self.locks().count_of(file, owner) + 2)
             });
         self.keep_list(&mut state);
         has_room?;
         let wanted = Lock { owner, span, mode, process: 0 };
-        let known = place.and_then(|place| state.lock_states.at(place));
+        let known = id.and_then(|id| state.lock_states.at(id));
         let name_of = known.map_or(name, |known| &known.owner);
         let session = way.as_ref().map(|(back, _)| back.session);
         let wait = way.map(|(back, file)| {
-            let notice = LockNotice { file, client, owner: name_of.into(), wait: state.waits.begin(party) };
+            let notice = LockNotice { file, clientid, owner: name_of.into(), wait: state.waits.begin(party) };
             Arc::new(LockCall { notices: Arc::clone(back.notices()), open, notice })
         });
         let waker = wait.clone().map(|wait| -> Arc<dyn LockWaker> { wait });
@@ -144,15 +144,15 @@ impl<P: Platform> Service<P> {
         if let (Err(LockRefusal::Held(_)), Some(LockCall { notice, .. }), Some(session)) =
             (&result, wait.as_deref(), session)
         {
-            let record = Record::Wait { client, session, open, owner: &notice.owner, span, mode };
+            let record = Record::Wait { clientid, session, open, owner: &notice.owner, span, mode };
             state.waits.keep(&notice.wait, &record);
         }
         Ok(result.map(|()| {
-            self.with_ranges(file, owner, (span, Some(mode)), |ranges| match place {
-                Some(place) => state.lock_states.changed(place, mark, ranges),
+            self.with_ranges(file, owner, (span, Some(mode)), |ranges| match id {
+                Some(id) => state.lock_states.changed(id, mark, ranges),
                 None => {
                     let (owner, by) = (name.into(), mark);
-                    let new = LockState { client, party, file, open, owner, number, seqid: 0, by };
+                    let new = LockState { clientid, party, file, open, owner, number, seqid: 0, by };
                     state.lock_states.begin(new, ranges)
                 }
             })
@@ -163,33 +163,33 @@ impl<P: Platform> Service<P> {
     /// owner: a later server repeats the steps of an owner in their order.
     pub(super) fn unlock(
         &self,
-        client: u64,
+        clientid: u64,
         file: u64,
-        (at, seqid): (StatePlace, u32),
+        (at, seqid): (StateidOther, u32),
         (span, mark): (Span, u64),
         now: Nanos,
     ) -> Result<Option<Stateid>, NfsStatus> {
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
-        let known = state.lock_states.find(client, at, seqid)?;
+        let known = state.lock_states.find(clientid, at, seqid)?;
         if known.file != file {
             return Err(NfsStatus::BadStateid);
         }
         let (party, number) = (known.party, known.number);
-        let owner = lock_owner(*state.holders.get(&client).ok_or(NfsStatus::BadStateid)?, number);
+        let owner = lock_owner(*state.holders.get(&clientid).ok_or(NfsStatus::BadStateid)?, number);
         if self.locks().is_asked_for(file, owner) {
             return Ok(None);
         }
         let has_room =
             state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
                 // A hole makes one range more.
-                state.lock_states.check_room(Some(at.place), (party, &[]), || self.locks().count_of(file, owner) + 1)
+                state.lock_states.check_quota(Some(at.id), (party, &[]), || self.locks().count_of(file, owner) + 1)
             });
         self.keep_list(&mut state);
         has_room?;
         self.locks().unlock(file, owner, span, now).map_err(full)?;
-        let changed = |ranges: &RangesAfter<'_>| state.lock_states.changed(at.place, mark, ranges);
+        let changed = |ranges: &RangesAfter<'_>| state.lock_states.changed(at.id, mark, ranges);
         Ok(Some(self.with_ranges(file, owner, (span, None), changed)))
     }
 
@@ -206,17 +206,17 @@ impl<P: Platform> Service<P> {
     }
 
     /// Ends a lock owner without locks. It does not wait for any, either.
-    pub(super) fn free(&self, client: u64, (at, seqid): (StatePlace, u32), now: Nanos) -> Result<(), NfsStatus> {
+    pub(super) fn free(&self, clientid: u64, (at, seqid): (StateidOther, u32), now: Nanos) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        let known = state.lock_states.find(client, at, seqid)?;
+        let known = state.lock_states.find(clientid, at, seqid)?;
         let (file, number) = (known.file, known.number);
-        let holder = *state.holders.get(&client).ok_or(NfsStatus::BadStateid)?;
+        let holder = *state.holders.get(&clientid).ok_or(NfsStatus::BadStateid)?;
         let owner = lock_owner(holder, number);
         if self.locks().has(file, owner) {
             return Err(NfsStatus::LocksHeld);
         }
         self.locks().stop_waiting(file, owner, now);
-        state.lock_states.end(at.place);
+        state.lock_states.end(at.id);
         Ok(())
     }
 }

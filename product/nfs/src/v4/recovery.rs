@@ -20,7 +20,7 @@ use futures_util::stream::{self, StreamExt};
 use super::back_channel::LockCall;
 use super::client_state::{State, lock_owner};
 use super::lock_notices::LockNotice;
-use super::state::kept::{LockedRange, Memory, RangeStep, Record};
+use super::state::persisted::{LockedRange, Memory, RangeStep, Record};
 
 /// Files that are looked for at the same time.
 const AT_A_TIME: usize = 64;
@@ -183,35 +183,39 @@ impl<H> State<H> {
                     called.insert(id, (*sequenceid, std::mem::take(&mut item)));
                     true
                 }
-                Record::Open { client, handle, file: number_before, .. } => match (self.party(*client), file(handle)) {
-                    (Some(party), Ok(file)) => {
-                        let item = std::mem::take(&mut item);
-                        self.try_restore_open(id, (party, number), &record, (item, file), (locks, now_ns))
-                    }
-                    (party, file) => {
-                        let client = party.and_then(|_| self.clients.named_for_people(*client));
-                        if let (Some((_, client)), Err(error)) = (client, file) {
-                            lost.push(LostOpen { file: *number_before, client, error });
+                Record::Open { clientid, handle, file: number_before, .. } => {
+                    match (self.party(*clientid), file(handle)) {
+                        (Some(party), Ok(file)) => {
+                            let item = std::mem::take(&mut item);
+                            self.try_restore_open(id, (party, number), &record, (item, file), (locks, now_ns))
                         }
-                        memory.drop_found(&mut item);
-                        true
+                        (party, file) => {
+                            let client = party.and_then(|_| self.clients.named_for_people(*clientid));
+                            if let (Some((_, client)), Err(error)) = (client, file) {
+                                lost.push(LostOpen { file: *number_before, client, error });
+                            }
+                            memory.drop_found(&mut item);
+                            true
+                        }
                     }
-                },
+                }
                 // The open's entry names their file. The earlier server reused no entry whose locks it still removed.
-                Record::Locks { client, open, .. } => match (self.party(*client), self.opens.file_at(*open, *client)) {
-                    (Some(party), Some(file)) => {
-                        let item = std::mem::take(&mut item);
-                        let found = self.restore_locks(id, (party, number, file), &record, item, locks);
-                        found.map(|found| left.insert(id, found)).is_some()
+                Record::Locks { clientid, open, .. } => {
+                    match (self.party(*clientid), self.opens.file_at(*open, *clientid)) {
+                        (Some(party), Some(file)) => {
+                            let item = std::mem::take(&mut item);
+                            let found = self.restore_locks(id, (party, number, file), &record, item, locks);
+                            found.map(|found| left.insert(id, found)).is_some()
+                        }
+                        _ => {
+                            memory.drop_found(&mut item);
+                            true
+                        }
                     }
-                    _ => {
-                        memory.drop_found(&mut item);
-                        true
-                    }
-                },
+                }
                 Record::LockStep { .. } => {
                     let counts = self.lock_states.restore_step(&record, std::mem::take(&mut item));
-                    let known = counts.and_then(|(place, step)| Some((left.get_mut(&place)?, step)));
+                    let known = counts.and_then(|(id, step)| Some((left.get_mut(&id)?, step)));
                     known.into_iter().for_each(|(left, step): (&mut LeftLocks, _)| left.steps.push(step));
                     true
                 }
@@ -228,9 +232,9 @@ impl<H> State<H> {
         left.into_values().all(|left: LeftLocks| left.try_lock(locks)).then_some(())?;
         for (id, mut item, bytes) in sessions {
             let record = Record::read(2, &bytes)?;
-            let Record::Session { client, .. } = record else { return None };
+            let Record::Session { clientid, .. } = record else { return None };
             let mut back = called.remove(&id).unwrap_or_default();
-            let is_there = match (self.party(client), self.clients.lease(client).cloned()) {
+            let is_there = match (self.party(clientid), self.clients.lease(clientid).cloned()) {
                 (Some(party), Some(lease)) => self.sessions.try_restore(id, (party, lease), &record, (item, back)),
                 _ => {
                     memory.drop_found(&mut back.1);
@@ -256,47 +260,48 @@ impl<H> State<H> {
         mut item: KeptItem,
         locks: &Locks,
     ) {
-        let Record::Wait { client, open, owner, span, mode, .. } = *record else { return };
-        let of_open = self.opens.handle_at(open, client).map(|(file, handle)| (file, handle.to_vec()));
-        let (Some(party), Some((file, handle)), Ok(holder)) = (self.party(client), of_open, self.holder(client, locks))
+        let Record::Wait { clientid, open, owner, span, mode, .. } = *record else { return };
+        let of_open = self.opens.handle_at(open, clientid).map(|(file, handle)| (file, handle.to_vec()));
+        let (Some(party), Some((file, handle)), Ok(holder)) =
+            (self.party(clientid), of_open, self.holder(clientid, locks))
         else {
             return self.memory.drop_found(&mut item);
         };
-        let (wait, notices) = (self.waits.restore(id, party, item), Arc::clone(self.sessions.notices_of(client)));
-        let notice = LockNotice { file: handle, client, owner: owner.into(), wait };
-        let wanted = Lock { owner: lock_owner(holder, number(client, owner)), span, mode, process: 0 };
+        let (wait, notices) = (self.waits.restore(id, party, item), Arc::clone(self.sessions.notices_of(clientid)));
+        let notice = LockNotice { file: handle, clientid, owner: owner.into(), wait };
+        let wanted = Lock { owner: lock_owner(holder, number(clientid, owner)), span, mode, process: 0 };
         locks.wait_again(file, wanted, Arc::new(LockCall { notices, open, notice }));
     }
 
-    fn party(&self, client: u64) -> Option<Party> {
-        self.clients.name(client).map(|name| name.party)
+    fn party(&self, clientid: u64) -> Option<Party> {
+        self.clients.name(clientid).map(|name| name.party)
     }
 
     fn try_restore_open(
         &mut self,
-        place: u32,
+        id: u32,
         (party, number): (Party, OwnerNumber<'_>),
         record: &Record<'_>,
         (item, (file, held)): (KeptItem, (u64, H)),
         (locks, now_ns): (&Locks, u64),
     ) -> bool {
-        let Record::Open { client, share, owner, .. } = *record else { return false };
-        let Ok(holder) = self.holder(client, locks) else { return false };
-        self.opens.try_restore(place, (party, number(client, owner)), record, item, (file, held))
-            && locks.share(file, (holder, u64::from(place)), share, Nanos(now_ns)).is_ok()
+        let Record::Open { clientid, share, owner, .. } = *record else { return false };
+        let Ok(holder) = self.holder(clientid, locks) else { return false };
+        self.opens.try_restore(id, (party, number(clientid, owner)), record, item, (file, held))
+            && locks.share(file, (holder, u64::from(id)), share, Nanos(now_ns)).is_ok()
     }
 
     fn restore_locks(
         &mut self,
-        place: u32,
+        id: u32,
         (party, number, file): (Party, OwnerNumber<'_>, u64),
         record: &Record<'_>,
         item: KeptItem,
         locks: &Locks,
     ) -> Option<LeftLocks> {
-        let Record::Locks { client, owner, ranges, .. } = record else { return None };
-        let (number, holder) = (number(*client, owner), self.holder(*client, locks).ok()?);
-        let is_there = self.lock_states.try_restore(place, (party, number, file), record, item);
+        let Record::Locks { clientid, owner, ranges, .. } = record else { return None };
+        let (number, holder) = (number(*clientid, owner), self.holder(*clientid, locks).ok()?);
+        let is_there = self.lock_states.try_restore(id, (party, number, file), record, item);
         let (owner, ranges) = (lock_owner(holder, number), ranges.to_vec());
         is_there.then(|| LeftLocks { file, owner, ranges, steps: Vec::new() })
     }

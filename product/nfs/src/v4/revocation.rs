@@ -25,8 +25,8 @@ impl Revocations {
     }
 
     /// The lease of a client was revoked.
-    pub(super) fn begin(&self, client: u64) {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+    pub(super) fn begin(&self, clientid: u64) {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).push(clientid);
         self.has_some.store(true, Ordering::Release);
         if let Some(end_clients) = self.end_clients.get() {
             end_clients();

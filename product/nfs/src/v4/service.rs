@@ -20,14 +20,14 @@ use siphasher::sip::SipHasher13;
 use super::client_state::{ENDS_MAX, State, StateTable};
 use super::counts::Counts;
 use super::grace::{ClientList, Grace, are_of_one};
-use super::kept_calls::{CALL_FORM, CALL_WORDS};
+use super::persisted_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::{self, FoundFiles, LostOpen, of_server};
 use super::state::channel_attrs::SessionId;
 use super::state::clients::ClientName;
-use super::state::kept::{KeptRoom, ServerMemory};
 use super::state::opens::{OpenRights, Opener};
-use super::state::stateids::{StatePlace, Stateid, StateidKind};
+use super::state::persisted::{PersistedRecords, ServerMemory};
+use super::state::stateids::{Stateid, StateidKind, StateidOther};
 use crate::call_gate::CallGate;
 use crate::knobs::NfsKnob;
 use crate::status::NfsStatus;
@@ -56,7 +56,7 @@ pub type TellLost = Arc<dyn Fn(&[LostOpen]) + Send + Sync>;
 
 /// What an earlier server has left of its clients, until the files of their opens are found.
 struct LeftClients {
-    room: Arc<KeptRoom>,
+    records: Arc<PersistedRecords>,
     found: Vec<FoundItem>,
     /// Names of clients.
     names: Vec<u64>,
@@ -133,13 +133,13 @@ impl<P: Platform> Service<P> {
         let hash_key = volume.hash_key();
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
-        let (room, found) = words.zip(calls).map(|(words, calls)| KeptRoom::new(words, calls)).unzip();
-        let (state, left) = match room.clone().zip(found.flatten()) {
+        let (records, found) = words.zip(calls).map(|(words, calls)| PersistedRecords::new(words, calls)).unzip();
+        let (state, left) = match records.clone().zip(found.flatten()) {
             // No call sees this state: the calls wait until the clients are back.
-            Some((room, found)) => {
-                (State::new(&ServerMemory::new(0, 0, None)), Some(LeftClients { room, found, names: left }))
+            Some((records, found)) => {
+                (State::new(&ServerMemory::new(0, 0, None)), Some(LeftClients { records, found, names: left }))
             }
-            None => (fresh(volume, room.as_ref(), left), None),
+            None => (fresh(volume, records.as_ref(), left), None),
         };
         let service = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -184,11 +184,11 @@ impl<P: Platform> Service<P> {
     /// The clients of an earlier server have their state again, with these files. Returns the opens that have ended.
     fn bring_back(
         self: &Arc<Self>,
-        LeftClients { room, found, names }: LeftClients,
+        LeftClients { records, found, names }: LeftClients,
         files: &FoundFiles<P>,
     ) -> Vec<LostOpen> {
-        let back = recovered(&self.volume, &room, (found, files), &names);
-        let (state, lost) = back.unwrap_or_else(|| (fresh(&self.volume, Some(&room), names), Vec::new()));
+        let back = recovered(&self.volume, &records, (found, files), &names);
+        let (state, lost) = back.unwrap_or_else(|| (fresh(&self.volume, Some(&records), names), Vec::new()));
         *self.state() = state;
         self.begin_tasks();
         if !self.is_in_grace() {
@@ -224,8 +224,8 @@ impl<P: Platform> Service<P> {
     }
 
     /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
-    pub(super) fn owner_number(&self, client: u64, owner: &[u8]) -> u64 {
-        owner_number(&self.hash_key, client, owner)
+    pub(super) fn owner_number(&self, clientid: u64, owner: &[u8]) -> u64 {
+        owner_number(&self.hash_key, clientid, owner)
     }
 
     /// Ends silent clients whose locks others want.
@@ -247,11 +247,11 @@ impl<P: Platform> Service<P> {
     }
 
     /// Ends a client, as if it were dead. False if there is none.
-    pub(crate) fn try_end_client(&self, client: u64) -> bool {
+    pub(crate) fn try_end_client(&self, clientid: u64) -> bool {
         let state = self.state();
-        let Some(lease) = state.clients.lease(client) else { return false };
+        let Some(lease) = state.clients.lease(clientid) else { return false };
         lease.revoke();
-        state.revocations.begin(client);
+        state.revocations.begin(clientid);
         drop(state);
         self.end_revoked();
         true
@@ -306,17 +306,17 @@ impl<P: Platform> Service<P> {
     }
 
     /// Whether a client may ask for what it had.
-    pub(super) fn may_reclaim(&self, client: u64, now_ns: u64) -> bool {
+    pub(super) fn may_reclaim(&self, clientid: u64, now_ns: u64) -> bool {
         let state = self.state();
-        let name = self.listed_name(&state, client);
+        let name = self.listed_name(&state, clientid);
         name.is_some_and(|name| state.grace.may_reclaim(name, now_ns))
     }
 
     /// A client has asked for all that it had.
-    pub(super) fn reclaim_complete(&self, client: u64) -> Result<(), NfsStatus> {
+    pub(super) fn reclaim_complete(&self, clientid: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        state.clients.reclaim_complete(client)?;
-        let list = self.listed_name(&state, client).and_then(|name| state.grace.complete(name));
+        state.clients.reclaim_complete(clientid)?;
+        let list = self.listed_name(&state, clientid).and_then(|name| state.grace.complete(name));
         // A later server still knows the client: the list has the client's present name.
         drop(self.keep(list));
         if self.is_in_grace() && state.grace.missing() == 0 {
@@ -327,27 +327,27 @@ impl<P: Platform> Service<P> {
     }
 
     /// Whether a client may have state, since a later server would know it. With `denies`, an open that denies uses.
-    pub(super) fn is_listed(&self, client: u64, denies: bool) -> bool {
+    pub(super) fn is_listed(&self, clientid: u64, denies: bool) -> bool {
         self.list.is_none() || {
             let state = self.state();
-            state.grace.has(client) && (!denies || state.grace.has_denials())
+            state.grace.has(clientid) && (!denies || state.grace.has_denials())
         }
     }
 
     /// Puts a client on the list for a later server, durably. An error is told by the keeper of the list.
-    pub(super) async fn enlist(&self, client: u64, denies: bool) {
-        let kept = {
+    pub(super) async fn enlist(&self, clientid: u64, denies: bool) {
+        let written = {
             let mut state = self.state();
-            let added = self.listed_name(&state, client).and_then(|name| state.grace.add(client, name));
+            let added = self.listed_name(&state, clientid).and_then(|name| state.grace.add(clientid, name));
             let list = if denies { state.grace.add_denials().or(added) } else { added };
             self.keep(list)
         };
-        OptionFuture::from(kept).await;
+        OptionFuture::from(written).await;
     }
 
     /// The name of a client on the list.
-    fn listed_name(&self, state: &State<Option<Held<P>>>, client: u64) -> Option<u64> {
-        state.clients.name(client).map(|name| listed_name(&self.hash_key, name))
+    fn listed_name(&self, state: &State<Option<Held<P>>>, clientid: u64) -> Option<u64> {
+        state.clients.name(clientid).map(|name| listed_name(&self.hash_key, name))
     }
 
     /// Has the present list kept.
@@ -373,12 +373,12 @@ impl<P: Platform> Service<P> {
             });
         }
         let list = state.list.take();
-        let (kept, ending) = (self.keep(list), std::mem::take(&mut state.ending));
+        let (written, ending) = (self.keep(list), std::mem::take(&mut state.ending));
         let platform = self.volume.engine().platform();
-        match kept {
-            Some(kept) if !ending.is_empty() => {
+        match written {
+            Some(written) if !ending.is_empty() => {
                 let (me, volume) = (Weak::clone(&self.me), Arc::clone(&self.volume));
-                platform.spawn("release locks", release_once_kept(me, volume, kept, ending));
+                platform.spawn("release locks", release_once_durable(me, volume, written, ending));
             }
             _ => ending.into_iter().for_each(|holder| self.locks().release_holder(holder, platform.now())),
         }
@@ -429,33 +429,32 @@ impl<P: Platform> Service<P> {
             state.make_room((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {
                 // The files of opens that have ended here are closed after the lock.
                 let left = self.volume.open_files_left() + ended;
-                state.opens.check_room(&by, file, (left, self.volume.open_files_max()))
+                state.opens.check_quota(&by, file, (left, self.volume.open_files_max()))
             });
         self.keep_list(&mut state);
         has_room?;
-        let holder = state.holder(by.client, self.locks())?;
-        let reserve =
-            |place: u32, share| self.locks().share(file, (holder, u64::from(place)), share, Nanos(now_ns)).is_ok();
+        let holder = state.holder(by.clientid, self.locks())?;
+        let reserve = |id: u32, share| self.locks().share(file, (holder, u64::from(id)), share, Nanos(now_ns)).is_ok();
         let before = state.opens.rights(&by, file);
         let stateid = state.opens.open(by, file, share, reserve, hold)?;
         Ok(OpenGrant { stateid, before })
     }
 
     /// Takes back what an OPEN has got, since the rest of it failed: the client never hears of it.
-    pub(super) fn take_back(&self, client: u64, file: u64, granted: OpenGrant, now_ns: u64) {
+    pub(super) fn take_back(&self, clientid: u64, file: u64, granted: OpenGrant, now_ns: u64) {
         let OpenGrant { stateid, before } = granted;
         let Ok(StateidKind::State(at)) = stateid.meaning() else { return };
         match before {
             // An owner's next OPEN may have got more meanwhile.
-            None if stateid.seqid == 1 => drop(self.close(client, (at, stateid.seqid), now_ns)),
+            None if stateid.seqid == 1 => drop(self.close(clientid, (at, stateid.seqid), now_ns)),
             None => {}
             Some(before) => {
                 let mut state = self.state();
-                if let Some(share) = state.opens.go_back(at.place, stateid.seqid, before)
-                    && let Some(holder) = state.holders.get(&client)
+                if let Some(share) = state.opens.go_back(at.id, stateid.seqid, before)
+                    && let Some(holder) = state.holders.get(&clientid)
                 {
                     // Less than it had is in nobody's way.
-                    let _ = self.locks().share(file, (*holder, u64::from(at.place)), share, Nanos(now_ns));
+                    let _ = self.locks().share(file, (*holder, u64::from(at.id)), share, Nanos(now_ns));
                 }
             }
         }
@@ -481,26 +480,26 @@ impl<P: Platform> Service<P> {
     /// Gives up rights of an open.
     pub(super) fn downgrade(
         &self,
-        client: u64,
-        (at, seqid): (StatePlace, u32),
+        clientid: u64,
+        (at, seqid): (StateidOther, u32),
         (share, mark): (Share, u64),
         now_ns: u64,
     ) -> Result<Stateid, NfsStatus> {
         let mut state = self.state();
-        let (file, _) = state.opens.find(client, at, seqid)?;
-        let stateid = state.opens.downgrade(client, at, seqid, (share, mark))?;
-        let holder = state.holder(client, self.locks())?;
+        let (file, _) = state.opens.find(clientid, at, seqid)?;
+        let stateid = state.opens.downgrade(clientid, at, seqid, (share, mark))?;
+        let holder = state.holder(clientid, self.locks())?;
         // Less than before is in nobody's way.
-        let _ = self.locks().share(file, (holder, u64::from(at.place)), share, Nanos(now_ns));
+        let _ = self.locks().share(file, (holder, u64::from(at.id)), share, Nanos(now_ns));
         Ok(stateid)
     }
 
     /// Closes an open, with the locks that were begun with it. The client of an open with many locks comes again.
-    pub(super) fn close(&self, client: u64, (at, seqid): (StatePlace, u32), now_ns: u64) -> Result<(), NfsStatus> {
+    pub(super) fn close(&self, clientid: u64, (at, seqid): (StateidOther, u32), now_ns: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
-        state.opens.find(client, at, seqid)?;
-        let of = state.holders.get(&client).map(|holder| (*holder, self.locks(), now_ns));
-        let held = state.end_open(at.place, of, &mut { ENDS_MAX });
+        state.opens.find(clientid, at, seqid)?;
+        let of = state.holders.get(&clientid).map(|holder| (*holder, self.locks(), now_ns));
+        let held = state.end_open(at.id, of, &mut { ENDS_MAX });
         drop(state);
         held.map(drop).ok_or(NfsStatus::Delay)
     }
@@ -514,29 +513,33 @@ impl<P: Platform> Service<P> {
 
 /// Releases the locks of clients that have ended, once a list without them is durable. A further try keeps the list of
 /// then: other clients may have come meanwhile.
-async fn release_once_kept<P: Platform>(
+async fn release_once_durable<P: Platform>(
     me: Weak<Service<P>>,
     volume: Arc<Volume<P>>,
-    mut kept: BoxFuture<'static, bool>,
+    mut written: BoxFuture<'static, bool>,
     ending: Vec<HolderId>,
 ) {
     let platform = volume.engine().platform();
-    while !kept.await {
+    while !written.await {
         platform.sleep_until(platform.now().after(KEEP_AGAIN_NS)).await;
         let again = me.upgrade().and_then(|service| service.keep_names());
         let Some(again) = again else { return };
-        kept = again;
+        written = again;
     }
     ending.into_iter().for_each(|holder| volume.locks().release_holder(holder, platform.now()));
 }
 
 /// The state of a server without clients.
-fn fresh<P: Platform>(volume: &Volume<P>, room: Option<&Arc<KeptRoom>>, left: Vec<u64>) -> State<Option<Held<P>>> {
+fn fresh<P: Platform>(
+    volume: &Volume<P>,
+    records: Option<&Arc<PersistedRecords>>,
+    left: Vec<u64>,
+) -> State<Option<Held<P>>> {
     let platform = volume.engine().platform();
-    room.inspect(|room| room.clear());
+    records.inspect(|records| records.clear());
     // Never 0, which begins the special stateids, nor their other value.
     let number = (platform.random_u64() as u32).clamp(1, u32::MAX - 1);
-    let mut state = State::new(&ServerMemory::new(number, 0, room));
+    let mut state = State::new(&ServerMemory::new(number, 0, records));
     state.grace = Grace::new(left, platform.now().0);
     state.keep_server();
     state
@@ -548,14 +551,14 @@ type Recovered<P> = (State<Option<Held<P>>>, Vec<LostOpen>);
 /// The state that an earlier server has left. None if it is not whole.
 fn recovered<P: Platform>(
     volume: &Volume<P>,
-    room: &Arc<KeptRoom>,
+    records: &Arc<PersistedRecords>,
     (found, files): (Vec<FoundItem>, &FoundFiles<P>),
     left: &[u64],
 ) -> Option<Recovered<P>> {
     let (number, run, next_client, is_grace_over) = of_server(&found)?;
-    let (memory, now_ns) = (ServerMemory::new(number, run, Some(room)), volume.engine().platform().now().0);
+    let (memory, now_ns) = (ServerMemory::new(number, run, Some(records)), volume.engine().platform().now().0);
     let key = volume.hash_key();
-    let number_of = |client, owner: &[u8]| owner_number(&key, client, owner);
+    let number_of = |clientid, owner: &[u8]| owner_number(&key, clientid, owner);
     let file_of = |handle: &[u8]| match files.get(handle) {
         Some(Ok(held)) => Ok((held.inode().fileid(), Some(held.clone()))),
         Some(Err(error)) => Err(error.clone()),
@@ -579,26 +582,26 @@ fn recovered<P: Platform>(
 }
 
 /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
-fn owner_number(key: &[u8; 16], client: u64, owner: &[u8]) -> u64 {
+fn owner_number(key: &[u8; 16], clientid: u64, owner: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_key(key);
-    hasher.write_u64(client);
+    hasher.write_u64(clientid);
     hasher.write(owner);
     hasher.finish()
 }
 
 /// The name of a client on the list. Nobody without the volume's key makes two clients one.
 fn listed_name(key: &[u8; 16], name: ClientName<'_>) -> u64 {
-    let hash = |place: &str, run: &[u8]| {
+    let hash = |party: &str, run: &[u8]| {
         let mut hasher = SipHasher13::new_with_key(key);
-        hasher.write(place.as_bytes());
+        hasher.write(party.as_bytes());
         hasher.write_u8(0);
         hasher.write(name.own);
         hasher.write(run);
         hasher.finish() >> 32
     };
     let party = name.party.to_string();
-    let place = if matches!(name.party, Party::Machine(_)) { "any machine" } else { &party };
-    hash(&party, &[]) << 32 | hash(place, &name.verifier)
+    let any = if matches!(name.party, Party::Machine(_)) { "any machine" } else { &party };
+    hash(&party, &[]) << 32 | hash(any, &name.verifier)
 }
 
 /// A number for a session that nobody guesses.

@@ -1,14 +1,14 @@
 use std::task::Waker;
 
 use super::super::lock_notices::WAITING_MAX;
-use super::super::state::kept::ServerMemory;
-use super::super::state::kept_waits::KeptWaits;
+use super::super::state::persisted::ServerMemory;
+use super::super::state::persisted_waits::PersistedWaits;
 use super::*;
 use crate::wire::outbox::Answered;
 
 fn notice(file: u8) -> LockNotice {
-    let waits = KeptWaits::new(&ServerMemory::new(3, 0, None));
-    LockNotice { file: vec![file; 8], client: 7, owner: Box::from(*b"owner"), wait: waits.begin(Party::User(7)) }
+    let waits = PersistedWaits::new(&ServerMemory::new(3, 0, None));
+    LockNotice { file: vec![file; 8], clientid: 7, owner: Box::from(*b"owner"), wait: waits.begin(Party::User(7)) }
 }
 
 fn channel(session: u8, notices: &Arc<LockNotices>) -> Arc<BackChannel> {

@@ -2,10 +2,10 @@ use afflux_volume::Share;
 
 use super::super::state::channel_attrs::ChannelAttrs;
 use super::super::state::clients::{CLIENTS_MAX, CreateSessionStep, ExchangeIdClient};
-use super::super::state::kept::ServerMemory;
 use super::super::state::leases::LEASE_SECONDS;
 use super::super::state::lock_states::{LOCK_STATES_MAX, LockState, RangesAfter};
 use super::super::state::opens::OPENS_MAX;
+use super::super::state::persisted::ServerMemory;
 use super::super::state::sessions::SESSIONS_MAX;
 use super::super::state::steps::steps_of;
 use super::*;
@@ -19,7 +19,7 @@ const FILES: (usize, usize) = (usize::MAX, usize::MAX);
 const PARTY: Party = Party::User(7);
 const READS: Share = Share { access: Share::READ, deny: 0 };
 
-fn client(state: &mut State<u64>, party: Party, name: &[u8], now_ns: u64) -> u64 {
+fn clientid(state: &mut State<u64>, party: Party, name: &[u8], now_ns: u64) -> u64 {
     let who = ExchangeIdClient { owner: name, verifier: [0; 8], updates: false };
     let known = state.clients.exchange_id(who, (party, None), now_ns, |_| true, &mut Vec::new()).unwrap().clientid;
     assert_eq!(state.clients.create_session(known, (party, None), 1, now_ns), Ok(CreateSessionStep::New));
@@ -28,14 +28,14 @@ fn client(state: &mut State<u64>, party: Party, name: &[u8], now_ns: u64) -> u64
     known
 }
 
-fn by(client: u64, party: Party) -> Opener<'static> {
-    Opener { client, party, owner: b"owner", number: client, handle: b"", mark: 0 }
+fn by(clientid: u64, party: Party) -> Opener<'static> {
+    Opener { clientid, party, owner: b"owner", number: clientid, handle: b"", mark: 0 }
 }
 
 fn open(state: &mut State<u64>, by: Opener<'_>, file: u64, now_ns: u64) -> Result<Vec<u64>, NfsStatus> {
     let (locks, mut held) = (Locks::default(), Vec::new());
     let opens = (by.party, StateTable::Opens);
-    state.make_room(opens, (&locks, now_ns), &mut held, |state, _| state.opens.check_room(&by, file, FILES))?;
+    state.make_room(opens, (&locks, now_ns), &mut held, |state, _| state.opens.check_quota(&by, file, FILES))?;
     state.opens.open(by, file, READS, |_, _| true, || Ok(file))?;
     Ok(held)
 }
@@ -43,16 +43,16 @@ fn open(state: &mut State<u64>, by: Opener<'_>, file: u64, now_ns: u64) -> Resul
 #[test]
 fn a_silent_client_makes_room_before_its_party_is_refused_and_a_living_one_is_refused_at_once() {
     let mut state = State::new(&ServerMemory::new(3, 0, None));
-    let filler = client(&mut state, PARTY, b"filler", SECOND);
+    let filler = clientid(&mut state, PARTY, b"filler", SECOND);
     for file in 0..PARTY_OPENS_MAX as u64 {
         assert_eq!(open(&mut state, by(filler, PARTY), file, SECOND), Ok(Vec::new()));
     }
     let one_more = PARTY_OPENS_MAX as u64;
     assert_eq!(open(&mut state, by(filler, PARTY), one_more, SECOND), Err(NfsStatus::Serverfault));
-    let other = client(&mut state, Party::Orphans, b"other", SECOND);
+    let other = clientid(&mut state, Party::Orphans, b"other", SECOND);
     assert_eq!(open(&mut state, by(other, Party::Orphans), one_more, SECOND), Ok(Vec::new()));
     // Another client of the party comes when the filler is silent: all that it had makes room, and nobody else's.
-    let second = client(&mut state, PARTY, b"second", AFTER_A_LEASE);
+    let second = clientid(&mut state, PARTY, b"second", AFTER_A_LEASE);
     let held = open(&mut state, by(second, PARTY), one_more, AFTER_A_LEASE).unwrap();
     assert_eq!(held.len() + end_rest(&mut state), PARTY_OPENS_MAX);
     assert_eq!((state.opens.has_any(filler), state.opens.has_any(other), state.opens.len()), (false, true, 2));
@@ -74,9 +74,9 @@ fn end_rest(state: &mut State<u64>) -> usize {
 fn fill(state: &mut State<u64>, users: std::ops::Range<u32>) {
     for uid in users {
         let party = Party::User(uid);
-        let filler = client(state, party, b"filler", SECOND);
+        let filler = clientid(state, party, b"filler", SECOND);
         let mut file = 0;
-        while state.opens.check_room(&by(filler, party), file, FILES).is_ok() {
+        while state.opens.check_quota(&by(filler, party), file, FILES).is_ok() {
             open(state, by(filler, party), file, SECOND).unwrap();
             file += 1;
         }
@@ -89,7 +89,7 @@ fn two_or_three_users_leave_opens_for_another_and_for_root() {
     fill(&mut state, 10..13);
     assert_eq!(state.opens.len(), OPENS_MAX / 2 + OPENS_MAX / 4 + OPENS_MAX / 8);
     for party in [Party::User(99), Party::ROOT] {
-        let other = client(&mut state, party, b"other", SECOND);
+        let other = clientid(&mut state, party, b"other", SECOND);
         assert_eq!(open(&mut state, by(other, party), 1, SECOND), Ok(Vec::new()));
     }
 }
@@ -99,7 +99,7 @@ fn with_nothing_left_the_party_with_most_gives_up_an_open_of_a_silent_client_and
     let mut state = State::new(&ServerMemory::new(3, 0, None));
     fill(&mut state, 10..30);
     let all = state.opens.len();
-    let other = client(&mut state, Party::Orphans, b"other", SECOND);
+    let other = clientid(&mut state, Party::Orphans, b"other", SECOND);
     // The first has half, and its newest client is alive.
     let held = open(&mut state, by(other, Party::Orphans), 1, SECOND).unwrap();
     assert_eq!((held.len(), state.opens.len()), (1, all));
@@ -110,10 +110,10 @@ fn with_nothing_left_the_party_with_most_gives_up_an_open_of_a_silent_client_and
 #[test]
 fn an_open_that_makes_room_ends_with_its_locks_and_its_share() {
     let mut state = State::new(&ServerMemory::new(3, 0, None));
-    let (locks, filler) = (Locks::default(), client(&mut state, PARTY, b"filler", SECOND));
+    let (locks, filler) = (Locks::default(), clientid(&mut state, PARTY, b"filler", SECOND));
     let holder = state.holder(filler, &locks).unwrap();
     let denies = Share { access: Share::READ, deny: Share::WRITE };
-    let reserve = |place: u32, share| locks.share(7, (holder, place.into()), share, Nanos(SECOND)).is_ok();
+    let reserve = |id: u32, share| locks.share(7, (holder, id.into()), share, Nanos(SECOND)).is_ok();
     state.opens.open(by(filler, PARTY), 7, denies, reserve, || Ok(7)).unwrap();
     let writes = Share { access: Share::WRITE, deny: 0 };
     assert!(locks.check_share(7, None, writes, Nanos(SECOND)).is_err());
@@ -131,15 +131,15 @@ fn try_client(state: &mut State<u64>, party: Party, name: u64, now_ns: u64) -> R
     let who = ExchangeIdClient { owner: &name, verifier: [0; 8], updates: false };
     let known = state.clients.exchange_id(who, (party, None), now_ns, |_| false, &mut gone);
     drop(state.end_all(&gone, &Locks::default()));
-    let client = known?.clientid;
-    state.clients.created(client, b"made");
-    state.clients.confirm(client, now_ns, &mut Vec::new());
-    Ok(client)
+    let clientid = known?.clientid;
+    state.clients.created(clientid, b"made");
+    state.clients.confirm(clientid, now_ns, &mut Vec::new());
+    Ok(clientid)
 }
 
 fn try_session(
     state: &mut State<u64>,
-    (client, party): (u64, Party),
+    (clientid, party): (u64, Party),
     number: u64,
     now_ns: u64,
 ) -> Result<(), NfsStatus> {
@@ -151,38 +151,43 @@ fn try_session(
         maxoperations: 8,
         maxrequests: 64,
     };
-    let lease = state.clients.lease(client).cloned().ok_or(NfsStatus::StaleClientid)?;
+    let lease = state.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
     let (locks, table) = (Locks::default(), (party, StateTable::Sessions));
-    state.make_room(table, (&locks, now_ns), &mut Vec::new(), |state, _| state.sessions.check_room(party))?;
+    state.make_room(table, (&locks, now_ns), &mut Vec::new(), |state, _| state.sessions.check_quota(party))?;
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&client.to_be_bytes());
+    id[..8].copy_from_slice(&clientid.to_be_bytes());
     id[8..].copy_from_slice(&number.to_be_bytes());
-    state.sessions.make(id, (client, party), channel, lease);
+    state.sessions.make(id, (clientid, party), channel, lease);
     Ok(())
 }
 
 /// A new lock owner of a client's first open.
-fn try_lock(state: &mut State<u64>, (client, party): (u64, Party), number: u64, now_ns: u64) -> Result<(), NfsStatus> {
+fn try_lock(
+    state: &mut State<u64>,
+    (clientid, party): (u64, Party),
+    number: u64,
+    now_ns: u64,
+) -> Result<(), NfsStatus> {
     const NONE: RangesAfter<'static> = RangesAfter { step: (Span::WHOLE, None), count: &|| 0, all: &Vec::new };
-    let open = state.opens.first_of(client).ok_or(NfsStatus::BadStateid)?;
+    let open = state.opens.first_of(clientid).ok_or(NfsStatus::BadStateid)?;
     let (locks, table) = (Locks::default(), (party, StateTable::LockStates));
     state.make_room(table, (&locks, now_ns), &mut Vec::new(), |state, _| {
-        state.lock_states.check_room(None, (party, b"owner"), || 1)
+        state.lock_states.check_quota(None, (party, b"owner"), || 1)
     })?;
-    let number = client << 20 | number;
+    let number = clientid << 20 | number;
     let owner = Box::from(*b"owner");
-    state.lock_states.begin(LockState { client, party, file: 7, open, owner, number, seqid: 0, by: 0 }, &NONE);
+    state.lock_states.begin(LockState { clientid, party, file: 7, open, owner, number, seqid: 0, by: 0 }, &NONE);
     Ok(())
 }
 
 #[test]
 fn an_open_with_many_locks_closes_when_its_client_comes_again() {
     let mut state = State::new(&ServerMemory::new(3, 0, None));
-    let client = client(&mut state, PARTY, b"locker", SECOND);
-    open(&mut state, by(client, PARTY), 7, SECOND).unwrap();
-    (0..2 * ENDS_MAX as u64).for_each(|number| try_lock(&mut state, (client, PARTY), number, SECOND).unwrap());
-    let place = state.opens.first_of(client).unwrap();
-    let closes = [(); 2].map(|()| state.end_open(place, None, &mut { ENDS_MAX }));
+    let clientid = clientid(&mut state, PARTY, b"locker", SECOND);
+    open(&mut state, by(clientid, PARTY), 7, SECOND).unwrap();
+    (0..2 * ENDS_MAX as u64).for_each(|number| try_lock(&mut state, (clientid, PARTY), number, SECOND).unwrap());
+    let id = state.opens.first_of(clientid).unwrap();
+    let closes = [(); 2].map(|()| state.end_open(id, None, &mut { ENDS_MAX }));
     assert_eq!((closes, state.lock_states.len(), state.opens.len()), ([None, Some(7)], 0, 0));
 }
 
@@ -192,11 +197,11 @@ type Table = (&'static str, usize, fn(&mut State<u64>, (u64, Party), u64) -> boo
 const TABLES: [Table; 5] = [
     ("clients", CLIENTS_MAX, |state, (_, party), number| try_client(state, party, number, SECOND).is_ok()),
     ("sessions", SESSIONS_MAX, |state, who, number| try_session(state, who, number, SECOND).is_ok()),
-    ("opens", OPENS_MAX, |state, (client, party), number| {
-        open(state, by(client, party), 1 << 20 | number, SECOND).is_ok()
+    ("opens", OPENS_MAX, |state, (clientid, party), number| {
+        open(state, by(clientid, party), 1 << 20 | number, SECOND).is_ok()
     }),
-    ("opens of a file", OPENS_MAX, |state, (client, party), number| {
-        open(state, Opener { number: client << 20 | number, ..by(client, party) }, 7, SECOND).is_ok()
+    ("opens of a file", OPENS_MAX, |state, (clientid, party), number| {
+        open(state, Opener { number: clientid << 20 | number, ..by(clientid, party) }, 7, SECOND).is_ok()
     }),
     ("lock owners", LOCK_STATES_MAX, |state, who, number| try_lock(state, who, number, SECOND).is_ok()),
 ];
@@ -229,7 +234,7 @@ fn each_table_of_state_at_its_bound_leaves_each_call_few_steps() {
         let mut state = State::new(&ServerMemory::new(3, 0, None));
         let parties = users.map(|uid| {
             let party = Party::User(uid);
-            let filler = client(&mut state, party, b"filler", SECOND);
+            let filler = clientid(&mut state, party, b"filler", SECOND);
             open(&mut state, by(filler, party), 7, SECOND).unwrap();
             (filler, party)
         });

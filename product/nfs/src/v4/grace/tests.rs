@@ -52,11 +52,11 @@ fn each_change_tells_the_list_if_that_is_another_one() {
         };
         let mut grace = Grace::new((0..below(4)).map(name).chain((seed % 2 == 0).then_some(DENIALS)).collect(), 0);
         for _ in 0..40 {
-            let (before, client, of) = (grace.names(), below(4), name(below(5)));
+            let (before, clientid, of) = (grace.names(), below(4), name(below(5)));
             let told = match below(9) {
-                0..3 => grace.add(client, of),
+                0..3 => grace.add(clientid, of),
                 3..5 => grace.complete(of),
-                5..7 => grace.remove(&[client, below(4)]),
+                5..7 => grace.remove(&[clientid, below(4)]),
                 7 => grace.add_denials(),
                 _ => grace.expire(below(2 * GRACE_NS)),
             };

@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use afflux_frontend::Party;
 
-use super::super::state::kept::ServerMemory;
-use super::super::state::kept_waits::KeptWaits;
+use super::super::state::persisted::ServerMemory;
+use super::super::state::persisted_waits::PersistedWaits;
 use super::super::state::sessions::SESSIONS_MAX;
 use super::*;
 
@@ -41,8 +41,8 @@ impl NoticeCarrier for Carrier {
 }
 
 fn notice() -> LockNotice {
-    let waits = KeptWaits::new(&ServerMemory::new(3, 0, None));
-    LockNotice { file: Vec::new(), client: 7, owner: Box::from(*b"owner"), wait: waits.begin(Party::User(7)) }
+    let waits = PersistedWaits::new(&ServerMemory::new(3, 0, None));
+    LockNotice { file: Vec::new(), clientid: 7, owner: Box::from(*b"owner"), wait: waits.begin(Party::User(7)) }
 }
 
 // rule: a notice of a free lock asks no session of its client in vain twice, and none after the one that carries it

@@ -16,9 +16,9 @@ use super::super::codec::{LockArgs, Locker};
 use super::super::compound::{Compound, Object};
 use super::super::denied::Denied;
 use super::super::locking::{LockBy, LockRequest, full};
-use super::super::state::stateids::{StatePlace, Stateid};
+use super::super::state::stateids::{Stateid, StateidOther};
 use super::objects::check_regular;
-use super::opens::{check_reclaim, place, write_stateid};
+use super::opens::{check_reclaim, other, write_stateid};
 use crate::operations::{Ended, Operations};
 use crate::status::NfsStatus;
 use crate::wire::reply::Draft;
@@ -35,7 +35,7 @@ fn mode(arguments: &LockArgs) -> LockMode {
 fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> NfsStatus {
     let state = compound.service.state();
     let owner = match state.lock_states.of_owner(file, lock.owner.number) {
-        Some(known) => (known.client, known.owner.clone()),
+        Some(known) => (known.clientid, known.owner.clone()),
         None => (0, format!("process {}", lock.process).into_bytes().into()),
     };
     drop(state);
@@ -61,8 +61,8 @@ fn locker<'a, P: Platform>(
     locker: &Locker,
 ) -> Result<LockBy<'a>, NfsStatus> {
     let (named, is_of_locks) = match *locker {
-        Locker::OpenToLockOwner { open_stateid, .. } => (place(compound, open_stateid)?, false),
-        Locker::ExistLockOwner(stateid) => (place(compound, stateid)?, true),
+        Locker::OpenToLockOwner { open_stateid, .. } => (other(compound, open_stateid)?, false),
+        Locker::ExistLockOwner(stateid) => (other(compound, stateid)?, true),
     };
     match *locker {
         _ if named.0.is_of_locks() != is_of_locks => Err(NfsStatus::BadStateid),
@@ -162,16 +162,16 @@ fn locked<P: Platform, O: Operations<P>>(
     (reclaims, asked): (bool, Option<HostQuestion>),
     by: &Locker,
 ) -> Result<(), LockStop> {
-    let (file, client) = (file_of(compound)?, compound.client()?);
+    let (file, clientid) = (file_of(compound)?, compound.clientid()?);
     let span = span(arguments.offset, arguments.len)?;
-    check_reclaim(compound, client, reclaims)?;
+    check_reclaim(compound, clientid, reclaims)?;
     if let Some(stateid) = compound.changed_before() {
         write_stateid(stateid, &mut draft.writer);
         compound.stateid = stateid;
         return Ok(());
     }
     let (by, party, mark) = (locker(on, compound, by)?, compound.speaker.0, compound.mark());
-    let request = LockRequest { client, party, file, by, span, mode: mode(arguments), reclaims, mark, asked };
+    let request = LockRequest { clientid, party, file, by, span, mode: mode(arguments), reclaims, mark, asked };
     let way = if arguments.waits { way_back(on, compound) } else { None };
     let stateid = match compound.service.lock(&request, way, Nanos(compound.now_ns))? {
         Err(LockRefusal::Held(other)) => return Err(deny(compound, file, other).into()),
@@ -206,15 +206,15 @@ pub(super) async fn lockt<P: Platform, O: Operations<P>>(
     owner: crate::wire::xdr::Field,
 ) -> Ended {
     let _on_host = on_host(on, compound).await?;
-    let (file, client) = (file_of(compound)?, compound.client()?);
+    let (file, clientid) = (file_of(compound)?, compound.clientid()?);
     let span = span(arguments.offset, arguments.len)?;
     let service = &compound.service;
     if service.is_in_grace() {
         // A lock may be in the way that its client has not asked for again.
         return Err(NfsStatus::Grace.into());
     }
-    let number = service.owner_number(client, on.bytes(owner));
-    let holder = service.state().holder(client, service.locks())?;
+    let number = service.owner_number(clientid, on.bytes(owner));
+    let holder = service.state().holder(clientid, service.locks())?;
     let wanted = Lock { owner: lock_owner(holder, number), span, mode: mode(&arguments), process: 0 };
     let in_the_way = match service.locks().are_on_host() {
         false => service.locks().conflict(file, &wanted, Nanos(compound.now_ns)),
@@ -227,8 +227,8 @@ pub(super) async fn lockt<P: Platform, O: Operations<P>>(
 }
 
 /// The place of a lock owner with this stateid.
-fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), NfsStatus> {
-    let named = place(compound, stateid)?;
+fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidOther, u32), NfsStatus> {
+    let named = other(compound, stateid)?;
     if named.0.is_of_locks() { Ok(named) } else { Err(NfsStatus::BadStateid) }
 }
 
@@ -274,7 +274,7 @@ fn unlocked<P: Platform>(
         Some(stateid) => Some(stateid),
         None => {
             let (named, step) = (named(compound, stateid)?, (span, compound.mark()));
-            compound.service.unlock(compound.client()?, file, named, step, Nanos(compound.now_ns))?
+            compound.service.unlock(compound.clientid()?, file, named, step, Nanos(compound.now_ns))?
         }
     };
     let Some(stateid) = stateid else { return Ok(None) };
@@ -285,15 +285,15 @@ fn unlocked<P: Platform>(
 
 /// FREE_STATEID: a lock owner without locks has no stateid any more. CLOSE closes an open.
 pub(super) fn free_stateid<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
-    let (at, seqid) = place(compound, stateid)?;
+    let (at, seqid) = other(compound, stateid)?;
     if !at.is_of_locks() {
-        let open = compound.service.state().opens.find(compound.client()?, at, seqid);
+        let open = compound.service.state().opens.find(compound.clientid()?, at, seqid);
         return open.and(Err(NfsStatus::LocksHeld));
     }
-    let client = compound.client()?;
-    let is_there = compound.service.state().lock_states.find(client, at, seqid).is_ok();
+    let clientid = compound.clientid()?;
+    let is_there = compound.service.state().lock_states.find(clientid, at, seqid).is_ok();
     if is_there {
         compound.note_end();
     }
-    compound.ended_before(compound.service.free(client, (at, seqid), Nanos(compound.now_ns)))
+    compound.ended_before(compound.service.free(clientid, (at, seqid), Nanos(compound.now_ns)))
 }

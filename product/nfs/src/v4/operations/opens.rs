@@ -18,7 +18,7 @@ use super::super::codec::{Bitmap, OpenArgs, OpenClaim, OpenFlag};
 use super::super::compound::{Compound, Object};
 use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
-use super::super::state::stateids::{StatePlace, Stateid, StateidKind};
+use super::super::state::stateids::{Stateid, StateidKind, StateidOther};
 use super::objects::{check_name, check_regular, write_change};
 use crate::access;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
@@ -43,9 +43,9 @@ fn meant<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(State
 }
 
 /// The place of state that a stateid names.
-pub(super) fn place<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), NfsStatus> {
+pub(super) fn other<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidOther, u32), NfsStatus> {
     match meant(compound, stateid)? {
-        (StateidKind::State(place), seqid) => Ok((place, seqid)),
+        (StateidKind::State(other), seqid) => Ok((other, seqid)),
         _ => Err(NfsStatus::BadStateid),
     }
 }
@@ -58,8 +58,8 @@ pub(super) fn right_of<P: Platform>(
     file: u64,
 ) -> Result<Right, NfsStatus> {
     match meant(compound, stateid)? {
-        (StateidKind::State(place), seqid) => {
-            let (opened, share) = opened_by(compound, place, seqid)?;
+        (StateidKind::State(other), seqid) => {
+            let (opened, share) = opened_by(compound, other, seqid)?;
             match () {
                 () if opened != file => Err(NfsStatus::BadStateid),
                 () if share.access & access == 0 => Err(NfsStatus::Openmode),
@@ -81,12 +81,12 @@ pub(super) fn right_of<P: Platform>(
 }
 
 /// The file and the rights of an open, or of the open that a lock owner belongs to.
-fn opened_by<P: Platform>(compound: &Compound<P>, place: StatePlace, seqid: u32) -> Result<(u64, Share), NfsStatus> {
-    let (client, state) = (compound.client()?, compound.service.state());
-    if !place.is_of_locks() {
-        return state.opens.find(client, place, seqid);
+fn opened_by<P: Platform>(compound: &Compound<P>, other: StateidOther, seqid: u32) -> Result<(u64, Share), NfsStatus> {
+    let (clientid, state) = (compound.clientid()?, compound.service.state());
+    if !other.is_of_locks() {
+        return state.opens.find(clientid, other, seqid);
     }
-    let lock = state.lock_states.find(client, place, seqid)?;
+    let lock = state.lock_states.find(clientid, other, seqid)?;
     Ok((lock.file, state.opens.share_at(lock.open).ok_or(NfsStatus::BadStateid)?))
 }
 
@@ -126,14 +126,14 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     arguments: &OpenArgs,
 ) -> Ended {
     let share = share(arguments.share_access, arguments.share_deny)?;
-    let client = compound.client()?;
-    check_claim(compound, client, arguments)?;
+    let clientid = compound.clientid()?;
+    check_claim(compound, clientid, arguments)?;
     let denies = share.deny != 0;
-    if !compound.service.is_listed(client, denies) {
+    if !compound.service.is_listed(clientid, denies) {
         // The file of the list is written.
         on.task()?;
         let service = Arc::clone(&compound.service);
-        Box::pin(async move { service.enlist(client, denies).await }).await;
+        Box::pin(async move { service.enlist(clientid, denies).await }).await;
     }
     let opened = match (arguments.claim, arguments.how) {
         (OpenClaim::Null(name), OpenFlag::NoCreate) => named(on, compound, name).await?,
@@ -156,7 +156,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     let file = opened.inode.fileid();
     let volume = on.volume();
     let is_of_file = |stateid: &Stateid| match stateid.meaning() {
-        Ok(StateidKind::State(place)) => opened_by(compound, place, stateid.seqid).is_ok_and(|(of, _)| of == file),
+        Ok(StateidKind::State(other)) => opened_by(compound, other, stateid.seqid).is_ok_and(|(of, _)| of == file),
         _ => false,
     };
     let granted = match compound.changed_before().filter(is_of_file) {
@@ -164,8 +164,8 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
         None => {
             let handle = volume.handle(&opened.inode);
             let (party, mark) = (compound.speaker.0, compound.mark());
-            let number = compound.service.owner_number(client, owner);
-            let by = Opener { client, party, owner, number, handle: handle.as_bytes(), mark };
+            let number = compound.service.owner_number(clientid, owner);
+            let by = Opener { clientid, party, owner, number, handle: handle.as_bytes(), mark };
             let open = || {
                 let hold = || volume.hold(&opened.inode).map(Some).map_err(NfsStatus::from);
                 compound.service.open(by, file, (share, opened.size.is_some()), compound.now_ns, hold)
@@ -186,7 +186,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     if let Some(size) = opened.size
         && let Err(stop) = cut(on.task()?, &opened.inode, size).await
     {
-        compound.service.take_back(client, file, granted, compound.now_ns);
+        compound.service.take_back(clientid, file, granted, compound.now_ns);
         return Err(stop);
     }
     let stateid = granted.stateid;
@@ -230,21 +230,25 @@ pub(super) fn write_stateid(stateid: Stateid, writer: &mut Writer) {
 }
 
 /// Whether the claim fits the client's state.
-fn check_claim<P: Platform>(compound: &Compound<P>, client: u64, arguments: &OpenArgs) -> Result<(), NfsStatus> {
+fn check_claim<P: Platform>(compound: &Compound<P>, clientid: u64, arguments: &OpenArgs) -> Result<(), NfsStatus> {
     match arguments.claim {
         OpenClaim::Delegate => Err(NfsStatus::BadStateid),
-        OpenClaim::Previous => check_reclaim(compound, client, true),
-        _ => check_reclaim(compound, client, false),
+        OpenClaim::Previous => check_reclaim(compound, clientid, true),
+        _ => check_reclaim(compound, clientid, false),
     }
 }
 
 /// A client asks for what it had of an earlier server before it asks for new state; and new state waits for the clients
 /// that have not done so yet.
-pub(super) fn check_reclaim<P: Platform>(compound: &Compound<P>, client: u64, reclaims: bool) -> Result<(), NfsStatus> {
+pub(super) fn check_reclaim<P: Platform>(
+    compound: &Compound<P>,
+    clientid: u64,
+    reclaims: bool,
+) -> Result<(), NfsStatus> {
     let (service, now_ns) = (&compound.service, compound.now_ns);
-    let has_reclaimed = service.state().clients.has_reclaimed(client);
+    let has_reclaimed = service.state().clients.has_reclaimed(clientid);
     match reclaims {
-        true if has_reclaimed || !service.may_reclaim(client, now_ns) => Err(NfsStatus::NoGrace),
+        true if has_reclaimed || !service.may_reclaim(clientid, now_ns) => Err(NfsStatus::NoGrace),
         false if !has_reclaimed || service.is_in_grace() => Err(NfsStatus::Grace),
         _ => Ok(()),
     }
@@ -379,11 +383,11 @@ async fn cut<P: Platform>(on: &Task<'_, P>, inode: &Arc<Inode<P>>, size: u64) ->
 }
 
 /// The open that an operation on the current file names.
-fn own_open<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StatePlace, u32), NfsStatus> {
-    let (place, seqid) = place(compound, stateid)?;
-    let (file, _) = compound.service.state().opens.find(compound.client()?, place, seqid)?;
+fn own_open<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidOther, u32), NfsStatus> {
+    let (other, seqid) = other(compound, stateid)?;
+    let (file, _) = compound.service.state().opens.find(compound.clientid()?, other, seqid)?;
     match compound.object()? {
-        Object::Inode(inode) if inode.fileid() == file => Ok((place, seqid)),
+        Object::Inode(inode) if inode.fileid() == file => Ok((other, seqid)),
         _ => Err(NfsStatus::BadStateid),
     }
 }
@@ -396,7 +400,7 @@ pub(super) fn close<P: Platform>(
     compound.object()?;
     let closed = own_open(compound, stateid).and_then(|named| {
         compound.note_end();
-        compound.service.close(compound.client()?, named, compound.now_ns)
+        compound.service.close(compound.clientid()?, named, compound.now_ns)
     });
     compound.ended_before(closed)?;
     // A stateid that is none: nothing is open.
@@ -415,12 +419,12 @@ pub(super) fn open_downgrade<P: Platform>(
 ) -> Result<(), NfsStatus> {
     compound.object()?;
     let share = (share(access, deny)?, compound.mark());
-    let client = compound.client()?;
+    let clientid = compound.clientid()?;
     let stateid = match compound.changed_before() {
         Some(stateid) => stateid,
         None => {
             let named = own_open(compound, stateid)?;
-            compound.service.downgrade(client, named, share, compound.now_ns)?
+            compound.service.downgrade(clientid, named, share, compound.now_ns)?
         }
     };
     write_stateid(stateid, &mut draft.writer);

@@ -14,14 +14,14 @@ use siphasher::sip::SipHasher13;
 use super::super::client_state::StateTable;
 use super::super::codec::{ArgOp, CreateSessionArgs, ExchangeIdArgs, SequenceArgs, stateid_at};
 use super::super::compound::{Compound, TakenSlot};
-use super::super::kept_calls::owner_word;
 use super::super::opnum;
+use super::super::persisted_calls::owner_word;
 use super::super::service::session_id;
 use super::super::state::channel_attrs::{ChannelAttrs, OPERATIONS_MAX, SessionId};
 use super::super::state::clients::{CreateSessionStep, ExchangeIdClient};
 use super::super::state::slots::{Begun, SlotCall};
 use super::super::state::stateids::{Stateid, StateidKind};
-use super::opens::place;
+use super::opens::other;
 use crate::status::NfsStatus;
 use crate::wire::record::RECORD_BYTES_MAX;
 use crate::wire::reply::Draft;
@@ -77,7 +77,7 @@ pub(in super::super) fn sequence<P: Platform>(
         compound.service.end_revoked();
         return Err(NfsStatus::Badsession);
     }
-    let kept_call = if arguments.cachethis { hash(&arguments.sessionid, compound.repeated(record)) } else { 0 };
+    let call_hash = if arguments.cachethis { hash(&arguments.sessionid, compound.repeated(record)) } else { 0 };
     let SequenceArgs { sequenceid, slotid, highest_slotid, cachethis, .. } = *arguments;
     let keys = compound.service.journal.as_ref().filter(|_| cachethis).map(|_| {
         let mut hasher = SipHasher13::new_with_key(&compound.service.hash_key);
@@ -86,11 +86,11 @@ pub(in super::super) fn sequence<P: Platform>(
         hasher.write_u32(sequenceid);
         let call = hasher.finish();
         let owner = owner_word(&compound.service.hash_key, compound.speaker.0, &arguments.sessionid, slotid);
-        [[call, kept_call, owner], [call, kept_call, slotid.into()]]
+        [[call, call_hash, owner], [call, call_hash, slotid.into()]]
     });
     let (begun, slots) = {
         let mut slots = session.slots();
-        (slots.begin(&SlotCall { slotid, sequenceid, highest_slotid, kept_call })?, slots.count())
+        (slots.begin(&SlotCall { slotid, sequenceid, highest_slotid, call_hash })?, slots.count())
     };
     match (begun, &compound.service.journal, keys) {
         (Begun::Again(reply), ..) => return Ok(Sequenced::Again(reply)),
@@ -153,20 +153,20 @@ pub(super) fn within<P: Platform>(
         ArgOp::ExchangeId(ref arguments) => exchange_id(compound, record, draft, arguments),
         ArgOp::CreateSession(ref arguments) => create_session(compound, volume, draft, arguments),
         ArgOp::DestroySession(id) => destroy_session(compound, &id),
-        ArgOp::DestroyClientid(client) => destroy_clientid(compound, client),
+        ArgOp::DestroyClientid(clientid) => destroy_clientid(compound, clientid),
         ArgOp::FreeStateid(stateid) => super::locks::free_stateid(compound, stateid),
         ArgOp::TestStateid { count, at } => test_stateid(compound, record, draft, count, at),
         ArgOp::ReclaimComplete { one_file_system } => {
-            let client = compound.client()?;
+            let clientid = compound.clientid()?;
             if one_file_system {
                 compound.object()?;
                 return Ok(());
             }
-            let has_reclaimed = compound.service.state().clients.has_reclaimed(client);
+            let has_reclaimed = compound.service.state().clients.has_reclaimed(clientid);
             if !has_reclaimed {
                 compound.note_end();
             }
-            compound.ended_before(compound.service.reclaim_complete(client))
+            compound.ended_before(compound.service.reclaim_complete(clientid))
         }
         ArgOp::BackchannelCtl(calling) => {
             let session = compound.session().ok_or(NfsStatus::OpNotInSession)?;
@@ -206,7 +206,7 @@ fn exchange_id<P: Platform>(
     let mut state = service.state();
     let state_now = &mut *state;
     let (sessions, opens) = (&state_now.sessions, &state_now.opens);
-    let is_idle = |client| !sessions.has_any(client) && !opens.has_any(client);
+    let is_idle = |clientid| !sessions.has_any(clientid) && !opens.has_any(clientid);
     let known = state_now.clients.exchange_id(who, compound.speaker, compound.now_ns, is_idle, &mut gone);
     let holders = state.end_all(&gone, service.locks());
     service.keep_list(&mut state);
@@ -246,36 +246,36 @@ fn create_session<P: Platform>(
     let fore = arguments.fore.granted(RECORD_BYTES_MAX as u32)?;
     arguments.back.check_back()?;
     let (id, (party, _)) = (session_id(volume), compound.speaker);
-    let (client, at, mut gone, mut held) = (arguments.clientid, draft.mark(), Vec::new(), Vec::new());
+    let (clientid, at, mut gone, mut held) = (arguments.clientid, draft.mark(), Vec::new(), Vec::new());
     let mut state = compound.service.state();
     if let CreateSessionStep::Again(results) =
-        state.clients.create_session(client, compound.speaker, arguments.sequenceid, compound.now_ns)?
+        state.clients.create_session(clientid, compound.speaker, arguments.sequenceid, compound.now_ns)?
     {
         draft.writer.raw(&results);
         return Ok(());
     }
-    let lease = state.clients.lease(client).cloned().ok_or(NfsStatus::StaleClientid)?;
+    let lease = state.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
     let clock = (compound.service.locks(), compound.now_ns);
     let has_room = state.make_room((party, StateTable::Sessions), clock, &mut held, |state, _| {
-        state.clients.check_room(client).and_then(|()| state.sessions.check_room(party))
+        state.clients.check_quota(clientid).and_then(|()| state.sessions.check_quota(party))
     });
     compound.service.keep_list(&mut state);
     has_room?;
-    let session = state.sessions.make(id, (client, party), fore, lease);
+    let session = state.sessions.make(id, (clientid, party), fore, lease);
     let has_back_channel = arguments.flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 && arguments.calling.is_some();
     session.back.call_by(arguments.calling.unwrap_or_default(), compound.minor);
     if has_back_channel {
         session.back.bind(&compound.outbox);
     }
     state.sessions.keep(&session);
-    state.clients.confirm(client, compound.now_ns, &mut gone);
+    state.clients.confirm(clientid, compound.now_ns, &mut gone);
     let writer = &mut draft.writer;
     writer.raw(&id);
     writer.u32(arguments.sequenceid);
     writer.u32(if has_back_channel { CREATE_SESSION4_FLAG_CONN_BACK_CHAN } else { 0 });
     write_channel(writer, &fore);
     write_channel(writer, &arguments.back);
-    state.clients.created(client, draft.since(at));
+    state.clients.created(clientid, draft.since(at));
     held.extend(state.end_all(&gone, compound.service.locks()));
     compound.service.keep_list(&mut state);
     drop(state);
@@ -307,11 +307,11 @@ fn destroy_session<P: Platform>(compound: &mut Compound<P>, id: &SessionId) -> R
     Ok(())
 }
 
-fn destroy_clientid<P: Platform>(compound: &mut Compound<P>, client: u64) -> Result<(), NfsStatus> {
+fn destroy_clientid<P: Platform>(compound: &mut Compound<P>, clientid: u64) -> Result<(), NfsStatus> {
     let mut state = compound.service.state();
-    let is_idle = state.is_idle(client);
-    state.clients.destroy_clientid(client, compound.speaker.0, is_idle)?;
-    state.end_all(&[client], compound.service.locks());
+    let is_idle = state.is_idle(clientid);
+    state.clients.destroy_clientid(clientid, compound.speaker.0, is_idle)?;
+    state.end_all(&[clientid], compound.service.locks());
     compound.service.keep_list(&mut state);
     Ok(())
 }
@@ -347,11 +347,11 @@ fn bind_conn_to_session<P: Platform>(
 
 /// The state of one stateid of the compound's client.
 fn state_of<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(), NfsStatus> {
-    let (place, seqid) = place(compound, stateid)?;
-    let (client, state) = (compound.client()?, compound.service.state());
-    match place.is_of_locks() {
-        true => state.lock_states.find(client, place, seqid).map(|_| ()),
-        false => state.opens.find(client, place, seqid).map(|_| ()),
+    let (other, seqid) = other(compound, stateid)?;
+    let (clientid, state) = (compound.clientid()?, compound.service.state());
+    match other.is_of_locks() {
+        true => state.lock_states.find(clientid, other, seqid).map(|_| ()),
+        false => state.opens.find(clientid, other, seqid).map(|_| ()),
     }
 }
 

@@ -5,9 +5,9 @@ use afflux_frontend::KeptWords;
 use afflux_volume::{LockMode, Share, Span};
 
 use super::super::state::clients::{CreateSessionStep, ExchangeIdClient};
-use super::super::state::kept::{KeptRoom, ServerMemory};
 use super::super::state::lock_states::{LockState, RangesAfter};
 use super::super::state::opens::Opener;
+use super::super::state::persisted::{PersistedRecords, ServerMemory};
 use super::super::state::stateids::StateidKind;
 use super::*;
 
@@ -21,18 +21,18 @@ const FILES: [(&[u8], u64); 3] = [(b"first", 10), (b"second", 20), (b"third", 30
 /// A client that has each file open, closed to writers, and locked at the byte of its number. Its memory.
 fn left() -> KeptWords {
     let words: KeptWords = Arc::new((0..4 + 64 * 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
-    let (room, found) = KeptRoom::new(Arc::clone(&words), 0);
+    let (room, found) = PersistedRecords::new(Arc::clone(&words), 0);
     assert!(found.is_none());
     let (mut state, locks) = (State::new(&ServerMemory::new(3, 0, Some(&room))), Locks::default());
     let who = ExchangeIdClient { owner: b"client", verifier: [0; 8], updates: false };
-    let client = state.clients.exchange_id(who, (PARTY, None), 0, |_| true, &mut Vec::new()).unwrap().clientid;
-    assert_eq!(state.clients.create_session(client, (PARTY, None), 1, 0), Ok(CreateSessionStep::New));
-    state.clients.created(client, b"made");
-    state.clients.confirm(client, 0, &mut Vec::new());
+    let clientid = state.clients.exchange_id(who, (PARTY, None), 0, |_| true, &mut Vec::new()).unwrap().clientid;
+    assert_eq!(state.clients.create_session(clientid, (PARTY, None), 1, 0), Ok(CreateSessionStep::New));
+    state.clients.created(clientid, b"made");
+    state.clients.confirm(clientid, 0, &mut Vec::new());
     state.keep_server();
-    let holder = state.holder(client, &locks).unwrap();
+    let holder = state.holder(clientid, &locks).unwrap();
     for (handle, file) in FILES {
-        let by = Opener { client, party: PARTY, owner: b"program", number: OWNER, handle, mark: 0 };
+        let by = Opener { clientid, party: PARTY, owner: b"program", number: OWNER, handle, mark: 0 };
         let opened = state.opens.open(by, file, DENIES_WRITING, |_, _| true, || Ok(file)).unwrap();
         let Ok(StateidKind::State(at)) = opened.meaning() else { panic!("{opened:?}") };
         let (owner, span) = (lock_owner(holder, OWNER), Span::between(file, file).unwrap());
@@ -41,10 +41,10 @@ fn left() -> KeptWords {
         let (count, all) = (|| 1, || locks.ranges_of(file, owner));
         let ranges = RangesAfter { step: (span, Some(LockMode::Exclusive)), count: &count, all: &all };
         let lock_state = LockState {
-            client,
+            clientid,
             party: PARTY,
             file,
-            open: at.place,
+            open: at.id,
             owner: b"program".as_slice().into(),
             number: OWNER,
             seqid: 1,
@@ -57,7 +57,7 @@ fn left() -> KeptWords {
 
 /// The next server, for which the files have these numbers, or are gone. Also what it tells as lost.
 fn next(words: &KeptWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks, Vec<u64>) {
-    let (room, found) = KeptRoom::new(Arc::clone(words), 0);
+    let (room, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();
     assert_eq!(handles(&found).len(), FILES.len());
     let (number, run, ..) = of_server(&found).unwrap();
@@ -109,7 +109,7 @@ fn each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials() {
 
 /// The server after the one that has ended an open.
 fn next_of_two(words: &KeptWords) -> (State<u64>, Locks, Vec<u64>) {
-    let (room, found) = KeptRoom::new(Arc::clone(words), 0);
+    let (room, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();
     assert_eq!(handles(&found), [Box::from(b"first".as_slice()), Box::from(b"third".as_slice())]);
     let locks = Locks::default();

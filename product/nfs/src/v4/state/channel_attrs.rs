@@ -1,10 +1,10 @@
 //! The terms of a session, on which a client and the server agree when it begins.
 //!
 //! Owns: the number of a session, the bounds of each direction, the manner of calls to the client.
-//! Does not own: sessions (`sessions`), their form for a later server (`kept`).
+//! Does not own: sessions (`sessions`), their form for a later server (`persisted`).
 //! Invariants: what is granted is no more than the client's wish, nor than this server's bounds.
 
-use super::slots::{KEPT_BYTES_MAX, SLOTS_MAX};
+use super::slots::{CACHED_REPLY_BYTES_MAX, SLOTS_MAX};
 use crate::status::NfsStatus;
 
 /// Most operations of a compound.
@@ -49,7 +49,7 @@ impl ChannelAttrs {
         Ok(Self {
             maxrequestsize: self.maxrequestsize.min(bytes_max),
             maxresponsesize: self.maxresponsesize.min(bytes_max),
-            maxresponsesize_cached: self.maxresponsesize_cached.min(KEPT_BYTES_MAX as u32),
+            maxresponsesize_cached: self.maxresponsesize_cached.min(CACHED_REPLY_BYTES_MAX as u32),
             maxoperations: self.maxoperations.min(OPERATIONS_MAX),
             maxrequests: self.maxrequests.min(SLOTS_MAX),
         })

@@ -2,10 +2,10 @@
 //!
 //! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at
 //! which a client is kept for a later server.
-//! Does not own: the search for a name (`names`), a client's opens (`opens`) and sessions (`sessions`). The caller ends
-//! both for each client that is named as gone.
+//! Does not own: the search for a name (`client_owners`), a client's opens (`opens`) and sessions (`sessions`). The
+//! caller ends both for each client that is named as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
-//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`room`).
+//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`quota`).
 //! A client that was never confirmed goes first, then one with an ended lease, then one without state. No call looks at
 //! all clients.
 
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use afflux_frontend::{KeptItem, Party};
 
-use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
+use super::client_owners::{ClientOwners, OwnerClientids};
 use super::leases::{Lease, may_be_forgotten};
-use super::names::{Names, Namesakes};
-use super::room::TableFull;
+use super::persisted::{CLIENT_BYTES_MAX, Memory, Record};
+use super::quota::TableFull;
 use super::silence::SilenceOrder;
 use super::steps::step;
 use crate::status::NfsStatus;
@@ -96,7 +96,7 @@ pub(crate) struct Clients {
     memory: Memory,
     /// By clientid.
     known: BTreeMap<u64, Client>,
-    names: Names,
+    owners: ClientOwners,
     confirmed: SilenceOrder<u64>,
     unconfirmed: SilenceOrder<u64>,
     next: u64,
@@ -110,7 +110,7 @@ impl Clients {
         Self {
             memory: Memory::clone(memory),
             known: BTreeMap::new(),
-            names: Names::default(),
+            owners: ClientOwners::default(),
             confirmed: SilenceOrder::default(),
             unconfirmed: SilenceOrder::default(),
             next,
@@ -134,7 +134,7 @@ impl Clients {
             return false;
         };
         self.memory.found(&item, party);
-        if let Some(older) = self.names.find(party, owner).confirmed {
+        if let Some(older) = self.owners.find(party, owner).confirmed {
             self.forget(older, &mut Vec::new());
         }
         let client = Client {
@@ -163,7 +163,7 @@ impl Clients {
 
     fn list(&mut self, id: u64) {
         let Some(client) = self.known.get(&id) else { return };
-        self.names.add(client.party, &client.owner, id, client.is_confirmed);
+        self.owners.add(client.party, &client.owner, id, client.is_confirmed);
         let order = if client.is_confirmed { &mut self.confirmed } else { &mut self.unconfirmed };
         order.add(id, client.party, client.lease.heard_ns());
     }
@@ -194,7 +194,7 @@ impl Clients {
         is_idle: impl Fn(u64) -> bool,
         gone: &mut Vec<u64>,
     ) -> Result<ExchangeIdResult, NfsStatus> {
-        let Namesakes { confirmed, unconfirmed } = self.names.find(party, who.owner);
+        let OwnerClientids { confirmed, unconfirmed } = self.owners.find(party, who.owner);
         let known = confirmed.map(|id| (id, &self.known[&id]));
         let is_same_user = known.is_none_or(|(_, client)| client.user == user);
         let is_same_run = known.is_some_and(|(_, client)| client.verifier == who.verifier);
@@ -203,14 +203,14 @@ impl Clients {
                 None => Err(NfsStatus::Noent),
                 Some(_) if !is_same_run => Err(NfsStatus::NotSame),
                 Some(_) if !is_same_user => Err(NfsStatus::Perm),
-                Some((client, it)) => {
-                    Ok(ExchangeIdResult { clientid: client, sequenceid: it.sequenceid, is_confirmed: true })
+                Some((clientid, it)) => {
+                    Ok(ExchangeIdResult { clientid, sequenceid: it.sequenceid, is_confirmed: true })
                 }
             };
         }
         match known {
-            Some((client, it)) if is_same_user && is_same_run => {
-                return Ok(ExchangeIdResult { clientid: client, sequenceid: it.sequenceid, is_confirmed: true });
+            Some((clientid, it)) if is_same_user && is_same_run => {
+                return Ok(ExchangeIdResult { clientid, sequenceid: it.sequenceid, is_confirmed: true });
             }
             Some((id, it)) if !is_same_user => {
                 if !is_idle(id) && !it.lease.has_ended(now_ns) {
@@ -224,7 +224,7 @@ impl Clients {
             self.forget(id, gone);
         }
         self.make_room(party, now_ns, |id| !is_idle(id), gone)?;
-        let client = self.next;
+        let clientid = self.next;
         self.next += 1;
         let made = Client {
             owner: who.owner.into(),
@@ -238,8 +238,8 @@ impl Clients {
             has_reclaimed: false,
             item: KeptItem::default(),
         };
-        self.add(client, made);
-        Ok(ExchangeIdResult { clientid: client, sequenceid: 1, is_confirmed: false })
+        self.add(clientid, made);
+        Ok(ExchangeIdResult { clientid, sequenceid: 1, is_confirmed: false })
     }
 
     fn forget(&mut self, id: u64, gone: &mut Vec<u64>) {
@@ -249,7 +249,7 @@ impl Clients {
 
     fn remove(&mut self, id: u64) {
         if let Some(mut client) = self.known.remove(&id) {
-            self.names.remove(client.party, &client.owner, id);
+            self.owners.remove(client.party, &client.owner, id);
             self.confirmed.remove(id);
             self.unconfirmed.remove(id);
             self.memory.remove(&mut client.item, client.party);
@@ -266,8 +266,8 @@ impl Clients {
         gone: &mut Vec<u64>,
     ) -> Result<(), NfsStatus> {
         self.forget_silent(now_ns, gone);
-        let Err(lack) = self.names.counts().check_room(party, 1, CLIENTS_MAX) else { return Ok(()) };
-        let of_party = self.names.counts().of(party);
+        let Err(lack) = self.owners.counts().check_quota(party, 1, CLIENTS_MAX) else { return Ok(()) };
+        let of_party = self.owners.counts().of(party);
         // A party without clients may take the place of another party's client that was never confirmed.
         let may_go = |it: &Client| it.party == party || of_party == 0 || it.lease.has_ended(now_ns);
         let whose = (lack == TableFull::OfParty).then_some(party);
@@ -339,9 +339,9 @@ impl Clients {
     }
 
     /// Whether there is no room for what a later server has to know of a client.
-    pub(crate) fn check_room(&self, id: u64) -> Result<(), TableFull> {
+    pub(crate) fn check_quota(&self, id: u64) -> Result<(), TableFull> {
         let Some(client) = self.known.get(&id) else { return Ok(()) };
-        self.memory.check_room(&client.item, client.party, client.owner.len() + CLIENT_BYTES_MAX)
+        self.memory.check_quota(&client.item, client.party, client.owner.len() + CLIENT_BYTES_MAX)
     }
 
     /// The client with this number, for its own party.
@@ -397,9 +397,9 @@ impl Clients {
         }
         let (party, owner) = (client.party, Arc::clone(&client.owner));
         client.is_confirmed = true;
-        self.names.remove(party, &owner, id);
+        self.owners.remove(party, &owner, id);
         self.unconfirmed.remove(id);
-        let before = self.names.find(party, &owner).confirmed;
+        let before = self.owners.find(party, &owner).confirmed;
         before.into_iter().for_each(|before| self.forget(before, gone));
         self.list(id);
     }

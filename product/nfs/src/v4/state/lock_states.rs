@@ -2,28 +2,28 @@
 //!
 //! Owns: the table of lock owners with locks of a file, their stateids, their bounds; the moments at which a lock owner
 //! is kept with its locks for a later server.
-//! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`kept`).
+//! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`persisted`).
 //! Invariants: the record of a change does not grow with the number of locks. A lock owner has one stateid for a file.
 //! The stateid works for its own client alone, and ends with the open that began it. There are at most
-//! [`LOCK_STATES_MAX`]; each party has its part (`room`).
+//! [`LOCK_STATES_MAX`]; each party has its part (`quota`).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use afflux_frontend::{KeptItem, KeptItems, Party};
 
-use super::index::{PlaceIndex, PlaceKeys};
-use super::kept::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
-use super::places::StatePlaces;
-use super::room::TableFull;
-use super::stateids::{StatePlace, Stateid, check_seqid, is_later, next_seqid};
+use super::index::{StateIndex, StateKeys};
+use super::persisted::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
+use super::quota::TableFull;
+use super::stateid_table::StateidTable;
+use super::stateids::{Stateid, StateidOther, check_seqid, is_later, next_seqid};
 use super::steps::step;
 use crate::status::NfsStatus;
 
 /// Most lock owners of files.
 pub(crate) const LOCK_STATES_MAX: usize = 65_536;
 /// The number of the first place: those of opens are below.
-const FIRST_PLACE: u32 = 1 << 31;
+const FIRST_LOCK_ID: u32 = 1 << 31;
 /// Bits of a step's number among those of its lock owner.
 const STEP_BITS: u32 = 14;
 /// Most steps of a lock owner.
@@ -31,14 +31,14 @@ const STEPS_MAX: usize = 1 << STEP_BITS;
 const _: () = assert!(LOCK_STATES_MAX << STEP_BITS <= 1 << u32::BITS);
 
 /// The number under which a step is kept. A later server finds the steps of a lock owner in the order of these.
-fn step_number(place: u32, at: usize) -> u32 {
-    (place - FIRST_PLACE) << STEP_BITS | at as u32
+fn step_number(id: u32, at: usize) -> u32 {
+    (id - FIRST_LOCK_ID) << STEP_BITS | at as u32
 }
 
 /// A lock owner of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LockState {
-    pub(crate) client: u64,
+    pub(crate) clientid: u64,
     pub(crate) party: Party,
     pub(crate) file: u64,
     /// The place of the open that it was begun with.
@@ -54,14 +54,14 @@ pub(crate) struct LockState {
 
 impl LockState {
     /// All lock owners of an open end together.
-    fn keys(&self) -> PlaceKeys {
-        PlaceKeys { owner: (self.file, self.number), group: self.open.into(), party: self.party }
+    fn keys(&self) -> StateKeys {
+        StateKeys { owner: (self.file, self.number), group: self.open.into(), party: self.party }
     }
 }
 
 /// The state of a lock owner that a later server finds: a record of all its ranges, and the steps since then.
 #[derive(Default)]
-struct Kept {
+struct PersistedOwner {
     item: KeptItem,
     /// Pieces of the record.
     pieces: usize,
@@ -79,41 +79,41 @@ pub(crate) struct RangesAfter<'a> {
 /// All lock owners of files.
 pub(crate) struct LockStates {
     memory: Memory,
-    places: StatePlaces<(LockState, Kept)>,
-    index: PlaceIndex,
+    table: StateidTable<(LockState, PersistedOwner)>,
+    index: StateIndex,
     /// The lock owners of an earlier server, by the operation that changed each last.
     left_by: BTreeMap<u64, u32>,
 }
 
-impl StatePlace {
+impl StateidOther {
     /// Whether it is a lock owner's.
     pub(crate) fn is_of_locks(self) -> bool {
-        self.place >= FIRST_PLACE
+        self.id >= FIRST_LOCK_ID
     }
 }
 
 impl LockStates {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
-        let (places, memory) = (StatePlaces::new(memory, FIRST_PLACE), Memory::clone(memory));
-        Self { memory, places, index: PlaceIndex::default(), left_by: BTreeMap::new() }
+        let (table, memory) = (StateidTable::new(memory, FIRST_LOCK_ID), Memory::clone(memory));
+        Self { memory, table, index: StateIndex::default(), left_by: BTreeMap::new() }
     }
 
     /// Number of lock owners of files.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.table.len()
     }
 
     /// The lock owner of a file with this number.
     pub(crate) fn of_owner(&self, file: u64, number: u64) -> Option<&LockState> {
-        self.index.of_owner(file, number).and_then(|place| self.places.get(place)).map(|it| &it.0)
+        self.index.of_owner(file, number).and_then(|id| self.table.get(id)).map(|it| &it.0)
     }
 
     /// A client's lock owner with this stateid.
-    pub(crate) fn find(&self, client: u64, at: StatePlace, seqid: u32) -> Result<&LockState, NfsStatus> {
-        let state = &self.places.named(at)?.0;
-        if state.client != client {
+    pub(crate) fn find(&self, clientid: u64, at: StateidOther, seqid: u32) -> Result<&LockState, NfsStatus> {
+        let state = &self.table.named(at)?.0;
+        if state.clientid != clientid {
             return Err(NfsStatus::BadStateid);
         }
         check_seqid(seqid, state.seqid)?;
@@ -121,18 +121,18 @@ impl LockStates {
     }
 
     /// The place of the lock owner of a file with this number.
-    pub(crate) fn place_of(&self, file: u64, number: u64) -> Option<u32> {
+    pub(crate) fn id_of(&self, file: u64, number: u64) -> Option<u32> {
         self.index.of_owner(file, number)
     }
 
     /// The lock owner at a place.
-    pub(crate) fn at(&self, place: u32) -> Option<&LockState> {
-        self.places.get(place).map(|it| &it.0)
+    pub(crate) fn at(&self, id: u32) -> Option<&LockState> {
+        self.table.get(id).map(|it| &it.0)
     }
 
     /// The lock owners that were begun with an open.
     pub(crate) fn of_open(&self, open: u32) -> impl Iterator<Item = &LockState> {
-        self.index.of_group(open.into()).filter_map(|place| self.at(place))
+        self.index.of_group(open.into()).filter_map(|id| self.at(id))
     }
 
     /// The place of the first lock owner that was begun with an open.
@@ -142,73 +142,74 @@ impl LockStates {
 
     /// Whether there is no room for a change of the lock owner at a place, or for a new one of this party and name.
     /// `ranges` tells how many ranges it has afterwards.
-    pub(crate) fn check_room(
+    pub(crate) fn check_quota(
         &self,
-        place: Option<u32>,
+        id: Option<u32>,
         (party, owner): (Party, &[u8]),
         ranges: impl Fn() -> usize,
     ) -> Result<(), TableFull> {
-        match place.and_then(|place| self.places.get(place)) {
-            Some((state, kept)) => self
-                .check_step(state.party, kept)
-                .or_else(|_| self.memory.check_room(&kept.item, state.party, locks_bytes(&state.owner, ranges()))),
+        match id.and_then(|id| self.table.get(id)) {
+            Some((state, persisted)) => self.check_step(state.party, persisted).or_else(|_| {
+                self.memory.check_quota(&persisted.item, state.party, locks_bytes(&state.owner, ranges()))
+            }),
             None => {
-                self.index.counts().check_room(party, 1, LOCK_STATES_MAX)?;
-                self.memory.check_room(&KeptItem::default(), party, locks_bytes(owner, ranges()))
+                self.index.counts().check_quota(party, 1, LOCK_STATES_MAX)?;
+                self.memory.check_quota(&KeptItem::default(), party, locks_bytes(owner, ranges()))
             }
         }
     }
 
     /// Whether there is no room for one more step.
-    fn check_step(&self, party: Party, kept: &Kept) -> Result<(), TableFull> {
-        if kept.steps.len() >= STEPS_MAX {
+    fn check_step(&self, party: Party, persisted: &PersistedOwner) -> Result<(), TableFull> {
+        if persisted.steps.len() >= STEPS_MAX {
             return Err(TableFull::OfParty);
         }
-        self.memory.check_room(&KeptItem::default(), party, STEP_BYTES)
+        self.memory.check_quota(&KeptItem::default(), party, STEP_BYTES)
     }
 
     /// A new owner has got its first lock of a file: its stateid begins. The caller has checked that there is room.
     pub(crate) fn begin(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
-        let place = self.places.insert((LockState { seqid: 1, ..state }, Kept::default()));
-        self.list(place);
-        self.keep(place, ranges);
-        self.places.stateid(place, 1)
+        let id = self.table.insert((LockState { seqid: 1, ..state }, PersistedOwner::default()));
+        self.list(id);
+        self.keep(id, ranges);
+        self.table.stateid(id, 1)
     }
 
-    fn list(&mut self, place: u32) {
-        let keys = self.places.get(place).map(|(state, _)| state.keys());
-        keys.into_iter().for_each(|keys| self.index.insert(place, keys));
+    fn list(&mut self, id: u32) {
+        let keys = self.table.get(id).map(|(state, _)| state.keys());
+        keys.into_iter().for_each(|keys| self.index.insert(id, keys));
     }
 
     /// An owner's locks have changed to these ranges, which counts as one step of its stateid.
-    pub(crate) fn changed(&mut self, place: u32, by: u64, ranges: &RangesAfter<'_>) -> Stateid {
-        let seqid = self.places.get_mut(place).map_or(1, |(state, _)| {
+    pub(crate) fn changed(&mut self, id: u32, by: u64, ranges: &RangesAfter<'_>) -> Stateid {
+        let seqid = self.table.get_mut(id).map_or(1, |(state, _)| {
             state.seqid = next_seqid(state.seqid);
             state.by = by;
             state.seqid
         });
-        self.keep(place, ranges);
-        self.places.stateid(place, seqid)
+        self.keep(id, ranges);
+        self.table.stateid(id, seqid)
     }
 
     /// Keeps a change: as a step, or as a record of all ranges once the steps have as many pieces as the record.
-    fn keep(&mut self, place: u32, ranges: &RangesAfter<'_>) {
-        if !self.memory.is_kept() {
+    fn keep(&mut self, id: u32, ranges: &RangesAfter<'_>) {
+        if !self.memory.is_persistent() {
             return;
         }
-        let Some((state, kept)) = self.places.get(place) else { return };
+        let Some((state, persisted)) = self.table.get(id) else { return };
         let bytes = locks_bytes(&state.owner, (ranges.count)());
-        let is_due = kept.pieces == 0 || kept.pieces + kept.steps.len() + 1 >= 2 * KeptItems::pieces_of(bytes);
-        let may_step = kept.pieces > 0 && self.check_step(state.party, kept).is_ok();
-        let is_whole = !may_step || is_due && self.memory.check_room(&kept.item, state.party, bytes).is_ok();
-        if is_whole { self.keep_whole(place, bytes, ranges) } else { self.keep_step(place, ranges.step) }
+        let is_due =
+            persisted.pieces == 0 || persisted.pieces + persisted.steps.len() + 1 >= 2 * KeptItems::pieces_of(bytes);
+        let may_step = persisted.pieces > 0 && self.check_step(state.party, persisted).is_ok();
+        let is_whole = !may_step || is_due && self.memory.check_quota(&persisted.item, state.party, bytes).is_ok();
+        if is_whole { self.keep_whole(id, bytes, ranges) } else { self.keep_step(id, ranges.step) }
     }
 
-    fn keep_whole(&mut self, place: u32, bytes: usize, ranges: &RangesAfter<'_>) {
-        let generation = self.places.generation(place);
-        let Some((state, kept)) = self.places.get_mut(place) else { return };
+    fn keep_whole(&mut self, id: u32, bytes: usize, ranges: &RangesAfter<'_>) {
+        let generation = self.table.generation(id);
+        let Some((state, persisted)) = self.table.get_mut(id) else { return };
         let record = Record::Locks {
-            client: state.client,
+            clientid: state.clientid,
             file: state.file,
             generation,
             seqid: state.seqid,
@@ -218,40 +219,40 @@ impl LockStates {
             ranges: Cow::Owned((ranges.all)()),
         };
         // The steps count until the record is there, and no more from then on.
-        self.memory.put(place, &mut kept.item, state.party, &record);
-        kept.pieces = KeptItems::pieces_of(bytes);
-        kept.steps.drain(..).for_each(|mut step| self.memory.remove(&mut step, state.party));
+        self.memory.put(id, &mut persisted.item, state.party, &record);
+        persisted.pieces = KeptItems::pieces_of(bytes);
+        persisted.steps.drain(..).for_each(|mut step| self.memory.remove(&mut step, state.party));
     }
 
-    fn keep_step(&mut self, place: u32, step: RangeStep) {
-        let generation = self.places.generation(place);
-        let Some((state, kept)) = self.places.get_mut(place) else { return };
-        let record = Record::LockStep { place, generation, seqid: state.seqid, by: state.by, step };
+    fn keep_step(&mut self, id: u32, step: RangeStep) {
+        let generation = self.table.generation(id);
+        let Some((state, persisted)) = self.table.get_mut(id) else { return };
+        let record = Record::LockStep { id, generation, seqid: state.seqid, by: state.by, step };
         let mut item = KeptItem::default();
-        self.memory.put(step_number(place, kept.steps.len()), &mut item, state.party, &record);
-        kept.steps.push(item);
+        self.memory.put(step_number(id, persisted.steps.len()), &mut item, state.party, &record);
+        persisted.steps.push(item);
     }
 
     /// Puts a lock owner of an earlier server in its place, with the numbers that the volume has for it and its file
     /// now. False if it cannot be there. To be followed by [`LockStates::restored`].
     pub(crate) fn try_restore(
         &mut self,
-        place: u32,
+        id: u32,
         (party, number, file): (Party, u64, u64),
         record: &Record<'_>,
         item: KeptItem,
     ) -> bool {
-        let Record::Locks { client, generation, seqid, open, by, owner, ref ranges, .. } = *record else {
+        let Record::Locks { clientid, generation, seqid, open, by, owner, ref ranges, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);
         let pieces = KeptItems::pieces_of(locks_bytes(owner, ranges.len()));
-        let state = LockState { client, party, file, open, owner: owner.into(), number, seqid, by };
-        let kept = Kept { item, pieces, steps: Vec::new() };
-        let is_one = self.places.try_restore(place, generation, (state, kept), LOCK_STATES_MAX);
+        let state = LockState { clientid, party, file, open, owner: owner.into(), number, seqid, by };
+        let persisted = PersistedOwner { item, pieces, steps: Vec::new() };
+        let is_one = self.table.try_restore(id, generation, (state, persisted), LOCK_STATES_MAX);
         if is_one {
-            self.left_by.insert(by, place);
-            self.list(place);
+            self.left_by.insert(by, id);
+            self.list(id);
         }
         is_one
     }
@@ -259,15 +260,15 @@ impl LockStates {
     /// A step of an earlier server. Returns the change if it counts: the record of its lock owner is older. One that
     /// does not is dropped.
     pub(crate) fn restore_step(&mut self, record: &Record<'_>, mut item: KeptItem) -> Option<(u32, RangeStep)> {
-        let Record::LockStep { place, generation, seqid, by, step } = *record else { return None };
-        let known = self.places.generation(place) == generation;
-        match self.places.get_mut(place).filter(|(state, _)| known && is_later(seqid, state.seqid)) {
-            Some((state, kept)) => {
+        let Record::LockStep { id, generation, seqid, by, step } = *record else { return None };
+        let known = self.table.generation(id) == generation;
+        match self.table.get_mut(id).filter(|(state, _)| known && is_later(seqid, state.seqid)) {
+            Some((state, persisted)) => {
                 self.memory.found(&item, state.party);
                 (state.seqid, state.by) = (seqid, by);
-                kept.steps.push(item);
-                self.left_by.insert(by, place);
-                Some((place, step))
+                persisted.steps.push(item);
+                self.left_by.insert(by, id);
+                Some((id, step))
             }
             None => {
                 self.memory.drop_found(&mut item);
@@ -278,14 +279,14 @@ impl LockStates {
 
     /// All lock owners of an earlier server are in their places.
     pub(crate) fn restored(&mut self) {
-        self.places.restored();
+        self.table.restored();
     }
 
     /// The stateid of the lock owner that an operation of an earlier server has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
-        let place = *self.left_by.get(&mark)?;
-        let (state, _) = self.places.get(place).filter(|(state, _)| state.by == mark)?;
-        Some(self.places.stateid(place, state.seqid))
+        let id = *self.left_by.get(&mark)?;
+        let (state, _) = self.table.get(id).filter(|(state, _)| state.by == mark)?;
+        Some(self.table.stateid(id, state.seqid))
     }
 
     /// The open with which one of a party's lock owners was begun.
@@ -294,15 +295,15 @@ impl LockStates {
     }
 
     /// Ends an owner's stateid.
-    pub(crate) fn end(&mut self, place: u32) -> Option<LockState> {
-        let (state, mut kept) = self.places.take(place)?;
+    pub(crate) fn end(&mut self, id: u32) -> Option<LockState> {
+        let (state, mut persisted) = self.table.take(id)?;
         // Steps without their record do not count.
-        self.memory.remove(&mut kept.item, state.party);
-        for kept_step in &mut kept.steps {
+        self.memory.remove(&mut persisted.item, state.party);
+        for kept_step in &mut persisted.steps {
             step();
             self.memory.remove(kept_step, state.party);
         }
-        self.index.remove(place, state.keys());
+        self.index.remove(id, state.keys());
         Some(state)
     }
 }

@@ -6,18 +6,18 @@
 //! party.
 
 pub(super) mod channel_attrs;
+mod client_owners;
 pub(super) mod clients;
 mod index;
-pub(super) mod kept;
-pub(super) mod kept_waits;
 pub(super) mod leases;
 pub(super) mod lock_states;
-mod names;
 pub(super) mod opens;
-pub(super) mod places;
-pub(super) mod room;
+pub(super) mod persisted;
+pub(super) mod persisted_waits;
+pub(super) mod quota;
 pub(super) mod sessions;
 mod silence;
 pub(super) mod slots;
+pub(super) mod stateid_table;
 pub(super) mod stateids;
 pub(super) mod steps;

@@ -1,22 +1,22 @@
 //! The opens of clients: an owner's rights to a file, and the rights that it denies to others.
 //!
 //! Owns: the table of opens, their rights, their stateids; the moments at which an open is kept for a later server.
-//! Does not own: files (an `H` holds one), the form of what is kept (`kept`), rights of users on files and share
+//! Does not own: files (an `H` holds one), the form of what is kept (`persisted`), rights of users on files and share
 //! reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
 //! alone. There are at most [`OPENS_MAX`], and no more than the volume has room for files. Each party has its part
-//! (`room`). The caller gets the holder of a file, and drops it without a lock.
+//! (`quota`). The caller gets the holder of a file, and drops it without a lock.
 
 use std::collections::BTreeMap;
 
 use afflux_frontend::{KeptItem, Party};
 use afflux_volume::Share;
 
-use super::index::{PlaceIndex, PlaceKeys};
-use super::kept::{Memory, Record, open_bytes};
-use super::places::StatePlaces;
-use super::room::{PartyCounts, TableFull};
-use super::stateids::{StatePlace, Stateid, check_seqid, next_seqid};
+use super::index::{StateIndex, StateKeys};
+use super::persisted::{Memory, Record, open_bytes};
+use super::quota::{PartyCounts, TableFull};
+use super::stateid_table::StateidTable;
+use super::stateids::{Stateid, StateidOther, check_seqid, next_seqid};
 use crate::status::NfsStatus;
 
 pub(crate) const OPENS_MAX: usize = 65_536;
@@ -29,7 +29,7 @@ fn bit(share: Share) -> u16 {
 /// The opener of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Opener<'a> {
-    pub(crate) client: u64,
+    pub(crate) clientid: u64,
     pub(crate) party: Party,
     /// The client's name for the program.
     pub(crate) owner: &'a [u8],
@@ -42,7 +42,7 @@ pub(crate) struct Opener<'a> {
 }
 
 struct Open<H> {
-    client: u64,
+    clientid: u64,
     party: Party,
     /// The owner, and behind it the file's handle.
     names: Box<[u8]>,
@@ -63,8 +63,8 @@ struct Open<H> {
 
 impl<H> Open<H> {
     /// All opens of a client end together.
-    fn keys(&self) -> PlaceKeys {
-        PlaceKeys { owner: (self.file, self.number), group: self.client, party: self.party }
+    fn keys(&self) -> StateKeys {
+        StateKeys { owner: (self.file, self.number), group: self.clientid, party: self.party }
     }
 
     fn owner(&self) -> &[u8] {
@@ -93,7 +93,7 @@ pub(crate) struct Closed<H> {
 /// The facts about an open that people ask for.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownOpen<'a, H> {
-    pub(crate) place: u32,
+    pub(crate) id: u32,
     pub(crate) file: u64,
     pub(crate) owner: &'a [u8],
     pub(crate) share: Share,
@@ -102,8 +102,8 @@ pub(crate) struct KnownOpen<'a, H> {
 
 pub(crate) struct Opens<H> {
     memory: Memory,
-    places: StatePlaces<Open<H>>,
-    index: PlaceIndex,
+    table: StateidTable<Open<H>>,
+    index: StateIndex,
     /// The number of files that each party has open.
     files: PartyCounts,
     /// The opens of an earlier server, by the operation that changed each last.
@@ -113,48 +113,48 @@ pub(crate) struct Opens<H> {
 impl<H> Opens<H> {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
-        let (places, memory) = (StatePlaces::new(memory, 0), Memory::clone(memory));
-        let (index, files) = (PlaceIndex::default(), PartyCounts::default());
-        Self { memory, places, index, files, left_by: BTreeMap::new() }
+        let (table, memory) = (StateidTable::new(memory, 0), Memory::clone(memory));
+        let (index, files) = (StateIndex::default(), PartyCounts::default());
+        Self { memory, table, index, files, left_by: BTreeMap::new() }
     }
 
     /// Number of opens.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.table.len()
     }
 
     /// Whether a client has any.
-    pub(crate) fn has_any(&self, client: u64) -> bool {
-        self.index.has_group(client)
+    pub(crate) fn has_any(&self, clientid: u64) -> bool {
+        self.index.has_group(clientid)
     }
 
     /// The number of a client's opens.
-    pub(crate) fn count_of(&self, client: u64) -> usize {
-        self.index.count_of(client)
+    pub(crate) fn count_of(&self, clientid: u64) -> usize {
+        self.index.count_of(clientid)
     }
 
     /// The opens of a client.
-    pub(crate) fn of_client(&self, client: u64) -> impl Iterator<Item = KnownOpen<'_, H>> {
-        self.index.of_group(client).filter_map(|place| {
-            let open = self.places.get(place)?;
-            Some(KnownOpen { place, file: open.file, owner: open.owner(), share: open.share, holder: &open.holder })
+    pub(crate) fn of_client(&self, clientid: u64) -> impl Iterator<Item = KnownOpen<'_, H>> {
+        self.index.of_group(clientid).filter_map(|id| {
+            let open = self.table.get(id)?;
+            Some(KnownOpen { id, file: open.file, owner: open.owner(), share: open.share, holder: &open.holder })
         })
     }
 
     /// The open of a file by this owner.
     fn own(&self, by: &Opener<'_>, file: u64) -> Option<(u32, &Open<H>)> {
-        let place = self.index.of_owner(file, by.number)?;
-        Some((place, self.places.get(place)?))
+        let id = self.index.of_owner(file, by.number)?;
+        Some((id, self.table.get(id)?))
     }
 
     /// The place of the open of a file by this owner.
-    pub(crate) fn place_of_owner(&self, by: &Opener<'_>, file: u64) -> Option<u32> {
-        self.own(by, file).map(|(place, _)| place)
+    pub(crate) fn id_of_owner(&self, by: &Opener<'_>, file: u64) -> Option<u32> {
+        self.own(by, file).map(|(id, _)| id)
     }
 
     /// Whether there is no room for an open of a file. The pair has the number of files that may still be opened, and
     /// the number of files that may be open at a time.
-    pub(crate) fn check_room(
+    pub(crate) fn check_quota(
         &self,
         by: &Opener<'_>,
         file: u64,
@@ -163,21 +163,21 @@ impl<H> Opens<H> {
         if self.own(by, file).is_some() {
             return Ok(());
         }
-        self.index.counts().check_room(by.party, 1, OPENS_MAX)?;
+        self.index.counts().check_quota(by.party, 1, OPENS_MAX)?;
         if self.of_party(by.party, file).is_none() {
-            self.files.check_left(by.party, 1, (files_left, files_max))?;
+            self.files.check_quota_of_rest(by.party, 1, (files_left, files_max))?;
         }
-        self.memory.check_room(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
+        self.memory.check_quota(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
     }
 
     /// The place of the first open of a client.
-    pub(crate) fn first_of(&self, client: u64) -> Option<u32> {
-        self.index.of_group(client).next()
+    pub(crate) fn first_of(&self, clientid: u64) -> Option<u32> {
+        self.index.of_group(clientid).next()
     }
 
     /// The client of the open at a place.
-    pub(crate) fn client_at(&self, place: u32) -> Option<u64> {
-        self.places.get(place).map(|open| open.client)
+    pub(crate) fn client_at(&self, id: u32) -> Option<u64> {
+        self.table.get(id).map(|open| open.clientid)
     }
 
     /// The place of one of a party's opens.
@@ -200,22 +200,22 @@ impl<H> Opens<H> {
         reserve: impl FnOnce(u32, Share) -> bool,
         hold: impl FnOnce() -> Result<H, NfsStatus>,
     ) -> Result<Stateid, NfsStatus> {
-        if let Some((place, open)) = self.own(&by, file) {
+        if let Some((id, open)) = self.own(&by, file) {
             let whole = Share { access: open.share.access | share.access, deny: open.share.deny | share.deny };
-            if !reserve(place, whole) {
+            if !reserve(id, whole) {
                 return Err(NfsStatus::ShareDenied);
             }
-            return self.changed(place, by.mark, |open| {
+            return self.changed(id, by.mark, |open| {
                 open.asked |= bit(share);
                 whole
             });
         }
         let holder = hold()?;
-        if !reserve(self.places.next(), share) {
+        if !reserve(self.table.next(), share) {
             return Err(NfsStatus::ShareDenied);
         }
-        let place = self.places.insert(Open {
-            client: by.client,
+        let id = self.table.insert(Open {
+            clientid: by.clientid,
             party: by.party,
             names: [by.owner, by.handle].concat().into(),
             owner_bytes: by.owner.len() as u16,
@@ -229,40 +229,40 @@ impl<H> Opens<H> {
             holder,
             item: KeptItem::default(),
         });
-        self.list(place);
-        self.keep(place);
-        Ok(self.places.stateid(place, 1))
+        self.list(id);
+        self.keep(id);
+        Ok(self.table.stateid(id, 1))
     }
 
-    fn list(&mut self, place: u32) {
-        let Some((keys, file)) = self.places.get(place).map(|open| (open.keys(), open.file)) else { return };
+    fn list(&mut self, id: u32) {
+        let Some((keys, file)) = self.table.get(id).map(|open| (open.keys(), open.file)) else { return };
         if self.of_party(keys.party, file).is_none() {
-            self.stand_for_file(place);
+            self.stand_for_file(id);
         }
-        self.index.insert(place, keys);
+        self.index.insert(id, keys);
     }
 
     /// An open of a file by a party. The search looks at few opens: behind many of others the party's open is not
     /// found, and the file counts again.
     fn of_party(&self, party: Party, file: u64) -> Option<u32> {
         const LOOKS_MAX: usize = 64;
-        let is_own = |place: &u32| self.places.get(*place).is_some_and(|open| open.party == party);
+        let is_own = |id: &u32| self.table.get(*id).is_some_and(|open| open.party == party);
         self.index.of_file(file).take(LOOKS_MAX).find(is_own)
     }
 
-    fn stand_for_file(&mut self, place: u32) {
-        if let Some(open) = self.places.get_mut(place).filter(|open| !open.stands_for_file) {
+    fn stand_for_file(&mut self, id: u32) {
+        if let Some(open) = self.table.get_mut(id).filter(|open| !open.stands_for_file) {
             open.stands_for_file = true;
             self.files.add(open.party, 1);
         }
     }
 
-    fn keep(&mut self, place: u32) {
-        let generation = self.places.generation(place);
-        let Some(open) = self.places.get_mut(place) else { return };
+    fn keep(&mut self, id: u32) {
+        let generation = self.table.generation(id);
+        let Some(open) = self.table.get_mut(id) else { return };
         let mut item = std::mem::take(&mut open.item);
         let record = Record::Open {
-            client: open.client,
+            clientid: open.clientid,
             file: open.file,
             generation,
             seqid: open.seqid,
@@ -272,7 +272,7 @@ impl<H> Opens<H> {
             owner: open.owner(),
             handle: open.handle(),
         };
-        self.memory.put(place, &mut item, open.party, &record);
+        self.memory.put(id, &mut item, open.party, &record);
         open.item = item;
     }
 
@@ -280,19 +280,19 @@ impl<H> Opens<H> {
     /// its file has now. False if it cannot be there. To be followed by [`Opens::restored`].
     pub(crate) fn try_restore(
         &mut self,
-        place: u32,
+        id: u32,
         (party, number): (Party, u64),
         record: &Record<'_>,
         item: KeptItem,
         (file, holder): (u64, H),
     ) -> bool {
-        let Record::Open { client, generation, seqid, share, asked, by, owner, handle, .. } = *record else {
+        let Record::Open { clientid, generation, seqid, share, asked, by, owner, handle, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);
         let (names, owner_bytes) = ([owner, handle].concat().into(), owner.len() as u16);
         let open = Open {
-            client,
+            clientid,
             party,
             names,
             owner_bytes,
@@ -306,64 +306,59 @@ impl<H> Opens<H> {
             holder,
             item,
         };
-        let is_one = self.places.try_restore(place, generation, open, OPENS_MAX);
+        let is_one = self.table.try_restore(id, generation, open, OPENS_MAX);
         if is_one {
-            self.left_by.insert(by, place);
-            self.list(place);
+            self.left_by.insert(by, id);
+            self.list(id);
         }
         is_one
     }
 
     /// All opens of an earlier server are in their places.
     pub(crate) fn restored(&mut self) {
-        self.places.restored();
+        self.table.restored();
     }
 
     /// The file of a client's open at a place.
-    pub(crate) fn file_at(&self, place: u32, client: u64) -> Option<u64> {
-        self.places.get(place).filter(|open| open.client == client).map(|open| open.file)
+    pub(crate) fn file_at(&self, id: u32, clientid: u64) -> Option<u64> {
+        self.table.get(id).filter(|open| open.clientid == clientid).map(|open| open.file)
     }
 
     /// The file of a client's open at a place, with its handle.
-    pub(crate) fn handle_at(&self, place: u32, client: u64) -> Option<(u64, &[u8])> {
-        self.places.get(place).filter(|open| open.client == client).map(|open| (open.file, open.handle()))
+    pub(crate) fn handle_at(&self, id: u32, clientid: u64) -> Option<(u64, &[u8])> {
+        self.table.get(id).filter(|open| open.clientid == clientid).map(|open| (open.file, open.handle()))
     }
 
     /// The stateid of the open that an operation of an earlier server has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
-        let place = *self.left_by.get(&mark)?;
-        let open = self.places.get(place).filter(|open| open.by == mark)?;
-        Some(self.places.stateid(place, open.seqid))
+        let id = *self.left_by.get(&mark)?;
+        let open = self.table.get(id).filter(|open| open.by == mark)?;
+        Some(self.table.stateid(id, open.seqid))
     }
 
     /// Changes the rights of an open, which counts as one step of its stateid.
-    fn changed(
-        &mut self,
-        place: u32,
-        by: u64,
-        change: impl FnOnce(&mut Open<H>) -> Share,
-    ) -> Result<Stateid, NfsStatus> {
-        let open = self.places.get_mut(place).ok_or(NfsStatus::BadStateid)?;
+    fn changed(&mut self, id: u32, by: u64, change: impl FnOnce(&mut Open<H>) -> Share) -> Result<Stateid, NfsStatus> {
+        let open = self.table.get_mut(id).ok_or(NfsStatus::BadStateid)?;
         open.share = change(open);
         open.seqid = next_seqid(open.seqid);
         open.by = by;
         let seqid = open.seqid;
-        self.keep(place);
-        Ok(self.places.stateid(place, seqid))
+        self.keep(id);
+        Ok(self.table.stateid(id, seqid))
     }
 
     /// Takes back the rights that an open got last, unless it has changed since. Returns the share that it has again.
-    pub(crate) fn go_back(&mut self, place: u32, seqid: u32, to: OpenRights) -> Option<Share> {
-        let open = self.places.get_mut(place).filter(|open| open.seqid == seqid)?;
+    pub(crate) fn go_back(&mut self, id: u32, seqid: u32, to: OpenRights) -> Option<Share> {
+        let open = self.table.get_mut(id).filter(|open| open.seqid == seqid)?;
         (open.share, open.asked, open.seqid) = (to.share, to.asked, to.seqid);
-        self.keep(place);
+        self.keep(id);
         Some(to.share)
     }
 
     /// A client's open with this stateid.
-    fn named(&self, client: u64, at: StatePlace, seqid: u32) -> Result<&Open<H>, NfsStatus> {
-        let open = self.places.named(at)?;
-        if open.client != client {
+    fn named(&self, clientid: u64, at: StateidOther, seqid: u32) -> Result<&Open<H>, NfsStatus> {
+        let open = self.table.named(at)?;
+        if open.clientid != clientid {
             return Err(NfsStatus::BadStateid);
         }
         check_seqid(seqid, open.seqid)?;
@@ -371,24 +366,24 @@ impl<H> Opens<H> {
     }
 
     /// The file and the rights of an open.
-    pub(crate) fn find(&self, client: u64, at: StatePlace, seqid: u32) -> Result<(u64, Share), NfsStatus> {
-        self.named(client, at, seqid).map(|open| (open.file, open.share))
+    pub(crate) fn find(&self, clientid: u64, at: StateidOther, seqid: u32) -> Result<(u64, Share), NfsStatus> {
+        self.named(clientid, at, seqid).map(|open| (open.file, open.share))
     }
 
     /// The rights of the open at a place.
-    pub(crate) fn share_at(&self, place: u32) -> Option<Share> {
-        self.places.get(place).map(|open| open.share)
+    pub(crate) fn share_at(&self, id: u32) -> Option<Share> {
+        self.table.get(id).map(|open| open.share)
     }
 
     /// Gives up rights. The rest must be rights that were asked for at once.
     pub(crate) fn downgrade(
         &mut self,
-        client: u64,
-        at: StatePlace,
+        clientid: u64,
+        at: StateidOther,
         seqid: u32,
         (share, mark): (Share, u64),
     ) -> Result<Stateid, NfsStatus> {
-        let open = self.named(client, at, seqid)?;
+        let open = self.named(clientid, at, seqid)?;
         let is_part = share.access & !open.share.access == 0 && share.deny & !open.share.deny == 0;
         // Each pair is the union of pairs that were asked for.
         let within = |pair: u8| pair & 3 & !share.access == 0 && pair >> 2 & !share.deny == 0;
@@ -397,7 +392,7 @@ impl<H> Opens<H> {
         if !is_part || union != share.access | share.deny << 2 {
             return Err(NfsStatus::Inval);
         }
-        self.changed(at.place, mark, |open| {
+        self.changed(at.id, mark, |open| {
             let stays = |pair: &u8| within(*pair) && open.asked & 1 << pair != 0;
             open.asked = (0..16_u8).filter(stays).fold(0, |set, pair| set | 1 << pair);
             share
@@ -405,10 +400,10 @@ impl<H> Opens<H> {
     }
 
     /// Ends the open at a place.
-    pub(crate) fn end(&mut self, place: u32) -> Option<Closed<H>> {
-        let mut open = self.places.take(place)?;
+    pub(crate) fn end(&mut self, id: u32) -> Option<Closed<H>> {
+        let mut open = self.table.take(id)?;
         self.memory.remove(&mut open.item, open.party);
-        self.index.remove(place, open.keys());
+        self.index.remove(id, open.keys());
         if open.stands_for_file {
             self.files.remove(open.party, 1);
             if let Some(next) = self.of_party(open.party, open.file) {

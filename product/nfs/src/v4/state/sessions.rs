@@ -4,7 +4,7 @@
 //! Does not own: the slots' rules (`slots`), what both sides agreed on (`channel_attrs`), clients (`clients`).
 //! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
 //! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its part
-//! (`room`). No call looks at all sessions.
+//! (`quota`). No call looks at all sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,9 +14,9 @@ use afflux_frontend::{KeptItem, Party};
 use super::super::back_channel::BackChannel;
 use super::super::lock_notices::LockNotices;
 use super::channel_attrs::{ChannelAttrs, SessionId};
-use super::kept::{CLIENT_BYTES_MAX, Memory, Record};
 use super::leases::Lease;
-use super::room::{PartyCounts, TableFull};
+use super::persisted::{CLIENT_BYTES_MAX, Memory, Record};
+use super::quota::{PartyCounts, TableFull};
 use super::silence::SilenceOrder;
 use super::slots::{SLOTS_MAX, Slots};
 use super::steps::step;
@@ -26,7 +26,7 @@ pub(crate) const SESSIONS_MAX: usize = 1024;
 
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    pub(crate) client: u64,
+    pub(crate) clientid: u64,
     pub(crate) party: Party,
     pub(crate) channel: ChannelAttrs,
     pub(crate) lease: Arc<Lease>,
@@ -76,34 +76,34 @@ impl Sessions {
     }
 
     /// Whether there is no room for a session of a party.
-    pub(crate) fn check_room(&self, party: Party) -> Result<(), TableFull> {
-        self.counts.check_room(party, 1, SESSIONS_MAX)?;
-        self.memory.check_room(&KeptItem::default(), party, CLIENT_BYTES_MAX)
+    pub(crate) fn check_quota(&self, party: Party) -> Result<(), TableFull> {
+        self.counts.check_quota(party, 1, SESSIONS_MAX)?;
+        self.memory.check_quota(&KeptItem::default(), party, CLIENT_BYTES_MAX)
     }
 
     /// Makes a session. The caller has drawn its number, and has checked that there is room.
     pub(crate) fn make(
         &mut self,
         id: SessionId,
-        (client, party): (u64, Party),
+        (clientid, party): (u64, Party),
         channel: ChannelAttrs,
         lease: Arc<Lease>,
     ) -> Arc<Session> {
-        let (number, back) = (self.next, BackChannel::new(id, self.notices_of(client)));
+        let (number, back) = (self.next, BackChannel::new(id, self.notices_of(clientid)));
         self.next += 1;
         let slots = Slots::new(channel.maxrequests);
-        self.add(id, (client, party), channel, lease, (back, number, KeptItem::default()), slots)
+        self.add(id, (clientid, party), channel, lease, (back, number, KeptItem::default()), slots)
     }
 
     /// The notices of a client.
-    pub(crate) fn notices_of(&mut self, client: u64) -> &Arc<LockNotices> {
-        self.notices.entry(client).or_default()
+    pub(crate) fn notices_of(&mut self, clientid: u64) -> &Arc<LockNotices> {
+        self.notices.entry(clientid).or_default()
     }
 
     fn add(
         &mut self,
         id: SessionId,
-        (client, party): (u64, Party),
+        (clientid, party): (u64, Party),
         channel: ChannelAttrs,
         lease: Arc<Lease>,
         (back, number, item): (Arc<BackChannel>, u32, KeptItem),
@@ -111,7 +111,7 @@ impl Sessions {
     ) -> Arc<Session> {
         let session = Arc::new(Session {
             id,
-            client,
+            clientid,
             party,
             channel,
             lease,
@@ -123,17 +123,17 @@ impl Sessions {
         if let Some(before) = self.known.insert(id, Arc::clone(&session)) {
             self.unlist(&before);
         }
-        self.of_clients.entry(client).or_default().insert(id);
+        self.of_clients.entry(clientid).or_default().insert(id);
         self.order.add((number, id), party, session.lease.heard_ns());
         self.counts.add(party, 1);
         session
     }
 
     fn unlist(&mut self, session: &Session) {
-        if let Some(own) = self.of_clients.get_mut(&session.client) {
+        if let Some(own) = self.of_clients.get_mut(&session.clientid) {
             own.remove(&session.id);
             if own.is_empty() {
-                self.of_clients.remove(&session.client);
+                self.of_clients.remove(&session.clientid);
             }
         }
         self.order.remove((session.number, session.id));
@@ -143,8 +143,8 @@ impl Sessions {
     /// Keeps a session for a later server, with the way back to its client as it is now.
     pub(crate) fn keep(&self, session: &Session) {
         let (calling, minor, is_wanted) = session.back.manner();
-        let Session { id, client, channel, .. } = *session;
-        let record = Record::Session { id, client, channel, calling, minor, is_wanted };
+        let Session { id, clientid, channel, .. } = *session;
+        let record = Record::Session { id, clientid, channel, calling, minor, is_wanted };
         self.memory.put(session.number, &mut session.item(), session.party, &record);
         session.back.keep_sequence(&self.memory, session.number, session.party);
     }
@@ -158,14 +158,14 @@ impl Sessions {
         record: &Record<'_>,
         (item, called): (KeptItem, (u32, KeptItem)),
     ) -> bool {
-        let Record::Session { id, client, channel, calling, minor, is_wanted } = *record else { return false };
+        let Record::Session { id, clientid, channel, calling, minor, is_wanted } = *record else { return false };
         self.memory.found(&item, party);
         self.memory.found(&called.1, party);
         self.next = self.next.max(number + 1);
-        let back = BackChannel::left(id, self.notices_of(client), (calling, minor, is_wanted), called);
+        let back = BackChannel::left(id, self.notices_of(clientid), (calling, minor, is_wanted), called);
         back.keep_sequence(&self.memory, number, party);
         let (slots, is_one) = (Slots::left(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
-        self.add(id, (client, party), channel, lease, (back, number, item), slots);
+        self.add(id, (clientid, party), channel, lease, (back, number, item), slots);
         is_one
     }
 
@@ -180,8 +180,8 @@ impl Sessions {
     }
 
     /// Whether a client has any.
-    pub(crate) fn has_any(&self, client: u64) -> bool {
-        self.of_clients.contains_key(&client)
+    pub(crate) fn has_any(&self, clientid: u64) -> bool {
+        self.of_clients.contains_key(&clientid)
     }
 
     /// Ends one, also for connections that know it. Its calls in progress go on.
@@ -207,13 +207,13 @@ impl Sessions {
     }
 
     /// Ends all of a client.
-    pub(crate) fn end_all(&mut self, client: u64) {
-        let own = self.of_clients.get(&client).cloned().unwrap_or_default();
+    pub(crate) fn end_all(&mut self, clientid: u64) {
+        let own = self.of_clients.get(&clientid).cloned().unwrap_or_default();
         for id in &own {
             step();
             self.end(id);
         }
-        self.notices.remove(&client);
+        self.notices.remove(&clientid);
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Session>> {

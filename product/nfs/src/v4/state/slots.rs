@@ -1,16 +1,16 @@
 //! The slots of a session: a call that comes twice runs once.
 //!
-//! Owns: the order of each slot's calls, the reply kept for a repetition.
-//! Does not own: the session, the bytes of replies before they are kept.
+//! Owns: the order of each slot's calls, the reply cached for a repetition.
+//! Does not own: the session, the bytes of replies before they are cached.
 //! Invariants: a session that has ended has no slots. A slot has at most one call in progress. A number that was
-//! answered runs nothing. A call that was dropped before it changed anything runs when it comes again. A kept reply has
-//! at most [`KEPT_BYTES_MAX`] bytes, and the memory of a slot is used again.
+//! answered runs nothing. A call that was dropped before it changed anything runs when it comes again. A cached reply
+//! has at most [`CACHED_REPLY_BYTES_MAX`] bytes, and the memory of a slot is used again.
 
 use super::steps::step;
 use crate::status::NfsStatus;
 
-/// Most bytes of a reply that is kept.
-pub(crate) const KEPT_BYTES_MAX: usize = 2048;
+/// Most bytes of a reply that is cached.
+pub(crate) const CACHED_REPLY_BYTES_MAX: usize = 2048;
 /// Most slots of a session.
 pub(crate) const SLOTS_MAX: u32 = 64;
 
@@ -21,8 +21,8 @@ pub(crate) struct SlotCall {
     pub(crate) sequenceid: u32,
     /// The client's last slot in use.
     pub(crate) highest_slotid: u32,
-    /// A hash of the call if its reply is to be kept; 0 if not.
-    pub(crate) kept_call: u64,
+    /// A hash of the call if its reply is to be cached; 0 if not.
+    pub(crate) call_hash: u64,
 }
 
 /// The kind of a call on a slot.
@@ -38,14 +38,14 @@ pub(crate) enum Begun {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
-    /// No call yet, or one whose reply is not kept.
+    /// No call yet, or one whose reply is not cached.
     Forgotten,
     /// An earlier server had the slot, and any number may come.
     Left,
     /// The call was dropped before it changed anything. It may come again, or the next.
     Dropped,
     Running,
-    Kept,
+    Cached,
 }
 
 struct Slot {
@@ -53,7 +53,7 @@ struct Slot {
     progress: Progress,
     /// The call in progress is the first that this server has of the slot.
     is_first: bool,
-    kept_call: u64,
+    call_hash: u64,
     reply: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ impl Slots {
     }
 
     fn with(count: u32, progress: Progress) -> Self {
-        let slot = || Slot { sequenceid: 0, progress, is_first: false, kept_call: 0, reply: Vec::new() };
+        let slot = || Slot { sequenceid: 0, progress, is_first: false, call_hash: 0, reply: Vec::new() };
         Self((0..count).map(|_| slot()).collect())
     }
 
@@ -111,7 +111,7 @@ impl Slots {
                 return Err(NfsStatus::Delay);
             }
             slot.is_first = is_left;
-            (slot.sequenceid, slot.progress, slot.kept_call) = (call.sequenceid, Progress::Running, call.kept_call);
+            (slot.sequenceid, slot.progress, slot.call_hash) = (call.sequenceid, Progress::Running, call.call_hash);
             return Ok(if is_left { Begun::Left } else { Begun::New });
         }
         if call.sequenceid != slot.sequenceid {
@@ -119,22 +119,24 @@ impl Slots {
         }
         match slot.progress {
             Progress::Running | Progress::Left | Progress::Dropped => Err(NfsStatus::Delay),
-            Progress::Kept if call.kept_call != 0 && call.kept_call != slot.kept_call => Err(NfsStatus::SeqFalseRetry),
-            Progress::Kept => Ok(Begun::Again(slot.reply.clone())),
+            Progress::Cached if call.call_hash != 0 && call.call_hash != slot.call_hash => {
+                Err(NfsStatus::SeqFalseRetry)
+            }
+            Progress::Cached => Ok(Begun::Again(slot.reply.clone())),
             // No call has this number yet.
             Progress::Forgotten if call.sequenceid == 0 => Err(NfsStatus::SeqMisordered),
             Progress::Forgotten => Err(NfsStatus::RetryUncachedRep),
         }
     }
 
-    /// Ends the call of a slot. `keep` appends its reply if it is to be kept.
-    pub(crate) fn end(&mut self, slot: u32, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+    /// Ends the call of a slot. `cache` appends its reply if it is to be kept.
+    pub(crate) fn end(&mut self, slot: u32, cache: Option<impl FnOnce(&mut Vec<u8>)>) {
         let Some(slot) = self.0.get_mut(slot as usize) else { return };
         slot.reply.clear();
-        slot.progress = match keep {
-            Some(keep) => {
-                keep(&mut slot.reply);
-                Progress::Kept
+        slot.progress = match cache {
+            Some(cache) => {
+                cache(&mut slot.reply);
+                Progress::Cached
             }
             None => Progress::Forgotten,
         };

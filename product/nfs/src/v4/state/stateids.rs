@@ -1,9 +1,9 @@
 //! Stateids: the names by which clients mention what they have opened.
 //!
 //! Owns: the layout of a stateid, the special ones, the order of its sequence numbers.
-//! Does not own: the table that the places are of (`opens`).
+//! Does not own: the table that they lead to (`stateid_table`).
 //! Invariants: a stateid of an earlier memory of the server is known as such without a search. A stateid that was given
-//! back names nothing, though its place is in use again.
+//! back names nothing, though its entry is in use again.
 
 use crate::status::NfsStatus;
 
@@ -18,13 +18,13 @@ pub(crate) struct Stateid {
     pub(crate) other: [u8; OTHER_BYTES],
 }
 
-/// The place of state in its table.
+/// `other` of a stateid: where the state is in its table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct StatePlace {
+pub(crate) struct StateidOther {
     /// Which memory of the server has the table.
     pub(crate) memory: u32,
-    pub(crate) place: u32,
-    /// How often the place had been used.
+    pub(crate) id: u32,
+    /// How often the entry had been used.
     pub(crate) generation: u32,
 }
 
@@ -38,16 +38,16 @@ pub(crate) enum StateidKind {
     /// The stateid that an earlier operation of the compound has set.
     Current,
     /// State in the table.
-    State(StatePlace),
+    State(StateidOther),
 }
 
 impl Stateid {
     pub(crate) const ANONYMOUS: Self = Self { seqid: 0, other: [0; OTHER_BYTES] };
 
-    /// The name of a place. Places are numbered from 1 on the wire, so that no name is a special one.
-    pub(crate) fn of(place: StatePlace, seqid: u32) -> Self {
+    /// The name of an entry. Ids begin with 1 on the wire, so that no name is a special one.
+    pub(crate) fn of(id: StateidOther, seqid: u32) -> Self {
         let mut other = [0; OTHER_BYTES];
-        let words = [place.memory, place.place.wrapping_add(1), place.generation];
+        let words = [id.memory, id.id.wrapping_add(1), id.generation];
         for (bytes, word) in other.chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_be_bytes());
         }
@@ -61,13 +61,13 @@ impl Stateid {
             bytes.copy_from_slice(&self.other[at..at + 4]);
             u32::from_be_bytes(bytes)
         };
-        let (memory, place, generation) = (word(0), word(4), word(8));
-        match (self.seqid, [memory, place, generation]) {
+        let (memory, id, generation) = (word(0), word(4), word(8));
+        match (self.seqid, [memory, id, generation]) {
             (0, [0, 0, 0]) => Ok(StateidKind::Anonymous),
             (1, [0, 0, 0]) => Ok(StateidKind::Current),
             (u32::MAX, [u32::MAX, u32::MAX, u32::MAX]) => Ok(StateidKind::Bypass),
             (_, [_, 0, _] | [u32::MAX, u32::MAX, u32::MAX]) => Err(NfsStatus::BadStateid),
-            _ => Ok(StateidKind::State(StatePlace { memory, place: place - 1, generation })),
+            _ => Ok(StateidKind::State(StateidOther { memory, id: id - 1, generation })),
         }
     }
 }

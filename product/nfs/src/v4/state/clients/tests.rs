@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use super::super::kept::ServerMemory;
+use super::super::persisted::ServerMemory;
 use super::super::silence::LOOKS_MAX;
 use super::*;
 
@@ -108,18 +108,18 @@ fn a_flood_of_introductions_takes_nothing_from_confirmed_clients_and_other_parti
     }
     assert_eq!(clients.len(), PARTY_CLIENTS_MAX + 1);
     assert!(clients.lease(kept).is_some() && clients.lease(other).is_some());
-    assert_eq!(clients.names, names_of(&clients), "each client is found by its name, and nobody else");
+    assert_eq!(clients.owners, names_of(&clients), "each client is found by its name, and nobody else");
     // The newest ones are there, and are known again by their names.
     let last = (3 * PARTY_CLIENTS_MAX - 1).to_be_bytes();
     let first = 0_usize.to_be_bytes();
-    assert!(clients.names.find(ME.0, &last).unconfirmed.is_some());
-    assert_eq!(clients.names.find(ME.0, &first), Namesakes::default());
+    assert!(clients.owners.find(ME.0, &last).unconfirmed.is_some());
+    assert_eq!(clients.owners.find(ME.0, &first), OwnerClientids::default());
 }
 
 /// The names of all clients, one after the other.
-fn names_of(clients: &Clients) -> Names {
+fn names_of(clients: &Clients) -> ClientOwners {
     assert_eq!(clients.confirmed.len() + clients.unconfirmed.len(), clients.len(), "each client has one place in time");
-    let mut names = Names::default();
+    let mut names = ClientOwners::default();
     clients.known.iter().for_each(|(id, it)| names.add(it.party, &it.owner, *id, it.is_confirmed));
     names
 }
@@ -138,7 +138,7 @@ fn a_client_that_tries_again_is_no_longer_the_first_to_go() {
     assert_eq!(clients.create_session(all[0], ME, 1, 2 * SECOND), Ok(CreateSessionStep::New));
     introduce(&mut clients, PARTY_CLIENTS_MAX, 2 * SECOND);
     assert!(clients.lease(all[0]).is_some() && clients.lease(all[1]).is_none());
-    assert_eq!(clients.names, names_of(&clients));
+    assert_eq!(clients.owners, names_of(&clients));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_client_that_was_silent_for_a_day_is_forgotten_by_the_next_introduction() {
     assert_eq!(introduce(&mut clients, 2 * SECOND + DAY), [silent]);
     assert_eq!(introduce(&mut clients, 2 * DAY), []);
     assert_eq!(introduce(&mut clients, 2 * DAY + SECOND), [heard]);
-    assert_eq!(clients.names, names_of(&clients));
+    assert_eq!(clients.owners, names_of(&clients));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn users_who_take_all_clients_leave_some_to_root_and_the_one_with_most_makes_roo
     for uid in 10..30 {
         let by = (Party::User(uid), Some(uid));
         let mut name = 0;
-        while clients.names.counts().check_room(by.0, 1, CLIENTS_MAX).is_ok() {
+        while clients.owners.counts().check_quota(by.0, 1, CLIENTS_MAX).is_ok() {
             made(&mut clients, name, by, |_| true).unwrap();
             name += 1;
         }
@@ -217,7 +217,7 @@ fn users_who_take_all_clients_leave_some_to_root_and_the_one_with_most_makes_roo
     assert_eq!(made(&mut clients, PARTY_CLIENTS_MAX, most, |_| true), Err(NfsStatus::Serverfault));
     made(&mut clients, 0, (Party::ROOT, Some(0)), |_| true).unwrap();
     assert_eq!(clients.len(), all + 1, "root has places of its own");
-    assert_eq!(clients.names, names_of(&clients));
+    assert_eq!(clients.owners, names_of(&clients));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::super::kept::ServerMemory;
+use super::super::persisted::ServerMemory;
 use super::super::stateids::StateidKind;
 use super::*;
 
@@ -11,20 +11,20 @@ const PARTY: Party = Party::User(5);
 /// Room for files that bounds nobody.
 const FILES: (usize, usize) = (usize::MAX, usize::MAX);
 
-fn by(client: u64, owner: &[u8]) -> Opener<'_> {
-    let number = client << 8 | u64::from(owner[0]);
-    Opener { client, party: PARTY, owner, number, handle: b"", mark: 0 }
+fn by(clientid: u64, owner: &[u8]) -> Opener<'_> {
+    let number = clientid << 8 | u64::from(owner[0]);
+    Opener { clientid, party: PARTY, owner, number, handle: b"", mark: 0 }
 }
 
 /// Closes an open by its stateid.
-fn close<H>(opens: &mut Opens<H>, client: u64, at: StatePlace, seqid: u32) -> Result<Closed<H>, NfsStatus> {
-    opens.find(client, at, seqid)?;
-    opens.end(at.place).ok_or(NfsStatus::BadStateid)
+fn close<H>(opens: &mut Opens<H>, clientid: u64, at: StateidOther, seqid: u32) -> Result<Closed<H>, NfsStatus> {
+    opens.find(clientid, at, seqid)?;
+    opens.end(at.id).ok_or(NfsStatus::BadStateid)
 }
 
 /// Ends all that a client has open.
-fn end_all<H>(opens: &mut Opens<H>, client: u64) -> Vec<H> {
-    std::iter::from_fn(|| opens.end(opens.first_of(client)?)).map(|it| it.holder).collect()
+fn end_all<H>(opens: &mut Opens<H>, clientid: u64) -> Vec<H> {
+    std::iter::from_fn(|| opens.end(opens.first_of(clientid)?)).map(|it| it.holder).collect()
 }
 
 /// Nobody's share is in the way.
@@ -36,9 +36,9 @@ fn share(access: u8, deny: u8) -> Share {
     Share { access, deny }
 }
 
-fn place(stateid: Stateid) -> StatePlace {
+fn id(stateid: Stateid) -> StateidOther {
     match stateid.meaning() {
-        Ok(StateidKind::State(place)) => place,
+        Ok(StateidKind::State(id)) => id,
         other => panic!("{other:?}"),
     }
 }
@@ -47,7 +47,7 @@ fn place(stateid: Stateid) -> StatePlace {
 fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     let first = opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok("holder")).unwrap();
-    let at = place(first);
+    let at = id(first);
     assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))));
     assert_eq!(opens.find(2, at, 1), Err(NfsStatus::BadStateid), "another client's");
     let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), free, || panic!("it is held")).unwrap();
@@ -59,17 +59,17 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     assert_eq!(opens.find(1, at, 2), Err(NfsStatus::BadStateid));
     // The place is used again, and the old name does not mean it.
     let next = opens.open(by(1, b"b"), 11, share(READ, 0), free, || Ok("next")).unwrap();
-    assert_eq!(place(next).place, at.place);
+    assert_eq!(id(next).id, at.id);
     assert_eq!(opens.find(1, at, 0), Err(NfsStatus::BadStateid));
     // Neither does one of an earlier server, nor a forged one.
-    assert_eq!(opens.find(1, StatePlace { memory: 2, ..place(next) }, 0), Err(NfsStatus::BadStateid));
-    assert_eq!(opens.find(1, StatePlace { place: 900, ..place(next) }, 0), Err(NfsStatus::BadStateid));
+    assert_eq!(opens.find(1, StateidOther { memory: 2, ..id(next) }, 0), Err(NfsStatus::BadStateid));
+    assert_eq!(opens.find(1, StateidOther { id: 900, ..id(next) }, 0), Err(NfsStatus::BadStateid));
 }
 
 #[test]
 fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
-    let at = place(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), free, || Ok(())).unwrap());
+    let at = id(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), free, || Ok(())).unwrap());
     assert_eq!(opens.downgrade(1, at, 1, (share(READ, 0), 0)).map(|it| it.seqid), Err(NfsStatus::Inval));
     opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
     assert_eq!(opens.downgrade(1, at, 2, (share(READ, 1), 0)).map(|it| it.seqid), Err(NfsStatus::Inval));
@@ -80,14 +80,14 @@ fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
 #[test]
 fn rights_that_are_taken_back_leave_an_open_as_it_was() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
-    let at = place(opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap());
+    let at = id(opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap());
     let before = opens.rights(&by(1, b"a"), 10).unwrap();
     let more = opens.open(by(1, b"a"), 10, share(WRITE, 1), free, || Ok(())).unwrap();
-    assert_eq!(opens.go_back(at.place, more.seqid, before), Some(share(READ, 0)));
+    assert_eq!(opens.go_back(at.id, more.seqid, before), Some(share(READ, 0)));
     assert_eq!(opens.find(1, at, 1), Ok((10, share(READ, 0))), "the client never heard of a second step");
     let more = opens.open(by(1, b"a"), 10, share(WRITE, 0), free, || Ok(())).unwrap();
     opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
-    assert_eq!(opens.go_back(at.place, more.seqid, before), None, "another step was told since");
+    assert_eq!(opens.go_back(at.id, more.seqid, before), None, "another step was told since");
     assert_eq!(opens.find(1, at, 3), Ok((10, share(READ | WRITE, 0))));
 }
 
@@ -95,22 +95,22 @@ fn rights_that_are_taken_back_leave_an_open_as_it_was() {
 fn opens_are_bounded_by_the_files_that_may_be_open() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     for file in 0..10 {
-        assert_eq!(opens.check_room(&by(1, b"a"), file, (20 - file as usize, 20)), Ok(()));
+        assert_eq!(opens.check_quota(&by(1, b"a"), file, (20 - file as usize, 20)), Ok(()));
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.check_room(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty), "half of them");
+    assert_eq!(opens.check_quota(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty), "half of them");
     // A second owner's open of the same file takes no further file. After the first CLOSE the second open holds the
     // file.
-    assert_eq!(opens.check_room(&by(1, b"b"), 9, (10, 20)), Ok(()));
+    assert_eq!(opens.check_quota(&by(1, b"b"), 9, (10, 20)), Ok(()));
     let second = opens.open(by(1, b"b"), 9, share(READ, 0), free, || Ok(())).unwrap();
-    let first = opens.place_of_owner(&by(1, b"a"), 9).unwrap();
+    let first = opens.id_of_owner(&by(1, b"a"), 9).unwrap();
     opens.end(first).unwrap();
-    assert_eq!(opens.check_room(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty));
-    close(&mut opens, 1, place(second), 0).unwrap();
-    assert_eq!(opens.check_room(&by(1, b"a"), 10, (11, 20)), Ok(()));
+    assert_eq!(opens.check_quota(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty));
+    close(&mut opens, 1, id(second), 0).unwrap();
+    assert_eq!(opens.check_quota(&by(1, b"a"), 10, (11, 20)), Ok(()));
     let other = Opener { party: Party::Orphans, ..by(2, b"a") };
-    assert_eq!(opens.check_room(&other, 10, (10, 20)), Ok(()));
-    assert_eq!(opens.check_room(&other, 10, (0, 20)), Err(TableFull::OfAll { most: PARTY }));
+    assert_eq!(opens.check_quota(&other, 10, (10, 20)), Ok(()));
+    assert_eq!(opens.check_quota(&other, 10, (0, 20)), Err(TableFull::OfAll { most: PARTY }));
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn a_party_that_opens_all_files_leaves_room_to_others() {
     for file in 0..OPENS_MAX as u64 / 2 {
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.check_room(&by(1, b"a"), 1 << 40, FILES), Err(TableFull::OfParty));
-    assert_eq!(opens.check_room(&by(1, b"a"), 7, FILES), Ok(()), "an open that is there gets more rights");
+    assert_eq!(opens.check_quota(&by(1, b"a"), 1 << 40, FILES), Err(TableFull::OfParty));
+    assert_eq!(opens.check_quota(&by(1, b"a"), 7, FILES), Ok(()), "an open that is there gets more rights");
     let other = Opener { party: Party::Orphans, ..by(2, b"a") };
-    assert_eq!(opens.check_room(&other, 1 << 40, FILES), Ok(()));
+    assert_eq!(opens.check_quota(&other, 1 << 40, FILES), Ok(()));
     assert!(opens.open(other, 1 << 40, share(READ, 0), free, || Ok(())).is_ok());
     assert_eq!(end_all(&mut opens, 1).len(), OPENS_MAX / 2);
     assert_eq!((opens.len(), opens.has_any(1), opens.has_any(2)), (1, false, true));
@@ -137,22 +137,22 @@ fn any_opens_and_closes_are_as_the_model_says() {
     for step in 0..20_000 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let choice = random >> 33;
-        let (client, owner, file) = (choice % 2, (choice / 2 % 2) as u8, choice / 4 % 3);
-        let key = (client, owner, file);
+        let (clientid, owner, file) = (choice % 2, (choice / 2 % 2) as u8, choice / 4 % 3);
+        let key = (clientid, owner, file);
         match choice / 12 % 3 {
             0 => {
                 let known = model.remove(&key);
                 if let Some((_, stateid)) = known {
-                    let closed = close(&mut opens, client, place(stateid), stateid.seqid);
+                    let closed = close(&mut opens, clientid, id(stateid), stateid.seqid);
                     assert_eq!(closed.map(|it| (it.holder, it.file)), Ok((key, file)), "step {step}");
                 }
             }
             1 if (choice / 36).is_multiple_of(50) => {
-                let mut released = end_all(&mut opens, client);
+                let mut released = end_all(&mut opens, clientid);
                 released.sort_unstable();
-                let expected: Vec<_> = model.keys().filter(|key| key.0 == client).copied().collect();
+                let expected: Vec<_> = model.keys().filter(|key| key.0 == clientid).copied().collect();
                 assert_eq!(released, expected, "step {step}");
-                model.retain(|key, _| key.0 != client);
+                model.retain(|key, _| key.0 != clientid);
             }
             _ => {
                 let wanted = share((choice / 36 % 3 + 1) as u8, (choice / 108 % 8).saturating_sub(4) as u8);
@@ -164,7 +164,7 @@ fn any_opens_and_closes_are_as_the_model_says() {
                     reserved = Some(share);
                     is_free
                 };
-                let opened = opens.open(by(client, &[owner]), file, wanted, reserve, || Ok(key));
+                let opened = opens.open(by(clientid, &[owner]), file, wanted, reserve, || Ok(key));
                 assert_eq!((opened.is_ok(), reserved), (is_free, Some(union)), "step {step}");
                 if let Ok(stateid) = opened {
                     model.insert(key, (union, stateid));
@@ -172,8 +172,8 @@ fn any_opens_and_closes_are_as_the_model_says() {
             }
         }
         assert_eq!(opens.len(), model.len());
-        for ((client, _, file), (share, stateid)) in &model {
-            assert_eq!(opens.find(*client, place(*stateid), stateid.seqid), Ok((*file, *share)), "step {step}");
+        for ((clientid, _, file), (share, stateid)) in &model {
+            assert_eq!(opens.find(*clientid, id(*stateid), stateid.seqid), Ok((*file, *share)), "step {step}");
         }
     }
 }

@@ -1,4 +1,4 @@
-use super::super::kept::ServerMemory;
+use super::super::persisted::ServerMemory;
 use super::super::slots::SlotCall;
 use super::*;
 use crate::status::NfsStatus;
@@ -62,7 +62,7 @@ fn a_session_answers_its_own_user_or_other_machines_and_ends_with_its_client() {
 fn a_party_that_wants_all_sessions_leaves_some_to_others() {
     let mut sessions = Sessions::new(&ServerMemory::new(3, 0, None));
     let mut make = |at: usize, party| {
-        sessions.check_room(party)?;
+        sessions.check_quota(party)?;
         sessions.make(number(at), (at as u64, party), channel(8, 1), Arc::new(Lease::begun(0)));
         Ok(())
     };
@@ -81,7 +81,7 @@ fn the_party_with_most_gives_up_an_idle_session_of_its_longest_silent_client() {
         sessions.make(number(at), (at as u64, PARTY), channel(8, 1), lease);
     }
     let at_work = sessions.find(&number(2), PARTY).unwrap();
-    at_work.slots().begin(&SlotCall { slotid: 0, sequenceid: 1, highest_slotid: 0, kept_call: 0 }).unwrap();
+    at_work.slots().begin(&SlotCall { slotid: 0, sequenceid: 1, highest_slotid: 0, call_hash: 0 }).unwrap();
     assert!(sessions.try_end_one_of(PARTY));
     assert!(sessions.find(&number(1), PARTY).is_err() && sessions.find(&number(2), PARTY).is_ok());
     assert!(sessions.try_end_one_of(PARTY) && sessions.try_end_one_of(PARTY));

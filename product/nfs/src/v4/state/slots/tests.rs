@@ -1,10 +1,10 @@
 use super::*;
 
-fn call(slot: u32, sequenceid: u32, kept_call: u64) -> SlotCall {
-    SlotCall { slotid: slot, sequenceid, highest_slotid: slot, kept_call }
+fn call(slot: u32, sequenceid: u32, call_hash: u64) -> SlotCall {
+    SlotCall { slotid: slot, sequenceid, highest_slotid: slot, call_hash }
 }
 
-fn keep(reply: &'static [u8]) -> Option<impl FnOnce(&mut Vec<u8>)> {
+fn cache(reply: &'static [u8]) -> Option<impl FnOnce(&mut Vec<u8>)> {
     Some(move |into: &mut Vec<u8>| into.extend_from_slice(reply))
 }
 
@@ -14,7 +14,7 @@ fn a_call_runs_once_and_its_repetition_gets_the_first_reply() {
     assert_eq!(slots.begin(&call(0, 1, 77)), Ok(Begun::New));
     assert_eq!(slots.begin(&call(0, 1, 77)), Err(NfsStatus::Delay), "it still runs");
     assert_eq!(slots.begin(&call(0, 2, 78)), Err(NfsStatus::Delay), "the one before still runs");
-    slots.end(0, keep(b"first"));
+    slots.end(0, cache(b"first"));
     assert_eq!(slots.begin(&call(0, 1, 77)), Ok(Begun::Again(b"first".to_vec())));
     assert_eq!(slots.begin(&call(0, 1, 99)), Err(NfsStatus::SeqFalseRetry), "another call with its number");
     assert_eq!(slots.begin(&call(0, 2, 0)), Ok(Begun::New));
@@ -26,7 +26,7 @@ fn a_call_runs_once_and_its_repetition_gets_the_first_reply() {
 fn a_slot_of_an_earlier_server_takes_any_number_once() {
     let mut slots = Slots::left(1);
     assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left));
-    slots.end(0, keep(b"reply"));
+    slots.end(0, cache(b"reply"));
     assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Again(b"reply".to_vec())));
     assert_eq!(slots.begin(&call(0, 44, 7)), Err(NfsStatus::SeqMisordered));
     assert_eq!(slots.begin(&call(0, 42, 7)), Ok(Begun::New));
@@ -40,7 +40,7 @@ fn a_call_that_was_dropped_runs_when_it_comes_again_and_so_does_the_next() {
         slots.drop_call(slot);
         assert_eq!(slots.begin(&call(slot, 0, 7)), Err(NfsStatus::SeqMisordered));
         assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::New));
-        slots.end(slot, keep(b"reply"));
+        slots.end(slot, cache(b"reply"));
         assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::Again(b"reply".to_vec())));
     }
     let mut slots = Slots::left(1);
@@ -65,7 +65,7 @@ fn an_ended_session_takes_no_call_and_one_in_progress_ends_without_a_trace() {
     assert_eq!(slots.begin(&call(0, 1, 7)), Ok(Begun::New));
     slots.end_all();
     assert_eq!(slots.begin(&call(1, 1, 7)), Err(NfsStatus::Badsession));
-    slots.end(0, keep(b"late"));
+    slots.end(0, cache(b"late"));
     assert_eq!(slots.begin(&call(0, 1, 7)), Err(NfsStatus::Badsession));
 }
 

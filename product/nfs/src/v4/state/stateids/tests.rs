@@ -2,9 +2,9 @@ use super::*;
 
 #[test]
 fn the_name_of_a_place_means_that_place_and_no_special_one() {
-    for place in [0, 1, 7, 65_535] {
+    for id in [0, 1, 7, 65_535] {
         for generation in [0, 1, u32::MAX] {
-            let at = StatePlace { memory: 9, place, generation };
+            let at = StateidOther { memory: 9, id, generation };
             for seqid in [1, 2, u32::MAX] {
                 assert_eq!(Stateid::of(at, seqid).meaning(), Ok(StateidKind::State(at)));
             }

@@ -1,11 +1,11 @@
-//! The state of clients in memory that a later server finds.
+//! The state of clients that is persisted in memory: a later server finds it.
 //!
-//! Owns: the form of each record, the part of the memory that one party may have.
+//! Owns: the form of each record, the quota of the memory that one party has.
 //! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`,
 //! `sessions`, `opens`, `lock_states`), its return (`v4::recovery`).
-//! Invariants: a state is kept before the server answers, and before another client can get a state that it excludes.
-//! The room for a record is checked before the state changes. Each party has its part (`room`). A change of an
-//! owner's locks is one piece, however many locks it has: a record of all, and steps since then.
+//! Invariants: a state is persisted before the server answers, and before another client can get a state that it
+//! excludes. The space for a record is checked before the state changes. Each party has its part (`records`). A change
+//! of an owner's locks is one piece, however many locks it has: a record of all, and steps since then.
 //!
 //! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record
 //! whose client or open is not there any more, since a kill came between two removals, does not come back.
@@ -18,7 +18,7 @@ use afflux_frontend::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems, KeptWord
 use afflux_volume::{LockMode, Share, Span};
 
 use super::channel_attrs::{CallbackSecurity, ChannelAttrs, SessionId};
-use super::room::{PartyCounts, TableFull};
+use super::quota::{PartyCounts, TableFull};
 use crate::limits::OWNER_BYTES_MAX;
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
@@ -31,11 +31,11 @@ pub(crate) struct ServerMemory {
     pub(crate) number: u32,
     /// How many servers had it before.
     pub(crate) run: u32,
-    room: Option<Arc<KeptRoom>>,
+    records: Option<Arc<PersistedRecords>>,
 }
 
-/// The room for records that a later server finds.
-pub(crate) struct KeptRoom {
+/// The memory for records that a later server finds.
+pub(crate) struct PersistedRecords {
     items: KeptItems,
     taken: Mutex<Taken>,
 }
@@ -77,7 +77,7 @@ pub(crate) enum Record<'a> {
     },
     Session {
         id: SessionId,
-        client: u64,
+        clientid: u64,
         channel: ChannelAttrs,
         calling: CallbackSecurity,
         minor: u32,
@@ -88,7 +88,7 @@ pub(crate) enum Record<'a> {
         sequenceid: u32,
     },
     Open {
-        client: u64,
+        clientid: u64,
         /// The number that the file had for the server that wrote this. Another server finds the file by its handle.
         file: u64,
         generation: u32,
@@ -100,7 +100,7 @@ pub(crate) enum Record<'a> {
         handle: &'a [u8],
     },
     Locks {
-        client: u64,
+        clientid: u64,
         /// As the number of an open's file. Another server takes the file of the open.
         file: u64,
         generation: u32,
@@ -113,7 +113,7 @@ pub(crate) enum Record<'a> {
     /// A change of a lock owner's ranges since its record. One that is no later than the record counts no more.
     LockStep {
         /// Of the lock owner.
-        place: u32,
+        id: u32,
         generation: u32,
         seqid: u32,
         by: u64,
@@ -121,7 +121,7 @@ pub(crate) enum Record<'a> {
     },
     /// An owner that waits for bytes of an open's file.
     Wait {
-        client: u64,
+        clientid: u64,
         /// The session by which the owner has asked. A server of an earlier version tells the client over it alone.
         session: SessionId,
         open: u32,
@@ -132,62 +132,62 @@ pub(crate) enum Record<'a> {
 }
 
 impl ServerMemory {
-    /// The memory with this number, in its next run. Without room a later server finds nothing.
-    pub(crate) fn new(number: u32, run: u32, room: Option<&Arc<KeptRoom>>) -> Memory {
-        Arc::new(Self { number, run, room: room.cloned() })
+    /// The memory with this number, in its next run. Without `records` a later server finds nothing.
+    pub(crate) fn new(number: u32, run: u32, records: Option<&Arc<PersistedRecords>>) -> Memory {
+        Arc::new(Self { number, run, records: records.cloned() })
     }
 
     /// Removes a record of an earlier server that has not come back.
     pub(crate) fn drop_found(&self, item: &mut KeptItem) {
-        self.room.iter().for_each(|room| room.items.remove(item));
+        self.records.iter().for_each(|records| records.items.remove(item));
     }
 
     /// Counts a record of an earlier server as its party's.
     pub(crate) fn found(&self, item: &KeptItem, party: Party) {
-        if let Some(room) = &self.room {
-            room.taken().pieces.add(party, room.items.pieces(item));
+        if let Some(records) = &self.records {
+            records.taken().pieces.add(party, records.items.pieces(item));
         }
     }
 
     /// Whether a later server finds anything.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.room.is_some()
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.records.is_some()
     }
 
-    /// Whether a record would have no room in place of the one before.
-    pub(crate) fn check_room(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), TableFull> {
-        let Some(room) = &self.room else { return Ok(()) };
-        let (before, after) = (room.items.pieces(item), KeptItems::pieces_of(bytes));
+    /// Whether a record would have no space in place of the one before.
+    pub(crate) fn check_quota(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), TableFull> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let (before, after) = (records.items.pieces(item), KeptItems::pieces_of(bytes));
         if after > before {
             // A change needs an eighth for a moment.
-            room.taken().pieces.check_room(party, after - before, room.items.capacity() / 8 * 7)?;
+            records.taken().pieces.check_quota(party, after - before, records.items.capacity() / 8 * 7)?;
         }
-        if room.items.has_room(item, bytes) { Ok(()) } else { Err(TableFull::Even) }
+        if records.items.has_room(item, bytes) { Ok(()) } else { Err(TableFull::Even) }
     }
 
-    /// Keeps a record in place of the one before. The caller has checked that there is room.
+    /// Persists a record in place of the one before. The caller has checked that there is space.
     pub(crate) fn put(&self, id: u32, item: &mut KeptItem, party: Party, record: &Record<'_>) {
-        let Some(room) = &self.room else { return };
-        let mut taken = room.taken();
+        let Some(records) = &self.records else { return };
+        let mut taken = records.taken();
         let mut writer = Writer::reusing(std::mem::take(&mut taken.buffer));
         record.write(&mut writer);
-        let before = room.items.pieces(item);
-        room.items.try_put((record.kind(), id), item, writer.since(0));
-        taken.count(party, before, room.items.pieces(item));
+        let before = records.items.pieces(item);
+        records.items.try_put((record.kind(), id), item, writer.since(0));
+        taken.count(party, before, records.items.pieces(item));
         taken.buffer = writer.into_bytes();
     }
 
     /// A piece of state is gone.
     pub(crate) fn remove(&self, item: &mut KeptItem, party: Party) {
-        let Some(room) = &self.room else { return };
-        let mut taken = room.taken();
-        taken.count(party, room.items.pieces(item), 0);
-        room.items.remove(item);
+        let Some(records) = &self.records else { return };
+        let mut taken = records.taken();
+        taken.count(party, records.items.pieces(item), 0);
+        records.items.remove(item);
     }
 }
 
-impl KeptRoom {
-    /// The room in these words, from `at` on, and the records of an earlier server in it.
+impl PersistedRecords {
+    /// The memory in these words, from `at` on, and the records of an earlier server in it.
     pub(crate) fn new(words: KeptWords, at: usize) -> (Arc<Self>, Option<Vec<FoundItem>>) {
         let (items, found) = KeptItems::new(words, at);
         (Arc::new(Self { items, taken: Mutex::default() }), found)
@@ -265,9 +265,9 @@ impl<'a> Record<'a> {
                 to.opaque(created);
                 to.bool(*has_reclaimed);
             }
-            Self::Session { id, client, channel, calling, minor, is_wanted } => {
+            Self::Session { id, clientid, channel, calling, minor, is_wanted } => {
                 to.raw(id);
-                to.u64(*client);
+                to.u64(*clientid);
                 let ChannelAttrs {
                     maxrequestsize,
                     maxresponsesize,
@@ -283,8 +283,8 @@ impl<'a> Record<'a> {
                 to.bool(*is_wanted);
             }
             Self::BackChannel { sequenceid } => to.u32(*sequenceid),
-            Self::Open { client, file, generation, seqid, share, asked, by, owner, handle } => {
-                to.u64(*client);
+            Self::Open { clientid, file, generation, seqid, share, asked, by, owner, handle } => {
+                to.u64(*clientid);
                 to.u64(*file);
                 to.u32(*generation);
                 to.u32(*seqid);
@@ -293,8 +293,8 @@ impl<'a> Record<'a> {
                 to.opaque(owner);
                 to.opaque(handle);
             }
-            Self::Locks { client, file, generation, seqid, open, by, owner, ranges } => {
-                to.u64(*client);
+            Self::Locks { clientid, file, generation, seqid, open, by, owner, ranges } => {
+                to.u64(*clientid);
                 to.u64(*file);
                 [*generation, *seqid, *open].iter().for_each(|word| to.u32(*word));
                 to.u64(*by);
@@ -306,8 +306,8 @@ impl<'a> Record<'a> {
                     to.bool(*mode == LockMode::Exclusive);
                 }
             }
-            Self::LockStep { place, generation, seqid, by, step: (span, mode) } => {
-                [*place, *generation, *seqid].iter().for_each(|word| to.u32(*word));
+            Self::LockStep { id, generation, seqid, by, step: (span, mode) } => {
+                [*id, *generation, *seqid].iter().for_each(|word| to.u32(*word));
                 to.u64(*by);
                 to.u64(span.first());
                 to.u64(span.last());
@@ -317,8 +317,8 @@ impl<'a> Record<'a> {
                     Some(LockMode::Exclusive) => 2,
                 });
             }
-            Self::Wait { client, session, open, owner, span, mode } => {
-                to.u64(*client);
+            Self::Wait { clientid, session, open, owner, span, mode } => {
+                to.u64(*clientid);
                 to.raw(session);
                 to.u32(*open);
                 to.opaque(owner);
@@ -353,7 +353,7 @@ impl<'a> Record<'a> {
             }
             2 => Self::Session {
                 id: from.fixed()?,
-                client: from.u64()?,
+                clientid: from.u64()?,
                 channel: ChannelAttrs {
                     maxrequestsize: from.u32()?,
                     maxresponsesize: from.u32()?,
@@ -367,15 +367,15 @@ impl<'a> Record<'a> {
             },
             3 => Self::BackChannel { sequenceid: from.u32()? },
             4 => {
-                let (client, file, generation, seqid) = (from.u64()?, from.u64()?, from.u32()?, from.u32()?);
+                let (clientid, file, generation, seqid) = (from.u64()?, from.u64()?, from.u32()?, from.u32()?);
                 let rights = from.u32()?;
                 let share = Share { access: rights as u8, deny: (rights >> 8) as u8 };
                 let (by, owner, handle) = (from.u64()?, from.opaque(PART_BYTES_MAX)?, from.opaque(PART_BYTES_MAX)?);
                 let asked = (rights >> 16) as u16;
-                Self::Open { client, file, generation, seqid, share, asked, by, owner, handle }
+                Self::Open { clientid, file, generation, seqid, share, asked, by, owner, handle }
             }
             5 => {
-                let (client, file) = (from.u64()?, from.u64()?);
+                let (clientid, file) = (from.u64()?, from.u64()?);
                 let [generation, seqid, open] = [from.u32()?, from.u32()?, from.u32()?];
                 let (by, owner, count) = (from.u64()?, from.opaque(PART_BYTES_MAX)?, from.u32()?);
                 let mut ranges = Vec::new();
@@ -385,10 +385,10 @@ impl<'a> Record<'a> {
                     ranges.push((span, if is_exclusive { LockMode::Exclusive } else { LockMode::Shared }));
                 }
                 let ranges = Cow::Owned(ranges);
-                Self::Locks { client, file, generation, seqid, open, by, owner, ranges }
+                Self::Locks { clientid, file, generation, seqid, open, by, owner, ranges }
             }
             6 => {
-                let [place, generation, seqid] = [from.u32()?, from.u32()?, from.u32()?];
+                let [id, generation, seqid] = [from.u32()?, from.u32()?, from.u32()?];
                 let (by, span) = (from.u64()?, Span::between(from.u64()?, from.u64()?));
                 let mode = match from.u32()? {
                     0 => None,
@@ -397,15 +397,15 @@ impl<'a> Record<'a> {
                     _ => return Ok(None),
                 };
                 let Some(span) = span else { return Ok(None) };
-                Self::LockStep { place, generation, seqid, by, step: (span, mode) }
+                Self::LockStep { id, generation, seqid, by, step: (span, mode) }
             }
             7 => {
-                let (client, session, open) = (from.u64()?, from.fixed()?, from.u32()?);
+                let (clientid, session, open) = (from.u64()?, from.fixed()?, from.u32()?);
                 let owner = from.opaque(PART_BYTES_MAX)?;
                 let (span, is_exclusive) = (Span::between(from.u64()?, from.u64()?), from.bool("mode")?);
                 let Some(span) = span else { return Ok(None) };
                 let mode = if is_exclusive { LockMode::Exclusive } else { LockMode::Shared };
-                Self::Wait { client, session, open, owner, span, mode }
+                Self::Wait { clientid, session, open, owner, span, mode }
             }
             _ => return Ok(None),
         }))

@@ -16,7 +16,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
         maxoperations: 4,
         maxrequests: 5,
     };
-    let client = |party, user| Record::Client {
+    let clientid = |party, user| Record::Client {
         number: 7 << 32 | 9,
         owner,
         verifier: [3; 8],
@@ -29,26 +29,36 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
     let span = |first, last| Span::between(first, last).unwrap();
     let ranges = vec![(span(0, 9), LockMode::Shared), (span(10, u64::MAX), LockMode::Exclusive)];
     let share = Share { access: 3, deny: 1 };
-    let step = |mode| Record::LockStep { place: 1, generation: 2, seqid: 3, by: 4, step: (span(5, 6), mode) };
-    let wait = |mode| Record::Wait { client: 1, session: [9; 16], open: 2, owner, span: span(5, u64::MAX), mode };
+    let step = |mode| Record::LockStep { id: 1, generation: 2, seqid: 3, by: 4, step: (span(5, 6), mode) };
+    let wait = |mode| Record::Wait { clientid: 1, session: [9; 16], open: 2, owner, span: span(5, u64::MAX), mode };
     vec![
         Record::Server { memory: 1, run: 2, next_client: 3, is_grace_over: true },
-        client(Party::User(3), Some(0)),
-        client(Party::Orphans, None),
-        client(Party::Machine(Ipv4Addr::new(192, 0, 2, 7).into()), Some(9)),
-        client(Party::Machine("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()), None),
+        clientid(Party::User(3), Some(0)),
+        clientid(Party::Orphans, None),
+        clientid(Party::Machine(Ipv4Addr::new(192, 0, 2, 7).into()), Some(9)),
+        clientid(Party::Machine("2001:db8::7".parse::<Ipv6Addr>().unwrap().into()), None),
         Record::Session {
             id: [9; 16],
-            client: 1,
+            clientid: 1,
             channel,
             calling: CallbackSecurity { program: 8, names_user: true },
             minor: 2,
             is_wanted: true,
         },
         Record::BackChannel { sequenceid: 77 },
-        Record::Open { client: 1, file: 2, generation: 3, seqid: 4, share, asked: 0x8001, by: 5, owner, handle: b"h" },
+        Record::Open {
+            clientid: 1,
+            file: 2,
+            generation: 3,
+            seqid: 4,
+            share,
+            asked: 0x8001,
+            by: 5,
+            owner,
+            handle: b"h",
+        },
         Record::Locks {
-            client: 1,
+            clientid: 1,
             file: 2,
             generation: 3,
             seqid: 4,
@@ -83,10 +93,10 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
             let len = writer.len();
             assert!(len <= bytes && (len == bytes || record.kind() < 4), "{record:?}");
             let memory = words(40);
-            let (room, _) = KeptRoom::new(Arc::clone(&memory), 0);
-            let (kept, mut item) = (ServerMemory::new(3, 0, Some(&room)), KeptItem::default());
+            let (records, _) = PersistedRecords::new(Arc::clone(&memory), 0);
+            let (kept, mut item) = (ServerMemory::new(3, 0, Some(&records)), KeptItem::default());
             kept.put(id as u32, &mut item, PARTY, record);
-            let found = KeptRoom::new(memory, 0).1.unwrap();
+            let found = PersistedRecords::new(memory, 0).1.unwrap();
             assert_eq!(Record::read(found[0].kind, &found[0].bytes).as_ref(), Some(record));
             // A record that is cut off is none.
             assert_eq!(Record::read(record.kind(), &writer.since(0)[..len - 4]), None);
@@ -102,17 +112,17 @@ fn an_open_and_a_lock_of_a_linux_client_take_one_piece_each() {
 
 #[test]
 fn a_party_that_takes_all_room_leaves_half_to_others() {
-    let (room, _) = KeptRoom::new(words(64), 0);
-    let memory = ServerMemory::new(3, 0, Some(&room));
+    let (records, _) = PersistedRecords::new(words(64), 0);
+    let memory = ServerMemory::new(3, 0, Some(&records));
     let mut kept = Vec::new();
-    while memory.check_room(&KeptItem::default(), PARTY, 100).is_ok() {
+    while memory.check_quota(&KeptItem::default(), PARTY, 100).is_ok() {
         let mut item = KeptItem::default();
         memory.put(kept.len() as u32, &mut item, PARTY, &Record::BackChannel { sequenceid: 1 });
         kept.push(item);
     }
     assert_eq!(kept.len(), 28, "half of all, without the eighth that changes need");
-    assert!(memory.check_room(&kept[0], PARTY, 100).is_ok(), "what is there may change");
-    assert!(memory.check_room(&KeptItem::default(), Party::Orphans, 20 * KEPT_PIECE_BYTES).is_ok());
+    assert!(memory.check_quota(&kept[0], PARTY, 100).is_ok(), "what is there may change");
+    assert!(memory.check_quota(&KeptItem::default(), Party::Orphans, 20 * KEPT_PIECE_BYTES).is_ok());
     memory.remove(&mut kept[0], PARTY);
-    assert!(memory.check_room(&KeptItem::default(), PARTY, 100).is_ok());
+    assert!(memory.check_quota(&KeptItem::default(), PARTY, 100).is_ok());
 }

@@ -1,25 +1,25 @@
 //! Owners that wait for a lock, as a later server finds them.
 //!
 //! Owns: the numbers of their records, the end of a record.
-//! Does not own: the queue (the volume), the notice (`back_channel`), the form of a record (`kept`).
-//! Invariants: a wait is kept from the refusal of its LOCK until its owner has left the queue and the client has
-//! answered the notice. A later server finds waits in their order. A wait that finds no room in its party's part is not
-//! kept: after a kill its client asks when its own patience ends.
+//! Does not own: the queue (the volume), the notice (`back_channel`), the form of a record (`persisted`).
+//! Invariants: a wait is persisted from the refusal of its LOCK until its owner has left the queue and the client has
+//! answered the notice. A later server finds waits in their order. A wait beyond its party's quota is not
+//! persisted: after a kill its client asks when its own patience ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_frontend::{KeptItem, Party};
 
-use super::kept::{Memory, Record, wait_bytes};
+use super::persisted::{Memory, Record, wait_bytes};
 
 /// The record of a wait, which is removed with the last user of this.
-pub(crate) struct KeptWait {
+pub(crate) struct PersistedWait {
     memory: Memory,
     party: Party,
     item: Mutex<KeptItem>,
 }
 
-impl Drop for KeptWait {
+impl Drop for PersistedWait {
     fn drop(&mut self) {
         let item = self.item.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.memory.remove(item, self.party);
@@ -27,40 +27,40 @@ impl Drop for KeptWait {
 }
 
 /// The numbers of waits.
-pub(crate) struct KeptWaits {
+pub(crate) struct PersistedWaits {
     memory: Memory,
     next: u32,
 }
 
-impl KeptWaits {
+impl PersistedWaits {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
         Self { memory: Memory::clone(memory), next: 0 }
     }
 
-    /// A wait of a party that is not kept yet.
-    pub(crate) fn begin(&self, party: Party) -> Arc<KeptWait> {
+    /// A wait of a party that is not persisted yet.
+    pub(crate) fn begin(&self, party: Party) -> Arc<PersistedWait> {
         self.with(party, KeptItem::default())
     }
 
-    /// Keeps a wait, if its party has room.
-    pub(crate) fn keep(&mut self, wait: &KeptWait, record: &Record<'_>) {
+    /// Persists a wait, if its party has space.
+    pub(crate) fn keep(&mut self, wait: &PersistedWait, record: &Record<'_>) {
         let Record::Wait { owner, .. } = record else { return };
         let mut item = wait.item.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.memory.is_kept() && self.memory.check_room(&item, wait.party, wait_bytes(owner)).is_ok() {
+        if self.memory.is_persistent() && self.memory.check_quota(&item, wait.party, wait_bytes(owner)).is_ok() {
             self.memory.put(self.next, &mut item, wait.party, record);
             self.next = self.next.wrapping_add(1);
         }
     }
 
     /// A wait of an earlier server, under its number.
-    pub(crate) fn restore(&mut self, number: u32, party: Party, item: KeptItem) -> Arc<KeptWait> {
+    pub(crate) fn restore(&mut self, number: u32, party: Party, item: KeptItem) -> Arc<PersistedWait> {
         self.memory.found(&item, party);
         self.next = self.next.max(number.wrapping_add(1));
         self.with(party, item)
     }
 
-    fn with(&self, party: Party, item: KeptItem) -> Arc<KeptWait> {
-        Arc::new(KeptWait { memory: Memory::clone(&self.memory), party, item: Mutex::new(item) })
+    fn with(&self, party: Party, item: KeptItem) -> Arc<PersistedWait> {
+        Arc::new(PersistedWait { memory: Memory::clone(&self.memory), party, item: Mutex::new(item) })
     }
 }

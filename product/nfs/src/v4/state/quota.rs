@@ -1,4 +1,4 @@
-//! Room in a table of state, which all parties share.
+//! The quota of each party in a table of state that all parties use.
 //!
 //! Owns: the number of entries of each party, the rule for one more, which party makes room, the errors of a full
 //! table.
@@ -18,7 +18,7 @@ use crate::status::NfsStatus;
 /// One entry out of this many is for this host's root alone.
 const ENTRIES_FOR_ONE_OF_ROOT: usize = 16;
 
-/// Why there is no room for one more.
+/// Why one more exceeds the quota, or the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum TableFull {
     /// The party has its part.
@@ -82,19 +82,24 @@ impl PartyCounts {
         most_first.copied().find(|(_, of)| *of != but && *of != Party::ROOT)
     }
 
-    /// Whether there is no room for `count` more of a party in a table of so many.
-    pub(crate) fn check_room(&self, party: Party, count: usize, most: usize) -> Result<(), TableFull> {
-        self.check_left(party, count, (most.saturating_sub(self.all), most))
+    /// Whether `count` more exceed the quota of a party in a table of so many.
+    pub(crate) fn check_quota(&self, party: Party, count: usize, most: usize) -> Result<(), TableFull> {
+        self.check_quota_of_rest(party, count, (most.saturating_sub(self.all), most))
     }
 
-    /// As [`PartyCounts::check_room`], for room of which others take, too. The caller knows how much of `most` is left.
-    pub(crate) fn check_left(&self, party: Party, count: usize, (left, most): (usize, usize)) -> Result<(), TableFull> {
+    /// As [`PartyCounts::check_quota`], for a table that others fill, too. The caller knows how much of `most` is left.
+    pub(crate) fn check_quota_of_rest(
+        &self,
+        party: Party,
+        count: usize,
+        (left, most): (usize, usize),
+    ) -> Result<(), TableFull> {
         let roots = most / ENTRIES_FOR_ONE_OF_ROOT;
         // Root's entries beyond its own take those of others.
         let weight =
             |party: Party, count: usize| if party == Party::ROOT { count.saturating_sub(roots) } else { count };
-        let kept = if party == Party::ROOT { 0 } else { roots.saturating_sub(self.of(Party::ROOT)) };
-        let (free, own) = (left.saturating_sub(kept), weight(party, self.of(party)));
+        let others = if party == Party::ROOT { 0 } else { roots.saturating_sub(self.of(Party::ROOT)) };
+        let (free, own) = (left.saturating_sub(others), weight(party, self.of(party)));
         if count <= free {
             return if own + count <= left { Ok(()) } else { Err(TableFull::OfParty) };
         }

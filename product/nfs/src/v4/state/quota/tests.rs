@@ -7,7 +7,7 @@ fn user(uid: u32) -> Party {
 /// Takes as much as a party gets, and returns that.
 fn fill(counts: &mut PartyCounts, party: Party, most: usize) -> usize {
     let mut taken = 0;
-    while counts.check_room(party, 1, most).is_ok() {
+    while counts.check_quota(party, 1, most).is_ok() {
         counts.add(party, 1);
         taken += 1;
     }
@@ -18,7 +18,7 @@ fn fill(counts: &mut PartyCounts, party: Party, most: usize) -> usize {
 fn a_lone_party_has_half() {
     let mut counts = PartyCounts::default();
     assert_eq!(fill(&mut counts, user(1), 1024), 1024 / 2);
-    assert_eq!(counts.check_room(user(1), 1, 1024), Err(TableFull::OfParty));
+    assert_eq!(counts.check_quota(user(1), 1, 1024), Err(TableFull::OfParty));
 }
 
 #[test]
@@ -36,10 +36,10 @@ fn with_nothing_left_the_party_with_most_makes_room_for_one_with_less() {
     for uid in 1..=20 {
         fill(&mut counts, user(uid), 1024);
     }
-    assert_eq!(counts.check_room(user(99), 1, 1024), Err(TableFull::OfAll { most: user(1) }));
-    assert_eq!(counts.check_room(user(1), 1, 1024), Err(TableFull::OfParty), "it makes room itself");
+    assert_eq!(counts.check_quota(user(99), 1, 1024), Err(TableFull::OfAll { most: user(1) }));
+    assert_eq!(counts.check_quota(user(1), 1, 1024), Err(TableFull::OfParty), "it makes room itself");
     let mut made = 0;
-    while let Err(TableFull::OfAll { most }) = counts.check_room(user(99), 1, 1024) {
+    while let Err(TableFull::OfAll { most }) = counts.check_quota(user(99), 1, 1024) {
         counts.remove(most, 1);
         counts.add(user(99), 1);
         made += 1;
@@ -54,9 +54,9 @@ fn root_s_entries_are_free_whatever_others_take() {
     for uid in 1..=1000 {
         fill(&mut counts, user(uid), 160);
     }
-    assert_eq!((counts.all, counts.check_room(user(2000), 1, 160)), (150, Err(TableFull::OfAll { most: user(1) })));
+    assert_eq!((counts.all, counts.check_quota(user(2000), 1, 160)), (150, Err(TableFull::OfAll { most: user(1) })));
     for _ in 0..10 {
-        assert_eq!(counts.check_room(Party::ROOT, 1, 160), Ok(()));
+        assert_eq!(counts.check_quota(Party::ROOT, 1, 160), Ok(()));
         counts.add(Party::ROOT, 1);
     }
 }
@@ -65,20 +65,24 @@ fn root_s_entries_are_free_whatever_others_take() {
 fn room_that_others_take_is_not_left() {
     let mut counts = PartyCounts::default();
     counts.add(user(1), 10);
-    assert_eq!(counts.check_left(user(1), 1, (10, 160)), Err(TableFull::OfParty), "these are root's");
-    assert_eq!(counts.check_left(user(1), 1, (11, 160)), Ok(()));
+    assert_eq!(counts.check_quota_of_rest(user(1), 1, (10, 160)), Err(TableFull::OfParty), "these are root's");
+    assert_eq!(counts.check_quota_of_rest(user(1), 1, (11, 160)), Ok(()));
     counts.add(user(1), 1);
-    assert_eq!(counts.check_left(user(1), 1, (11, 160)), Err(TableFull::OfParty), "it has as many as are left");
-    assert_eq!(counts.check_left(user(2), 1, (10, 160)), Err(TableFull::OfAll { most: user(1) }));
+    assert_eq!(
+        counts.check_quota_of_rest(user(1), 1, (11, 160)),
+        Err(TableFull::OfParty),
+        "it has as many as are left"
+    );
+    assert_eq!(counts.check_quota_of_rest(user(2), 1, (10, 160)), Err(TableFull::OfAll { most: user(1) }));
 }
 
 #[test]
 fn each_with_one_and_nothing_left_may_come_again() {
     let mut counts = PartyCounts::default();
     (1..=15).for_each(|uid| counts.add(user(uid), 1));
-    assert_eq!(counts.check_room(user(16), 1, 16), Err(TableFull::Even));
+    assert_eq!(counts.check_quota(user(16), 1, 16), Err(TableFull::Even));
     assert_eq!(TableFull::Even.status(), NfsStatus::Delay);
-    assert_eq!(counts.check_room(user(15), 1, 16), Err(TableFull::OfParty));
+    assert_eq!(counts.check_quota(user(15), 1, 16), Err(TableFull::OfParty));
 }
 
 #[test]
