@@ -24,7 +24,7 @@ pub(crate) fn check() -> Result<()> {
         succeeds(&mut command)
     };
     let terms = deny(&["licenses", "bans", "sources"]);
-    let faults = is_readable(FAULTS).and_then(|()| deny(&["advisories"]));
+    let faults = check_readable(FAULTS).and_then(|()| deny(&["advisories"]));
     match (terms, faults) {
         (Err(terms), Err(faults)) => bail!("{terms:#}; {faults:#}"),
         (terms, faults) => terms.and(faults),
@@ -47,7 +47,7 @@ fn program() -> Result<PathBuf> {
 }
 
 /// Whether git can read the list from here. `cargo deny` fetches it with git.
-fn is_readable(list: &str) -> Result<()> {
+fn check_readable(list: &str) -> Result<()> {
     let mut git = Command::new("git");
     git.args(["ls-remote", "--exit-code", list, "refs/heads/main"])
         .envs([("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")]);

@@ -156,7 +156,7 @@ impl<'a> Stage<'a> {
             if !timed(program.name, kills.as_ref(), right)? {
                 failed.push(program.name);
             }
-            mount.is_running()?;
+            mount.check_running()?;
         }
         if self.files == Place::Directory {
             if !timed("kernel and memory", None, || is_healthy(&messages, &mount))? {

@@ -217,7 +217,7 @@ impl Places {
     pub(crate) fn next(&mut self, rules: &Rules, direction: Direction, random: &mut Random) -> Option<(u64, u64)> {
         let way = direction as usize;
         let (base, extent) = self.in_zone(rules, direction);
-        let by_chance = rules.random && self.is_random(rules, direction.sizes(), random);
+        let by_chance = rules.random && self.draw_random(rules, direction.sizes(), random);
         let (mut offset, len) = match by_chance {
             true => self.random_place(rules, direction, extent, random)?,
             false if rules.random && rules.random_every > 1 && rules.repeat_place => {
@@ -241,7 +241,7 @@ impl Places {
         Some((self.start + base + offset, len))
     }
 
-    fn is_random(&mut self, rules: &Rules, way: usize, random: &mut Random) -> bool {
+    fn draw_random(&mut self, rules: &Rules, way: usize, random: &mut Random) -> bool {
         if rules.random_every > 1 {
             self.until_random -= 1;
             if self.until_random > 0 {

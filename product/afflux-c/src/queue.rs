@@ -256,7 +256,7 @@ pub extern "C" fn afflux_queue_fd(queue: *mut QueueHandle) -> c_int {
 pub extern "C" fn afflux_queue_close(queue: *mut QueueHandle) -> c_int {
     status(|| {
         if let Some(own) = &QUEUES.enter(queue)?.own {
-            own.may_close()?;
+            own.check_closable()?;
         }
         let queue = QUEUES.close(queue)?;
         queue.shared.close();

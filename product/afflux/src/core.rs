@@ -117,7 +117,7 @@ impl Core {
 
     /// Has the host open the descriptor that writeback needs while the file has `size` bytes. A writer calls this
     /// before the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
-    pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
+    pub(crate) async fn ensure_writable(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
         if file.device.host.can_write(&file.host, size) || file.host.try_keep_writable() {
             return Ok(());
         }

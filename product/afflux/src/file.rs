@@ -115,11 +115,11 @@ impl File {
         self.0.file.key.inode
     }
 
-    fn may_read(&self) -> Result<(), Error> {
+    fn check_readable(&self) -> Result<(), Error> {
         self.may(self.0.rights.read, "reading")
     }
 
-    fn may_write(&self) -> Result<(), Error> {
+    fn check_writable(&self) -> Result<(), Error> {
         self.may(self.0.rights.write, "writing")
     }
 
@@ -239,7 +239,7 @@ impl File {
 
     #[inline]
     fn read_hit(&self, into: &mut [u8], offset: u64) -> Result<Option<usize>, Error> {
-        self.may_read()?;
+        self.check_readable()?;
         self.end_of(offset, into.len())?;
         Ok(self.0.engine.try_read(&self.0.pages, offset, into))
     }
@@ -349,7 +349,7 @@ impl File {
 
     /// Number of the range's bytes that the file has.
     fn pinned_len(&self, range: &Range<u64>) -> Result<usize, Error> {
-        self.may_read()?;
+        self.check_readable()?;
         self.range(range)?;
         let end = range.end.min(self.len());
         let len = end.saturating_sub(range.start);
@@ -365,7 +365,7 @@ impl File {
     /// them again completes the write. Otherwise as [`File::write_at`].
     #[inline]
     pub fn try_write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
-        self.may_write()?;
+        self.check_writable()?;
         self.end_of(offset, from.len())?;
         self.0.engine.try_write(&self.0.pages, offset, from).ok_or_else(|| ErrorKind::WouldBlock.into())
     }
@@ -397,7 +397,7 @@ impl File {
     /// Whether all bytes were in dirty pages, and are overwritten.
     #[inline]
     fn write_hit(&self, from: &[u8], offset: u64) -> Result<bool, Error> {
-        self.may_write()?;
+        self.check_writable()?;
         self.end_of(offset, from.len())?;
         Ok(self.0.engine.overwrite(&self.0.pages, offset, from) == from.len())
     }
@@ -406,9 +406,9 @@ impl File {
         let (core, file) = (self.core(), &self.0.file);
         let end = offset.saturating_add(from.len() as u64);
         file.note_written();
-        core.can_be_written(file, end.max(self.len())).await?;
+        core.ensure_writable(file, end.max(self.len())).await?;
         self.0.engine.write(&self.0.pages, offset, from).await.map_err(|error| self.said(error))?;
-        core.can_be_written(file, end.max(self.len())).await
+        core.ensure_writable(file, end.max(self.len())).await
     }
 
     /// Writes at the file's end. Returns the offset. Appends take turns, so that two of them never overlap.

@@ -476,7 +476,7 @@ impl FileEntry {
     /// Gives a file without a descriptor one.
     fn lend(&self, fd: LentDescriptor, path: PathBuf) {
         self.file.host.lend(fd);
-        self.file.device.size.iter().for_each(|size| self.file.host.has_size(*size));
+        self.file.device.size.iter().for_each(|size| self.file.host.note_size(*size));
         self.file.set_path(path);
     }
 }

@@ -234,7 +234,7 @@ impl Core {
     /// If too many files without a handle are unwritten, has some of them written, so that descriptors stay available.
     pub(crate) async fn make_room(self: &Arc<Self>) -> Result<(), Error> {
         while let Some(file) = self.files.file_to_release() {
-            if !self.is_released_within(&file, ROOM_PATIENCE).await {
+            if !self.try_release_within(&file, ROOM_PATIENCE).await {
                 // The file keeps its descriptor until it can be written.
                 self.files.later(&file);
                 break;
@@ -244,7 +244,7 @@ impl Core {
     }
 
     /// Whether the file was made durable and given up within `patience`.
-    async fn is_released_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
+    async fn try_release_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
         let let_go = async {
             let synced = self.sync(file).await.is_ok();
             if synced {

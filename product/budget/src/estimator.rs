@@ -326,7 +326,7 @@ impl DirectionState {
 
     /// A flush emptied the device's cache. Its time was the writes', unless the flusher had too little to write.
     fn flushed(&mut self, passed: Elapsed, dry: bool) {
-        self.stretch.is_emptied(self.prices);
+        self.stretch.mark_emptied(self.prices);
         if !dry {
             self.window.add_flushes(passed);
         }
@@ -428,7 +428,7 @@ impl DirectionState {
         let got_slow = raw.min(self.raw()[0]) > FILLED_RATIO && self.windows >= COLD_WINDOWS;
         if got_slow && self.stretch.before().cost_ns(runs, bytes) > self.modelled_ns() {
             self.is_cached = true;
-            self.prices = self.stretch.is_filled();
+            self.prices = self.stretch.mark_filled();
             self.held = HeldRunCost::default();
             return ONE;
         }

@@ -57,7 +57,7 @@ impl Refused {
 /// Checks the directory, and makes it if it is `missing`. An error says which part of the path others could change.
 pub(crate) fn check(path: &Path, missing: Missing) -> Result<(), Refused> {
     match way(path, missing)? {
-        Some(directory) => is_own(&directory),
+        Some(directory) => check_own(&directory),
         None => Ok(()),
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn way(path: &Path, missing: Missing) -> Result<Option<PathBuf>, Refu
         let next = reached.join(&part);
         let found = match fs::symlink_metadata(&next) {
             Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Leave => {
-                return may_be_made(&next).map(|()| None);
+                return check_makable(&next).map(|()| None);
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 make(&next)?;
@@ -115,7 +115,7 @@ pub(crate) fn way(path: &Path, missing: Missing) -> Result<Option<PathBuf>, Refu
 }
 
 /// The last directory must be this user's, and others may not make files in it.
-fn is_own(directory: &Path) -> Result<(), Refused> {
+fn check_own(directory: &Path) -> Result<(), Refused> {
     let found = fs::metadata(directory).map_err(|error| at(directory, &error))?;
     let shown = output::shown(directory.display());
     if found.uid() != geteuid().as_raw() {
@@ -151,7 +151,7 @@ fn make(path: &Path) -> Result<(), Refused> {
 }
 
 /// Finds what would keep this user from making the path.
-fn may_be_made(path: &Path) -> Result<(), Refused> {
+fn check_makable(path: &Path) -> Result<(), Refused> {
     check_names_change(path).map_err(|errno| at(path, &errno.into()))
 }
 

@@ -71,7 +71,7 @@ impl Unmounter {
     }
 
     /// From now on there is a mount, with this number.
-    pub(crate) fn is_mounted(&mut self, number: u64) {
+    pub(crate) fn set_mounted(&mut self, number: u64) {
         self.mounted = Some(number);
     }
 

@@ -61,7 +61,7 @@ pub struct NamesPriority(Arc<DeviceState>);
 
 impl Drop for NamesPriority {
     fn drop(&mut self) {
-        if self.0.in_flight.has_named_end() {
+        if self.0.in_flight.remove_name() {
             self.0.requests().write_ended().wake_all();
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
 //! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
-//! Invariants: an interrupted call ends soon ([`Mount::has_waited`]), and a wait for a lock at once; a change that it
-//! had begun runs to its end. The mount takes back the nodes and the file of an answer that comes too late.
+//! Invariants: an interrupted call ends soon ([`Mount::wait_for_grace`]), and a wait for a lock at once; a change that
+//! it had begun runs to its end. The mount takes back the nodes and the file of an answer that comes too late.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl<P: Platform> Mount<P> {
         let header = RequestHeader::decode(message).ok()?;
         let operation = request::decode(&header, message).ok()?;
         if let FuseOperation::Interrupt { unique } = operation {
-            let is_ours = self.has_waited(unique).await && self.interrupts.try_take_answer(unique);
+            let is_ours = self.wait_for_grace(unique).await && self.interrupts.try_take_answer(unique);
             return is_ours.then(|| self.reply(Err(Errno::INTERRUPTED), unique));
         }
         let expects_interrupts = matches!(operation, FuseOperation::Lock { .. });

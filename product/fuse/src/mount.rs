@@ -455,7 +455,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Waits until an interrupted call may be ended. False if it has ended by itself.
-    pub(crate) async fn has_waited(&self, unique: u64) -> bool {
+    pub(crate) async fn wait_for_grace(&self, unique: u64) -> bool {
         let platform = self.volume.engine().platform();
         let began = platform.now();
         if self.interrupts.requester(unique).is_some_and(|it| it.expects_interrupts) {

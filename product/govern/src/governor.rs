@@ -134,7 +134,7 @@ impl Governor {
     ) -> Result<(Self, Vec<GovernorEvent>, Option<String>), JournalError> {
         let (mut events, mut warning, mut locked) = (Vec::new(), None, None);
         if !options.dry_run {
-            host.may_write()?;
+            host.check_writable()?;
             let own = Locked::new(run)?;
             match restore_locked(&host, &own) {
                 Ok(restored) => events.extend(restored.into_iter().map(GovernorEvent::from)),

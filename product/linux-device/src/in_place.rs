@@ -18,7 +18,7 @@ type Work = Box<dyn FnOnce() + Send>;
 /// The giver of permissions to block.
 pub trait Leave: Send + Sync {
     /// Permits this thread to block, until [`Leave::end`].
-    fn may_block(&self) -> bool;
+    fn try_permit(&self) -> bool;
     /// The thread blocks no more.
     fn end(&self);
 }
@@ -32,8 +32,8 @@ struct Place {
 }
 
 impl Place {
-    fn may_block(&mut self) -> bool {
-        *self.permitted.get_or_insert_with(|| self.leave.may_block())
+    fn try_permit(&mut self) -> bool {
+        *self.permitted.get_or_insert_with(|| self.leave.try_permit())
     }
 
     fn end(self) {
@@ -55,7 +55,7 @@ pub(crate) fn is_marked() -> bool {
 
 /// Whether this thread may make a call of the host itself, now.
 pub fn may_block() -> bool {
-    is_marked() && PLACE.with_borrow_mut(|place| place.as_mut().is_some_and(Place::may_block))
+    is_marked() && PLACE.with_borrow_mut(|place| place.as_mut().is_some_and(Place::try_permit))
 }
 
 /// Leaves work for this thread, if it may do such work. Otherwise the work comes back.
@@ -63,7 +63,7 @@ pub fn leave(work: Work) -> Option<Work> {
     let mut work = Some(work);
     let _ = PLACE.try_with(|place| {
         if let Some(place) = &mut *place.borrow_mut()
-            && place.may_block()
+            && place.try_permit()
         {
             place.later.extend(work.take());
         }

@@ -294,7 +294,7 @@ impl Reactor {
                 return Ok(Token(key));
             }
         }
-        if !self.made_driver().can_take(&io) {
+        if !self.made_driver().check_support(&io) {
             return Err(owner);
         }
         self.try_queue_lone();
@@ -328,7 +328,7 @@ impl Reactor {
     fn try_queue_lone(&self) -> bool {
         let Some((key, io)) = self.lone.take() else { return false };
         let mut driver = self.made_driver();
-        let takes = driver.can_take(&io);
+        let takes = driver.check_support(&io);
         if takes {
             // SAFETY: as in `start`.
             unsafe { driver.start(key as u64, &io) };
@@ -340,7 +340,7 @@ impl Reactor {
 
     /// Does the lone operation, if there is one. A system call takes the kernel less than a ring does, as long as there
     /// is one operation.
-    fn do_lone(&self) -> bool {
+    fn try_lone(&self) -> bool {
         let Some((key, io)) = self.lone.take() else { return false };
         // SAFETY: the owner, which has the pointers and the descriptor, is in `operations` until the key is reported.
         let result = unsafe { io.perform() };
@@ -384,7 +384,7 @@ impl Reactor {
     #[cfg(test)]
     pub(crate) fn has_handed_over(&self) -> bool {
         match self.driver().as_mut() {
-            Some(Driver::Ring(ring)) => ring.has_submitted(),
+            Some(Driver::Ring(ring)) => ring.check_submitted(),
             _ => true,
         }
     }
@@ -617,7 +617,7 @@ impl Reactor {
         // A timer does not wait for the lone operation.
         let left_lone = waits && wait.is_some() && self.try_queue_lone();
         let were_there = match self.driver().as_mut() {
-            _ if waits && !left_lone && self.do_lone() => false,
+            _ if waits && !left_lone && self.try_lone() => false,
             Some(driver) => driver.take_completions(&self.remote, wait, &mut self.reaped.borrow_mut()),
             None if !waits => false,
             None => {
@@ -666,10 +666,10 @@ impl Drop for ReactorEntered {
 }
 
 impl Driver {
-    fn can_take(&mut self, io: &RingOperation) -> bool {
+    fn check_support(&mut self, io: &RingOperation) -> bool {
         match self {
-            Self::Ring(ring) => ring.can_take(io),
-            Self::Poller(poller) => poller.can_take(io),
+            Self::Ring(ring) => ring.check_support(io),
+            Self::Poller(poller) => poller.check_support(io),
         }
     }
 

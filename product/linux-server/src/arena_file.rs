@@ -160,7 +160,7 @@ impl ArenaFile {
     /// # Errors
     /// As [`Self::open`].
     pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<(), ArenaFileError> {
-        let Some(file) = on_tmpfs::found(path)? else { return on_tmpfs::has_room(path, layout.bytes() as u64) };
+        let Some(file) = on_tmpfs::found(path)? else { return on_tmpfs::check_free_space(path, layout.bytes() as u64) };
         let header = read_header(&file)?;
         if !claim(&file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
             let process = header.holder();
@@ -169,7 +169,7 @@ impl ArenaFile {
         }
         let bytes = fstat(&file).map_err(host("stat"))?.st_size as u64;
         if bytes == 0 || header.is_unused() {
-            return on_tmpfs::has_room(path, (layout.bytes() as u64).saturating_sub(bytes));
+            return on_tmpfs::check_free_space(path, (layout.bytes() as u64).saturating_sub(bytes));
         }
         match header.layout(boot()?)?.bytes() as u64 {
             wanted if wanted != bytes => Err(ArenaFileError::Length { found: bytes, wanted }),

@@ -67,7 +67,7 @@ impl DescriptorStore {
     ///
     /// # Errors
     /// There is no manager, or its limit is lower.
-    pub fn has_room_for(&self, needed: u64) -> Result<(), NoStore> {
+    pub fn check_capacity(&self, needed: u64) -> Result<(), NoStore> {
         if env::var_os("NOTIFY_SOCKET").is_none_or(|socket| socket.is_empty()) {
             return Err(NoStore::NoManager);
         }

@@ -81,7 +81,7 @@ impl Judge {
     /// A request failed: the error for the layers above.
     fn fail(&self, sent: &Sent, path: &Path, error: Error) -> Error {
         let failure = RequestFailure::of(&error);
-        sent.was_refused(&failure.clone().words());
+        sent.note_refusal(&failure.clone().words());
         let (is_over, is_beyond) =
             (matches!(failure, RequestFailure::Over(_)), matches!(failure, RequestFailure::Beyond(_)));
         if is_beyond && self.is_doubtful(path, NameAnswer::Wrong) {

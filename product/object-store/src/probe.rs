@@ -68,7 +68,7 @@ async fn creations(store: &Wire, name: &Path) -> Result<Option<Broken>, RequestF
     if get(store, name).await? != FIRST {
         return broken("it refused a second creation, but the object has its bytes");
     }
-    match is_listed(store, name).await? {
+    match find_listed(store, name).await? {
         true => Ok(None),
         false => broken("it does not list an object under its name; take a prefix of letters and digits"),
     }
@@ -92,7 +92,7 @@ async fn refused(store: &Wire, name: &Path, condition: &str, error: &Error) -> R
 }
 
 /// Whether the store lists the object in the object's folder.
-async fn is_listed(store: &Wire, name: &Path) -> Result<bool, RequestFailure> {
+async fn find_listed(store: &Wire, name: &Path) -> Result<bool, RequestFailure> {
     let folder: Path = name.parts().take(name.parts_count().saturating_sub(1)).collect();
     let listed = || async {
         let mut names = store.list(Some(&folder));

@@ -47,12 +47,12 @@ pub(crate) fn encoded(path: &Path) -> Path {
 }
 
 /// Whether the log and the tables are still there.
-pub(crate) async fn is_split(wire: &Wire, address: &Address) -> Result<bool, RequestFailure> {
+pub(crate) async fn check_split(wire: &Wire, address: &Address) -> Result<bool, RequestFailure> {
     let Some(folder) = other_folder(address) else { return Ok(false) };
-    if is_marked(wire, address).await? || !has_objects(wire, &folder).await? {
+    if check_mark(wire, address).await? || !find_any(wire, &folder).await? {
         return Ok(false);
     }
-    if is_of_another(wire, &folder).await? {
+    if check_other_volume(wire, &folder).await? {
         let why = format!("{folder} may have a part of this volume and has another volume; move that one away first");
         return Err(RequestFailure::Refused(why));
     }
@@ -60,11 +60,11 @@ pub(crate) async fn is_split(wire: &Wire, address: &Address) -> Result<bool, Req
 }
 
 /// Whether a volume has this very folder.
-async fn is_of_another(wire: &Wire, folder: &Path) -> Result<bool, RequestFailure> {
-    has_objects(wire, &folder.clone().join(MANIFESTS)).await
+async fn check_other_volume(wire: &Wire, folder: &Path) -> Result<bool, RequestFailure> {
+    find_any(wire, &folder.clone().join(MANIFESTS)).await
 }
 
-async fn is_marked(wire: &Wire, address: &Address) -> Result<bool, RequestFailure> {
+async fn check_mark(wire: &Wire, address: &Address) -> Result<bool, RequestFailure> {
     let mark = address.path(MARK);
     match repeated(|| wire.head(&mark)).await.answer {
         Ok(_) => Ok(true),
@@ -73,7 +73,7 @@ async fn is_marked(wire: &Wire, address: &Address) -> Result<bool, RequestFailur
     }
 }
 
-async fn has_objects(wire: &Wire, folder: &Path) -> Result<bool, RequestFailure> {
+async fn find_any(wire: &Wire, folder: &Path) -> Result<bool, RequestFailure> {
     let first = || async { wire.list(Some(folder)).next().await.transpose() };
     Ok(repeated(first).await.answer.map_err(|error| RequestFailure::of(&error))?.is_some())
 }
@@ -113,11 +113,11 @@ async fn carry(wire: &Wire, address: &Address, from: &Path, is_split: bool) -> R
             listed(wire, from).await?.into_iter().map(|object| copy(wire, address, from, object)).collect();
         stream::iter(copies).buffer_unordered(COPIES).try_collect::<()>().await?;
     }
-    if !is_marked(wire, address).await? {
+    if !check_mark(wire, address).await? {
         let mark = address.path(MARK);
         repeated(|| wire.put(&mark, "whole\n".into())).await.answer.map_err(|error| RequestFailure::of(&error))?;
     }
-    if is_of_another(wire, from).await? {
+    if check_other_volume(wire, from).await? {
         return Ok(());
     }
     for object in listed(wire, from).await? {

@@ -102,7 +102,7 @@ impl Store {
         probed.map_err(|failure| advice(&self.site.url, &self.site.address, failure))
     }
 
-    async fn may_write(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         match self.access().await? {
             AllowedUse::ReadOnly { why } => Err(StoreError::ReadOnly { url: self.site.url.clone(), why }),
             AllowedUse::ReadWrite => Ok(()),
@@ -125,11 +125,11 @@ impl Store {
     /// If the store is read-only, another writer was quicker, or the records have an unknown format.
     pub async fn records(&self) -> Result<StoreRecords, StoreError> {
         if split::other_folder(&self.site.address).is_some() {
-            self.may_write().await?;
+            self.check_writable().await?;
             split::mend(&self.site).await?;
         }
         // The opening reads first. Its first change waits for the probe.
-        let ((), records) = try_join(self.may_write(), StoreRecords::open(Arc::clone(&self.site))).await?;
+        let ((), records) = try_join(self.check_writable(), StoreRecords::open(Arc::clone(&self.site))).await?;
         Ok(records)
     }
 
@@ -251,7 +251,7 @@ async fn look(site: &Site) -> Result<Result<There, RequestFailure>, Gone> {
     let (wire, address) = (Arc::clone(&site.wire), site.address.clone());
     let looked = site.threads.run(async move {
         let there = there::look(&wire, &address).await?;
-        let is_split = matches!(there, There::Volume) && split::is_split(&wire, &address).await?;
+        let is_split = matches!(there, There::Volume) && split::check_split(&wire, &address).await?;
         Ok((there, is_split))
     });
     Ok(looked.await?.map(|(there, is_split)| {

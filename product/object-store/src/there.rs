@@ -31,7 +31,7 @@ pub(crate) enum There {
 
 /// Looks at the place of a volume.
 pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, RequestFailure> {
-    let has_manifest = || is_volume(wire, &address.prefix);
+    let has_manifest = || check_volume(wire, &address.prefix);
     if has_manifest().await? {
         return Ok(There::Volume);
     }
@@ -48,7 +48,7 @@ pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, Reques
     })
 }
 
-async fn is_volume(wire: &Wire, prefix: &Path) -> Result<bool, RequestFailure> {
+async fn check_volume(wire: &Wire, prefix: &Path) -> Result<bool, RequestFailure> {
     let manifests = prefix.clone().join(RECORDS).join(MANIFESTS);
     // A volume may have the name of this folder.
     let is_manifest = |path: &Path| path.parts_count() == manifests.parts_count() + 1;
@@ -59,7 +59,7 @@ async fn is_volume(wire: &Wire, prefix: &Path) -> Result<bool, RequestFailure> {
 async fn around(wire: &Wire, prefix: &Path) -> Result<Option<Path>, RequestFailure> {
     for parts in 0..prefix.parts_count() {
         let folder = prefix.parts().take(parts).collect();
-        match is_volume(wire, &folder).await {
+        match check_volume(wire, &folder).await {
             Ok(true) => return Ok(Some(folder)),
             Ok(false) | Err(RequestFailure::Denied(_)) => {}
             Err(failure) => return Err(failure),

@@ -49,7 +49,7 @@ async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Requ
         }
         let listed = list(store, &folder).await?;
         let has_folder = listed.common_prefixes.iter().any(|path| path.filename() == Some(RECORDS));
-        if has_folder && has_volume(store, &folder).await? {
+        if has_folder && find_volume(store, &folder).await? {
             volumes.push(folder);
         } else {
             // A longer name is no prefix of a volume, and a store may have folders in folders without end.
@@ -66,7 +66,7 @@ async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<V
     let mut whole = Vec::new();
     for prefix in &volumes {
         let is_encoded = volumes.iter().any(|volume| volume != prefix && encoded(volume) == *prefix);
-        if !is_encoded || has_records(store, prefix, MANIFESTS).await? {
+        if !is_encoded || find_records(store, prefix, MANIFESTS).await? {
             whole.push(prefix.clone());
         }
     }
@@ -74,16 +74,16 @@ async fn without_halves(store: &dyn ObjectStore, volumes: Vec<Path>) -> Result<V
 }
 
 /// Whether records of a volume are here. A prefix may also have a folder of records for its name.
-async fn has_volume(store: &dyn ObjectStore, prefix: &Path) -> Result<bool, RequestFailure> {
+async fn find_volume(store: &dyn ObjectStore, prefix: &Path) -> Result<bool, RequestFailure> {
     for folder in [MANIFESTS, LOG, TABLES] {
-        if has_records(store, prefix, folder).await? {
+        if find_records(store, prefix, folder).await? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-async fn has_records(store: &dyn ObjectStore, prefix: &Path, folder: &str) -> Result<bool, RequestFailure> {
+async fn find_records(store: &dyn ObjectStore, prefix: &Path, folder: &str) -> Result<bool, RequestFailure> {
     Ok(!list(store, &prefix.clone().join(RECORDS).join(folder)).await?.objects.is_empty())
 }
 

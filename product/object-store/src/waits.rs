@@ -200,7 +200,7 @@ impl Sent {
     }
 
     /// The store did not do it: the request is sent again, or that was its last try.
-    pub(crate) fn was_refused(&self, why: &str) {
+    pub(crate) fn note_refusal(&self, why: &str) {
         if self.kind == WaitKind::Put {
             let (mut puts, now_ns) = (self.waiting.puts(), (self.waiting.now_ns)());
             puts.failed_ns = now_ns;

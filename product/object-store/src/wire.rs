@@ -106,7 +106,7 @@ impl Wire {
     }
 
     /// Waits until the records may change.
-    async fn may_change(&self) -> Result<()> {
+    async fn wait_until_writable(&self) -> Result<()> {
         if *self.may_change.borrow() == Some(true) {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Wire {
     }
 
     /// Stores answer two creations that collide with 409, which looks as if an object were there.
-    async fn is_absent(&self, location: &Path) -> bool {
+    async fn check_absent(&self, location: &Path) -> bool {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
         matches!(self.inner.head(location).await, Err(Error::NotFound { .. }))
     }
@@ -303,7 +303,7 @@ impl fmt::Display for Wire {
 impl ObjectStore for Wire {
     async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
         if is_in_records(location) {
-            self.may_change().await?;
+            self.wait_until_writable().await?;
         }
         let sent = self.send(WaitKind::Put, location);
         let is_create = matches!(options.mode, PutMode::Create);
@@ -320,7 +320,7 @@ impl ObjectStore for Wire {
             }
         }
         let result = match result {
-            Err(Error::AlreadyExists { source, .. }) if is_create && self.is_absent(location).await => {
+            Err(Error::AlreadyExists { source, .. }) if is_create && self.check_absent(location).await => {
                 Err(Error::Generic { store: "afflux", source })
             }
             result => result,

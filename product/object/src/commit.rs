@@ -68,7 +68,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         loop {
             let newest = self.begin()?.file(ino).newest_body();
             match newest {
-                Some(body) => return self.may_answer().await.map(|()| body),
+                Some(body) => return self.wait_to_answer().await.map(|()| body),
                 None => self.load_body(ino).await?,
             }
         }
@@ -111,7 +111,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     pub async fn commit(&self, ino: u64) -> Result<(), ObjectVolumeError> {
         drop(self.begin()?);
         self.make_durable(ino).await?;
-        self.may_answer().await
+        self.wait_to_answer().await
     }
 
     /// Removes the bytes, the body, the inode and the record `o` of a file that has no name and no user. A crash leaves
@@ -130,8 +130,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     pub(crate) async fn make_durable(&self, ino: u64) -> Result<(), ObjectVolumeError> {
         let cut = self.state().last_write;
         let sequence = self.name_all(ino, cut).await?;
-        let is_inline_full = self.state().is_inline_full(&self.limits);
-        if is_inline_full {
+        let check_inline_full = self.state().check_inline_full(&self.limits);
+        if check_inline_full {
             self.pack().await?;
         }
         self.joints.meet(ino).await;

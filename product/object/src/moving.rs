@@ -73,7 +73,7 @@ impl VolumeState {
     }
 
     /// Counts the inline bytes, and says whether it is time to move them.
-    pub(crate) fn is_inline_full(&mut self, limits: &VolumeLimits) -> bool {
+    pub(crate) fn check_inline_full(&mut self, limits: &VolumeLimits) -> bool {
         if self.inline_bytes < limits.segment_bytes && self.inline_files.len() < limits.map_extents {
             return false;
         }

@@ -268,7 +268,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     ///
     /// # Errors
     /// If a later writer took over, or the volume was closed.
-    pub async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+    pub async fn wait_to_answer(&self) -> Result<(), ObjectVolumeError> {
         self.is_asked.store(true, Ordering::Relaxed);
         loop {
             if self.state().is_closed {

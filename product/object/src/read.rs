@@ -61,7 +61,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
                         self.records.prove().await?;
                     }
                     read?;
-                    return self.may_answer().await;
+                    return self.wait_to_answer().await;
                 }
             }
         }

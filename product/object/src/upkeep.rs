@@ -29,8 +29,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             if is_sweep {
                 sweep_at_ns = begun_ns.saturating_add(SWEEP_NS);
             }
-            let is_inline_full = self.state().is_inline_full(&self.limits);
-            let packed = if is_inline_full { self.pack().await } else { Ok(()) };
+            let check_inline_full = self.state().check_inline_full(&self.limits);
+            let packed = if check_inline_full { self.pack().await } else { Ok(()) };
             let steps = [swept.map(drop), self.mark_dead().await.map(drop), self.delete_dead().await.map(drop), packed];
             let moved = self.compact().await;
             for error in steps.iter().chain([&moved.clone().map(drop)]).filter_map(|step| step.as_ref().err()) {

@@ -73,7 +73,7 @@ impl Hazards {
     }
 
     /// True once in `n` calls of the slots' own thread.
-    pub(crate) fn is_nth_pass(&self, n: u32) -> bool {
+    pub(crate) fn take_nth_pass(&self, n: u32) -> bool {
         let passes = (self.passes.load(Ordering::Relaxed) + 1) % n;
         self.passes.store(passes, Ordering::Relaxed);
         passes == 0

@@ -57,7 +57,7 @@ impl TlsIdentity {
     pub(crate) fn certified(&self) -> Result<Certified, BadIdentity> {
         let provider = Arc::new(ring::default_provider());
         let chain = certificates(&self.certificates).map_err(BadIdentity::Certificate)?;
-        is_valid_now(&chain[0]).map_err(BadIdentity::Certificate)?;
+        check_valid_now(&chain[0]).map_err(BadIdentity::Certificate)?;
         let expires_s = chain.iter().filter_map(expires_s).min();
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| BadIdentity::Key(unread(error, "key")))?;
         let verifier = match &self.clients {
@@ -117,7 +117,7 @@ fn checked(parsed: &EndEntityCert<'_>, time: UnixTime) -> Result<(), Certificate
 }
 
 /// Refuses a certificate that clients would refuse now, apart from its authority, which only clients know.
-fn is_valid_now(certificate: &CertificateDer<'_>) -> Result<(), String> {
+fn check_valid_now(certificate: &CertificateDer<'_>) -> Result<(), String> {
     let parsed = EndEntityCert::try_from(certificate).map_err(|error| format!("it is no certificate: {error}"))?;
     let ago = |from: UnixTime, to: UnixTime| (to.as_secs().saturating_sub(from.as_secs())) / 86_400;
     match checked(&parsed, UnixTime::now()) {

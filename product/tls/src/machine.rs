@@ -119,7 +119,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
     }
 
     /// Whether the handshake is over. The first time, the protocol's machine is told.
-    fn is_secured(&mut self) -> bool {
+    fn try_secure(&mut self) -> bool {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_handshaking()) else { return false };
         if self.listed.is_none() {
             let name = session.peer_certificates().and_then(<[_]>::first);
@@ -199,7 +199,7 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
         self.spent += began.map_or(Duration::ZERO, |began| began.elapsed());
         drop(sealed);
         decrypted?;
-        if self.is_secured() {
+        if self.try_secure() {
             self.inner.receive(&mut self.clear)?;
         }
         if self.clear.is_empty() {

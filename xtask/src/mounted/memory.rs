@@ -134,7 +134,7 @@ fn half(built: &Built, place: &Path, ext4: &Path, lasts: Duration, with_server: 
     let (turns, longest) = progress(&mut program.0)?;
     ensure!(program.0.wait()?.success(), "the program found wrong bytes");
     ensure!(group.reclaims() > 0, "the group had memory enough");
-    mount.is_running()?;
+    mount.check_running()?;
     let peak = health::check_memory(mount.process(), CACHE_BYTES)?;
     mount.end()?;
     check(&ext4.join("mapped"), turns)?;

@@ -75,7 +75,7 @@ impl Mount {
     }
 
     /// Fails if the server ended by itself.
-    pub(super) fn is_running(&mut self) -> Result<()> {
+    pub(super) fn check_running(&mut self) -> Result<()> {
         let ended = self.server.as_mut().map_or_else(|| self.mounted.ended(), Ready::ended);
         ended.context("afflux")?.map_or(Ok(()), |status| bail!("the server ended by itself: {status}; see its log"))
     }

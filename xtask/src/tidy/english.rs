@@ -65,7 +65,7 @@ impl Count {
     }
 
     /// Which figures are above their goals.
-    fn is_above(self, goals: Figures) -> [bool; 3] {
+    fn above(self, goals: Figures) -> [bool; 3] {
         let figures = self.figures();
         let few = self.sentences < FEW;
         [0, 1, 2].map(|at| goals[at] < u64::MAX && if few { self.hard[at] > FEW_HARD } else { figures[at] > goals[at] })
@@ -77,7 +77,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Violation> {
     let mut violations: Vec<Violation> = Vec::new();
     for (tree, count) in &counts(files) {
         let (figures, goals) = (count.figures(), goals(tree));
-        let above = count.is_above(goals);
+        let above = count.above(goals);
         for at in [0, 1, 2].into_iter().filter(|at| above[*at]) {
             let (now, goal) = (tenths(figures[at]), tenths(goals[at]));
             let mut text = format!("{} among 1,000 are {now}; the goal is {goal}", KINDS[at]);

@@ -1,9 +1,11 @@
-//! Names that mislead: questions that read as commands, and types of the product that share a name.
+//! Names that mislead: questions that read as commands, commands that read as questions, and types of the product that
+//! share a name.
 //!
-//! A question is a function with `-> bool`. Its name begins with one of [`PREFIXES`]. The name of a type is used once
-//! in the product; its twin is private to one file.
+//! A question is a function with `-> bool` that changes nothing. Its name begins with one of [`PREFIXES`]. A function
+//! with `&mut self`, one that waits and one without a bool in its result is a command, and has the name of one:
+//! `try_lend`, `take_mark`, `check_name`. The name of a type is used once in the product; its twin is private to one file.
 //!
-//! Owns: both rules, the list of names that are not there yet.
+//! Owns: the three rules, the list of names that are not there yet.
 //! Does not own: the reading of Rust (`lexer`).
 //! Invariants: a figure is at most the one in the list. Renewing the list raises none of its figures.
 
@@ -28,6 +30,9 @@ const PREFIXES: &[&str] = &[
     "had", "try",
 ];
 
+/// First words of [`PREFIXES`] that commands have, too.
+const VERBS: &[&str] = &["do", "try"];
+
 /// First words of commands that return a `bool` of the same meaning as in the standard library. A set's `insert` did
 /// not have the thing before, its `remove` had it; a cell's `take` finds the mark set.
 const COMMANDS: &[&str] = &["insert", "remove", "take"];
@@ -42,9 +47,10 @@ type Figures = BTreeMap<(String, String), usize>;
 type Listed = BTreeMap<(String, String), (usize, String)>;
 
 const QUESTIONS: &str = "questions";
+const COMMANDS_AS_QUESTIONS: &str = "commands";
 const SHARED: &str = "shared";
 
-const HEADER: &str = "# Names that are not there yet. `questions`: a crate, and its functions with `-> bool` whose name does not begin with is_,\n# has_, may_, needs_ or the like. `shared`: a name, the types of the product that have it and are not private to a file, and the reason.\n# `cargo xtask tidy` fails when a figure grows. `cargo xtask tidy --renew` writes lower ones.\n";
+const HEADER: &str = "# Names that are not there yet. `questions`: a crate, and its functions with `-> bool` whose name does not begin with is_,\n# has_, may_, needs_ or the like.\n# `commands`: those that are named so and take `&mut self`, wait, or return no bool. `shared`: a name, the types of the product that have it and are not private to a file, and the reason.\n# `cargo xtask tidy` fails when a figure grows. `cargo xtask tidy --renew` writes lower ones.\n";
 
 /// The violations in these files, given the text of the list.
 pub(super) fn check(files: &[TextFile], list: &str) -> Result<Vec<Violation>> {
@@ -61,7 +67,15 @@ fn told(files: &[TextFile], kind: &str, key: &str, count: usize) -> String {
             places.join(", ")
         );
     }
-    let names: Vec<&str> = files.iter().filter(|file| folder(&file.path) == Some(key)).flat_map(misnamed).collect();
+    let of_crate = || files.iter().filter(|file| folder(&file.path) == Some(key));
+    if kind == COMMANDS_AS_QUESTIONS {
+        let names: Vec<&str> = of_crate().flat_map(misleading).collect();
+        return format!(
+            "{count} functions change something, wait or return no bool, and begin with is_, has_, may_ or the like: {}",
+            names.join(", ")
+        );
+    }
+    let names: Vec<&str> = of_crate().flat_map(misnamed).collect();
     format!("{count} functions with `-> bool` do not begin with is_, has_, may_ or needs_: {}", names.join(", "))
 }
 
@@ -95,15 +109,14 @@ fn figures(files: &[TextFile]) -> Figures {
     let mut figures = Figures::new();
     for file in files {
         let Some(folder) = folder(&file.path) else { continue };
-        let count = misnamed(file).len();
-        if count > 0 {
-            *figures.entry((QUESTIONS.to_owned(), folder.to_owned())).or_default() += count;
+        for (kind, count) in [(QUESTIONS, misnamed(file).len()), (COMMANDS_AS_QUESTIONS, misleading(file).len())] {
+            *figures.entry((kind.to_owned(), folder.to_owned())).or_default() += count;
         }
         for name in types(file).into_iter().filter(|_| folder.starts_with("product/")) {
             *figures.entry((SHARED.to_owned(), name.to_owned())).or_default() += 1;
         }
     }
-    figures.retain(|(kind, _), count| kind == QUESTIONS || *count > 1);
+    figures.retain(|(kind, _), count| *count > usize::from(kind == SHARED));
     figures
 }
 
@@ -134,40 +147,96 @@ fn is_visible(before: &[Token<'_>]) -> bool {
     end > 0 && before[end - 1].text == "pub"
 }
 
-/// The names of functions of a file that return a `bool` and are not called as a question.
+/// The names of functions of a file that return a `bool`, change nothing and are not called as a question.
 fn misnamed(file: &TextFile) -> Vec<&str> {
     let tokens = lexer::tokens(&file.text);
-    let functions = (0..tokens.len().saturating_sub(1)).filter(|at| tokens[*at].text == "fn");
-    let questions = functions.filter(|at| is_question(&tokens[at + 2..])).map(|at| tokens[at + 1].text);
-    questions.filter(|name| !has_prefix(name) && !FOREIGN.contains(name)).collect()
+    let questions = functions(&tokens).filter(|it| it.is_bool() && !it.is_async && !it.has_argument("mut"));
+    questions.map(|it| it.name).filter(|name| !has_prefix(name) && !FOREIGN.contains(name)).collect()
+}
+
+/// The names of functions of a file that are called as a question, and change what they ask, wait or answer no yes or
+/// no.
+fn misleading(file: &TextFile) -> Vec<&str> {
+    let tokens = lexer::tokens(&file.text);
+    let named = functions(&tokens).filter(|it| {
+        let first = first_word(it.name);
+        PREFIXES.contains(&first) && !VERBS.contains(&first) && !FOREIGN.contains(&it.name) && it.name != first
+    });
+    named.filter(Function::is_command).map(|it| it.name).collect()
+}
+
+fn first_word(name: &str) -> &str {
+    name.split('_').next().unwrap_or(name)
 }
 
 fn has_prefix(name: &str) -> bool {
-    let first = name.split('_').next().unwrap_or(name);
+    let first = first_word(name);
     PREFIXES.contains(&first) || COMMANDS.contains(&first)
 }
 
-/// Whether a function returns a `bool`, given the tokens behind its name.
-fn is_question(tokens: &[Token<'_>]) -> bool {
-    let (mut parens, mut angles, mut had_arguments) = (0_usize, 0_usize, false);
+/// A function's declaration.
+struct Function<'a> {
+    name: &'a str,
+    is_async: bool,
+    /// What stands between the parentheses.
+    arguments: Vec<&'a str>,
+    /// What stands between the arrow and the body.
+    result: Vec<&'a str>,
+}
+
+impl Function<'_> {
+    fn is_bool(&self) -> bool {
+        self.result == ["bool"]
+    }
+
+    fn has_argument(&self, word: &str) -> bool {
+        self.arguments.contains(&word)
+    }
+
+    /// Whether it changes its object, waits, or returns something without a bool in it.
+    fn is_command(&self) -> bool {
+        let this = self.arguments.iter().position(|word| *word == "self").unwrap_or(0);
+        let changes = self.arguments[..this].contains(&"&") && self.arguments[..this].contains(&"mut");
+        changes || self.is_async || self.result.contains(&"Future") || !self.result.contains(&"bool")
+    }
+}
+
+/// The functions that these tokens declare.
+fn functions<'t, 'a>(tokens: &'t [Token<'a>]) -> impl Iterator<Item = Function<'a>> + use<'t, 'a> {
+    let at = (0..tokens.len().saturating_sub(1)).filter(|at| tokens[*at].text == "fn");
+    at.filter(|at| tokens[*at + 1].text.starts_with(|letter: char| letter == '_' || letter.is_alphabetic())).map(|at| {
+        let before = tokens[..at].iter().rev().map(|token| token.text);
+        let is_async =
+            before.take_while(|word| matches!(*word, "async" | "unsafe" | "extern")).any(|word| word == "async");
+        let (arguments, result) = signature(&tokens[at + 2..]);
+        Function { name: tokens[at + 1].text, is_async, arguments, result }
+    })
+}
+
+/// The words of a function's arguments and of its result, given the tokens behind its name.
+fn signature<'a>(tokens: &[Token<'a>]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let (mut parens, mut angles) = (0_usize, 0_usize);
+    let (mut arguments, mut result, mut has_arguments, mut has_arrow) = (Vec::new(), Vec::new(), false, false);
     for (at, token) in tokens.iter().enumerate() {
         match token.text {
+            "{" | ";" | "where" if parens == 0 => break,
+            _ if has_arrow => result.push(token.text),
+            "(" if angles == 0 && parens == 0 && !has_arguments => parens = 1,
             "(" => parens += 1,
             ")" => {
                 parens = parens.saturating_sub(1);
-                had_arguments |= parens == 0 && angles == 0;
+                has_arguments |= parens == 0 && angles == 0;
             }
             "<" if parens == 0 => angles += 1,
-            ">" if parens == 0 && tokens[at.saturating_sub(1)].text != "-" => angles = angles.saturating_sub(1),
-            ">" if parens == 0 && angles == 0 && had_arguments => {
-                let next = |more: usize| tokens.get(at + more).map(|token| token.text);
-                return next(1) == Some("bool") && matches!(next(2), Some("{" | ";" | "where"));
-            }
-            "{" | ";" if parens == 0 => return false,
+            ">" if parens == 0 && at > 0 && tokens[at - 1].text == "-" => has_arrow = has_arguments,
+            ">" if parens == 0 => angles = angles.saturating_sub(1),
             _ => {}
         }
+        if parens > 0 && angles == 0 && !has_arguments {
+            arguments.push(token.text);
+        }
     }
-    false
+    (arguments, result)
 }
 
 #[cfg(test)]

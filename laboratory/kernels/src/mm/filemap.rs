@@ -61,7 +61,7 @@ impl Memory {
         let mut copied = 0;
         while copied < COPIED_AT_A_TIME && reader.at < pages {
             self.fetch(reader, pages).await;
-            self.lru().was_read(reader.owner(reader.at));
+            self.lru().mark_read(reader.owner(reader.at));
             (reader.at, copied) = (reader.at + 1, copied + 1);
         }
         self.platform.work(u64::from(copied) * self.options.costs.copy_ns).await;
@@ -72,7 +72,7 @@ impl Memory {
     pub async fn read_one(&self, reader: &mut Reader) {
         let owner = reader.owner(reader.at);
         self.read_page(reader.task, owner, Gfp::MayRetry).await;
-        self.lru().was_read(owner);
+        self.lru().mark_read(owner);
         reader.at += 1;
     }
 

@@ -108,7 +108,7 @@ impl Lru {
     }
 
     /// Marks the page as read.
-    pub(super) fn was_read(&mut self, owner: Owner) {
+    pub(super) fn mark_read(&mut self, owner: Owner) {
         let stream = &mut self.streams[owner.file as usize];
         stream.present &= !bit(owner.page);
         stream.next = owner.page + 1;

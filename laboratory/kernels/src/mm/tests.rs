@@ -249,12 +249,12 @@ fn a_page_is_there_until_its_frame_is_freed_or_its_reader_has_passed_it() {
     assert!((0..3).all(|at| lru.has(page(at))) && !lru.has(page(3)) && !lru.has(Owner { file: 0, page: 0 }));
     let mut isolated = lru.isolate(lru::List::InactiveFile, 2);
     assert_eq!((isolated.as_slice(), lru.sizes()), (&[0, 1][..], lru::Sizes { inactive: 1, active: 0, isolated: 2 }));
-    lru.was_read(page(0));
+    lru.mark_read(page(0));
     lru.shrink(&mut isolated);
     assert_eq!(lru.sizes(), lru::Sizes { inactive: 1, active: 0, isolated: 0 });
     assert_eq!([0, 1, 2].map(|at| lru.has(page(at))), [false, false, true], "1 went before it was read");
     // A page 64 further on has the same bit, and stays when one that was read goes.
-    lru.was_read(page(2));
+    lru.mark_read(page(2));
     lru.add(3, page(2 + lru::AHEAD_PAGES));
     let mut isolated = lru.isolate(lru::List::InactiveFile, 1);
     lru.shrink(&mut isolated);

@@ -64,7 +64,7 @@ impl OwnThread {
     }
 
     /// Whether this thread may close the queue.
-    pub(super) fn may_close(&self) -> Answer<()> {
+    pub(super) fn check_closable(&self) -> Answer<()> {
         if self.0.strong_count() == 0 { Ok(()) } else { self.reactor().map(drop) }
     }
 

@@ -78,7 +78,7 @@ impl File {
     }
 
     async fn withhold_work(&self, range: Range<u64>) -> Result<Withheld, Error> {
-        self.may_write()?;
+        self.check_writable()?;
         self.range(&range)?;
         let withheld = self.0.engine.withhold(&self.0.pages, range).await;
         withheld.map(|withheld| Withheld(Some(withheld))).map_err(|error| self.said(error))
@@ -123,7 +123,7 @@ impl File {
     }
 
     async fn order_work(&self, range: Range<u64>, first: &Self, earlier: Range<u64>) -> Result<(), Error> {
-        self.may_write()?;
+        self.check_writable()?;
         self.range(&range)?;
         first.range(&earlier)?;
         if !std::sync::Arc::ptr_eq(&self.0.engine, &first.0.engine) {

@@ -32,17 +32,17 @@ impl File {
     }
 
     pub(crate) async fn set_len_work(&self, len: u64) -> Result<(), Error> {
-        self.may_write()?;
+        self.check_writable()?;
         self.0.file.note_written();
-        self.can_be_cut(len).await?;
+        self.prepare_cut(len).await?;
         self.0.engine.set_size(&self.0.pages, len).await.map_err(|error| self.said(error))?;
-        self.can_be_cut(len).await
+        self.prepare_cut(len).await
     }
 
     /// After the cut, dirty bytes may be at the file's end.
-    async fn can_be_cut(&self, len: u64) -> Result<(), Error> {
+    async fn prepare_cut(&self, len: u64) -> Result<(), Error> {
         let file = &self.0.file;
-        if file.file.is_clean() { Ok(()) } else { self.core().can_be_written(file, len).await }
+        if file.file.is_clean() { Ok(()) } else { self.core().ensure_writable(file, len).await }
     }
 
     /// Makes a range read as zeros, and frees the space of its whole pages if the device can. The size stays.
@@ -63,14 +63,14 @@ impl File {
     }
 
     async fn punch_work(&self, range: Range<u64>) -> Result<(), Error> {
-        self.may_write()?;
+        self.check_writable()?;
         self.range(&range)?;
         let (core, file) = (self.core(), &self.0.file);
         file.note_written();
         // Partial pages at the ends of the range are written as zeros.
-        core.can_be_written(file, self.len()).await?;
+        core.ensure_writable(file, self.len()).await?;
         self.0.engine.punch(&self.0.pages, range).await.map_err(|error| self.said(error))?;
-        core.can_be_written(file, self.len()).await
+        core.ensure_writable(file, self.len()).await
     }
 
     /// Announces how a range of the file, or all of it, will be read. Waits for nothing and promises nothing.

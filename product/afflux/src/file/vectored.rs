@@ -45,7 +45,7 @@ impl File {
         into: &'a mut [IoSliceMut<'b>],
         offset: u64,
     ) -> Result<(usize, &'a mut [IoSliceMut<'b>]), Error> {
-        self.may_read()?;
+        self.check_readable()?;
         self.end_of(offset, total(into.iter().map(|slice| slice.len()))?)?;
         let mut done = 0;
         for at in 0..into.len() {
@@ -93,7 +93,7 @@ impl File {
     /// Overwrites dirty bytes in the cache. Returns the number of bytes, and the buffers from the first one on that has
     /// to wait.
     fn write_hits<'a, 'b>(&self, from: &'a [IoSlice<'b>], offset: u64) -> Result<(u64, &'a [IoSlice<'b>]), Error> {
-        self.may_write()?;
+        self.check_writable()?;
         self.end_of(offset, total(from.iter().map(|slice| slice.len()))?)?;
         let mut done = 0;
         for (at, slice) in from.iter().enumerate() {
@@ -131,7 +131,7 @@ impl File {
     }
 
     pub(super) async fn append_work(&self, from: &[IoSlice<'_>]) -> Result<u64, Error> {
-        self.may_write()?;
+        self.check_writable()?;
         let _turn = self.0.file.tail.turn().await;
         let offset = self.len();
         self.write_slices(from, offset).await?;

@@ -47,13 +47,13 @@ impl Stretch {
     }
 
     /// A flush emptied the cache: it takes writes at once again.
-    pub(super) fn is_emptied(&mut self, prices: DirectionPrices) {
+    pub(super) fn mark_emptied(&mut self, prices: DirectionPrices) {
         let before = if self.may_be_cached() { self.before } else { prices };
         *self = Self::new(before);
     }
 
     /// The cache is full. Returns the prices known before writes went to it.
-    pub(super) fn is_filled(&mut self) -> DirectionPrices {
+    pub(super) fn mark_filled(&mut self) -> DirectionPrices {
         self.worked_ns = FILLED_NS;
         self.before
     }

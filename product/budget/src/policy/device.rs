@@ -132,7 +132,7 @@ impl DeviceMemory {
     }
 
     /// Whether too little is known of it.
-    pub(super) fn is_cold(&mut self, view: &View) -> bool {
+    pub(super) fn check_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()
     }
 

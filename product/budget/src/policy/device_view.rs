@@ -59,7 +59,7 @@ impl DeviceView {
     pub(super) fn admission_limit_ns(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
         let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
         let portion_ns = self.rates.prices.cost_ns(1, bytes);
-        let lets = device.portions.may_admit_one(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let lets = device.portions.try_admit_one(view.now.0, self.band, self.backlog_ns, portion_ns);
         let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }

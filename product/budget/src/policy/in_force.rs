@@ -16,7 +16,7 @@ use crate::{Cost, MILLISECOND};
 /// All knobs of the device that differ.
 pub(super) fn knobs(view: &View, device: &mut DeviceMemory) -> Vec<KnobInForce> {
     let standing = DeviceView::of(view, device);
-    let is_cold = device.is_cold(view);
+    let is_cold = device.check_cold(view);
     [
         dirty_limit(&standing, view),
         background_bytes(&standing, view, is_cold),
@@ -35,7 +35,7 @@ fn differs(name: &'static str, value: u64, unit: &'static str, because: &str) ->
     Some(KnobInForce { name, value: Some(value), unit, because: because.to_owned() })
 }
 
-fn has_no_effect(name: &'static str, because: &str) -> Option<KnobInForce> {
+fn ineffective(name: &'static str, because: &str) -> Option<KnobInForce> {
     Some(KnobInForce { name, value: None, unit: "", because: because.to_owned() })
 }
 
@@ -104,7 +104,7 @@ fn portion(standing: &DeviceView, view: &View) -> Option<KnobInForce> {
     let (name, asked_bytes) = ("writer_portion_bytes", view.knobs.own.get(BudgetKnob::PortionBytes));
     match standing.portion_bytes {
         _ if asked_bytes == 0 => None,
-        None => has_no_effect(name, "no writers wait whose runs need more than the budget"),
+        None => ineffective(name, "no writers wait whose runs need more than the budget"),
         Some(bytes) if bytes < asked_bytes => {
             differs(name, bytes, "bytes", "the budget in force holds several of these")
         }
@@ -125,13 +125,13 @@ fn idle_writes(view: &View) -> Option<KnobInForce> {
     if view.knobs.own.get(BudgetKnob::IdleWriteback) == 0 {
         None
     } else if view.knobs.background_centisecs > 0 {
-        has_no_effect(name, "dirty_background_centisecs says from when on the flusher writes")
+        ineffective(name, "dirty_background_centisecs says from when on the flusher writes")
     } else if view.knobs.device_background_bytes > 0 {
-        has_no_effect(name, "dirty_background_bytes says from when on the flusher writes")
+        ineffective(name, "dirty_background_bytes says from when on the flusher writes")
     } else if view.knobs.expire_ns == u64::MAX {
-        has_no_effect(name, "dirty_writeback_centisecs=0 turns writes without a threshold off")
+        ineffective(name, "dirty_writeback_centisecs=0 turns writes without a threshold off")
     } else if must_take_whole_runs(view) {
-        has_no_effect(name, "the device takes large requests alone, as object stores do")
+        ineffective(name, "the device takes large requests alone, as object stores do")
     } else {
         None
     }

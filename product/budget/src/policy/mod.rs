@@ -100,7 +100,7 @@ impl DevicePolicy for Budget {
             cause: PauseCause::DeviceTime,
             unasked_max: Amount(standing.unasked_ns()),
             unasked_pages_max: view.guard_pages / 4 * 3,
-            wake_above: Amount(standing.background_ns(view, device.is_cold(view))),
+            wake_above: Amount(standing.background_ns(view, device.check_cold(view))),
         }
     }
 
@@ -138,7 +138,7 @@ impl DevicePolicy for Budget {
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
-        let from_queue = payer.share.does_come_from_queue(&mut device.portions);
+        let from_queue = payer.share.take_queued(&mut device.portions);
         if let Some(pages) = payer.share.left_pages().filter(|_| backlog_ns < band.end_ns) {
             pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
             return Admission::Enter;
@@ -161,12 +161,12 @@ impl DevicePolicy for Budget {
     }
 
     fn is_over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
-        DeviceView::of(view, device).is_over_background(view, device.is_cold(view))
+        DeviceView::of(view, device).is_over_background(view, device.check_cold(view))
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
         let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
-        let (standing, is_cold) = (DeviceView::of(view, device), device.is_cold(view));
+        let (standing, is_cold) = (DeviceView::of(view, device), device.check_cold(view));
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // Files half as old go with it, so that the device is not woken for each file.
@@ -209,7 +209,7 @@ impl DevicePolicy for Budget {
         let standing = DeviceView::of(view, device);
         LimitPages {
             dirty: standing.limit_pages(view),
-            background: standing.background_pages(view, device.is_cold(view)),
+            background: standing.background_pages(view, device.check_cold(view)),
             bandwidth: Some(1000 * MILLISECOND / standing.rates.page_prices().page.0),
         }
     }

@@ -110,7 +110,7 @@ impl Portions {
     }
 
     /// Whether one more payer may be admitted from the queue; that payer is then awaited.
-    pub(super) fn may_admit_one(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
+    pub(super) fn try_admit_one(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
         let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
         let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
         let lets = has_room || backlog_ns <= band.free_ns();
@@ -162,7 +162,7 @@ impl PayerShare {
     }
 
     /// Whether the payer was in the queue before.
-    pub(super) fn does_come_from_queue(&mut self, portions: &mut Portions) -> bool {
+    pub(super) fn take_queued(&mut self, portions: &mut Portions) -> bool {
         let queued = std::mem::take(&mut self.queued);
         if queued {
             portions.awaited_until_ns = 0;

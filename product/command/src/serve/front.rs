@@ -472,7 +472,7 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool)
     }
     let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
     let mut mounted = wanted.point.mount(source, wanted.flags, own.as_ref()).or_failed(NOT_MOUNTED)?;
-    unmounter.is_mounted(mounted.number());
+    unmounter.set_mounted(mounted.number());
     let memory = memory.map(|memory| {
         mounted.keep(&memory).or_failed(NOT_MOUNTED)?;
         let contents = Kept::fresh(memory.words()).or_failed(NOT_MOUNTED)?;

@@ -85,7 +85,7 @@ impl Figures {
     }
 
     /// The device hangs since `since`, and refuses its writers or does not; false if it has gone on.
-    pub fn is_hanging(&self, since: Nanos, refuses: bool) -> bool {
+    pub fn try_mark_hanging(&self, since: Nanos, refuses: bool) -> bool {
         let hangs = {
             // A request that ends meanwhile resets this afterwards.
             let usage = self.usage();

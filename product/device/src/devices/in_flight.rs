@@ -134,7 +134,7 @@ impl InFlight {
     }
 
     /// A change of names is durable, or failed; returns whether it was the last.
-    pub fn has_named_end(&self) -> bool {
+    pub fn remove_name(&self) -> bool {
         self.names.fetch_sub(1, Ordering::Relaxed) == 1
     }
 

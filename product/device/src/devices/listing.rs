@@ -83,14 +83,14 @@ impl FileInner {
 
     /// Puts a file with dirty pages back in a list, unless it is in one or held. The end of the hold does it then.
     pub fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
-        if self.must_be_listed(state, now) {
+        if self.try_mark_queued(state, now) {
             self.queue_more(state);
             self.device.flusher().raise();
         }
     }
 
     /// Whether the caller has to list the file among those that may be written.
-    pub(crate) fn must_be_listed(self: &Arc<Self>, state: &mut FileState, now: Nanos) -> bool {
+    pub(crate) fn try_mark_queued(self: &Arc<Self>, state: &mut FileState, now: Nanos) -> bool {
         if state.is_held() {
             return false;
         }

@@ -34,7 +34,7 @@ impl Placing {
     }
 
     /// Whether the caller has to run the pass.
-    pub fn must_run(&self) -> bool {
+    pub fn try_begin(&self) -> bool {
         self.stage.compare_exchange(PLENTY, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

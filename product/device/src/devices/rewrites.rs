@@ -103,7 +103,7 @@ impl RewriteWatch {
     }
 
     /// Whether the file has been left alone for long enough; if not, sets the time of the next look.
-    pub fn is_left_alone(&mut self, now: Nanos) -> bool {
+    pub fn check_idle(&mut self, now: Nanos) -> bool {
         let enough_at = self.since.after(self.idle_write_rule.ns);
         let left_alone = enough_at <= now;
         if !left_alone {

@@ -171,7 +171,7 @@ impl<F> DeviceState<F> {
     }
 
     /// Whether the device has been refused a request since the last call, because its store gets too many.
-    pub fn has_sent_too_many(&self) -> bool {
+    pub fn take_too_many(&self) -> bool {
         let reported = self.device.too_many();
         self.too_many.swap(reported, Ordering::Relaxed) < reported
     }

@@ -111,7 +111,7 @@ pub struct WriterWait<'a>(&'a DirtyTotals);
 impl WriterWait<'_> {
     /// The writer is now in its device's queue. The writer sees earlier releases at the next look, and later releases
     /// wake the queue.
-    pub fn is_queued(&self) {
+    pub fn fence_queued(&self) {
         fence(Ordering::SeqCst);
     }
 }

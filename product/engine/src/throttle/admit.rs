@@ -223,7 +223,7 @@ impl<P: Platform> Throttle<P> {
             // Only once it is in the queue: the flusher checks for waiters.
             device.flusher().raise();
             // Only now, because earlier releases by other devices woke nobody.
-            waits.is_queued();
+            waits.fence_queued();
             refresh_guard(devices, device);
             // Whoever changes the answer wakes this writer.
             if let Some(passed) = self.pass_line(file, pages) {

@@ -108,7 +108,7 @@ impl Claimer<'_> {
             return None;
         }
         let frame = self.cache.frame_at(&self.file.pages, page)?;
-        if !self.may_carry(frame).has_span(0, self.cache.pages.dirty(frame).first()) {
+        if !self.carried_sectors(frame).has_span(0, self.cache.pages.dirty(frame).first()) {
             return None;
         }
         let (_, last) = self.span(page, frame);
@@ -120,7 +120,7 @@ impl Claimer<'_> {
     }
 
     /// The sectors of a page that a request may carry.
-    fn may_carry(&self, frame: FrameId) -> Sectors {
+    fn carried_sectors(&self, frame: FrameId) -> Sectors {
         let (dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
         if self.needs_whole_pages() { valid } else { valid.intersection(dirty) }
     }
@@ -132,7 +132,7 @@ impl Claimer<'_> {
     /// The bytes of the page to write: from its first dirty sector to its last, or to the end of the sectors that a
     /// request may carry. The rest is written another time.
     fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
-        let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.may_carry(frame));
+        let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.carried_sectors(frame));
         if self.needs_whole_pages() {
             // The file's end may have been in the page's only block when it was written last.
             dirty = Sectors::ALL;

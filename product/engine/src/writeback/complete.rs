@@ -250,7 +250,7 @@ impl<P: Platform> WriteEnds<P> {
             in_flight,
             held_back,
             unwatched_ns: unwatched_ns.min(latency_ns),
-            too_many: device.has_sent_too_many(),
+            too_many: device.take_too_many(),
         };
         base.devices.request_ended(device, base.moment_at(now), done);
     }

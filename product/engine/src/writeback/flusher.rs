@@ -117,7 +117,7 @@ impl<P: Platform> Writeback<P> {
         let allowed = device.in_flight.allowed();
         let mut left = taken.aligned_slice(slice.max(PAGE_BYTES), allowed.slice_align_bytes);
         let mut tail = allowed.run_tail_bytes;
-        if taken.must_pause_now(self.base.now()) {
+        if taken.try_pause(self.base.now()) {
             return;
         }
         loop {

@@ -77,7 +77,7 @@ fn look<P: Platform>(
     };
     let hangs =
         since.filter(|_| watched_ns >= stalled_ns.min(refused_ns)).map(|since| (since, watched_ns >= refused_ns));
-    let hangs = hangs.filter(|(since, refuses)| device.figures.is_hanging(*since, *refuses));
+    let hangs = hangs.filter(|(since, refuses)| device.figures.try_mark_hanging(*since, *refuses));
     if let Some((since, _)) = said.filter(|(before, _)| hangs.is_none_or(|(since, _)| since != *before)) {
         base.trace_device(Some(device.id()), || EngineEvent::DeviceGoesOn { ns: now.since(since) });
         *said = None;

@@ -41,7 +41,7 @@ impl<P: Platform> Writeback<P> {
 
     async fn write_one(self: &Arc<Self>, taken: &mut FileTurn, now: Nanos) {
         let bytes_max = taken.state_of_device().in_flight.allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
-        if taken.must_pause_now(now) {
+        if taken.try_pause(now) {
             return;
         }
         if let Some(wrote) = self.write_run(taken, bytes_max).await {
@@ -54,21 +54,21 @@ impl<P: Platform> Writeback<P> {
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
         let Some((file, _)) = device.worklist().next(Turn::Idle { now }) else { return };
         let mut state = lock(&file.state);
-        if self.is_left_alone(&file, &mut state, now) {
+        if self.check_idle(&file, &mut state, now) {
             state.watch.looks_again(now);
         }
         file.queue_more(&mut state);
     }
 
     /// Looks at the file; whether it has been left alone for long enough.
-    pub(super) fn is_left_alone(&self, file: &FileInner, state: &mut FileState, now: Nanos) -> bool {
+    pub(super) fn check_idle(&self, file: &FileInner, state: &mut FileState, now: Nanos) -> bool {
         let (dirty, (looked_at, overwritten)) = (state.waiting_pages(), overwritten_pages(file));
         let seen = state.watch.look(now, dirty, dirty * overwritten / looked_at.max(1));
         let view = self.base.devices.view_of(&file.device, self.base.moment_at(now));
         if let Some(quiet) = self.base.devices.policy.idle_write_rule(&view, state.watch.idle_write_rule(), &seen) {
             state.watch.judge(now, quiet);
         }
-        state.watch.is_left_alone(now)
+        state.watch.check_idle(now)
     }
 }
 

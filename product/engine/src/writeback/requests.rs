@@ -57,7 +57,7 @@ impl<P: Platform> Writeback<P> {
 
     /// Waits until there is room for a request, on a device whose calls overlap. True as soon as a sync waits that goes
     /// ahead: the flusher has to see to it.
-    pub(super) async fn has_given_way_to_sync(&self, device: &DeviceState) -> bool {
+    pub(super) async fn wait_for_slot_or_sync(&self, device: &DeviceState) -> bool {
         let settings = self.base.settings();
         let decided = || match device.should_sync_go_first() {
             true => Some(true),

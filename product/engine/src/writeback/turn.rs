@@ -107,7 +107,7 @@ impl FileTurn {
             Err(LeftOfFile::Nothing) if by_passes => state.position.found_nothing(),
             _ => None,
         };
-        ended.into_iter().for_each(|began| state.marks.is_not_older_than(began));
+        ended.into_iter().for_each(|began| state.marks.raise_dirtied_at(began));
         claimed
     }
 
@@ -122,7 +122,7 @@ impl FileTurn {
     }
 
     /// Ends the turn at once if the file pauses after a failure.
-    pub(super) fn must_pause_now(&mut self, now: Nanos) -> bool {
+    pub(super) fn try_pause(&mut self, now: Nanos) -> bool {
         let Some(file) = self.open.clone() else { return true };
         let pauses = self.must_pause(&lock(&file.state), now);
         if pauses {
@@ -151,7 +151,7 @@ impl FileTurn {
         }
         if let Turn::Oldest { before, .. } = self.turn {
             // Behind files that are as old.
-            state.marks.is_not_older_than(before);
+            state.marks.raise_dirtied_at(before);
         }
         match self.left {
             LeftOfFile::Busy => file.wake_flusher_at(&mut state, busy_until),
@@ -209,7 +209,7 @@ impl<P: Platform> Writeback<P> {
                     file.queue_dirty(&mut state);
                 }
                 Turn::Largest { .. } if Size::of(state.waiting_pages()) < listed.size => file.queue_more(&mut state),
-                Turn::Idle { now } if !self.is_left_alone(&file, &mut state, now) => {
+                Turn::Idle { now } if !self.check_idle(&file, &mut state, now) => {
                     file.queue_more(&mut state);
                 }
                 _ => {
@@ -225,7 +225,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64) -> Option<Wrote> {
         let file = taken.file()?;
         let (device, for_sync) = (&file.device, taken.is_for_sync());
-        if !for_sync && self.has_given_way_to_sync(device).await {
+        if !for_sync && self.wait_for_slot_or_sync(device).await {
             taken.left = LeftOfFile::More;
             return None;
         }

@@ -46,7 +46,7 @@ impl<P: Platform> Writing<P> {
             device.placing.forget();
             return Ok(());
         }
-        if device.placing.must_run() {
+        if device.placing.try_begin() {
             self.begin_pass(device);
         }
         device.placing.wait().await;

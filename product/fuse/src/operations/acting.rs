@@ -96,7 +96,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     }
 
     /// Whether the change in these directories is to be tried again, after this result.
-    pub(super) async fn should_retry<T>(
+    pub(super) async fn check_retry<T>(
         &mut self,
         result: &Result<T, VolumeError>,
         directories: &[&Arc<Inode<P>>],
@@ -108,14 +108,14 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
             // directory.
             Next::IfCapable(rights) => {
                 let is_of_directory = matches!(result, Err(VolumeError::Denied));
-                rights.capabilities != 0 && is_of_directory && self.are_open(directories).await
+                rights.capabilities != 0 && is_of_directory && self.check_open(directories).await
             }
         }
     }
 
     /// Whether the change of this object is to be tried again, after this result. One of these capabilities gives the
     /// right to it.
-    pub(super) async fn should_retry_on<T>(
+    pub(super) async fn check_retry_on<T>(
         &mut self,
         result: &Result<T, VolumeError>,
         object: &Arc<Inode<P>>,
@@ -159,7 +159,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     }
 
     /// Whether whoever may write the directories may change all their names.
-    async fn are_open(&self, directories: &[&Arc<Inode<P>>]) -> bool {
+    async fn check_open(&self, directories: &[&Arc<Inode<P>>]) -> bool {
         for directory in directories {
             if self.mode_within_reach(directory).await.is_none_or(|mode| mode & STICKY != 0) {
                 return false;
@@ -193,7 +193,7 @@ pub(super) async fn check_open<P: Platform>(
     loop {
         let (rights, _) = on.volume.access_by(acting.caller(), inode).await?;
         let result = if rights & wanted == wanted { Ok(()) } else { Err(VolumeError::Denied) };
-        if !acting.should_retry_on(&result, inode, capability::DAC_OVERRIDE | capability::DAC_READ_SEARCH).await {
+        if !acting.check_retry_on(&result, inode, capability::DAC_OVERRIDE | capability::DAC_READ_SEARCH).await {
             return result;
         }
     }

@@ -102,7 +102,7 @@ async fn set_as_requester<P: Platform>(
     let mut acting = ActingRequester::in_group(on, header, group);
     loop {
         let outcome = on.volume.set_attributes_by(acting.caller(), inode, change, None).await;
-        if !acting.should_retry_on(&outcome.result, inode, rights_to(&change)).await {
+        if !acting.check_retry_on(&outcome.result, inode, rights_to(&change)).await {
             return outcome.result.map(|()| outcome.consistency.after);
         }
     }

@@ -272,7 +272,7 @@ pub(super) async fn remove<P: Platform>(
             true => on.volume.remove_directory_by(acting.caller(), &directory, name).await,
             false => on.volume.remove_by(acting.caller(), &directory, name).await,
         };
-        if !acting.should_retry(&outcome.result, &[&directory]).await {
+        if !acting.check_retry(&outcome.result, &[&directory]).await {
             break outcome.result;
         }
     };
@@ -300,7 +300,7 @@ pub(super) async fn rename<P: Platform>(
     let mut acting = ActingRequester::of(on, header).changing(&change);
     let result = loop {
         let (outcome, _) = on.volume.rename_how_by(acting.caller(), old, new, how).await;
-        if !acting.should_retry(&outcome.result, &[&from_directory, &to_directory]).await {
+        if !acting.check_retry(&outcome.result, &[&from_directory, &to_directory]).await {
             break outcome.result;
         }
     };
@@ -318,7 +318,7 @@ pub(super) async fn link<P: Platform>(on: &Mount<P>, header: &RequestHeader, tar
     let mut acting = ActingRequester::of(on, header).changing(&change);
     let linked = loop {
         let linked = on.volume.link_by(acting.caller(), &inode, &directory, name).await.result;
-        if !acting.should_retry(&linked, &[&directory]).await {
+        if !acting.check_retry(&linked, &[&directory]).await {
             break linked;
         }
     };

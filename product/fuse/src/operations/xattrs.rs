@@ -132,7 +132,7 @@ async fn change_as_requester<P: Platform>(
     let mut acting = ActingRequester::in_group(on, header, group).changing(begun);
     loop {
         let result = on.volume.change_xattr_by(acting.caller(), inode, name, change.clone()).await.result;
-        if !acting.should_retry_on(&result, inode, right).await {
+        if !acting.check_retry_on(&result, inode, right).await {
             return result;
         }
     }

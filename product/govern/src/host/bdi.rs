@@ -113,7 +113,7 @@ impl Host {
     ///
     /// # Errors
     /// Without the right to write them, on a read-only sysfs, on a kernel that is too old.
-    pub fn may_write(&self) -> Result<(), FileUseError> {
+    pub fn check_writable(&self) -> Result<(), FileUseError> {
         for name in self.names()? {
             if let Err(error) = self.values(&name)
                 && error.is_general()

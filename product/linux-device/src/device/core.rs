@@ -156,7 +156,7 @@ impl DeviceCore {
 
     /// Whether the host has to be asked for its free space, since the last answer is older than `age_ns`. The caller
     /// then sees to it that a thread asks ([`DeviceCore::ask_free_bytes`]).
-    pub(super) fn needs_free_bytes(&self, age_ns: u64) -> bool {
+    pub(super) fn try_ask_free_bytes(&self, age_ns: u64) -> bool {
         if self.directory.is_none() {
             return false;
         }

@@ -232,7 +232,7 @@ impl HostFile {
     }
 
     /// Sets a fixed and known size. A block device needs this, since the host would report 0.
-    pub fn has_size(&self, bytes: u64) {
+    pub fn note_size(&self, bytes: u64) {
         self.size_seen.store(bytes, Ordering::Relaxed);
     }
 
@@ -364,7 +364,7 @@ impl HostFile {
 
     /// Whether this is the first read since the last write. For such a read the host changes the file's access time,
     /// and looks up where the file's blocks are.
-    pub(super) fn is_first_read(&self) -> bool {
+    pub(super) fn take_first_read(&self) -> bool {
         !self.was_read.load(Ordering::Relaxed) && !self.was_read.swap(true, Ordering::Relaxed)
     }
 

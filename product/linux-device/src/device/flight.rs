@@ -52,7 +52,7 @@ impl DeviceFlights {
 
     /// Asks the host for its free space in the background, if the last answer is older than `age_ns`.
     pub(super) fn refresh_free_bytes(self: &Arc<Self>, age_ns: u64) {
-        if self.core.needs_free_bytes(age_ns) {
+        if self.core.try_ask_free_bytes(age_ns) {
             self.core.pool.post_job(Arc::clone(self) as _);
         }
     }
@@ -187,7 +187,7 @@ impl RequestFlight {
 
     /// Whether the thread that begins this read may have to wait for the device.
     pub(super) fn may_read_wait(&self) -> bool {
-        self.file().is_some_and(HostFile::is_first_read) || self.core().pace.is_slow()
+        self.file().is_some_and(HostFile::take_first_read) || self.core().pace.is_slow()
     }
 
     fn core(&self) -> &DeviceCore {
@@ -532,7 +532,7 @@ impl RequestFlight {
 
     /// Whether a refused reservation was for more bytes than have no blocks: the host may refuse to reserve bytes that
     /// have blocks. Then a try with fewer bytes follows, or all have blocks.
-    fn has_asked_too_much(&mut self) -> bool {
+    fn try_ask_for_less(&mut self) -> bool {
         let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return false };
         if !self.core().writes_in_place {
             return false;
@@ -572,7 +572,7 @@ impl RequestFlight {
                 }
                 Err(DeviceError::Unsupported)
             }
-            Errno::NOSPC | Errno::DQUOT if self.has_asked_too_much() => Ok(()),
+            Errno::NOSPC | Errno::DQUOT if self.try_ask_for_less() => Ok(()),
             Errno::NOSPC
                 if matches!(operation, Operation::Reserve { .. }) && self.space_retries < SPACE_RETRIES_MAX =>
             {

@@ -26,7 +26,7 @@ impl Permits {
 }
 
 impl Leave for Permits {
-    fn may_block(&self) -> bool {
+    fn try_permit(&self) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }

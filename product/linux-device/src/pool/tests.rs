@@ -284,7 +284,7 @@ fn a_call_that_hangs_is_seen_with_its_beginning_until_it_ends() {
 fn a_call_in_place_is_seen_too() {
     struct Always;
     impl in_place::Leave for Always {
-        fn may_block(&self) -> bool {
+        fn try_permit(&self) -> bool {
             true
         }
         fn end(&self) {}

@@ -32,7 +32,7 @@ impl Poller {
         Self { left: Some(ring), ..Self::default() }
     }
 
-    pub(super) fn can_take(&self, io: &RingOperation) -> bool {
+    pub(super) fn check_support(&self, io: &RingOperation) -> bool {
         matches!(io, RingOperation::WaitReadable { .. } | RingOperation::Receive { .. } | RingOperation::Send { .. })
     }
 

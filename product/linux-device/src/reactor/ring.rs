@@ -210,7 +210,7 @@ impl Ring {
         self.untaken.drain(..).filter_map(|(token, io)| Some((token, io.0?))).collect()
     }
 
-    pub(super) fn can_take(&mut self, io: &RingOperation) -> bool {
+    pub(super) fn check_support(&mut self, io: &RingOperation) -> bool {
         if io.is_plain() && plain_user().is_some() && self.plain.is_none() {
             self.plain = PlainUser::known_to(&self.ring.submitter());
             if self.plain.is_none() {
@@ -277,7 +277,7 @@ impl Ring {
     }
 
     #[cfg(test)]
-    pub(super) fn has_submitted(&mut self) -> bool {
+    pub(super) fn check_submitted(&mut self) -> bool {
         self.backlog.is_empty() && self.ring.submission().is_empty()
     }
 
@@ -295,7 +295,7 @@ impl Ring {
             self.take_there(reaped);
             return true;
         }
-        let were_there = wait == Some(Duration::ZERO) || self.has_completions();
+        let were_there = wait == Some(Duration::ZERO) || self.check_completions();
         if wait != Some(Duration::ZERO) {
             // No completion may be in the queue yet, or the wait would be for one more.
             let want = usize::from(self.ring.completion().is_empty());
@@ -333,7 +333,7 @@ impl Ring {
     }
 
     /// Whether an operation has completed; with `taskrun`, entering the kernel reports it.
-    fn has_completions(&mut self) -> bool {
+    fn check_completions(&mut self) -> bool {
         !self.ring.completion().is_empty() || self.ring.submission().taskrun()
     }
 

@@ -37,7 +37,7 @@ pub(super) fn found(path: &Path) -> Result<Option<OwnedFd>, ArenaFileError> {
 }
 
 /// Fails if the file system of the path has no room for so many bytes.
-pub(super) fn has_room(path: &Path, bytes: u64) -> Result<(), ArenaFileError> {
+pub(super) fn check_free_space(path: &Path, bytes: u64) -> Result<(), ArenaFileError> {
     let found = statfs(directory(path)).map_err(host("statfs"))?;
     let is_bounded = found.f_blocks > 0;
     let free = found.f_bavail.saturating_mul(found.f_bsize.unsigned_abs());

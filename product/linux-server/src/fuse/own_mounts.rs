@@ -119,7 +119,7 @@ impl OwnMounts {
             while let Some(place) = mounts.next_unneeded() {
                 let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
                 let gone = rustix::mount::unmount(&place, flags).is_ok();
-                mounts.is_tried(&place, gone);
+                mounts.end_try(&place, gone);
             }
             Ok(())
         })();
@@ -211,7 +211,7 @@ impl MountTable {
     }
 
     /// The mount at a place went, with all that are on it; or it stays.
-    fn is_tried(&mut self, place: &Path, is_gone: bool) {
+    fn end_try(&mut self, place: &Path, is_gone: bool) {
         let number = self.on_top(place);
         if is_gone { self.forget(number) } else { self.keep(number) }
     }

@@ -96,7 +96,7 @@ impl SessionThreads {
 
 impl Leave for SessionThreads {
     /// A thread that is not the last one for the device may block. A resting thread comes back first if it is.
-    fn may_block(&self) -> bool {
+    fn try_permit(&self) -> bool {
         let mut threads = self.lock();
         if threads.present < 2 && !threads.try_call_back() {
             return false;

@@ -246,7 +246,7 @@ impl SocketConnection {
 
     /// Drops a large buffer if the service has reported that the connection is silent.
     fn shrink(&mut self) {
-        if !self.place().is_to_shrink() || self.unfinished {
+        if !self.place().take_shrink() || self.unfinished {
             return;
         }
         self.receive_bytes = RECEIVE_BYTES_MIN;
@@ -374,7 +374,7 @@ impl SocketConnection {
     /// Whether the connection is over. A connection that we end is first closed for writing only, and the peer's
     /// further bytes are read and dropped. A full close with unread bytes would be a reset, and could destroy the last
     /// answers.
-    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> bool {
         if self.place().phase() == Phase::Closing {
             return true;
         }
@@ -384,7 +384,7 @@ impl SocketConnection {
         let quiet = self.is_quiet();
         self.place().set_busy(!quiet);
         // A peer that has sent nothing more does not wait to be read.
-        if self.place().has_to_go(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
+        if self.place().try_leave(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
             // The last bytes sent are on their way and no received bytes are unread; a client connects again.
             return true;
         }
@@ -420,7 +420,7 @@ impl Future for SocketConnection {
                 Ok(true) => {}
                 Ok(false) => {
                     connection.note_unread();
-                    return if connection.is_over(cx) { Poll::Ready(()) } else { Poll::Pending };
+                    return if connection.poll_over(cx) { Poll::Ready(()) } else { Poll::Pending };
                 }
             }
         }

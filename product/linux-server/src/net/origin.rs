@@ -72,13 +72,13 @@ impl Origins {
     }
 
     /// Whether both questions get answers; if not, the reason.
-    pub(super) fn are_known(&mut self) -> Result<(), Errno> {
+    pub(super) fn check_known(&mut self) -> Result<(), Errno> {
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let listening = TcpListener::bind(nowhere).and_then(|it| Ok((it.local_addr()?, it)));
         let (own, _listening) = listening.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let question = |sequence| socket_question(sequence, own, nowhere).to_vec();
-        self.ask(|all| &all.sockets, question, is_told)?;
-        self.is_routed_here(nowhere).map(|_| ())
+        self.ask(|all| &all.sockets, question, check_told)?;
+        self.ask_routed_here(nowhere).map(|_| ())
     }
 
     /// The origin of the peer at `its`; the connection ends here at `own`.
@@ -91,18 +91,18 @@ impl Origins {
         Ok(match found {
             Socket::Of(user) => Origin::User(user),
             Socket::Nobodys => Origin::Orphan,
-            Socket::None if self.is_here(its, own)? => Origin::Orphan,
+            Socket::None if self.ask_here(its, own)? => Origin::Orphan,
             Socket::None => Origin::Elsewhere,
         })
     }
 
     /// Whether an address is this host's. The kernel delivers packets for such an address to itself, on any interface.
-    fn is_here(&mut self, its: SocketAddr, own: SocketAddr) -> Result<bool, Errno> {
+    fn ask_here(&mut self, its: SocketAddr, own: SocketAddr) -> Result<bool, Errno> {
         let known = its.ip().is_loopback() || its.ip() == own.ip() || self.routes.is_err();
-        if known { Ok(true) } else { self.is_routed_here(its) }
+        if known { Ok(true) } else { self.ask_routed_here(its) }
     }
 
-    fn is_routed_here(&mut self, its: SocketAddr) -> Result<bool, Errno> {
+    fn ask_routed_here(&mut self, its: SocketAddr) -> Result<bool, Errno> {
         let question = |sequence| route_question(sequence, its);
         match self.ask(|all| &all.routes, question, read_route) {
             // An unreachable address is not this host's.
@@ -233,7 +233,7 @@ fn read_route(answer: &[u8]) -> Result<bool, Errno> {
 }
 
 /// Whether the kernel knows a socket that is there. A kernel with sock_diag but without inet_diag knows none of TCP.
-fn is_told(answer: &[u8]) -> Result<(), Errno> {
+fn check_told(answer: &[u8]) -> Result<(), Errno> {
     match message(answer, BY_FAMILY, ANSWER_BYTES - HEADER_BYTES) {
         Err(Errno::NOENT) => Err(Errno::PROTONOSUPPORT),
         message => message.map(drop),

@@ -81,7 +81,7 @@ impl SharedRoom {
     }
 
     /// The bytes that a connection with `share` may hold: as many beyond its unit as it then leaves free.
-    fn may_hold(share: u64, taken: u64, bytes_max: u64) -> u64 {
+    fn held_max(share: u64, taken: u64, bytes_max: u64) -> u64 {
         let free = bytes_max.saturating_sub(taken);
         if free == 0 { UNIT_BYTES } else { (free + share + UNIT_BYTES) / 2 }
     }
@@ -92,7 +92,7 @@ impl SharedRoom {
         let granted = bytes <= own
             || self
                 .take(|taken| {
-                    let most = Self::may_hold(own, taken + spare, bytes_max);
+                    let most = Self::held_max(own, taken + spare, bytes_max);
                     (bytes <= most).then(|| bytes - own)
                 })
                 .is_some();
@@ -108,7 +108,7 @@ impl SharedRoom {
     pub(super) fn reserve(&self, share: &RoomShare, more: u64, bytes_max: u64) -> u64 {
         let own = share.taken();
         let wanted = share.held() + more;
-        let grant = |taken| Some(wanted.min(Self::may_hold(own, taken, bytes_max)).saturating_sub(own));
+        let grant = |taken| Some(wanted.min(Self::held_max(own, taken, bytes_max)).saturating_sub(own));
         let granted = if wanted > own { self.take(grant).unwrap_or(0) } else { 0 };
         share.taken.store(own + granted, Ordering::Relaxed);
         own + granted

@@ -45,7 +45,7 @@ type WaitingPeers = PartyQueue<(OwnedFd, Peer)>;
 /// Whether this kernel reports the users of local peers' sockets, and which addresses are this host's; the error is the
 /// reason if it does not.
 pub fn peers_are_identified() -> Result<(), std::io::Error> {
-    Ok(Origins::new().are_known()?)
+    Ok(Origins::new().check_known()?)
 }
 
 /// Accepts connections from `listeners` and gives each a machine from `factory`. The factory is called on the

@@ -513,7 +513,7 @@ impl Membership {
     /// Whether the connection was told to go, and goes; it is then counted under that reason. A connection that was
     /// told to go for its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by
     /// now, or if `lies_there` finds no bytes.
-    pub(super) fn has_to_go(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
+    pub(super) fn try_leave(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);
         if reason == 0 {
@@ -593,7 +593,7 @@ impl Membership {
     }
 
     /// Whether the connection was told to keep no more buffer than it needs; true once.
-    pub(super) fn is_to_shrink(&self) -> bool {
+    pub(super) fn take_shrink(&self) -> bool {
         self.standing.shrinks.load(Ordering::Relaxed) && self.standing.shrinks.swap(false, Ordering::SeqCst)
     }
 

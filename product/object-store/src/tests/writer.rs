@@ -131,7 +131,7 @@ async fn operation(writer: &TestWriter, volume: &Volume, written: &Written) -> R
         _ => {
             let least = writer.world.world().observer.least(file).max(own());
             let found = volume.read(file, 0, bytes as u64).await?;
-            volume.may_answer().await?;
+            volume.wait_to_answer().await?;
             writer.world.world().observer.read(&format!("process {}", writer.process), file, &found, least);
         }
     }

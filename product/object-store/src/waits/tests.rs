@@ -75,7 +75,7 @@ fn a_store_that_refuses_objects_takes_none_though_it_answers() {
     let waiting = WaitingRequests::new(now_ns);
     let refused = |name: &str, why: &str| {
         let put = waiting.begin(WaitKind::Put, &path(name));
-        put.was_refused(why);
+        put.note_refusal(why);
         put.fails(why.to_owned());
     };
     at_s(100);
@@ -100,7 +100,7 @@ fn a_store_that_refuses_objects_takes_none_though_it_answers() {
     assert_eq!(waiting.untaken_ns(), 0, "nobody tries any more");
     // Removals and reads are no progress, and no failure either.
     let removal = waiting.begin(WaitKind::Delete, &path("data/1"));
-    removal.was_refused("AccessDenied");
+    removal.note_refusal("AccessDenied");
     assert_eq!(waiting.untaken_ns(), 0);
     let hangs = waiting.begin(WaitKind::Put, &path("data/2"));
     at_s(139);

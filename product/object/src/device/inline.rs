@@ -20,7 +20,7 @@ pub(super) struct InlineBytes {
 
 impl InlineBytes {
     /// Whether the bytes may wait for the sync that follows.
-    pub(super) fn may_wait(&mut self, ino: u64, bytes: u64) -> bool {
+    pub(super) fn try_defer(&mut self, ino: u64, bytes: u64) -> bool {
         let file = self.files.get(&ino).copied().unwrap_or(0) + bytes;
         if file > FILE_BYTES || self.bytes + bytes > ALL_BYTES {
             return false;

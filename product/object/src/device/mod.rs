@@ -150,7 +150,7 @@ impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: P
         let length = request.memory_bytes();
         let mut bytes = vec![0; length];
         request.copy_out(0..length, &mut bytes);
-        let is_inline = request.is_for_sync() && self.core.inline().may_wait(ino, length as u64);
+        let is_inline = request.is_for_sync() && self.core.inline().try_defer(ino, length as u64);
         let taken = self.core.volume.take_write(ino, offset, Bytes::from(bytes), is_inline);
         match taken {
             Ok(number) if !is_inline => {

@@ -18,14 +18,14 @@ use futures_util::FutureExt;
 #[test]
 fn bytes_that_wait_for_a_sync_are_bounded() {
     let mut inline = InlineBytes::default();
-    assert!(inline.may_wait(1, 60 << 10) && inline.may_wait(1, 4 << 10) && !inline.may_wait(1, 1));
-    (2..=16).for_each(|ino| assert!(inline.may_wait(ino, 64 << 10)));
-    assert!(!inline.may_wait(17, 1), "a mebibyte of all files waits");
+    assert!(inline.try_defer(1, 60 << 10) && inline.try_defer(1, 4 << 10) && !inline.try_defer(1, 1));
+    (2..=16).for_each(|ino| assert!(inline.try_defer(ino, 64 << 10)));
+    assert!(!inline.try_defer(17, 1), "a mebibyte of all files waits");
     let carried = inline.sync_begins(1);
     assert_eq!((carried, inline.syncs()), (64 << 10, 1));
-    assert!(inline.may_wait(1, 0) && !inline.may_wait(17, 1), "the bytes wait until the sync has ended");
+    assert!(inline.try_defer(1, 0) && !inline.try_defer(17, 1), "the bytes wait until the sync has ended");
     inline.sync_ends(carried);
-    assert!(inline.may_wait(17, 64 << 10) && inline.syncs() == 0);
+    assert!(inline.try_defer(17, 64 << 10) && inline.syncs() == 0);
 }
 
 fn waits(turn: &mut Pin<Box<impl Future>>) -> bool {

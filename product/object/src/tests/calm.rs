@@ -121,7 +121,7 @@ fn a_busy_writer_waits_for_no_proof_and_an_idle_one_sends_none() {
     let work = async {
         for _ in 0..100 {
             let began_ns = store.now_ns();
-            volume.may_answer().await.unwrap();
+            volume.wait_to_answer().await.unwrap();
             assert_eq!(store.now_ns(), began_ns, "the answer waited");
             store.sleep_ns(SECOND / 10).await;
         }

@@ -67,7 +67,7 @@ pub trait DataCore: Send + Sync + 'static {
     fn reap(&self, ino: u64) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
 
     /// Waits until this writer may answer a call.
-    fn may_answer(&self) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
+    fn wait_to_answer(&self) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
 }
 
 impl<O, R, C> DataCore for ObjectVolume<O, R, C>
@@ -114,7 +114,7 @@ where
         Self::reap(self, ino).await
     }
 
-    async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
-        Self::may_answer(self).await
+    async fn wait_to_answer(&self) -> Result<(), ObjectVolumeError> {
+        Self::wait_to_answer(self).await
     }
 }

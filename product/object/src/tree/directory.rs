@@ -37,7 +37,7 @@ impl<D: DataCore> ObjectTree<D> {
     {
         TreeResult::by(async move {
             let result = call.await;
-            self.core.may_answer().await?;
+            self.core.wait_to_answer().await?;
             result
         })
     }

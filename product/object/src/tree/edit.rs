@@ -125,7 +125,7 @@ impl<D: DataCore> ObjectTree<D> {
             if waits {
                 core.records().durable(sequence).await?;
             }
-            Ok(core.may_answer().await?)
+            Ok(core.wait_to_answer().await?)
         }))
     }
 

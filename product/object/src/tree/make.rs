@@ -87,7 +87,7 @@ impl<D: DataCore> ObjectTree<D> {
         }
         loop {
             let (parent, _) = self.directory(directory).await?;
-            permission::may_search(parent.current().owned(), directory.user())?;
+            permission::check_search(parent.current().owned(), directory.user())?;
             if self.entry(directory.ino(), name).await?.is_some() {
                 return Err(VolumeError::Exists);
             }
@@ -109,10 +109,10 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Option<Created>, VolumeError> {
         let mut order = self.order();
         let Some(mut parent) = view.unchanged() else { return Ok(None) };
-        permission::may_change_entries(parent.owned(), directory.user())?;
+        permission::check_change_entries(parent.owned(), directory.user())?;
         let (now, parent_ino) = (self.now(), directory.ino());
         let inode = new_inode(&parent, parent_ino, directory.user(), new.clone(), wanted, now);
-        permission::may_make(&inode.content, directory.user())?;
+        permission::check_make(&inode.content, directory.user())?;
         let ino = self.next_number(&mut order)?;
         let before = self.stat_of(parent_ino, &parent, Body::default());
         parent.entries_changed(now, 1);
@@ -147,7 +147,7 @@ impl<D: DataCore> ObjectTree<D> {
         let (parent, _) = self.directory(directory).await?;
         let mut order = self.order();
         let parent = parent.current();
-        permission::may_change_entries(parent.owned(), directory.user())?;
+        permission::check_change_entries(parent.owned(), directory.user())?;
         let inode = new_inode(&parent, directory.ino(), directory.user(), New::Regular, wanted, self.now());
         let inode = InodeRecord { links: 0, ..inode };
         let ino = self.next_number(&mut order)?;
@@ -191,7 +191,7 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Linked, VolumeError> {
         loop {
             let (view, (parent, _)) = (self.held(used).await?, self.directory(directory).await?);
-            permission::may_search(parent.current().owned(), directory.user())?;
+            permission::check_search(parent.current().owned(), directory.user())?;
             if self.entry(directory.ino(), &name).await?.is_some() {
                 return Err(VolumeError::Exists);
             }
@@ -211,8 +211,8 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Option<Linked>, VolumeError> {
         let mut order = self.order();
         let (mut inode, Some(mut parent)) = (view.current(), parent_view.unchanged()) else { return Ok(None) };
-        permission::may_link(inode.owned(), directory.user())?;
-        permission::may_change_entries(parent.owned(), directory.user())?;
+        permission::check_link(inode.owned(), directory.user())?;
+        permission::check_change_entries(parent.owned(), directory.user())?;
         match inode.links {
             _ if inode.kind() == Kind::Directory => return Err(VolumeError::NotPermitted),
             0 if !self.holders.is_nameless(view.slot.ino) => return Err(VolumeError::Stale),

@@ -65,13 +65,13 @@ pub(super) fn rights(object: Owned, user: User<'_>) -> u8 {
 }
 
 /// Refuses to look for a name in a directory without the right to search it.
-pub(super) fn may_search(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
+pub(super) fn check_search(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
     if rights(directory, user) & EXECUTE != 0 { Ok(()) } else { Err(VolumeError::Denied) }
 }
 
 /// Refuses to make a device: whoever opens one has the rights of its driver, whatever the rights on the volume. Linux
 /// makes an exception for the device 0:0, which is none.
-pub(super) fn may_make(content: &Content, user: User<'_>) -> Result<(), VolumeError> {
+pub(super) fn check_make(content: &Content, user: User<'_>) -> Result<(), VolumeError> {
     let is_device = match content {
         Content::BlockDevice { .. } => true,
         Content::CharDevice { major, minor } => (*major, *minor) != (0, 0),
@@ -83,7 +83,7 @@ pub(super) fn may_make(content: &Content, user: User<'_>) -> Result<(), VolumeEr
 /// Refuses to give a further name to another user's object that the user cannot read and write, or that gives
 /// privileges (`fs.protected_hardlinks`, which every distribution sets). Otherwise a user could keep it past its
 /// removal.
-pub(super) fn may_link(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
+pub(super) fn check_link(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let gives_privileges =
         object.mode & SET_USER != 0 || object.mode & (SET_GROUP | GROUP_EXECUTES) == SET_GROUP | GROUP_EXECUTES;
     let has_rights = rights(object, user) & (READ | WRITE) == READ | WRITE;
@@ -92,27 +92,27 @@ pub(super) fn may_link(object: Owned, user: User<'_>) -> Result<(), VolumeError>
 }
 
 /// Refuses a change of a directory's entries without the rights to write and search it.
-pub(super) fn may_change_entries(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
+pub(super) fn check_change_entries(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let wanted = WRITE | EXECUTE;
     if rights(directory, user) & wanted == wanted { Ok(()) } else { Err(VolumeError::Denied) }
 }
 
 /// Refuses to take a name from an object. In a sticky directory only the owners of either may.
-pub(super) fn may_unname(directory: Owned, object: Owned, user: User<'_>) -> Result<(), VolumeError> {
-    may_change_entries(directory, user)?;
+pub(super) fn check_unname(directory: Owned, object: Owned, user: User<'_>) -> Result<(), VolumeError> {
+    check_change_entries(directory, user)?;
     let is_free = directory.mode & STICKY == 0 || is_owner(user, directory) || is_owner(user, object);
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 
 /// Refuses a change of a user's extended attribute. In a sticky directory, as of a directory for temporary files, only
 /// the directory's owner may.
-pub(super) fn may_change_xattr(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
+pub(super) fn check_change_xattr(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let is_free = object.kind != Kind::Directory || object.mode & STICKY == 0 || is_owner(user, object);
     if is_free { Ok(()) } else { Err(VolumeError::NotPermitted) }
 }
 
 /// Refuses to move an object out of its directory: a directory's own parent changes.
-pub(super) fn may_change_parent(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
+pub(super) fn check_change_parent(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let is_free = object.kind != Kind::Directory || rights(object, user) & WRITE != 0;
     if is_free { Ok(()) } else { Err(VolumeError::Denied) }
 }
@@ -165,7 +165,7 @@ pub(super) fn changed(object: Owned, user: User<'_>, change: &AttributeChange) -
         }
         after.mode = if may_set_group(user, after.gid) { mode } else { mode & !SET_GROUP };
     }
-    may_set_times(object, user, owns, change)?;
+    check_set_times(object, user, owns, change)?;
     Ok(after)
 }
 
@@ -177,7 +177,7 @@ fn without_privileges(file: Owned, user: User<'_>) -> u32 {
 }
 
 /// An owner may set any times. A writer may set the current time.
-fn may_set_times(object: Owned, user: User<'_>, owns: bool, change: &AttributeChange) -> Result<(), VolumeError> {
+fn check_set_times(object: Owned, user: User<'_>, owns: bool, change: &AttributeChange) -> Result<(), VolumeError> {
     let times = [change.atime, change.mtime];
     if owns || times == [SetTime::Keep; 2] {
         return Ok(());

@@ -42,7 +42,7 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Removed, VolumeError> {
         loop {
             let (parent, _) = self.directory(directory).await?;
-            permission::may_search(parent.current().owned(), directory.user())?;
+            permission::check_search(parent.current().owned(), directory.user())?;
             let entry = self.entry(directory.ino(), name).await?.ok_or(VolumeError::NotFound)?;
             match self.view(entry.ino).await? {
                 Some(view) => {
@@ -69,7 +69,7 @@ impl<D: DataCore> ObjectTree<D> {
     ) -> Result<Option<Removed>, VolumeError> {
         let mut order = self.order();
         let (inode, Some(mut parent)) = (view.current(), parent_view.unchanged()) else { return Ok(None) };
-        permission::may_unname(parent.owned(), inode.owned(), directory.user())?;
+        permission::check_unname(parent.owned(), inode.owned(), directory.user())?;
         check_kind(&inode, directory_wanted)?;
         check_empty(&inode)?;
         let (now, parent_ino, ino) = (self.now(), directory.ino(), view.slot.ino);

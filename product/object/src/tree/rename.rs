@@ -70,7 +70,7 @@ impl<D: DataCore> ObjectTree<D> {
     async fn place<'a>(&self, directory: &'a Used, name: &'a [u8]) -> Result<Place<'a>, VolumeError> {
         loop {
             let (parent, _) = self.directory(directory).await?;
-            permission::may_search(parent.current().owned(), directory.user())?;
+            permission::check_search(parent.current().owned(), directory.user())?;
             let Some(entry) = self.entry(directory.ino(), name).await? else {
                 return Ok(Place { directory, name, parent, object: None });
             };
@@ -109,7 +109,7 @@ impl<D: DataCore> ObjectTree<D> {
         let back = exchanged.map(|other| (other, from));
         for (view, into) in [(moved_view, to)].into_iter().chain(back) {
             if view.current().kind() == Kind::Directory && !is_one {
-                match self.is_above(view.slot.ino, into.directory.ino())? {
+                match self.find_above(view.slot.ino, into.directory.ino())? {
                     Ok(true) => {
                         return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
                     }
@@ -122,7 +122,7 @@ impl<D: DataCore> ObjectTree<D> {
             && replaced.current().kind() == Kind::Directory
         {
             // It has the moved object in it, at any depth.
-            match self.is_above(replaced.slot.ino, from.directory.ino())? {
+            match self.find_above(replaced.slot.ino, from.directory.ino())? {
                 Ok(true) => return Err(VolumeError::NotEmpty),
                 Ok(false) => (),
                 Err(unread) => return Ok(Tried::Unread(unread)),
@@ -131,21 +131,21 @@ impl<D: DataCore> ObjectTree<D> {
         if to.is_object(moved_view) {
             return Ok(Tried::Renamed(Box::new(self.unmoved(&mut order, from, to, moved_view, durable))));
         }
-        permission::may_unname(from_inode.owned(), moved.owned(), user)?;
+        permission::check_unname(from_inode.owned(), moved.owned(), user)?;
         match &to.object {
             Some(replaced) => {
                 let replaced = replaced.current();
-                permission::may_unname(to_inode.owned(), replaced.owned(), user)?;
+                permission::check_unname(to_inode.owned(), replaced.owned(), user)?;
                 if exchanged.is_none() {
                     check_kind(&replaced, moved.kind() == Kind::Directory)?;
                 }
             }
-            None => permission::may_change_entries(to_inode.owned(), user)?,
+            None => permission::check_change_entries(to_inode.owned(), user)?,
         }
         if !is_one {
-            permission::may_change_parent(moved.owned(), user)?;
+            permission::check_change_parent(moved.owned(), user)?;
             if let Some(other) = exchanged {
-                permission::may_change_parent(other.current().owned(), user)?;
+                permission::check_change_parent(other.current().owned(), user)?;
             }
         }
         if let Some(replaced) = to.object.as_ref().filter(|_| exchanged.is_none()) {
@@ -159,7 +159,7 @@ impl<D: DataCore> ObjectTree<D> {
     }
 
     /// Whether a directory is another one or above it; or a directory on the way up that was not read.
-    fn is_above(&self, ino: u64, below: u64) -> Result<Result<bool, u64>, VolumeError> {
+    fn find_above(&self, ino: u64, below: u64) -> Result<Result<bool, u64>, VolumeError> {
         let mut at = below;
         for _ in 0..DEPTH_MAX {
             if at == ino || at == ROOT {

@@ -45,7 +45,7 @@ fn check_rights(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Res
             return Err(if wanted == READ { VolumeError::NoAttribute } else { VolumeError::NotPermitted });
         }
         if wanted == WRITE {
-            permission::may_change_xattr(owned, user)?;
+            permission::check_change_xattr(owned, user)?;
         }
         let has_right = permission::rights(owned, user) & wanted != 0;
         return if has_right { Ok(()) } else { Err(VolumeError::Denied) };

@@ -121,7 +121,7 @@ impl DataCore for DiskCore {
         Ok(())
     }
 
-    async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+    async fn wait_to_answer(&self) -> Result<(), ObjectVolumeError> {
         Ok(self.records.prove().await?)
     }
 }

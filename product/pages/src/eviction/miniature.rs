@@ -120,7 +120,7 @@ impl Miniature {
 
     /// A page comes that it does not hold, for a reader who waits or ahead of one.
     pub(super) fn come(&mut self, page: u16, is_ahead: bool) {
-        let comes_back = !is_ahead && self.is_back(page);
+        let comes_back = !is_ahead && self.adapt_to_return(page);
         if self.lines.iter().map(|line| line.len).sum::<u32>() >= self.frames {
             self.evict();
         }
@@ -135,7 +135,7 @@ impl Miniature {
 
     /// Whether the page went from the small queues not long ago: larger ones would have kept it. One that went from
     /// main says the opposite.
-    fn is_back(&mut self, page: u16) -> bool {
+    fn adapt_to_return(&mut self, page: u16) -> bool {
         let (least, most, now) = self.small;
         if self.is_ghost_of_small(page) {
             self.small.2 = (now + 1).min(most);

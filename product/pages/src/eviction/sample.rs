@@ -98,9 +98,9 @@ impl Sample {
             return None;
         }
         // Of hits that the policy took away, one at least is missing in the number.
-        let before = place.uses.saturating_sub(u8::from(pages.were_hits_taken(frame)));
+        let before = place.uses.saturating_sub(u8::from(pages.take_hits_mark(frame)));
         // A record counts four uses. So that the next one shows, one is taken away.
-        let is_full = uses > USES_SHOWN && pages.try_drop_hit(frame) && pages.were_hits_taken(frame);
+        let is_full = uses > USES_SHOWN && pages.try_drop_hit(frame) && pages.take_hits_mark(frame);
         place.uses = if is_full { USES_SHOWN } else { uses };
         (uses > before).then_some(at as u16)
     }

@@ -568,7 +568,7 @@ impl PageTable {
     }
 
     /// Whether hits were taken away since the last call.
-    pub(crate) fn were_hits_taken(&self, frame: FrameId) -> bool {
+    pub(crate) fn take_hits_mark(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         uses.load(Ordering::Relaxed) & TAKEN != 0 && uses.fetch_and(!TAKEN, Ordering::Relaxed) & TAKEN != 0
     }

@@ -57,7 +57,7 @@ impl<P: Platform> Volume<P> {
                 self.queue(&inode);
             }
         }
-        self.settling.has_more(device)
+        self.settling.try_go_on(device)
     }
 
     /// Sets a clean file's modification time on the host, and takes over the host's attributes. False if it has to be

@@ -96,7 +96,7 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = known {
             return Outcome::failed(error);
         }
-        let node = match self.may_set(caller, inode, &change).await {
+        let node = match self.check_set(caller, inode, &change).await {
             Ok(node) => node,
             Err(error) => return Outcome { result: Err(error), consistency: inode.unchanged() },
         };
@@ -129,14 +129,14 @@ impl<P: Platform> Volume<P> {
     /// Refuses changes that the host does not check: the engine sets sizes, with the server's rights. Returns the node
     /// for the rest, which acts as the caller's user or as the server. A client may set one time to the present if its
     /// user may write. The host lets such a user set only both.
-    async fn may_set(
+    async fn check_set(
         &self,
         caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: &AttributeChange,
     ) -> Result<Node, VolumeError> {
         if *change != AttributeChange::default() {
-            self.may_change(caller)?;
+            self.check_change(caller)?;
         }
         if change.size.is_some() {
             self.permit(inode, caller, Use::Write).await?;

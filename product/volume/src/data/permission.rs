@@ -48,7 +48,7 @@ impl<P: Platform> Volume<P> {
     /// Refuses a use without the right to it.
     pub async fn permit(&self, inode: &Arc<Inode<P>>, caller: &Caller, wanted: Use) -> Result<(), VolumeError> {
         if wanted == Use::Write {
-            self.may_change(caller)?;
+            self.check_change(caller)?;
         }
         let allowed = match self.allows(inode, caller, wanted) {
             Some(allowed) => allowed,
@@ -67,7 +67,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Refuses a read-only caller.
-    pub(crate) fn may_change(&self, caller: &Caller) -> Result<(), VolumeError> {
+    pub(crate) fn check_change(&self, caller: &Caller) -> Result<(), VolumeError> {
         if caller.is_read_only() { Err(VolumeError::ReadOnly) } else { Ok(()) }
     }
 

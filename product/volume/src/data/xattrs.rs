@@ -49,7 +49,7 @@ impl<P: Platform> Volume<P> {
         name: &[u8],
         change: XattrChange,
     ) -> Outcome<()> {
-        let checked = self.may_change(caller).and_then(|()| check_name(name)).and_then(|()| change.check());
+        let checked = self.check_change(caller).and_then(|()| check_name(name)).and_then(|()| change.check());
         if let Err(error) = checked {
             return Outcome { result: Err(error), consistency: inode.unchanged() };
         }

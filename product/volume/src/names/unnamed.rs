@@ -39,7 +39,7 @@ impl<P: Platform> Volume<P> {
         parent: &Arc<Inode<P>>,
         attributes: AttributeChange,
     ) -> Result<(Held<P>, Attributes), VolumeError> {
-        self.may_change(caller)?;
+        self.check_change(caller)?;
         check_directory(parent)?;
         attributes.check()?;
         if attributes.size.is_some() {

@@ -49,7 +49,7 @@ impl<P: Platform> Settling<P> {
 
     /// Called after a round; returns whether the device has more files. If not, the next caller that queues one starts
     /// a new task.
-    pub(crate) fn has_more(&self, device: DeviceKey) -> bool {
+    pub(crate) fn try_go_on(&self, device: DeviceKey) -> bool {
         let mut queues = lock(&self.0);
         let has_more = queues.get(&device).is_some_and(|queue| !queue.is_empty());
         if !has_more {

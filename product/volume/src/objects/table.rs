@@ -55,7 +55,7 @@ impl Pause {
     }
 
     /// Whether this caller goes without a search.
-    fn may_pass_search(&self) -> bool {
+    fn try_pass_search(&self) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
     }
 }
@@ -126,7 +126,7 @@ impl<P: Platform> InodeTable<P> {
     /// without a free one the call may fail.
     pub(crate) fn is_worth_a_search(&self) -> bool {
         let lacks_descriptors = self.is_above(usize::MAX, self.descriptors_max);
-        lacks_descriptors || self.is_full() && !self.pause.may_pass_search()
+        lacks_descriptors || self.is_full() && !self.pause.try_pass_search()
     }
 
     /// A search has left the table full.

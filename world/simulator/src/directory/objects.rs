@@ -151,7 +151,7 @@ impl Objects {
     }
 
     /// Whether `number` is `below` or a directory above it.
-    pub(super) fn is_above(&mut self, number: u64, mut below: u64) -> bool {
+    pub(super) fn find_above(&mut self, number: u64, mut below: u64) -> bool {
         while below != number {
             match self.get(below).body {
                 Body::Directory { parent, .. } if parent != below => below = parent,
@@ -434,7 +434,7 @@ impl Shared {
         let replaced = there.filter(|other| *other != number);
         let same = there == Some(number);
         let directory = matches!(objects.get(number).body, Body::Directory { .. });
-        if directory && objects.is_above(number, to) {
+        if directory && objects.find_above(number, to) {
             return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
         }
         match replaced.map(|other| &objects.get(other).body) {
@@ -480,7 +480,7 @@ impl Shared {
         (to, to_name, other): (u64, Bytes, u64),
     ) -> Result<Renamed, VolumeError> {
         for (moved, into) in [(number, to), (other, from)] {
-            if matches!(objects.get(moved).body, Body::Directory { .. }) && objects.is_above(moved, into) {
+            if matches!(objects.get(moved).body, Body::Directory { .. }) && objects.find_above(moved, into) {
                 return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
             }
         }

@@ -11,7 +11,7 @@ fn a_question_is_a_function_that_returns_a_bool_and_needs_its_word() {
         "fn begins(&self) -> bool { true }",
         "pub(crate) async fn begins<T: Fn() -> bool>(look: impl Fn(u64) -> bool) -> bool where T: Copy { true }",
         "trait A { fn isolated(&self) -> bool; }",
-        "fn inserts(&mut self) -> bool { true }",
+        "fn inserts(self) -> bool { true }",
     ] {
         assert!(wrong(text), "{text}");
     }
@@ -24,8 +24,40 @@ fn a_question_is_a_function_that_returns_a_bool_and_needs_its_word() {
         "fn begins() -> impl Fn() -> bool { || true }",
         "// fn begins() -> bool {",
         "fn insert(&mut self, name: &str) -> bool { true }",
+        "fn adapts(&mut self, page: u16) -> bool { true }",
+        "pub(super) async fn wait_for_space(&self) -> bool { true }",
         "fn take_mark(&self) -> bool { true }",
         "impl PartialEq for A { fn eq(&self, other: &Self) -> bool { true } }",
+    ] {
+        assert!(!wrong(text), "{text}");
+    }
+}
+
+#[test]
+fn a_command_is_no_question_it_changes_its_object_or_waits_or_returns_no_bool() {
+    let wrong = |text: &str| !misleading(&file("product/a/src/b.rs", text)).is_empty();
+    for text in [
+        "fn may_admit_one(&mut self, now_ns: u64) -> bool { true }",
+        "fn is_tried<'a>(&'a mut self) -> bool { true }",
+        "fn is_emptied(&mut self, prices: Prices) { }",
+        "pub(crate) async fn has_waited(&self) -> bool { true }",
+        "fn may_answer(&self) -> impl Future<Output = Result<bool, Error>> + Send;",
+        "fn may_write(&self) -> Result<(), Error> { Ok(()) }",
+        "fn may_carry(&self, frame: FrameId) -> Sectors { all }",
+        "fn has_size(&self, bytes: u64) { }",
+        "fn must_wait(look: impl Fn() -> bool) -> u64 { 1 }",
+    ] {
+        assert!(wrong(text), "{text}");
+    }
+    for text in [
+        "fn is_begun(&self, mut at: u64) -> bool { true }",
+        "fn is_begun(mut self) -> bool { true }",
+        "fn is_inside(&self, to: &mut Writer) -> Result<bool, Error> { Ok(true) }",
+        "fn has_quotas() -> Option<bool> where A: B { None }",
+        "fn try_wait(&mut self) -> u64 { 1 }",
+        "async fn do_work(&mut self) { }",
+        "fn may() { }",
+        "type Look = fn(&mut u64) -> u64;",
     ] {
         assert!(!wrong(text), "{text}");
     }
@@ -53,9 +85,12 @@ fn a_name_of_the_product_has_one_type_that_others_see_and_any_number_that_they_d
 #[test]
 fn renewing_lowers_figures_and_raises_none() {
     let files = [file("product/a/src/b.rs", "fn begins() -> bool { true } fn ends() -> bool { true }")];
-    let renewed = |list: &str| renewed(&files, list).unwrap().lines().skip(3).collect::<Vec<_>>().join(" ");
+    let renewed = |list: &str| renewed(&files, list).unwrap().lines().skip(4).collect::<Vec<_>>().join(" ");
     assert_eq!(renewed("questions product/a 5\nquestions product/b 1\n"), "questions product/a 2");
     assert_eq!(renewed("questions product/a 1 for now\n"), "questions product/a 1 for now");
     assert_eq!(renewed("questions product/a 5 for now\n"), "questions product/a 2 for now", "the reason stays");
     assert_eq!(check(&files, "questions product/a 1\n").unwrap().len(), 1);
+    let files = [file("product/a/src/b.rs", "fn is_set(&self, at: u64) { }")];
+    let told = check(&files, "questions product/a 1\n").unwrap();
+    assert!(told[0].text.contains("is_set"), "a command is counted for itself");
 }

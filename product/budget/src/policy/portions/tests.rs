@@ -102,14 +102,14 @@ fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
     let (mut portions, mut share) = (Portions::default(), PayerShare::default());
     let portion_ns = DISK.cost_ns(1, 8 * MIB);
     let full_ns = BAND.end_ns - portion_ns + 1;
-    assert!(!portions.may_admit_one(0, BAND, full_ns, portion_ns), "no room");
-    assert!(portions.may_admit_one(0, BAND, full_ns - 1, portion_ns));
-    assert!(!portions.may_admit_one(1, BAND, full_ns - 1, portion_ns), "it has not come yet");
+    assert!(!portions.try_admit_one(0, BAND, full_ns, portion_ns), "no room");
+    assert!(portions.try_admit_one(0, BAND, full_ns - 1, portion_ns));
+    assert!(!portions.try_admit_one(1, BAND, full_ns - 1, portion_ns), "it has not come yet");
     share.queues();
-    assert!(share.does_come_from_queue(&mut portions) && !share.does_come_from_queue(&mut portions));
+    assert!(share.take_queued(&mut portions) && !share.take_queued(&mut portions));
     assert_eq!(share.takes(&mut portions, 1, (BAND, full_ns + 1), true, (&DISK, 8 * MIB, 0)), Some(PAGES));
-    assert!(!portions.may_admit_one(1, BAND, full_ns - 1, portion_ns), "it counts");
-    assert!(portions.may_admit_one(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
+    assert!(!portions.try_admit_one(1, BAND, full_ns - 1, portion_ns), "it counts");
+    assert!(portions.try_admit_one(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl CacheMemory {
             ArenaPlace::File(path) => ArenaFile::open(path, layout, &mut told),
             ArenaPlace::Systemd => {
                 let refusal = |error| Failure::wrong_use(format!("{name}: {error}, or name a file"));
-                store.has_room_for(MEMORY_IN_STORE + front.in_store()).map_err(refusal)?;
+                store.check_capacity(MEMORY_IN_STORE + front.in_store()).map_err(refusal)?;
                 let mut refused =
                     |error| warn!("{name}: the memory that systemd has is not used, and made anew: {error}");
                 ArenaFile::in_store(store, layout, &mut told, &mut refused)

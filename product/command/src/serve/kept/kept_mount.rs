@@ -145,7 +145,7 @@ impl LeftMount {
     /// Has a view of mounts without this one. The process that unmounts stays in the common view.
     fn hidden(kept: KeptMount) -> Outcome<Self> {
         let mut unmounter = unmounter(kept.point())?;
-        unmounter.is_mounted(kept.number());
+        unmounter.set_mounted(kept.number());
         unmounter.keep();
         let own = own_view()?;
         kept.hide().or_failed(NOT_SEPARATED)?;

@@ -170,7 +170,7 @@ impl StoreWriter {
         platform.spawn("store end", async move {
             let ended = volume.records().ended().await;
             // The records of a closed volume end with it.
-            if volume.may_answer().await != Err(ObjectVolumeError::Closed) {
+            if volume.wait_to_answer().await != Err(ObjectVolumeError::Closed) {
                 of_end.lost(&ended.to_string());
             }
         });

@@ -27,7 +27,7 @@ impl Marks {
     }
 
     /// No dirty page that is not in flight is older than this.
-    pub fn is_not_older_than(&mut self, at: Nanos) {
+    pub fn raise_dirtied_at(&mut self, at: Nanos) {
         self.dirtied_at = self.dirtied_at.max(at);
     }
 

@@ -43,9 +43,9 @@ fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
     assert_eq!(device.requests_now(&device.terms(), 32, 124), 32);
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 1);
     device.names_begin();
-    assert!(!device.has_named_end());
+    assert!(!device.remove_name());
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 1, "one is left");
-    assert!(device.has_named_end(), "the last: who waits looks again");
+    assert!(device.remove_name(), "the last: who waits looks again");
     assert_eq!(device.requests_now(&device.terms(), 32, 125), 32);
 }
 

@@ -54,7 +54,7 @@ impl World {
         let granted = std::future::poll_fn(|cx| {
             let granted = take.as_mut().poll(cx);
             if granted.is_pending() {
-                waits.is_queued();
+                waits.fence_queued();
                 self.refresh();
             }
             granted

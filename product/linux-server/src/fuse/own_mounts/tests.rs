@@ -14,7 +14,7 @@ fn table(rows: &[(u64, u64, &str)]) -> MountTable {
 fn unmounted(mut mounts: MountTable, stays: &str) -> Vec<String> {
     let mut places = Vec::new();
     while let Some(place) = mounts.next_unneeded() {
-        mounts.is_tried(&place, place != Path::new(stays));
+        mounts.end_try(&place, place != Path::new(stays));
         places.push(place.display().to_string());
     }
     places

@@ -36,7 +36,7 @@ fn may_rest(threads: &SessionThreads, member: &SessionThread, permissions: usize
     let mut history = MessageHistory::default();
     let look = |_| {
         (0..permissions).for_each(|_| {
-            assert!(threads.may_block());
+            assert!(threads.try_permit());
             threads.end();
         });
         look_and_ask(member, &mut history, false)
@@ -108,14 +108,14 @@ fn two_threads_stay_while_calls_block_and_a_third_rests() {
 fn a_thread_blocks_only_if_another_is_there_or_comes_back() {
     let threads = SessionThreads::new();
     let only = threads.join();
-    assert!(!threads.may_block(), "nobody else");
+    assert!(!threads.try_permit(), "nobody else");
     let other = rester(&threads);
-    assert!(threads.may_block());
+    assert!(threads.try_permit());
     let other = other.join().unwrap();
     assert_eq!(present(&threads), 1, "the one that came back");
-    assert!(!threads.may_block(), "it is the last one");
+    assert!(!threads.try_permit(), "it is the last one");
     threads.end();
-    assert!(threads.may_block());
+    assert!(threads.try_permit());
     threads.end();
     drop((only, other));
 }

@@ -13,7 +13,7 @@ struct Free;
 struct Bound;
 
 impl Leave for Bound {
-    fn may_block(&self) -> bool {
+    fn try_permit(&self) -> bool {
         false
     }
 
@@ -21,7 +21,7 @@ impl Leave for Bound {
 }
 
 impl Leave for Free {
-    fn may_block(&self) -> bool {
+    fn try_permit(&self) -> bool {
         true
     }
 

@@ -86,7 +86,7 @@ fn own_addresses() -> Vec<SocketAddr> {
 #[test]
 fn an_address_of_this_host_is_not_elsewhere_though_no_socket_is_there() {
     let mut origins = Origins::new();
-    origins.are_known().unwrap();
+    origins.check_known().unwrap();
     let text = |text: &str| text.parse::<SocketAddr>().unwrap();
     let loopback = ["127.0.0.1:700", "127.200.3.4:700", "[::1]:700", "[::ffff:127.0.0.1]:700"].map(text);
     let own = text("127.0.0.1:2049");
@@ -105,7 +105,7 @@ fn an_address_of_this_host_is_not_elsewhere_though_no_socket_is_there() {
     }
     // A kernel that does not report sockets, or addresses.
     let mut origins = Origins { sockets: Err(Errno::PROTONOSUPPORT), ..Origins::new() };
-    assert_eq!(origins.are_known(), Err(Errno::PROTONOSUPPORT));
+    assert_eq!(origins.check_known(), Err(Errno::PROTONOSUPPORT));
     assert_eq!(origins.of(loopback[0], own).unwrap(), Origin::Orphan);
     assert_eq!(origins.of(elsewhere[0], own).unwrap(), Origin::Elsewhere);
     let mut origins = Origins { routes: Err(Errno::PROTONOSUPPORT), ..Origins::new() };
@@ -146,5 +146,5 @@ fn a_kernel_that_knows_no_socket_of_tcp_tells_no_origins() {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     assert_eq!(read_socket(&answer, nowhere, nowhere), Ok(Socket::None));
     // The same answer to a question about a socket that is there.
-    assert_eq!(is_told(&answer), Err(Errno::PROTONOSUPPORT));
+    assert_eq!(check_told(&answer), Err(Errno::PROTONOSUPPORT));
 }

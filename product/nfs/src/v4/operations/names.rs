@@ -113,7 +113,7 @@ pub(super) async fn remove<P: Platform>(
     let removed = on.volume.remove_by(caller, &directory, name).await;
     // One operation removes both, and the host tells which it is.
     let Outcome { result, consistency } = match removed.result {
-        Err(VolumeError::IsDirectory | VolumeError::NotPermitted) if is_directory(on, &directory, name).await => {
+        Err(VolumeError::IsDirectory | VolumeError::NotPermitted) if find_directory(on, &directory, name).await => {
             on.volume.remove_directory_by(caller, &directory, name).await
         }
         _ => removed,
@@ -124,7 +124,7 @@ pub(super) async fn remove<P: Platform>(
     Ok(())
 }
 
-async fn is_directory<P: Platform>(on: &Task<'_, P>, directory: &Arc<Inode<P>>, name: &[u8]) -> bool {
+async fn find_directory<P: Platform>(on: &Task<'_, P>, directory: &Arc<Inode<P>>, name: &[u8]) -> bool {
     let found = on.volume.lookup_by(on.caller, directory, name).await;
     found.is_ok_and(|(inode, _)| inode.kind() == Kind::Directory)
 }
@@ -141,7 +141,7 @@ pub(super) async fn rename<P: Platform>(
     check_name(on.bytes(from))?;
     check_name(on.bytes(to))?;
     let is_done = matches!(compound.before(), Before::Done { .. });
-    if !is_done && are_one(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
+    if !is_done && check_same(on, (&source, on.bytes(from)), (&target, on.bytes(to))).await {
         // Both names are the object's: nothing is done.
         for directory in [&source, &target] {
             let present = consistency_now(on, directory, Default::default()).await?;
@@ -166,7 +166,11 @@ pub(super) async fn rename<P: Platform>(
 }
 
 /// Whether two names are one object's.
-async fn are_one<P: Platform>(on: &Task<'_, P>, one: (&Arc<Inode<P>>, &[u8]), other: (&Arc<Inode<P>>, &[u8])) -> bool {
+async fn check_same<P: Platform>(
+    on: &Task<'_, P>,
+    one: (&Arc<Inode<P>>, &[u8]),
+    other: (&Arc<Inode<P>>, &[u8]),
+) -> bool {
     let found = async |(directory, name)| on.volume.lookup_by(on.caller, directory, name).await.ok();
     match (found(one).await, found(other).await) {
         (Some((one, _)), Some((other, _))) => one.fileid() == other.fileid(),

@@ -59,14 +59,14 @@ fn names_are_taken_from_a_sticky_directory_by_the_owners_only() {
     for (mode, expected) in table {
         let (directory, theirs) = (object(Kind::Directory, mode), Owned { uid: 13, ..object(Kind::Regular, 0) });
         for (who, expected) in people().iter().zip(expected) {
-            assert_eq!(may_unname(directory, theirs, Some(who)), expected, "{mode:o} {who:?}");
-            let enters = may_change_entries(directory, Some(who));
+            assert_eq!(check_unname(directory, theirs, Some(who)), expected, "{mode:o} {who:?}");
+            let enters = check_change_entries(directory, Some(who));
             assert_eq!(enters.is_ok(), expected != DENIED, "{mode:o} {who:?}");
         }
     }
-    assert_eq!(may_change_parent(object(Kind::Regular, 0), Some(&people()[3])), OK);
-    assert_eq!(may_change_parent(object(Kind::Directory, 0o755), Some(&people()[3])), DENIED);
-    assert_eq!(may_change_parent(object(Kind::Directory, 0o755), Some(&people()[0])), OK);
+    assert_eq!(check_change_parent(object(Kind::Regular, 0), Some(&people()[3])), OK);
+    assert_eq!(check_change_parent(object(Kind::Directory, 0o755), Some(&people()[3])), DENIED);
+    assert_eq!(check_change_parent(object(Kind::Directory, 0o755), Some(&people()[0])), OK);
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn devices_are_made_by_root_and_other_objects_by_everybody() {
         (Content::Regular, OK),
     ];
     for (content, expected) in table {
-        assert_eq!(may_make(&content, Some(&owner)), expected, "{content:?}");
-        assert_eq!((may_make(&content, Some(&root)), may_make(&content, None)), (OK, OK));
+        assert_eq!(check_make(&content, Some(&owner)), expected, "{content:?}");
+        assert_eq!((check_make(&content, Some(&root)), check_make(&content, None)), (OK, OK));
     }
 }
 
@@ -228,8 +228,8 @@ fn another_users_object_gets_a_further_name_only_from_those_who_may_change_it() 
     ];
     for (kind, mode, expected) in table {
         for (who, expected) in [&owner, &member, &other].into_iter().zip(expected) {
-            assert_eq!(may_link(object(kind, mode), Some(who)), expected, "{kind:?} {mode:o} {who:?}");
+            assert_eq!(check_link(object(kind, mode), Some(who)), expected, "{kind:?} {mode:o} {who:?}");
         }
-        assert_eq!((may_link(object(kind, mode), Some(&root)), may_link(object(kind, mode), None)), (OK, OK));
+        assert_eq!((check_link(object(kind, mode), Some(&root)), check_link(object(kind, mode), None)), (OK, OK));
     }
 }

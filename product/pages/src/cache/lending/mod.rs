@@ -79,12 +79,12 @@ impl Lending {
     }
 
     /// Whether the thread may lend the page that it is about to guard.
-    pub(super) fn may_lend(&self, hazards: &Hazards) -> bool {
+    pub(super) fn try_lend(&self, hazards: &Hazards) -> bool {
         let debt = self.debt.load(Ordering::Relaxed);
         if debt < DEBT_FREE {
             return true;
         }
-        let pays = hazards.is_nth_pass(DEBT_PASSES);
+        let pays = hazards.take_nth_pass(DEBT_PASSES);
         if pays {
             self.debt.store(debt - 1, Ordering::Relaxed);
         }

@@ -19,7 +19,7 @@ impl PageCache {
     /// Lends a guard of the page, which the caller has announced, and enters it; returns whether that worked.
     #[cold]
     pub(in crate::cache) fn try_lend(&self, record: &FrameRecord, identity: PageIdentity, hazards: &Hazards) -> bool {
-        self.lending.may_lend(hazards) && self.pages.try_lend(record, identity)
+        self.lending.try_lend(hazards) && self.pages.try_lend(record, identity)
     }
 
     /// Recalls the lent guards of these frames: guards stay that threads use. Frees detached frames.

@@ -5,7 +5,7 @@ fn searches(inodes: usize, new: usize) -> usize {
     let pause = Pause::default();
     let mut searches = 0;
     for at in 0..new {
-        if !pause.may_pass_search() {
+        if !pause.try_pass_search() {
             searches += 1;
             pause.begin(inodes + at);
         }
