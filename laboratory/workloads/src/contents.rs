@@ -231,7 +231,7 @@ impl FileContents for Stamped {
 
 /// A range of a disk's file, with stamps at their places and arbitrary bytes between them.
 fn stamps_of(disk: &Disk, file: DiskFileId, (offset, len): (u64, u64), into: &mut [u8]) {
-    let kept = disk.kept_bytes(file, offset, len);
+    let kept = disk.backed_bytes(file, offset, len);
     if kept.is_empty() {
         into.fill(0);
     }

@@ -22,7 +22,7 @@ use crate::end_thread::EndThread;
 use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
 use crate::faults::Faults;
-use crate::files::{Files, KeptBounds};
+use crate::files::{ClosedFileBounds, Files};
 use crate::gate::Gate;
 use crate::knobs::CacheKnob;
 use crate::upkeep;
@@ -233,7 +233,7 @@ impl Builder {
         let idle_files = self.idle_files.unwrap_or((frames.total() / 2) as usize);
         let engine = Engine::with_policies(Arc::new(reactors.platform()), settings, frames, policies);
         let descriptors = self.descriptors.unwrap_or_else(descriptors_default);
-        let bounds = KeptBounds { unwritten_files: descriptors / 2, idle_files };
+        let bounds = ClosedFileBounds { unwritten_files: descriptors / 2, idle_files };
         let core = Arc::new(Core {
             engine,
             gate,

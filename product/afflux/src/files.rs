@@ -143,12 +143,12 @@ pub(crate) struct Files {
     /// Signals the end of an upgrade of a claim, successful or not.
     upgraded: Condvar,
     pub(crate) spare: Arc<SpareDescriptors>,
-    bounds: KeptBounds,
+    bounds: ClosedFileBounds,
 }
 
 /// The bounds of kept files.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptBounds {
+pub(crate) struct ClosedFileBounds {
     /// Most files without a handle that are not durable yet, each with a descriptor.
     pub(crate) unwritten_files: usize,
     /// Most durable files without a handle.
@@ -188,7 +188,7 @@ pub(crate) struct OpenRequest {
 }
 
 impl Files {
-    pub(crate) fn new(spare_descriptors: usize, bounds: KeptBounds) -> Self {
+    pub(crate) fn new(spare_descriptors: usize, bounds: ClosedFileBounds) -> Self {
         Self {
             state: Mutex::default(),
             upgraded: Condvar::new(),

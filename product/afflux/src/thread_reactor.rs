@@ -47,7 +47,7 @@ use crate::error::Error;
 /// # }
 /// ```
 pub struct ThreadReactor {
-    reactor: afflux_linux_device::KeptReactor,
+    reactor: afflux_linux_device::RetainedReactor,
     cache: Cache,
 }
 

@@ -24,9 +24,9 @@ use rustix::process::geteuid;
 use crate::args;
 use crate::metrics::governor::Publisher;
 use crate::private_directory::{self, Missing, Refused};
-use crate::serve::kept::kept_prices::{KeptPrices, Learned};
-use crate::serve::kept::state::{SPEEDS, StateDirectory};
 use crate::serve::live::{device_identity, signals};
+use crate::serve::persisted::persisted_prices::{Learned, PersistedPrices};
+use crate::serve::persisted::state::{SPEEDS, StateDirectory};
 use crate::{log, metrics, service};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, quantity};
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let (_, signalled) = signalled.or_failed("signals")?;
     let missing = if args.dry_run { Missing::Leave } else { Missing::Make };
     let state = StateDirectory::at(args.state.as_deref(), missing)?;
-    let (kept, warnings) = KeptPrices::read(state.shared_file(SPEEDS));
+    let (prices, warnings) = PersistedPrices::read(state.shared_file(SPEEDS));
     warnings.iter().for_each(|warning| warn!("{warning}"));
     let (governor, events, warning) = Governor::start(host, options, &directory).map_err(Failure::failed)?;
     if let Some(warning) = warning {
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
         let address = metrics::start(figures, telling.source(&args.root))?;
         info!("figures for Prometheus are at http://{address}/metrics");
     }
-    let mut running = Running { args, governor, kept, telling };
+    let mut running = Running { args, governor, prices, telling };
     running.say(&events);
     running.check_names();
     service::notify_ready("Keeping each disk to its budget");
@@ -141,7 +141,7 @@ fn budget(text: &str) -> Result<Option<u64>, String> {
 struct Running<'a> {
     args: &'a args::Govern,
     governor: Governor,
-    kept: KeptPrices,
+    prices: PersistedPrices,
     /// Publishes events to the log and the figures.
     telling: Publisher,
 }
@@ -177,10 +177,10 @@ impl Running<'_> {
     }
 
     fn look(&mut self) -> Outcome {
-        let (kept, root) = (&self.kept, &self.args.root);
+        let (prices, root) = (&self.prices, &self.args.root);
         let known = |disk: &Disk| {
             let identity = identity(root, disk)?;
-            RememberedPrices::from_named(&kept.of(&identity)).ok()
+            RememberedPrices::from_named(&prices.of(&identity)).ok()
         };
         let events = self.governor.look(&known).map_err(Failure::failed)?;
         self.say(&events);
@@ -232,7 +232,7 @@ impl Running<'_> {
             let identity = identity(&self.args.root, &row.disk)?;
             Some(Learned { identity, name: row.disk.name, prices: row.remembered?.named() })
         });
-        if let Err(error) = self.kept.keep(learned.collect()) {
+        if let Err(error) = self.prices.keep(learned.collect()) {
             warn!("speeds are not kept: {error}");
         }
     }

@@ -6,8 +6,8 @@
 //! is durable.
 
 pub(crate) mod front;
-pub(crate) mod kept;
 pub(crate) mod live;
+pub(crate) mod persisted;
 pub(crate) mod start;
 #[cfg(feature = "object")]
 mod stores;
@@ -31,17 +31,17 @@ use tracing::warn;
 
 use self::front::rpcbind::Naming;
 use self::front::{NfsFront, WantedFront, admission, banner, own_clients};
-use self::kept::arena::{self, CacheMemory, WantedMemory};
-use self::kept::kept_mount::{LeftDescriptors, Taken};
-use self::kept::state;
-use self::kept::unnamed_files;
 use self::live::reload::Reload;
 use self::live::running::Running;
 use self::live::signals::{self, Hangup, SignalRequest};
 use self::live::upkeep::Upkeep;
 use self::live::{figures, in_force};
+use self::persisted::arena::{self, CacheMemory, WantedMemory};
+use self::persisted::persisted_mount::{LeftDescriptors, Taken};
+use self::persisted::state;
+use self::persisted::unnamed_files;
 use self::start::check;
-use self::start::engine::{kept_prices, start, start_reactors};
+use self::start::engine::{persisted_prices, start, start_reactors};
 use self::start::open_files;
 use self::start::places::{Places, Taking, WantedPlaces};
 use self::start::prefault::Prefault;
@@ -87,14 +87,14 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     let settings = &configuration.settings;
     #[cfg(feature = "object")]
     settings.check_store()?;
-    let is_kept = settings.is_kept_by_systemd();
+    let is_persistent = settings.is_stored_by_systemd();
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
-        left.clear(point, is_kept);
+        left.clear(point, is_persistent);
     }
     let arena = settings.arena.as_ref().and_then(ArenaPlace::path);
     let own_paths = [("--arena", arena), ("--control", settings.control.as_deref())];
     state::refuse_one_path(settings.state.as_deref(), &own_paths)?;
-    let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_kept)?;
+    let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_persistent)?;
     if wanted.point().is_some() {
         require_calls(CallsFor::Mounting)?;
     }
@@ -106,7 +106,7 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let (mut store, taken) = left.for_point(wanted.point(), wanted.is_kept())?;
+    let (mut store, taken) = left.for_point(wanted.point(), wanted.is_persistent())?;
     let memory = CacheMemory::open(&WantedMemory::of(&configuration), &mut store, wanted)?;
     let is_left = memory.is_left_in_store();
     let taken = taken.with_cache(is_left)?;
@@ -175,7 +175,7 @@ fn run_over(
     if is_store {
         notes.extend_from_slice(source.notes());
     }
-    let kept = kept_prices(&state);
+    let kept = persisted_prices(&state);
     let kept_here = (&state, &starts, &kept);
     let parts = (memory, front);
     let locks = |frames: &Frames| match prepared {

@@ -310,7 +310,7 @@ pub(crate) enum ArenaPlace {
 
 impl ServeSettings {
     /// Whether the service manager keeps the cache's memory after the server's death.
-    pub(crate) fn is_kept_by_systemd(&self) -> bool {
+    pub(crate) fn is_stored_by_systemd(&self) -> bool {
         self.arena == Some(ArenaPlace::Systemd)
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Unmounter {
     /// The mount's number, once there is a mount.
     mounted: Option<u64>,
     /// A later server goes on with the mount.
-    is_kept: bool,
+    is_persistent: bool,
 }
 
 impl Unmounter {
@@ -67,7 +67,7 @@ impl Unmounter {
             .spawn()?;
         let (orders, answers) = (child.stdin.take(), child.stdout.take());
         let answers = answers.ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Self { child, orders, answers: BufReader::new(answers), mounted: None, is_kept: false })
+        Ok(Self { child, orders, answers: BufReader::new(answers), mounted: None, is_persistent: false })
     }
 
     /// From now on there is a mount, with this number.
@@ -77,7 +77,7 @@ impl Unmounter {
 
     /// From now on the mount outlives this server, unless [`Unmounter::unmount`] is called.
     pub(crate) fn keep(&mut self) {
-        self.is_kept = true;
+        self.is_persistent = true;
     }
 
     /// Unmounts. The error is the host's, in words.
@@ -98,7 +98,7 @@ impl Unmounter {
 
 impl Drop for Unmounter {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_persistent {
             // A server that fails at its start leaves no dead mount.
             let _ = self.unmount(Unmounting::Lazily);
         }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_frames::Frames;
-use afflux_pages::memory::{FrameMemory, KeptArena};
+use afflux_pages::memory::{FrameMemory, SharedArena};
 
 use crate::error::DeviceError;
 
@@ -214,8 +214,8 @@ impl Request {
 
     /// How many bytes of each 4 KiB page of the file its memory keeps, from the page's first on: all 4096, or 16 in a
     /// stamped arena. Other bytes read as zeros. 4096 for operations without data.
-    pub fn kept_bytes(&self) -> usize {
-        self.open().memory.as_ref().map_or(afflux_frames::FRAME_BYTES, FrameMemory::kept_bytes)
+    pub fn backed_bytes(&self) -> usize {
+        self.open().memory.as_ref().map_or(afflux_frames::FRAME_BYTES, FrameMemory::backed_bytes)
     }
 
     /// The number of bytes of data; 0 for operations without data.
@@ -259,8 +259,8 @@ impl Request {
     ///
     /// # Panics
     /// If the range is not inside the request, or `out` is too short.
-    pub fn copy_kept_out(&self, range: Range<usize>, out: &mut [u8]) -> usize {
-        self.open().memory.as_ref().map_or(0, |memory| memory.copy_kept_out(range, out))
+    pub fn copy_backed_out(&self, range: Range<usize>, out: &mut [u8]) -> usize {
+        self.open().memory.as_ref().map_or(0, |memory| memory.copy_backed_out(range, out))
     }
 
     /// Copies `bytes` to the kept bytes of `range` (relative to the request's offset) of a read's memory; returns how
@@ -268,9 +268,9 @@ impl Request {
     ///
     /// # Panics
     /// If the range is not inside the request, `bytes` is too short, or the request is not a read.
-    pub fn copy_kept_in(&mut self, range: Range<usize>, bytes: &[u8]) -> usize {
+    pub fn copy_backed_in(&mut self, range: Range<usize>, bytes: &[u8]) -> usize {
         assert!(matches!(self.operation(), Operation::Read { .. }));
-        self.open().memory.as_ref().map_or(0, |memory| memory.copy_kept_in(range, bytes))
+        self.open().memory.as_ref().map_or(0, |memory| memory.copy_backed_in(range, bytes))
     }
 
     /// Answers the request. May wake tasks and submit further requests before it returns: call it with no lock held and
@@ -293,12 +293,12 @@ impl Drop for Request {
 }
 
 /// Frames for requests past the cache.
-pub struct PastCache(Arc<KeptArena>);
+pub struct PastCache(Arc<SharedArena>);
 
 impl PastCache {
     /// Requests take their memory from these frames.
     pub fn new(frames: Arc<Frames>) -> Self {
-        Self(Arc::new(KeptArena(frames)))
+        Self(Arc::new(SharedArena(frames)))
     }
 }
 

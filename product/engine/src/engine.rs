@@ -140,9 +140,9 @@ impl File {
         &self.0.backing
     }
 
-    /// Whether the file's dirty pages outlive the process, if the engine's memory does ([`Engine::open_kept`]).
-    pub fn is_kept(&self) -> bool {
-        self.0.kept.is_some()
+    /// Whether the file's dirty pages outlive the process, if the engine's memory does ([`Engine::open_persistent`]).
+    pub fn is_persistent(&self) -> bool {
+        self.0.persisted.is_some()
     }
 
     /// Whether the two are the same file.
@@ -265,7 +265,7 @@ impl<P: Platform> Engine<P> {
         policies: Policies,
     ) -> Arc<Self> {
         assert!(
-            cfg!(feature = "stamped-frames") || frames.kept_bytes() == afflux_frames::FRAME_BYTES,
+            cfg!(feature = "stamped-frames") || frames.backed_bytes() == afflux_frames::FRAME_BYTES,
             "frames that keep only their first bytes need the feature `stamped-frames`"
         );
         frames.memory().header().set_state(ArenaState::Serving);
@@ -636,11 +636,11 @@ impl<P: Platform> Engine<P> {
 
     /// As [`Engine::open`], for a file that outlives the process if the engine's memory does. A later engine over that
     /// memory finds the file by the key, with its dirty pages, its size and an unfinished change of shape. Only one
-    /// open file may have the key. [`File::is_kept`] tells whether the memory had room for one more such file.
+    /// open file may have the key. [`File::is_persistent`] tells whether the memory had room for one more such file.
     ///
     /// # Panics
     /// As [`Engine::open`], or if the file was found and is not adopted yet.
-    pub fn open_kept(&self, device: DeviceId, backing: Backing, key: &FileKey, size: u64) -> File {
+    pub fn open_persistent(&self, device: DeviceId, backing: Backing, key: &FileKey, size: u64) -> File {
         assert!(!self.base.devices.unadopted.has(key), "{key:?} was found: it is adopted, not opened");
         let device = self.device(device).unwrap_or_else(|| panic!("no device {}", device.0));
         File(self.base.devices.open(device, backing, size, Some(key)))

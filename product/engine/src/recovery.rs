@@ -15,7 +15,7 @@ use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::platform::Platform;
 use afflux_device::recovery::FileKey;
 use afflux_device::recovery::look::{FoundFile, FoundPage};
-use afflux_device::recovery::slots::{Intent, KeptFile};
+use afflux_device::recovery::slots::{Intent, PersistedFile};
 use afflux_device::request::Backing;
 use afflux_frames::FRAME_BYTES;
 use afflux_pages::eviction::Admitted;
@@ -153,7 +153,7 @@ impl<P: Platform> Adopting<P> {
         // Also where there was nothing to do.
         if result.is_ok() || !file.is_reshaping() {
             let _state = lock(&file.state);
-            file.kept.iter().for_each(KeptFile::end);
+            file.persisted.iter().for_each(PersistedFile::end);
         }
     }
 

@@ -18,7 +18,7 @@ use afflux_device::counters::Counter;
 use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
-use afflux_device::recovery::slots::{Intent, KeptFile};
+use afflux_device::recovery::slots::{Intent, PersistedFile};
 use afflux_device::request::Operation;
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
 use afflux_pages::cache::hit::InPage;
@@ -122,7 +122,7 @@ impl<P: Platform> Reshaping<P> {
         }
         self.drop_pages(file, FileInner::pages_of(&range)).await;
         let settled = file.settle(&mut lock(&file.state));
-        file.kept.iter().for_each(KeptFile::end);
+        file.persisted.iter().for_each(PersistedFile::end);
         drop(settled);
         Ok(())
     }
@@ -204,10 +204,10 @@ impl<P: Platform> Reshaping<P> {
     /// Asks the device for a change of shape. The intent is stored first: after a kill, a later process carries the
     /// change out. It stays until the cache has followed.
     async fn ask(self: &Arc<Self>, file: &Arc<FileInner>, intent: &Intent, operation: Operation) -> Result<(), Error> {
-        file.kept.iter().for_each(|kept| kept.begin(intent));
+        file.persisted.iter().for_each(|persisted| persisted.begin(intent));
         let result = self.writeback.call(file, operation).await;
         if result.is_err() {
-            file.kept.iter().for_each(KeptFile::end);
+            file.persisted.iter().for_each(PersistedFile::end);
         }
         Ok(result?)
     }
@@ -245,15 +245,15 @@ impl<P: Platform> Reshaping<P> {
         if size < before {
             self.drop_pages(file, size.div_ceil(PAGE_BYTES)..u64::MAX).await;
         }
-        let kept = {
+        let persisted = {
             let mut state = lock(&file.state);
             // Before later writers go on: a later process must not cut what they write.
-            file.kept.iter().for_each(KeptFile::end);
+            file.persisted.iter().for_each(PersistedFile::end);
             state.host.set_cutting(false);
             file.settle(&mut state)
         };
         file.queue.wake_all();
-        drop(kept);
+        drop(persisted);
     }
 
     fn try_cut_tail(&self, file: &FileInner, size: u64) -> bool {
@@ -417,7 +417,7 @@ impl<P: Platform> Reshaping<P> {
             return;
         }
         let Some(from) = self.drop_some_pages(&file, 0..u64::MAX) else { return };
-        file.kept.iter().for_each(KeptFile::forget);
+        file.persisted.iter().for_each(PersistedFile::forget);
         let me = Arc::clone(self);
         self.base.platform.spawn("release", async move {
             me.base.pass().await;
@@ -427,8 +427,8 @@ impl<P: Platform> Reshaping<P> {
 
     /// No page is left of a discarded file.
     fn end_discard(&self, file: &Arc<FileInner>) {
-        file.kept.iter().for_each(KeptFile::forget);
-        let kept = {
+        file.persisted.iter().for_each(PersistedFile::forget);
+        let persisted = {
             let mut state = lock(&file.state);
             state.release();
             if state.failures.take_error() {
@@ -440,7 +440,7 @@ impl<P: Platform> Reshaping<P> {
         };
         file.queue.wake_all();
         self.writeback.let_go_later(file, 0, &(0..0));
-        drop(kept);
+        drop(persisted);
     }
 
     /// [`Engine::try_invalidate`](crate::Engine::try_invalidate).

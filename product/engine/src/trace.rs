@@ -19,7 +19,7 @@ use afflux_device::request::{Backing, Operation};
 use afflux_pages::wait::lock;
 
 /// The most events kept for followers.
-pub const EVENTS_KEPT: usize = 16_384;
+pub const TRACED_EVENTS_MAX: usize = 16_384;
 
 /// An event of the engine, as a trace records it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -152,7 +152,7 @@ pub(crate) struct Tracer {
 
 #[derive(Default)]
 struct Ring {
-    kept: VecDeque<Traced>,
+    traced: VecDeque<Traced>,
     /// Events so far, including those no longer kept.
     count: u64,
 }
@@ -169,9 +169,9 @@ impl Tracer {
     #[cold]
     fn keep(&self, traced: Traced) {
         let mut ring = lock(&self.ring);
-        let full = ring.kept.len() == EVENTS_KEPT;
-        let oldest = if full { ring.kept.pop_front() } else { None };
-        ring.kept.push_back(traced);
+        let full = ring.traced.len() == TRACED_EVENTS_MAX;
+        let oldest = if full { ring.traced.pop_front() } else { None };
+        ring.traced.push_back(traced);
         ring.count += 1;
         drop(ring);
         drop(oldest);
@@ -197,10 +197,10 @@ impl Follower {
     /// The next events in order, at most `most`, and how many were lost before them.
     pub fn take(&mut self, most: usize) -> (Vec<Traced>, u64) {
         let ring = lock(&self.tracer.ring);
-        let first = ring.count - ring.kept.len() as u64;
+        let first = ring.count - ring.traced.len() as u64;
         let lost = first.saturating_sub(self.seen);
         let from = self.seen.max(first);
-        let events: Vec<_> = ring.kept.iter().skip((from - first) as usize).take(most).cloned().collect();
+        let events: Vec<_> = ring.traced.iter().skip((from - first) as usize).take(most).cloned().collect();
         drop(ring);
         self.seen = from + events.len() as u64;
         (events, lost)
@@ -211,10 +211,10 @@ impl Drop for Follower {
     fn drop(&mut self) {
         let mut ring = lock(&self.tracer.ring);
         let last = self.tracer.followers.fetch_sub(1, Ordering::Relaxed) == 1;
-        let kept = if last { std::mem::take(&mut ring.kept) } else { VecDeque::new() };
+        let dropped = if last { std::mem::take(&mut ring.traced) } else { VecDeque::new() };
         drop(ring);
         // Dropped after the lock: an event may hold the last reference to a file.
-        drop(kept);
+        drop(dropped);
     }
 }
 

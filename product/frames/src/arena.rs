@@ -25,7 +25,7 @@ pub struct Arena {
     first_frame: NonNull<u8>,
     frames: u32,
     /// Bytes of memory behind each frame, and the distance to the next frame's memory.
-    kept_bytes: usize,
+    backed_bytes: usize,
 }
 
 // SAFETY: the frames are a fixed range of memory that is kept until drop; it has no thread affinity.
@@ -36,7 +36,7 @@ unsafe impl Sync for Arena {}
 impl Arena {
     pub(crate) fn over(memory: Arc<Memory>) -> Self {
         let (first_frame, layout) = (memory.first_frame(), memory.layout());
-        Self { first_frame, frames: layout.frames(), kept_bytes: layout.kept_bytes(), memory }
+        Self { first_frame, frames: layout.frames(), backed_bytes: layout.backed_bytes(), memory }
     }
 
     /// The memory, with the tables before the frames.
@@ -84,8 +84,8 @@ impl Arena {
     fn pages_of(&self, range: Range<u32>) -> Option<(*mut u8, usize)> {
         let end = range.end.min(self.frames);
         let count = end.checked_sub(range.start).filter(|count| *count > 0)?;
-        let from = range.start as usize * self.kept_bytes / FRAME_BYTES * FRAME_BYTES;
-        let to = ((range.start + count) as usize * self.kept_bytes).next_multiple_of(FRAME_BYTES);
+        let from = range.start as usize * self.backed_bytes / FRAME_BYTES * FRAME_BYTES;
+        let to = ((range.start + count) as usize * self.backed_bytes).next_multiple_of(FRAME_BYTES);
         Some((self.first_frame.as_ptr().wrapping_add(from), to - from))
     }
 
@@ -94,7 +94,7 @@ impl Arena {
     /// # Errors
     /// The kernel's: more than this process may lock.
     pub fn lock(&self) -> io::Result<()> {
-        let bytes = self.frames as usize * self.kept_bytes;
+        let bytes = self.frames as usize * self.backed_bytes;
         // SAFETY: the range is the usable part of the mapping; the call changes no contents.
         unsafe { mlock_with(self.first_frame.as_ptr().cast(), bytes, MlockFlags::ONFAULT) }?;
         Ok(())
@@ -108,13 +108,13 @@ impl Arena {
     pub fn resident(&self) -> io::Result<Resident> {
         let start = self.first_frame.as_ptr() as u64;
         let smaps = std::fs::read_to_string("/proc/self/smaps")?;
-        Ok(Resident::in_smaps(&smaps, start..start + u64::from(self.frames) * self.kept_bytes as u64))
+        Ok(Resident::in_smaps(&smaps, start..start + u64::from(self.frames) * self.backed_bytes as u64))
     }
 
     /// The bytes of memory behind each frame, from its first byte on: 4096, or [`crate::STAMP_BYTES`].
     #[inline]
-    pub fn kept_bytes(&self) -> usize {
-        self.kept_bytes
+    pub fn backed_bytes(&self) -> usize {
+        self.backed_bytes
     }
 
     /// As [`Arena::address`], one instruction less, for arenas known to keep whole frames. The address is valid for
@@ -128,7 +128,7 @@ impl Arena {
         self.first_frame.as_ptr().wrapping_add(frame.index() * FRAME_BYTES)
     }
 
-    /// The address of a frame's first byte, valid for [`Arena::kept_bytes`] while the arena lives.
+    /// The address of a frame's first byte, valid for [`Arena::backed_bytes`] while the arena lives.
     ///
     /// # Panics
     /// If the arena does not have the frame.
@@ -136,7 +136,7 @@ impl Arena {
     pub fn address(&self, frame: FrameId) -> NonNull<u8> {
         assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
         // SAFETY: the frame lies inside the usable part of the mapping, by the assertion above.
-        unsafe { self.first_frame.add(frame.index() * self.kept_bytes) }
+        unsafe { self.first_frame.add(frame.index() * self.backed_bytes) }
     }
 }
 

@@ -35,8 +35,8 @@ impl Frames {
         Self::keeping(bytes, STAMP_BYTES)
     }
 
-    fn keeping(bytes: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
-        let layout = Layout::keeping(bytes, kept_bytes, FILE_SLOTS)?.with_most_client_state();
+    fn keeping(bytes: u64, backed_bytes: usize) -> Result<Self, ArenaError> {
+        let layout = Layout::keeping(bytes, backed_bytes, FILE_SLOTS)?.with_most_client_state();
         Ok(Self::over(Memory::anonymous(layout)?, &[]))
     }
 

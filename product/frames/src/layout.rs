@@ -79,7 +79,7 @@ pub const FILE_SLOTS: u32 = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     frames: u32,
-    kept_bytes: usize,
+    backed_bytes: usize,
     files: u32,
     form: Form,
     /// There is room for as much of clients' state as any arena has.
@@ -132,16 +132,16 @@ impl Layout {
         Self::keeping(bytes, FRAME_BYTES, files)
     }
 
-    /// An arena that keeps the first `kept_bytes` of each frame.
-    pub(crate) fn keeping(bytes: u64, kept_bytes: usize, files: u32) -> Result<Self, ArenaError> {
+    /// An arena that keeps the first `backed_bytes` of each frame.
+    pub(crate) fn keeping(bytes: u64, backed_bytes: usize, files: u32) -> Result<Self, ArenaError> {
         let min = ARENA_BYTES_MIN;
-        let max = ARENA_BYTES_MAX.min(memory_bytes().saturating_mul((FRAME_BYTES / kept_bytes) as u64));
+        let max = ARENA_BYTES_MAX.min(memory_bytes().saturating_mul((FRAME_BYTES / backed_bytes) as u64));
         if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(ArenaError::Size { bytes, min, max });
         }
         Ok(Self {
             frames: (bytes / FRAME_BYTES as u64) as u32,
-            kept_bytes,
+            backed_bytes,
             files,
             form: Form::PRESENT,
             has_most_client_state: false,
@@ -178,8 +178,8 @@ impl Layout {
         self.files
     }
 
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.kept_bytes
+    pub(crate) fn backed_bytes(&self) -> usize {
+        self.backed_bytes
     }
 
     /// The number and the size of a part's entries.
@@ -219,7 +219,7 @@ impl Layout {
     /// The bytes of the frames, in whole pages of the host.
     pub(crate) fn frame_bytes(&self) -> Range<usize> {
         let start = self.gap().end;
-        start..start + (self.frames as usize * self.kept_bytes).next_multiple_of(FRAME_BYTES)
+        start..start + (self.frames as usize * self.backed_bytes).next_multiple_of(FRAME_BYTES)
     }
 
     /// All bytes, from the header's first to the last frame's last.
@@ -231,7 +231,7 @@ impl Layout {
     pub(crate) fn hash(&self) -> u64 {
         let numbers = [
             FRAME_BYTES,
-            self.kept_bytes,
+            self.backed_bytes,
             self.frames as usize,
             self.files as usize,
             FILE_SLOT_BYTES,

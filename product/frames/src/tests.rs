@@ -87,7 +87,7 @@ fn a_double_free_aborts_with_the_frames_last_events() {
 #[test]
 fn a_stamped_arena_keeps_the_first_bytes_of_each_frame_apart() {
     let frames = Frames::new_stamped(1 << 30).expect("1 GiB of 4 MiB");
-    assert_eq!((frames.total(), frames.kept_bytes()), (1 << 18, STAMP_BYTES));
+    assert_eq!((frames.total(), frames.backed_bytes()), (1 << 18, STAMP_BYTES));
     let address = |frame| frames.address(FrameId::new(frame)).as_ptr();
     assert_eq!(address(frames.total() - 1) as usize - address(0) as usize, (frames.total() as usize - 1) * STAMP_BYTES);
     for frame in 0..frames.total() {
@@ -96,6 +96,6 @@ fn a_stamped_arena_keeps_the_first_bytes_of_each_frame_apart() {
     }
     // SAFETY: as above; written before.
     assert!((0..frames.total()).all(|frame| unsafe { address(frame).cast::<u32>().read() } == frame));
-    assert_eq!(small().kept_bytes(), FRAME_BYTES);
+    assert_eq!(small().backed_bytes(), FRAME_BYTES);
     assert!(Frames::new_stamped(63 * 4096).is_err());
 }

@@ -17,11 +17,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_volume::{Before, KeptChange};
+use afflux_volume::{Before, PersistedChange};
 
-use crate::kept_check::kept_check;
-use crate::kept_records::KeptWords;
+use crate::checksum::words_checksum;
 use crate::owned_queues::OwnedQueues;
+use crate::persisted_records::PersistedWords;
 
 /// The places of an entry's words.
 mod at {
@@ -82,7 +82,7 @@ pub struct EntryForm {
 
 /// The journal: a part of the memory, in entries of equal size.
 pub struct CallJournal {
-    words: KeptWords,
+    words: PersistedWords,
     part: Range<usize>,
     form: EntryForm,
     count: usize,
@@ -195,7 +195,7 @@ impl fmt::Debug for CallStep {
     }
 }
 
-impl KeptChange for CallStep {
+impl PersistedChange for CallStep {
     fn before(&self) -> Before {
         self.before
     }
@@ -207,7 +207,7 @@ impl KeptChange for CallStep {
 
 impl CallJournal {
     /// The entries in this part of the memory, with those of earlier processes. Any bytes will do.
-    pub fn new(words: KeptWords, part: Range<usize>, form: EntryForm) -> Arc<Self> {
+    pub fn new(words: PersistedWords, part: Range<usize>, form: EntryForm) -> Arc<Self> {
         let count = part.len() / form.words;
         let journal = Self { words, part, form, count, places: Mutex::default() };
         let (mut places, mut found) = (Places::default(), Vec::new());
@@ -251,7 +251,7 @@ impl CallJournal {
     }
 
     fn begun_check(&self, place: usize) -> u64 {
-        kept_check((at::KEY..at::ANSWERED).map(|at| self.get(place, at)))
+        words_checksum((at::KEY..at::ANSWERED).map(|at| self.get(place, at)))
     }
 
     /// The key of an entry that counts.
@@ -274,7 +274,7 @@ impl CallJournal {
 
     fn answered_check(&self, place: usize, bytes: usize) -> u64 {
         let answer = at::ANSWER..at::BYTES + bytes.div_ceil(8);
-        kept_check([self.get(place, at::BEGUN)].into_iter().chain(answer.map(|at| self.get(place, at))))
+        words_checksum([self.get(place, at::BEGUN)].into_iter().chain(answer.map(|at| self.get(place, at))))
     }
 
     /// The code and the length of the answer in an entry.
@@ -287,7 +287,7 @@ impl CallJournal {
     }
 
     fn too_long_check(&self, place: usize) -> u64 {
-        TOO_LONG ^ kept_check([at::BEGUN, at::ANSWER].map(|at| self.get(place, at)))
+        TOO_LONG ^ words_checksum([at::BEGUN, at::ANSWER].map(|at| self.get(place, at)))
     }
 
     /// The code and the number of steps of a call whose answer did not fit.
@@ -403,7 +403,7 @@ impl JournalCall {
     }
 
     /// A step of the call, of which an earlier process has done so much.
-    pub fn step(&self, step: u16, before: Before) -> Arc<dyn KeptChange> {
+    pub fn step(&self, step: u16, before: Before) -> Arc<dyn PersistedChange> {
         Arc::new(CallStep { call: self.clone(), step, before })
     }
 

@@ -10,30 +10,30 @@
 #![forbid(unsafe_code)]
 
 mod caller;
+mod checksum;
 mod counted;
 mod journal;
-mod kept_check;
-mod kept_items;
-mod kept_records;
 mod machine;
 mod message;
 mod owned_queues;
+mod persisted_items;
+mod persisted_records;
 mod recording;
 mod room;
 pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
+pub use checksum::words_checksum;
 pub use counted::{AnsweredSum, CountedRow, RowKind};
 pub use journal::{
     CallJournal, CallKey, CallKeys, DoneStep, ENTRY_WORDS_MIN, EntryForm, EntryOwner, JournalCall, Left,
 };
-pub use kept_check::kept_check;
-pub use kept_items::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems};
-pub use kept_records::{KeptRecords, KeptSlot, KeptWords};
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
 pub use owned_queues::OwnedQueues;
-pub use recording::{CALLS_KEPT, RecordedCall, Recording, RecordingReader};
+pub use persisted_items::{FoundItem, PERSISTED_PIECE_BYTES, PersistedItem, PersistedItems};
+pub use persisted_records::{PersistedRecordTable, PersistedSlot, PersistedWords};
+pub use recording::{RECORDED_CALLS_MAX, RecordedCall, Recording, RecordingReader};
 pub use room::{
     ConnectionRoom, FairShares, HeldMessage, MessageRoom, OutlivingBytes, Parties, PartyShare, RoomBounds, RoomTurn,
 };

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::trace::TracedOperation;
 
 /// Most calls that are kept for a reader.
-pub const CALLS_KEPT: usize = 1 << 17;
+pub const RECORDED_CALLS_MAX: usize = 1 << 17;
 
 /// A call of a client, as `trace record` writes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +29,7 @@ pub struct RecordedCall {
 
 #[derive(Default)]
 struct Ring {
-    kept: VecDeque<(u64, RecordedCall)>,
+    recorded: VecDeque<(u64, RecordedCall)>,
     /// Lost since the reader's last take.
     lost: u64,
     read: bool,
@@ -54,10 +54,10 @@ impl Recording {
         let mut ring = self.lock();
         if ring.read {
             let now_ns = now_ns();
-            let over = (ring.kept.len() + calls.len()).saturating_sub(CALLS_KEPT).min(ring.kept.len());
-            ring.kept.drain(..over);
+            let over = (ring.recorded.len() + calls.len()).saturating_sub(RECORDED_CALLS_MAX).min(ring.recorded.len());
+            ring.recorded.drain(..over);
             ring.lost += over as u64;
-            ring.kept.extend(calls.iter().map(|call| (now_ns, *call)));
+            ring.recorded.extend(calls.iter().map(|call| (now_ns, *call)));
         }
         drop(ring);
         calls.clear();
@@ -70,7 +70,7 @@ impl Recording {
             return None;
         }
         // Reserved at once; otherwise a call would sometimes wait until the ring has moved to more room.
-        ring.kept.reserve_exact(CALLS_KEPT);
+        ring.recorded.reserve_exact(RECORDED_CALLS_MAX);
         self.is_on.store(true, Ordering::Relaxed);
         Some(RecordingReader(Arc::clone(self)))
     }
@@ -87,8 +87,8 @@ impl RecordingReader {
     /// The next calls with their times in nanoseconds, at most `most`, and the number of calls lost before them.
     pub fn take(&mut self, most: usize) -> (Vec<(u64, RecordedCall)>, u64) {
         let mut ring = self.0.lock();
-        let count = ring.kept.len().min(most);
-        (ring.kept.drain(..count).collect(), std::mem::take(&mut ring.lost))
+        let count = ring.recorded.len().min(most);
+        (ring.recorded.drain(..count).collect(), std::mem::take(&mut ring.lost))
     }
 }
 

@@ -17,9 +17,9 @@ use afflux_volume::Platform;
 
 use crate::abi;
 use crate::interrupts::{CallEnd, Requester};
-use crate::kept::Agreed;
 use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, SHORT_BYTES_MAX};
 use crate::mount::{Mount, Outcome};
+use crate::mount_state::Agreed;
 use crate::operations;
 use crate::reply::{self, Errno, ReplyDraft};
 use crate::request::{self, FuseOperation, Init, RequestHeader};

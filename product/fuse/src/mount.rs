@@ -3,7 +3,7 @@
 //! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others; going on
 //! with the mount of an earlier server.
 //! Does not own: messages (`answering`), the operations (`operations`), files (the volume), the form of the memory for
-//! a later server (`kept`).
+//! a later server (`persisted`).
 //! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The mount
 //! tells the kernel of others' changes to objects that the kernel knows. It tells no change that the kernel asked for.
 
@@ -19,10 +19,10 @@ use afflux_volume::{
 use crate::abi::{UNIQUE_RESENT, init, notify, o};
 use crate::calls::CallCounts;
 use crate::interrupts::Interrupts;
-use crate::kept::changes::BegunChange;
-use crate::kept::grants::{Grant, Grants};
-use crate::kept::{Agreed, Kept, KeptError, KeptOpenFile, ShortVerifier};
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES, WAITING_BYTES_MIN};
+use crate::mount_state::changes::BegunChange;
+use crate::mount_state::grants::{Grant, Grants};
+use crate::mount_state::{Agreed, MountState, MountStateError, PersistedOpenFile, ShortVerifier};
 use crate::nodes::KernelNodes;
 use crate::notices::{NO_DISK, NodeNotice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};
@@ -113,7 +113,7 @@ pub struct Mount<P: Platform> {
     nodes: Mutex<KernelNodes>,
     open: Mutex<OpenFiles<P>>,
     /// Memory for a later server.
-    kept: Option<Kept>,
+    persisted: Option<MountState>,
     /// Changes and grants of requests that the kernel may send to a later server again.
     changes: Option<Arc<CallJournal>>,
     grants: Option<Grants>,
@@ -147,7 +147,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<P: Platform> Mount<P> {
-    /// A mount of a directory of the volume, with the recording of its calls. With memory that is `kept`, a later
+    /// A mount of a directory of the volume, with the recording of its calls. With memory that is `persisted`, a later
     /// server can go on with it ([`Mount::resumed`]).
     ///
     /// # Panics
@@ -158,12 +158,12 @@ impl<P: Platform> Mount<P> {
         options: MountOptions,
         requesters: impl Requesters,
         recording: Arc<Recording>,
-        kept: Option<Kept>,
+        persisted: Option<MountState>,
     ) -> Arc<Self> {
-        let nodes_max = kept.as_ref().map_or(NODES_MAX, Kept::nodes_max);
-        let nodes = KernelNodes::new(volume.handle(root), nodes_max, kept.clone());
+        let nodes_max = persisted.as_ref().map_or(NODES_MAX, MountState::nodes_max);
+        let nodes = KernelNodes::new(volume.handle(root), nodes_max, persisted.clone());
         let open = OpenFiles::new(volume.open_files_max());
-        Arc::new(Self::of(volume, (nodes, open), options, Box::new(requesters), recording, kept))
+        Arc::new(Self::of(volume, (nodes, open), options, Box::new(requesters), recording, persisted))
     }
 
     /// The mount of an earlier server, with its nodes and open files. Also returns how many of these are lost, because
@@ -180,14 +180,14 @@ impl<P: Platform> Mount<P> {
         mut options: MountOptions,
         requesters: impl Requesters,
         recording: Arc<Recording>,
-        kept: Kept,
-    ) -> Result<(Arc<Self>, usize), KeptError> {
-        let agreed = kept.agreed().ok_or(KeptError::NotAgreed)?;
+        persisted: MountState,
+    ) -> Result<(Arc<Self>, usize), MountStateError> {
+        let agreed = persisted.agreed().ok_or(MountStateError::NotAgreed)?;
         // Otherwise the kernel would keep bytes of files that others change.
         options.kernel_cache &= agreed.flags & init::AUTO_INVAL_DATA != 0;
-        let nodes = KernelNodes::left(volume.handle(root), kept.clone())?;
+        let nodes = KernelNodes::left(volume.handle(root), persisted.clone())?;
         let (mut open, mut lost) = (Vec::new(), 0);
-        for (generation, file) in kept.files()? {
+        for (generation, file) in persisted.files()? {
             let opened = match file {
                 Some(file) => Some((file.user, reopened(&volume, &file).await)),
                 None => None,
@@ -196,7 +196,7 @@ impl<P: Platform> Mount<P> {
             open.push((generation, opened));
         }
         let open = OpenFiles::restored(open, volume.open_files_max());
-        let mut mount = Self::of(volume, (nodes, open), options, Box::new(requesters), recording, Some(kept));
+        let mut mount = Self::of(volume, (nodes, open), options, Box::new(requesters), recording, Some(persisted));
         mount.resumes = true;
         mount.take_over(agreed);
         Ok((Arc::new(mount), lost))
@@ -208,18 +208,18 @@ impl<P: Platform> Mount<P> {
         options: MountOptions,
         requesters: Box<dyn Requesters>,
         recording: Arc<Recording>,
-        kept: Option<Kept>,
+        persisted: Option<MountState>,
     ) -> Self {
         let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(volume.engine().settings());
-        let shares_locks = options.shares_locks && kept.is_none();
+        let shares_locks = options.shares_locks && persisted.is_none();
         let locker = shares_locks.then(|| volume.locks().register(Arc::new(Programs), PROGRAMS_GROUP));
         Self {
             locker,
             nodes: Mutex::new(nodes),
             open: Mutex::new(open),
-            changes: kept.as_ref().map(Kept::changes),
-            grants: kept.clone().map(Grants::new),
-            kept,
+            changes: persisted.as_ref().map(MountState::changes),
+            grants: persisted.clone().map(Grants::new),
+            persisted,
             resumes: false,
             interrupts: Interrupts::default(),
             waiting: MessageRoom::new((volume.engine().frames().total() as usize * PAGE_BYTES).max(WAITING_BYTES_MIN)),
@@ -240,7 +240,7 @@ impl<P: Platform> Mount<P> {
     /// Whether a later server can go on with the mount: its memory outlives this server, and the kernel sends
     /// unanswered requests again. Known after INIT.
     pub fn can_outlive(&self) -> bool {
-        let agreed = self.kept.as_ref().and_then(Kept::agreed);
+        let agreed = self.persisted.as_ref().and_then(MountState::agreed);
         agreed.is_some_and(|agreed| agreed.flags & init::HAS_RESEND != 0)
     }
 
@@ -248,15 +248,15 @@ impl<P: Platform> Mount<P> {
     pub(crate) fn wanted(&self) -> u64 {
         let to_keep = if self.options.kernel_cache { init::WANTED_TO_KEEP } else { 0 };
         let to_lock = if self.locker.is_some() { init::WANTED_TO_LOCK } else { 0 };
-        let to_outlive = if self.kept.is_some() { init::WANTED_TO_OUTLIVE } else { 0 };
+        let to_outlive = if self.persisted.is_some() { init::WANTED_TO_OUTLIVE } else { 0 };
         init::WANTED | to_keep | to_lock | to_outlive
     }
 
     /// Notes the agreement of INIT.
     pub(crate) fn agree(&self, agreed: Agreed) {
         self.take_over(agreed);
-        if let Some(kept) = &self.kept {
-            kept.note_agreed(agreed);
+        if let Some(persisted) = &self.persisted {
+            persisted.note_agreed(agreed);
         }
     }
 
@@ -408,11 +408,11 @@ impl<P: Platform> Mount<P> {
         let owes_error = AtomicBool::new(false);
         let file = OpenFile { inode, node, client, is_synchronous, may_be_stored, owes_error };
         let fh = lock(&self.open).insert(header.uid, Opened::File(Arc::new(file))).ok_or(Errno::TOO_MANY_FILES)?;
-        if let (Some(grants), Some(kept)) = (&self.grants, &self.kept) {
+        if let (Some(grants), Some(persisted)) = (&self.grants, &self.persisted) {
             // In this order: a file without a grant would stay open.
             grants.grant(header.unique, Grant::File(fh));
             let (user, verifier) = (header.uid, self.verifier());
-            kept.put_file(fh, &KeptOpenFile { handle, node, process, user, is_synchronous, verifier });
+            persisted.put_file(fh, &PersistedOpenFile { handle, node, process, user, is_synchronous, verifier });
         }
         Ok(fh)
     }
@@ -434,7 +434,7 @@ impl<P: Platform> Mount<P> {
             return Ok(());
         }
         // The kernel may not get this answer: a repetition finds the change as begun.
-        self.kept.iter().for_each(|kept| kept.set_verifier(fh, self.verifier()));
+        self.persisted.iter().for_each(|persisted| persisted.set_verifier(fh, self.verifier()));
         change.stays_begun();
         Err(Errno::IO)
     }
@@ -448,7 +448,7 @@ impl<P: Platform> Mount<P> {
                 self.volume.locks().end_share(file.inode.fileid(), (locker, fh));
             }
             // Under the lock: the place may go to another file at once.
-            self.kept.iter().filter(|_| closed.is_some()).for_each(|kept| kept.free_file(fh));
+            self.persisted.iter().filter(|_| closed.is_some()).for_each(|persisted| persisted.free_file(fh));
             closed
         };
         drop(closed);
@@ -521,11 +521,11 @@ fn client(process: u32, user: u32) -> Client {
 }
 
 /// A file that an earlier server had open.
-async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &KeptOpenFile) -> Opened<P> {
+async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &PersistedOpenFile) -> Opened<P> {
     let found = volume.hold_left(file.handle.as_bytes()).await;
     found.map_or(Opened::Lost, |inode| {
         let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
-        let KeptOpenFile { node, is_synchronous, .. } = *file;
+        let PersistedOpenFile { node, is_synchronous, .. } = *file;
         let client = client(file.process, file.user);
         Opened::File(Arc::new(OpenFile { inode, node, client, is_synchronous, may_be_stored: true, owes_error }))
     })

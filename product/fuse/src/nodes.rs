@@ -3,10 +3,10 @@
 //! Owns: each node's number and count of lookups; the nodes that are too many; whether attributes changed since the
 //! last fsync. The size and times that a file had at its last opening. Whether a directory gives its default access
 //! control list to new objects, and whether an object has no capabilities for sure.
-//! Does not own: objects in memory (the volume), open files (`open_files`), the memory for a later server (`kept`).
-//! Invariants: an object has one node while the kernel knows it. So all names of a file share one inode there. A node
-//! holds no descriptor: it is the handle of an object. The root's node is never forgotten. While there are more nodes
-//! than usual, two nodes are named to the kernel for each one that is made.
+//! Does not own: objects in memory (the volume), open files (`open_files`), the memory for a later server
+//! (`persisted`). Invariants: an object has one node while the kernel knows it. So all names of a file share one inode
+//! there. A node holds no descriptor: it is the handle of an object. The root's node is never forgotten. While there
+//! are more nodes than usual, two nodes are named to the kernel for each one that is made.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -14,8 +14,8 @@ use std::num::NonZeroU32;
 use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 
 use crate::abi::ROOT;
-use crate::kept::{Kept, KeptError, KeptNode};
 use crate::limits::NODES_USUAL;
+use crate::mount_state::{MountState, MountStateError, PersistedNode};
 use crate::slots::{NumberedSlots, number, place};
 
 /// What a file's bytes are known by: another write gives another stamp.
@@ -54,7 +54,7 @@ pub(crate) struct KernelNodes {
     by_handle: BTreeMap<u64, u64>,
     surplus: Surplus,
     /// Memory for a later server.
-    kept: Option<Kept>,
+    persisted: Option<MountState>,
 }
 
 /// The way to fewer nodes, once there are many.
@@ -80,31 +80,31 @@ fn key(handle: &FileHandle) -> u64 {
 
 impl KernelNodes {
     /// The root alone.
-    pub(crate) fn new(root: FileHandle, most: usize, kept: Option<Kept>) -> Self {
+    pub(crate) fn new(root: FileHandle, most: usize, persisted: Option<MountState>) -> Self {
         let mut nodes =
-            Self { slots: NumberedSlots::new(most), by_handle: BTreeMap::new(), surplus: Surplus::NONE, kept };
+            Self { slots: NumberedSlots::new(most), by_handle: BTreeMap::new(), surplus: Surplus::NONE, persisted };
         let number = nodes.look_up(root);
         debug_assert_eq!(number, Some(ROOT));
         nodes
     }
 
     /// The nodes of an earlier server for this root. Its knowledge about their objects is gone.
-    pub(crate) fn left(root: FileHandle, kept: Kept) -> Result<Self, KeptError> {
+    pub(crate) fn left(root: FileHandle, persisted: MountState) -> Result<Self, MountStateError> {
         let (mut slots, mut by_handle) = (Vec::new(), BTreeMap::new());
-        for (place, (generation, found)) in kept.nodes()?.into_iter().enumerate() {
-            let node = found.map(|KeptNode { handle, lookups }| {
+        for (place, (generation, found)) in persisted.nodes()?.into_iter().enumerate() {
+            let node = found.map(|PersistedNode { handle, lookups }| {
                 by_handle.insert(key(&handle), number(place, generation));
                 // A sync of the earlier server may not have covered everything.
                 Node { unsynced: 1, ..Node::new(handle, lookups) }
             });
             slots.push((generation, node));
         }
-        let slots = NumberedSlots::restored(slots, kept.nodes_max());
+        let slots = NumberedSlots::restored(slots, persisted.nodes_max());
         match slots.get(ROOT) {
             Some(node) if node.handle == root => {
-                Ok(Self { slots, by_handle, surplus: Surplus::NONE, kept: Some(kept) })
+                Ok(Self { slots, by_handle, surplus: Surplus::NONE, persisted: Some(persisted) })
             }
-            _ => Err(KeptError::OtherRoot),
+            _ => Err(MountStateError::OtherRoot),
         }
     }
 
@@ -113,16 +113,16 @@ impl KernelNodes {
         let known = self.by_handle.get(&key(&handle)).copied();
         if let Some((number, node)) = known.and_then(|number| Some((number, self.slots.get_mut(number)?))) {
             node.lookups += 1;
-            if let Some(kept) = &self.kept {
-                kept.set_lookups(number, node.lookups);
+            if let Some(persisted) = &self.persisted {
+                persisted.set_lookups(number, node.lookups);
             }
             return Some(number);
         }
         let number = self.slots.insert(Node::new(handle, 1))?;
         self.surplus.made += 1;
         self.by_handle.insert(key(&handle), number);
-        if let Some(kept) = &self.kept {
-            kept.put_node(number, KeptNode { handle, lookups: 1 });
+        if let Some(persisted) = &self.persisted {
+            persisted.put_node(number, PersistedNode { handle, lookups: 1 });
         }
         Some(number)
     }
@@ -158,10 +158,10 @@ impl KernelNodes {
         let Some(node) = self.slots.get_mut(number) else { return };
         node.lookups = node.lookups.saturating_sub(lookups);
         if node.lookups > 0 {
-            self.kept.iter().for_each(|kept| kept.set_lookups(number, node.lookups));
+            self.persisted.iter().for_each(|persisted| persisted.set_lookups(number, node.lookups));
         } else if let Some(node) = self.slots.remove(number) {
             self.by_handle.remove(&key(&node.handle));
-            self.kept.iter().for_each(|kept| kept.free_node(number));
+            self.persisted.iter().for_each(|persisted| persisted.free_node(number));
         }
     }
 

@@ -165,7 +165,7 @@ impl HostDevice {
     /// descriptor. Takes no lock.
     pub fn can_write(&self, file: &HostFile, size: u64) -> bool {
         let core = self.core();
-        file.has_kept_writable(core.is_direct() && size.is_multiple_of(core.limits.block_bytes.into()))
+        file.has_retained_writable(core.is_direct() && size.is_multiple_of(core.limits.block_bytes.into()))
     }
 }
 

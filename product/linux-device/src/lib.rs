@@ -32,7 +32,7 @@ pub use claim::{FileClaim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 pub use foreign_wakers::{DeferredWakes, contain};
 pub use host_memory::HostMemory;
-pub use platform::{IoChoice, KeptReactor, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, StartError, WaitInside};
+pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, RetainedReactor, StartError, WaitInside};
 pub use pool::WorkerPool;
 pub use process_word::ProcessWord;
 pub use storing::{file_system_kind, stores_files};

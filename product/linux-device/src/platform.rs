@@ -7,7 +7,7 @@
 //! can continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 mod device_threads;
-mod kept_reactor;
+mod retained_reactor;
 mod visit;
 
 use std::any::Any;
@@ -29,11 +29,11 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use self::device_threads::DeviceThreads;
-pub use self::kept_reactor::KeptReactor;
+pub use self::retained_reactor::RetainedReactor;
 use self::visit::Visit;
 pub use self::visit::WaitInside;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Drives, LongestPoll, Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Drives, LongestPoll, Mail, RINGS_POOLED, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, fence, in_place, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -195,7 +195,7 @@ impl Reactors {
             ahead: Remote::new(),
             of_devices: DeviceThreads::new(lives.clone()),
             next_reactor: AtomicUsize::new(0),
-            spare_rings: Arc::new(SpareRings::new(RINGS_KEPT)),
+            spare_rings: Arc::new(SpareRings::new(RINGS_POOLED)),
             longest_poll: Arc::default(),
             on_panic,
         });
@@ -303,7 +303,7 @@ impl LinuxPlatform {
 
     /// Polls `future` to its end, and drives its I/O, both on this thread. A future that is ready at once costs little
     /// more than its poll. All operations in flight on this thread's ring complete before this returns, so it may wait
-    /// for readahead. They do not if this thread has a [`KeptReactor`].
+    /// for readahead. They do not if this thread has a [`RetainedReactor`].
     ///
     /// # Panics If this thread is a reactor's, or in `block_on` already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -318,8 +318,8 @@ impl LinuxPlatform {
     }
 
     /// Keeps this thread's reactor, and what is in flight there, until the value is dropped.
-    pub fn keep_reactor(&self) -> KeptReactor {
-        KeptReactor::new(self.waiting_reactor())
+    pub fn keep_reactor(&self) -> RetainedReactor {
+        RetainedReactor::new(self.waiting_reactor())
     }
 
     /// Polls work once, on a thread that may wait in the host's system calls meanwhile. Work that needs nothing else

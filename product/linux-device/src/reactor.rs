@@ -47,7 +47,7 @@ const POLLS_A_TURN: usize = 256;
 const TOLD_A_TURN: usize = 8;
 
 /// Most idle rings of ended threads: enough for a server with a thread for each request, few enough to leave idle.
-pub(crate) const RINGS_KEPT: usize = 32;
+pub(crate) const RINGS_POOLED: usize = 32;
 
 /// Rings of ended threads, for threads that wait later. Nothing is in flight in such a ring, and it hears no doorbell.
 /// A program may start a new thread for each request. The setup and removal of a ring cost the host more than several
@@ -68,7 +68,7 @@ pub struct Reactor {
     /// A visitor waits for one call, and nothing else waits meanwhile.
     is_one_call: Cell<bool>,
     /// Values that keep a visitor's operations in flight between two waits.
-    keepers: Cell<u32>,
+    users: Cell<u32>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
     operations: RefCell<SlotTable<Box<dyn Owner>>>,
@@ -161,7 +161,7 @@ impl Reactor {
             ability,
             drives,
             is_one_call: Cell::new(true),
-            keepers: Cell::new(0),
+            users: Cell::new(0),
             driver: RefCell::new(None),
             operations: RefCell::new(SlotTable::new()),
             lone: Cell::new(None),
@@ -242,19 +242,19 @@ impl Reactor {
     }
 
     /// Whether the thread comes back for operations left in flight.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.keepers.get() > 0
+    pub(crate) fn is_retained(&self) -> bool {
+        self.users.get() > 0
     }
 
     /// One more value keeps the operations in flight.
-    pub(crate) fn keep(&self) {
-        self.keepers.update(|keepers| keepers + 1);
+    pub(crate) fn retain(&self) {
+        self.users.update(|users| users + 1);
     }
 
     /// One value less keeps the operations in flight. The last one waits for them.
-    pub(crate) fn unkeep(self: &Rc<Self>) {
-        self.keepers.update(|keepers| keepers - 1);
-        if !self.is_kept() {
+    pub(crate) fn release(self: &Rc<Self>) {
+        self.users.update(|users| users - 1);
+        if !self.is_retained() {
             self.drain();
         }
     }
@@ -410,7 +410,7 @@ impl Reactor {
         let Some(ability) = self.ability else { return Ok(Driver::Poller(Poller::default())) };
         let mut ring = match self.spare().and_then(|spare| spare.take()) {
             Some(ring) => ring,
-            None => Ring::new(ability, self.is_lasting() || self.is_kept())?,
+            None => Ring::new(ability, self.is_lasting() || self.is_retained())?,
         };
         ring.listen(self.remote.0.make_doorbell()?);
         Ok(Driver::Ring(Box::new(ring)))

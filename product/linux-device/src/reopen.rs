@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, fcntl_setfl, openat};
 use rustix::io::Errno;
 
-use crate::shortage::{open_or_close_spare, open_with_kept};
+use crate::shortage::{open_or_close_spare, open_with_reserve};
 
 /// Opens a regular file. `AGAIN` if a program has a lease on it: the host has asked that program to give it up, and
 /// takes it away after some time (`/proc/sys/fs/lease-break-time`).
@@ -29,7 +29,7 @@ pub fn make_read_only(fd: &OwnedFd) -> Result<(), Errno> {
         return Ok(());
     }
     let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    open_with_kept(|| {
+    open_with_reserve(|| {
         let reads = open_without_waiting(CWD, &name, OFlags::RDONLY | flags & OFlags::DIRECT)?;
         // SAFETY: both numbers are open, and belong to the two owners for the whole call. The number of `fd` stays
         // open, on the same file.

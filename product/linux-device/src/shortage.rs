@@ -18,9 +18,9 @@ pub(crate) trait SparePool: Send + Sync {
 }
 
 static POOLS: Mutex<Vec<Weak<dyn SparePool>>> = Mutex::new(Vec::new());
-static KEPT: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+static RESERVE: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
 /// Descriptors that are kept.
-const KEPT_COUNT: usize = 8;
+const RESERVE_COUNT: usize = 8;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -56,16 +56,16 @@ pub fn close_spare() {
     pools.iter().for_each(|pool| pool.close_idle());
 }
 
-/// Keeps descriptors for [`open_with_kept`], as far as some are missing. To be called before descriptors are short.
+/// Keeps descriptors for [`open_with_reserve`], as far as some are missing. To be called before descriptors are short.
 pub fn keep_descriptors() {
-    keep(&mut lock(&KEPT));
+    keep(&mut lock(&RESERVE));
 }
 
-fn keep(kept: &mut Vec<OwnedFd>) {
-    while kept.len() < KEPT_COUNT {
+fn keep(reserve: &mut Vec<OwnedFd>) {
+    while reserve.len() < RESERVE_COUNT {
         // Without one a shortage is as for other calls.
         let Ok(one) = open("/proc/self", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else { return };
-        kept.push(one);
+        reserve.push(one);
     }
 }
 
@@ -74,19 +74,19 @@ fn keep(kept: &mut Vec<OwnedFd>) {
 ///
 /// # Errors
 /// Those of `open`.
-pub fn open_with_kept<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+pub fn open_with_reserve<T>(mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     /// Other threads may take the descriptor in between.
     const TRIES: usize = 8;
     let mut opened = open_or_close_spare(&mut open);
     let mut tries = 0;
     while is_short(&opened) && tries < TRIES {
-        let mut kept = lock(&KEPT);
-        keep(&mut kept);
-        if kept.pop().is_none() {
+        let mut reserve = lock(&RESERVE);
+        keep(&mut reserve);
+        if reserve.pop().is_none() {
             break;
         }
         opened = open();
-        keep(&mut kept);
+        keep(&mut reserve);
         tries += 1;
     }
     opened

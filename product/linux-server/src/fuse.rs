@@ -10,19 +10,19 @@ use std::io::Read;
 
 mod buffers;
 mod device;
-mod kept;
 mod mount_flags;
 mod mount_memory;
 mod mounting;
 mod own_mounts;
+mod persisted_mount;
 mod resting;
 mod session;
 
-pub use kept::{KeptMount, MOUNT_DESCRIPTORS, remove_mount};
 pub use mount_flags::{MountFlags, SyncFlags};
 pub use mount_memory::MountMemory;
 pub use mounting::{FuseMount, MountError, MountTarget, unmount};
 pub use own_mounts::OwnMounts;
+pub use persisted_mount::{MOUNT_DESCRIPTORS, PersistedMount, remove_mount};
 pub use session::FuseSession;
 
 /// Bytes of a thread's status that surely hold its process: the name and two short lines come before.

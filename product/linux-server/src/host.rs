@@ -18,7 +18,6 @@ mod file_system_id;
 mod filesystems;
 mod identity;
 mod journal;
-mod kept_unnamed;
 mod key;
 mod limits;
 mod listing;
@@ -31,6 +30,7 @@ mod rescue;
 mod served_places;
 mod stable;
 mod start;
+mod stored_unnamed;
 mod undo;
 mod unnamed;
 mod unnamed_places;
@@ -56,20 +56,20 @@ use self::containment::Roots;
 pub use self::error::HostError;
 use self::filesystems::FileSystems;
 use self::journal::SyncScope;
-pub use self::kept_unnamed::UNNAMED_FILES_MAX;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
-pub use self::location_file::kept_places;
+pub use self::location_file::open_location_file;
 use self::marks::HostMarks;
 pub use self::node::host_path;
 use self::node::{HostNode, host_node};
 pub use self::rescue::RescueFile;
 pub use self::served_places::{OnFileSystem, ServedPlace};
 pub use self::start::HostOptions;
-pub use self::unnamed_places::UnkeptFile;
+pub use self::stored_unnamed::UNNAMED_FILES_MAX;
 use self::unnamed_places::UnnamedFiles;
+pub use self::unnamed_places::UnstoredFile;
 use crate::device_pools::DevicePools;
-use crate::tree_call::{HostCall, KeptCalls};
+use crate::tree_call::{HostCall, PooledCalls};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::pool::{Lane, PoolTask, PoolWork};
 use afflux_linux_device::{Caching, HostDevice, SpareDescriptors, WorkerPool};
@@ -81,7 +81,7 @@ pub struct HostTree {
     exports: Vec<Export>,
     descriptors_max: usize,
     notes: Vec<String>,
-    sets: KeptCalls<SetAttributesCall, Result<ChangedAttributes, VolumeError>>,
+    sets: PooledCalls<SetAttributesCall, Result<ChangedAttributes, VolumeError>>,
     /// Marks by which other servers see that the directories are served.
     _marks: HostMarks,
 }
@@ -322,7 +322,7 @@ impl Directory for HostTree {
         let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
         let node = host_node(node);
         let pool = node.pool().clone();
-        HostCall::run_kept(&self.sets, &pool, lane, SetAttributesCall { core, node, acting, change, durable }).into()
+        HostCall::run_pooled(&self.sets, &pool, lane, SetAttributesCall { core, node, acting, change, durable }).into()
     }
 
     fn access(&self, node: &Node) -> TreeResult<'_, u8> {
@@ -368,7 +368,7 @@ impl Directory for HostTree {
     }
 
     fn keep_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
-        if host_node(node).is_kept() {
+        if host_node(node).is_stored() {
             return TreeResult::now(Ok(()));
         }
         self.with(node, |core, node| core.keep_unnamed(node))
@@ -377,8 +377,8 @@ impl Directory for HostTree {
     fn let_go_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |_, node| {
             // The lock is held until the manager is told.
-            let mut kept = node.kept();
-            *kept = None;
+            let mut stored = node.stored();
+            *stored = None;
             Ok(())
         })
     }

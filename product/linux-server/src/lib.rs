@@ -22,12 +22,12 @@ pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait, is_end
 pub use descriptor_store::{DescriptorStore, NoStore};
 pub use filter::refuse_foreign_calls;
 pub use fuse::{
-    FuseMount, FuseSession, KeptMount, MOUNT_DESCRIPTORS, MountError, MountFlags, MountMemory, MountTarget, OwnMounts,
-    SyncFlags, is_killed, is_over, process_of, remove_mount, rights_of, unmount,
+    FuseMount, FuseSession, MOUNT_DESCRIPTORS, MountError, MountFlags, MountMemory, MountTarget, OwnMounts,
+    PersistedMount, SyncFlags, is_killed, is_over, process_of, remove_mount, rights_of, unmount,
 };
 pub use host::{
-    HostError, HostOptions, HostTree, KeyOrigin, OnFileSystem, RescueFile, ServedPlace, UNNAMED_FILES_MAX, UnkeptFile,
-    connections_max, handle_key, host_device, host_devices, host_path, kept_places,
+    HostError, HostOptions, HostTree, KeyOrigin, OnFileSystem, RescueFile, ServedPlace, UNNAMED_FILES_MAX,
+    UnstoredFile, connections_max, handle_key, host_device, host_devices, host_path, open_location_file,
 };
 pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};
 pub use net::{

@@ -13,9 +13,9 @@ use afflux_linux_device::pool::{Job, Lane, PoolCall, PoolWork};
 use afflux_volume::{Called, TreeCall};
 
 /// Most calls of one kind that keep their memory.
-pub(crate) const CALLS_KEPT: usize = 64;
+pub(crate) const CALLS_POOLED: usize = 64;
 /// Calls of one kind that reuse their memory.
-pub(crate) type KeptCalls<W, R> = SharedRecycler<HostCall<W, R>>;
+pub(crate) type PooledCalls<W, R> = SharedRecycler<HostCall<W, R>>;
 
 /// A call of the host, of which a tree awaits the result.
 pub(crate) struct HostCall<W, R>(PoolCall<W, R>);
@@ -28,9 +28,9 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> HostCall<W, R> {
     }
 
     /// As [`HostCall::run`], in kept memory.
-    pub(crate) fn run_kept(kept: &KeptCalls<W, R>, pool: &WorkerPool, lane: Lane, work: W) -> Called<R> {
+    pub(crate) fn run_pooled(pooled: &PooledCalls<W, R>, pool: &WorkerPool, lane: Lane, work: W) -> Called<R> {
         let renew = |call: &mut Self, work| call.0.renew(pool, lane, work);
-        Called::waits_for(kept.take(work, renew, |work| Self::new(pool, lane, work)))
+        Called::waits_for(pooled.take(work, renew, |work| Self::new(pool, lane, work)))
     }
 
     fn new(pool: &WorkerPool, lane: Lane, work: W) -> Arc<Self> {

@@ -35,7 +35,7 @@ use crate::status::NfsStatus;
 use crate::v3::arguments::{self, Arguments};
 use crate::v3::mount_arguments::{self, MountArguments};
 use crate::v3::procedures::{self, WaitingCall};
-use crate::v3::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
+use crate::v3::reply_cache::{CachedReply, CallOwner, Key, SharedCall};
 use crate::v3::{lock_refusal, mount};
 use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
@@ -427,7 +427,7 @@ impl<P: Platform> Connection<P> {
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
         let known = self.callers.get(arrived.caller);
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
-        if arguments.needs_kept_reply() {
+        if arguments.needs_cached_reply() {
             self.running.give_back(worker);
             let whose = CallOwner { party: self.party, user: known.uid() };
             let key = self.server.replies.key(self.peer, whose, xid, &record);
@@ -464,12 +464,12 @@ impl<P: Platform> Connection<P> {
     /// Runs a call unless it is running or has run; then it gets that call's reply.
     fn run_once(&mut self, key: Key, call: WaitingCall, charge: u64) {
         let server = &self.server;
-        let start = || -> BoxFuture<'static, KeptReply> {
+        let start = || -> BoxFuture<'static, CachedReply> {
             let volume = Arc::clone(&server.volume);
-            let kept = server.kept_replies.clone().map(|kept| (kept, server.replies.hashed(&key)));
+            let journal = server.persisted_replies.clone().map(|journal| (journal, server.replies.hashed(&key)));
             Box::pin(async move {
-                match kept {
-                    Some((kept, keys)) => kept_reply(&volume, &kept, keys, call).await,
+                match journal {
+                    Some((journal, keys)) => persisted_reply(&volume, &journal, keys, call).await,
                     None => reply_to(&volume, call).await,
                 }
             })
@@ -607,23 +607,23 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     }
 }
 
-async fn reply_to<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> KeptReply {
+async fn reply_to<P: Platform>(volume: &Volume<P>, call: WaitingCall) -> CachedReply {
     let Reply { record, status, data: _ } = procedures::carry_out(volume, call).await;
-    KeptReply { record: record.into(), status }
+    CachedReply { record: record.into(), status }
 }
 
 /// The reply of an earlier server to the same call, or the reply of a call that a later server finds.
-async fn kept_reply<P: Platform>(
+async fn persisted_reply<P: Platform>(
     volume: &Volume<P>,
-    kept: &Arc<CallJournal>,
+    journal: &Arc<CallJournal>,
     keys: CallKeys,
     mut call: WaitingCall,
-) -> KeptReply {
-    let (entry, left) = kept.begin(keys, wall_ns(volume), 0);
+) -> CachedReply {
+    let (entry, left) = journal.begin(keys, wall_ns(volume), 0);
     let before = left.before(0);
     if let Left::Answered { code, bytes, .. } = left {
         let status = NfsStatus::from_code(code).unwrap_or(NfsStatus::Serverfault);
-        return KeptReply { record: bytes.into(), status };
+        return CachedReply { record: bytes.into(), status };
     }
     call.by.caller = call.by.caller.keeping(entry.step(0, before));
     let reply = reply_to(volume, call).await;

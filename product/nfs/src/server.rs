@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afflux_frontend::{
-    CallJournal, CountedRow, EntryForm, EntryOwner, KeptWords, Parties, Peer, Recording, RoomBounds,
+    CallJournal, CountedRow, EntryForm, EntryOwner, Parties, Peer, PersistedWords, Recording, RoomBounds,
 };
 use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
@@ -60,7 +60,7 @@ pub struct Server<P: Platform> {
     tls: OnceLock<TlsUse>,
     pub(crate) replies: ReplyCache,
     /// Replies for a later server, if it has the memory.
-    pub(crate) kept_replies: Option<Arc<CallJournal>>,
+    pub(crate) persisted_replies: Option<Arc<CallJournal>>,
     pub(crate) calls: Calls,
     pub(crate) parties: Parties,
     pub(crate) spare_workers: Arc<Spares>,
@@ -82,8 +82,8 @@ impl<P: Platform> Server<P> {
     ///
     /// # Panics
     /// As [`Server::new`].
-    pub fn keeping(volume: Arc<Volume<P>>, admission: AdmittedPeers, words: Option<KeptWords>) -> Arc<Self> {
-        let journal = |words: KeptWords| {
+    pub fn keeping(volume: Arc<Volume<P>>, admission: AdmittedPeers, words: Option<PersistedWords>) -> Arc<Self> {
+        let journal = |words: PersistedWords| {
             let all = 0..(*words).as_ref().len();
             CallJournal::new(words, all, REPLY_FORM)
         };
@@ -96,7 +96,7 @@ impl<P: Platform> Server<P> {
             version_4: OnceLock::new(),
             tls: OnceLock::new(),
             replies: ReplyCache::new(volume.hash_key()),
-            kept_replies: words.map(journal),
+            persisted_replies: words.map(journal),
             calls: Calls::new(),
             parties: Parties::default(),
             spare_workers: Arc::default(),

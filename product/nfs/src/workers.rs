@@ -2,7 +2,7 @@
 //!
 //! Owns: the futures, the queue of those to poll, their calls and replies, the memory that one call leaves to the next.
 //! Does not own: the work of calls (`procedures`), the number that may run (`connection`).
-//! Invariants: a worker has one call at a time, and is polled after it got one or was woken. [`KEPT`] workers stay
+//! Invariants: a worker has one call at a time, and is polled after it got one or was woken. [`IDLE_MAX`] workers stay
 //! without a call, each with memory for a short record and a short reply. So a connection in use allocates nothing for
 //! READ, WRITE and COMMIT, and a silent one holds little. Of a busy connection's further workers, at most
 //! [`SPARES_MAX`] of all connections stay, until their connection is silent. A poll of the connection polls workers
@@ -26,12 +26,12 @@ use crate::v4::course::{self, WaitingCompound};
 use crate::wire::reply::Reply;
 
 /// Idle workers that stay: each takes some 11 KiB.
-const KEPT: usize = 8;
+const IDLE_MAX: usize = 8;
 /// Idle workers beyond these, of all connections together. A client that reads uncached data has more calls in flight,
 /// and making and dropping a worker for each costs a twelfth of such a READ.
 const SPARES_MAX: usize = 256;
 
-/// Number of idle workers of all connections beyond [`KEPT`].
+/// Number of idle workers of all connections beyond [`IDLE_MAX`].
 #[derive(Default)]
 pub(crate) struct Spares(AtomicUsize);
 
@@ -117,7 +117,7 @@ impl<P: Platform> Workers<P> {
 
     /// An idle worker, for `give_back` or `begin`.
     pub(crate) fn take(&mut self) -> Free {
-        if self.free.len() > KEPT {
+        if self.free.len() > IDLE_MAX {
             self.spares.remove(1);
         }
         self.free.pop().unwrap_or_else(|| self.hire())
@@ -139,7 +139,7 @@ impl<P: Platform> Workers<P> {
 
     /// Takes an idle worker back.
     pub(crate) fn give_back(&mut self, free: Free) {
-        if self.free.len() < KEPT || self.spares.try_add() {
+        if self.free.len() < IDLE_MAX || self.spares.try_add() {
             self.free.push(free);
         } else {
             self.workers[free.place] = None;
@@ -148,7 +148,7 @@ impl<P: Platform> Workers<P> {
 
     /// Drops the workers that only a busy connection needs.
     pub(crate) fn shrink(&mut self) {
-        for free in self.free.drain(KEPT.min(self.free.len())..) {
+        for free in self.free.drain(IDLE_MAX.min(self.free.len())..) {
             self.workers[free.place] = None;
             self.spares.remove(1);
         }
@@ -240,7 +240,7 @@ impl<P: Platform> Worker<P> {
 
 impl<P: Platform> Drop for Workers<P> {
     fn drop(&mut self) {
-        self.spares.remove(self.free.len().saturating_sub(KEPT));
+        self.spares.remove(self.free.len().saturating_sub(IDLE_MAX));
     }
 }
 

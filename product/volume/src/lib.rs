@@ -54,9 +54,9 @@ pub use tree::directory::{
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::joint::Joint;
-pub use tree::kept_change::{Before, ChangeNote, KeptChange};
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::pending::{Called, TreeCall, TreeResult};
+pub use tree::persisted_change::{Before, ChangeNote, PersistedChange};
 pub use tree::rename_how::RenameHow;
 pub use tree::stat::{DeviceKey, Kind, Stat, Timestamp};
 pub use tree::window::Window;

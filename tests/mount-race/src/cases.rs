@@ -108,7 +108,7 @@ const LARGE: &[Goal] =
     &[at_most(Who::Afflux, 1.0 / 0.9, Who::Bare), at_most(Who::Afflux, 1.0, Who::PassthroughHpDirect)];
 const OF_NAMES: &[Goal] = &[at_least(Who::Afflux, 1.0, Who::PassthroughHp), at_least(Who::Afflux, 2.0, Who::Nfs)];
 
-const KEPT: &[Goal] = &[at_most(Who::AffluxKernelCache, 1.3, Who::Host)];
+const RESERVE: &[Goal] = &[at_most(Who::AffluxKernelCache, 1.3, Who::Host)];
 const BUILDS: &[Goal] = &[at_most(Who::Afflux, 1.3, Who::Host)];
 const SYNCS: &[Goal] = &[limit(Who::Afflux, 300.0)];
 const BURSTS: &[Goal] = &[limit(Who::Afflux, 1.2)];
@@ -124,7 +124,7 @@ pub(crate) fn all() -> Vec<Case> {
         calls("direct write 4 KiB", true, page, DIRECT, SMALL),
         calls("direct read 1 MiB", false, large, DIRECT, LARGE),
         calls("direct write 1 MiB", true, large, DIRECT, LARGE),
-        calls("kernel-cached read 4 KiB", false, page, CACHED, KEPT),
+        calls("kernel-cached read 4 KiB", false, page, CACHED, RESERVE),
         calls("kernel-cached read 1 MiB", false, large, CACHED, &[]),
         Case { name: "create and unlink", unit: Unit::Rate, what: What::CreateAndUnlink, who: NAMES, goals: OF_NAMES },
         Case { name: "untar", unit: Unit::Rate, what: What::Untar, who: NAMES, goals: OF_NAMES },

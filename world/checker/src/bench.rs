@@ -122,8 +122,8 @@ impl ScenarioBench {
     /// Opens a file of a disk. All files are kept in the arena's slots.
     pub(crate) fn open(&self, device: usize, disk_file: DiskFileId, size: u64) -> File {
         let (backing, key) = (self.disks[device].backing(disk_file), key_of(device, disk_file));
-        let file = self.engine.open_kept(self.devices[device], backing, &key, size);
-        if !file.is_kept() {
+        let file = self.engine.open_persistent(self.devices[device], backing, &key, size);
+        if !file.is_persistent() {
             self.fail("the arena has no slot for a file".to_owned());
         }
         file

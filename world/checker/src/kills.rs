@@ -259,7 +259,7 @@ fn adopt_all(world: &World, machine: &SimMachine, files: &[RemainingFile]) -> Re
         world.spawn("adopts", async move {
             let size = disk.size(disk_file);
             let adopted = engine.adopt(device, disk.backing(disk_file), &key, size).await;
-            let file = adopted.unwrap_or_else(|| engine.open_kept(device, disk.backing(disk_file), &key, size));
+            let file = adopted.unwrap_or_else(|| engine.open_persistent(device, disk.backing(disk_file), &key, size));
             lock(&opened)[at] = Some(file);
         });
     }

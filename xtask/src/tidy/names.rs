@@ -3,7 +3,8 @@
 //!
 //! A question is a function with `-> bool` that changes nothing. Its name begins with one of [`PREFIXES`]. A function
 //! with `&mut self`, one that waits and one without a bool in its result is a command, and has the name of one:
-//! `try_lend`, `take_mark`, `check_name`. The name of a type is used once in the product; its twin is private to one file.
+//! `try_lend`, `take_mark`, `check_name`. The name of a type is used once in the product; its twin is private to one
+//! file.
 //!
 //! Owns: the three rules, the list of names that are not there yet.
 //! Does not own: the reading of Rust (`lexer`).

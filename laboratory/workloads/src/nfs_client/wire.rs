@@ -101,18 +101,18 @@ pub(super) struct Records(Arc<Mutex<Vec<Vec<u8>>>>);
 
 const RECORDS_MAX: usize = 256;
 
-struct KeptRecords {
+struct PersistedRecordTable {
     record: Vec<u8>,
     records: Records,
 }
 
-impl AsRef<[u8]> for KeptRecords {
+impl AsRef<[u8]> for PersistedRecordTable {
     fn as_ref(&self) -> &[u8] {
         &self.record
     }
 }
 
-impl Drop for KeptRecords {
+impl Drop for PersistedRecordTable {
     fn drop(&mut self) {
         let mut records = self.records.lock();
         if records.len() < RECORDS_MAX {
@@ -142,7 +142,7 @@ impl Records {
         let mut record = kept.unwrap_or_else(|| vec![0; total]);
         record[..header.len()].copy_from_slice(&header);
         fill(&mut record[header.len()..header.len() + data_len]);
-        Bytes::from_owner(KeptRecords { record, records: self.clone() })
+        Bytes::from_owner(PersistedRecordTable { record, records: self.clone() })
     }
 }
 

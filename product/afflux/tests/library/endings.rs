@@ -580,13 +580,13 @@ fn a_device_that_hangs_with_many_requests_does_not_keep_another() {
 #[test]
 fn the_last_handle_may_go_with_a_thread() {
     thread_local! {
-        static KEPT: std::cell::RefCell<Option<afflux::File>> = const { std::cell::RefCell::new(None) };
+        static RESERVE: std::cell::RefCell<Option<afflux::File>> = const { std::cell::RefCell::new(None) };
     }
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("file");
     let own = path.clone();
     let thread = std::thread::spawn(move || {
-        KEPT.with_borrow_mut(|kept| {
+        RESERVE.with_borrow_mut(|kept| {
             let file = cache().create(&own).unwrap();
             file.write_at(&[5; 30_000], 0).unwrap();
             *kept = Some(file);

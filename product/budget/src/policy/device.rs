@@ -25,7 +25,7 @@ const REQUESTS_MIN: u32 = 4;
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
     /// Prices kept from an earlier start.
-    kept: Option<RememberedPrices>,
+    remembered: Option<RememberedPrices>,
     learned: Option<Learned>,
     pub(super) waiting: WaitingPayers,
     pub(super) trickle: Trickle,
@@ -43,8 +43,9 @@ struct Learned {
 }
 
 impl Learned {
-    fn new(kept: Option<&RememberedPrices>, depth: u32) -> Self {
-        let estimator = kept.map_or_else(|| Estimator::new(depth), |kept| Estimator::restored(depth, kept));
+    fn new(remembered: Option<&RememberedPrices>, depth: u32) -> Self {
+        let estimator =
+            remembered.map_or_else(|| Estimator::new(depth), |remembered| Estimator::restored(depth, remembered));
         Self { estimator, parallelism: Parallelism::new(depth) }
     }
 }
@@ -78,12 +79,12 @@ impl CompletedRequest {
 
 impl DeviceMemory {
     /// The memory of a device whose prices were kept.
-    pub(super) fn of_known(kept: RememberedPrices) -> Self {
-        Self { kept: Some(kept), ..Self::default() }
+    pub(super) fn of_known(remembered: RememberedPrices) -> Self {
+        Self { remembered: Some(remembered), ..Self::default() }
     }
 
     fn learned(&mut self, view: &View) -> &mut Learned {
-        self.learned.get_or_insert_with(|| Learned::new(self.kept.as_ref(), view.request_depth))
+        self.learned.get_or_insert_with(|| Learned::new(self.remembered.as_ref(), view.request_depth))
     }
 
     /// The device's known prices and parallelism, to be shown.
@@ -166,7 +167,7 @@ impl DeviceMemory {
             self.note_waiting(view);
         }
         let whole_runs = must_take_whole_runs(view);
-        let learned = self.learned.get_or_insert_with(|| Learned::new(self.kept.as_ref(), view.request_depth));
+        let learned = self.learned.get_or_insert_with(|| Learned::new(self.remembered.as_ref(), view.request_depth));
         for done in ends {
             // Runs cost nothing where small calls share one: all time is the bytes'.
             let runs = if whole_runs && is_write(done) { 0 } else { done.runs };

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use afflux_linux_device::shortage::open_with_kept;
+use afflux_linux_device::shortage::open_with_reserve;
 use rustix::io::Errno;
 
 use super::messages::{ControlReply, ControlRequest, LINE_BYTES_MAX};
@@ -38,7 +38,7 @@ pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io
         loop {
             let accept = || listener.accept().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
             // An error concerns only one client's connection, or descriptors that are free again later.
-            let Ok((stream, _)) = open_with_kept(accept) else {
+            let Ok((stream, _)) = open_with_reserve(accept) else {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };

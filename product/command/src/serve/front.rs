@@ -27,12 +27,14 @@ use std::time::Duration;
 use afflux_engine::{Engine, Nanos, Platform, lock};
 use afflux_frames::{Part, REPLY_BYTES};
 use afflux_frontend::{CountedRow, Peer, Recording};
-use afflux_fuse::{KEPT_WORDS, Kept, KeptError, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
+use afflux_fuse::{
+    Mount, MountOptions, MountState, MountStateError, PERSISTED_WORDS, Requesters, SyncedChanges, ThreadRights,
+};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{
-    DescriptorStore, FuseMount, FuseSession, HostTree, KeptMount, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
-    MountTarget, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others, process_of, rights_of,
-    serve,
+    DescriptorStore, FuseMount, FuseSession, HostTree, Listener, MOUNT_DESCRIPTORS, MountFlags, MountMemory,
+    MountTarget, PersistedMount, ServeHandle, SyncFlags, connections_max, is_killed, is_over, may_act_as_others,
+    process_of, rights_of, serve,
 };
 use afflux_nfs::{Rules, Server};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
@@ -45,12 +47,12 @@ use tracing::{info, warn};
 use self::listening::{cannot_listen, limits, report_refused};
 use self::tls::Tls;
 use crate::private_directory::Missing;
-use crate::serve::kept::client_state::ClientState;
-use crate::serve::kept::kept_clients::{self, KeptClients};
-use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, own_view, unmounter};
-use crate::serve::kept::starts::StartRecord;
-use crate::serve::kept::state::StateDirectory;
 use crate::serve::live::signals::SignalRequest;
+use crate::serve::persisted::client_state::ClientState;
+use crate::serve::persisted::persisted_clients::{self, PersistedClients};
+use crate::serve::persisted::persisted_mount::{NOT_SEPARATED, Taken, own_view, unmounter};
+use crate::serve::persisted::starts::StartRecord;
+use crate::serve::persisted::state::StateDirectory;
 use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
 use crate::unmounter::{Unmounter, Unmounting};
 
@@ -65,7 +67,7 @@ pub(crate) struct WantedFront {
     /// NFS on the address in the settings, and the newest version that clients get.
     nfs: Option<NfsVersion>,
     /// The service manager keeps the socket and the mount.
-    is_kept: bool,
+    is_persistent: bool,
     mount: Option<WantedMount>,
 }
 
@@ -94,7 +96,7 @@ pub(crate) struct OfTree {
 pub(crate) struct PreparedFront {
     nfs: Option<(Listener, SocketAddr, NfsVersion)>,
     pub(crate) tls: Option<Tls>,
-    is_kept: bool,
+    is_persistent: bool,
     mount: Option<PreparedMount>,
 }
 
@@ -108,7 +110,7 @@ struct PreparedMount {
 /// Memory for a mount that outlives its server.
 struct PreparedMemory {
     memory: MountMemory,
-    contents: Kept,
+    contents: MountState,
     /// An earlier server has left it.
     is_left: bool,
 }
@@ -126,15 +128,15 @@ pub(crate) struct NfsFront {
     pub(crate) handle: ServeHandle,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) connections_max: usize,
-    is_kept: bool,
+    is_persistent: bool,
     /// The state of clients of version 4, if it is kept here.
-    kept_state: Option<ClientState>,
+    persisted_state: Option<ClientState>,
 }
 
 impl NfsFront {
     /// Keeps the clients of version 4 for the next server, after the last answer.
     pub(crate) fn keep_clients(&self) {
-        self.kept_state.iter().for_each(ClientState::keep);
+        self.persisted_state.iter().for_each(ClientState::keep);
     }
 }
 
@@ -144,7 +146,7 @@ pub(crate) struct MountFront {
     session: Arc<FuseSession>,
     unmounter: Mutex<Unmounter>,
     pub(crate) point: PathBuf,
-    is_kept: bool,
+    is_persistent: bool,
 }
 
 impl WantedFront {
@@ -153,21 +155,21 @@ impl WantedFront {
         nfs: Option<NfsVersion>,
         settings: &MountSettings,
         places: &[PathBuf],
-        is_kept: bool,
+        is_persistent: bool,
     ) -> Outcome<Self> {
         let Some(point) = &settings.point else {
             if settings.needs_point() {
                 let names = OF_MOUNT.map(|name| format!("--{}", name.replace('_', "-"))).join(", ");
                 return Err(Failure::wrong_use(format!("{names} are settings of a mount; --mount names one")));
             }
-            return Ok(Self { nfs, is_kept, mount: None });
+            return Ok(Self { nfs, is_persistent, mount: None });
         };
         if places.len() > 1 {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
         let directory = places.first().and_then(|place| host_path(place).canonicalize().ok());
         let point = mount_point::at(point, directory.as_deref())?;
-        if is_kept && !geteuid().is_root() {
+        if is_persistent && !geteuid().is_root() {
             return Err(Failure::wrong_use(
                 "--arena systemd with a mount takes root: the next server must hide it from itself",
             ));
@@ -181,13 +183,13 @@ impl WantedFront {
         };
         let is_of_host = directory.is_some();
         let flags = SyncFlags { sync: settings.sync, dirsync: settings.dirsync };
-        Ok(Self { nfs, is_kept, mount: Some(WantedMount { point, options, flags, is_of_host, over_itself }) })
+        Ok(Self { nfs, is_persistent, mount: Some(WantedMount { point, options, flags, is_of_host, over_itself }) })
     }
 
     /// Refuses a mount over a directory that is mounted already: this server would serve the other server's mount.
     pub(crate) fn refuse_mounted(&self) -> Outcome {
         match &self.mount {
-            Some(WantedMount { point, over_itself: true, .. }) if !self.is_kept && point.is_mounted() => {
+            Some(WantedMount { point, over_itself: true, .. }) if !self.is_persistent && point.is_mounted() => {
                 let point = output::shown(point.path().display());
                 Err(Failure::failed(format!(
                     "{point} is mounted by Afflux already: `afflux umount {point}` ends that mount and its server"
@@ -212,8 +214,8 @@ impl WantedFront {
     }
 
     /// Whether the service manager keeps the front over a kill of the server.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.is_kept
+    pub(crate) fn is_persistent(&self) -> bool {
+        self.is_persistent
     }
 
     /// The process that unmounts and the views of the host's mounts, as far as this process does not have them yet.
@@ -229,13 +231,13 @@ impl WantedFront {
             Some(own) => Some(own),
             None => (geteuid().is_root() && *is_of_host).then(own_view).transpose()?,
         };
-        Ok(Taken { unmounter: Some(unmounter), own, kept: taken.kept })
+        Ok(Taken { unmounter: Some(unmounter), own, persisted: taken.persisted })
     }
 
     /// The address where clients will come, if they come over the network. Nobody is let in yet
     /// ([`PreparedFront::start`]).
     pub(crate) fn listening(&self, listen: SocketAddr, store: &mut DescriptorStore) -> Outcome<Option<Listener>> {
-        self.has_clients().then(|| listening::bound(listen, store, self.is_kept)).transpose()
+        self.has_clients().then(|| listening::bound(listen, store, self.is_persistent)).transpose()
     }
 
     /// The front with all that takes rights. Calls on a mount wait until it is served.
@@ -247,17 +249,18 @@ impl WantedFront {
         own_places: &[PathBuf],
     ) -> Outcome<PreparedFront> {
         if let (Some(own), Some(source)) = (&separated.own, source) {
-            let kept = own.keep_only(&needed(own_places), &[host_path(source).to_owned()]);
-            kept.or_failed("cannot give up other disks' mounts")?;
+            let persisted = own.keep_only(&needed(own_places), &[host_path(source).to_owned()]);
+            persisted.or_failed("cannot give up other disks' mounts")?;
         }
         // `afflux eject` looks for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
-        let mount = self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_kept)).transpose()?;
+        let mount =
+            self.mount.as_ref().map(|wanted| mounted(wanted, &source, separated, self.is_persistent)).transpose()?;
         Ok(PreparedFront {
             nfs: listening.zip(self.nfs).map(|((listener, listen), version)| (listener, listen, version)),
             tls: None,
-            is_kept: self.is_kept,
+            is_persistent: self.is_persistent,
             mount,
         })
     }
@@ -327,13 +330,13 @@ impl PreparedFront {
         volume: &Arc<Volume<LinuxPlatform>>,
         rules: Rules,
         tree: OfTree,
-        clients: impl FnOnce() -> Outcome<KeptClients>,
+        clients: impl FnOnce() -> Outcome<PersistedClients>,
     ) -> Outcome<Front> {
         let mut front = Front { nfs: None, mount: None };
         if let Some((listener, listen, version)) = self.nfs {
             // Not before: a standby has waited for its store, and no client waits for a standby.
             listener.listen().map_err(|error| cannot_listen(listen, &error))?;
-            if self.is_kept {
+            if self.is_persistent {
                 listening::keep(&listener);
             }
             let memory = engine.frames().memory();
@@ -341,14 +344,14 @@ impl PreparedFront {
                 .may_outlive_process()
                 .then(|| Arc::new(memory.table::<[AtomicU64; REPLY_BYTES / 8]>(Part::Replies)) as _);
             let server = Server::keeping(Arc::clone(volume), rules.into(), replies);
-            let mut kept_state = None;
+            let mut persisted_state = None;
             if version == NfsVersion::V4 {
-                let (kept, left) = ClientState::taken(memory, clients()?);
+                let (persisted, left) = ClientState::taken(memory, clients()?);
                 server.offer_version_4(left);
                 // A mount begins after this, too: its programs must not pass the locks of clients.
                 platform.block_on(server.recovered());
-                kept_state = kept;
-                kept_clients::report(&server);
+                persisted_state = persisted;
+                persisted_clients::report(&server);
             }
             let tls = self.tls.map(Arc::new);
             tls.iter().for_each(|tls| server.offer_tls(tls.how));
@@ -361,9 +364,9 @@ impl PreparedFront {
                 }
             };
             let handle = serve(platform, vec![listener], limits(engine), report_refused(), machine);
-            let is_kept = self.is_kept;
+            let is_persistent = self.is_persistent;
             let connections_max = connections_max();
-            front.nfs = Some(NfsFront { server, listen, handle, tls, connections_max, is_kept, kept_state });
+            front.nfs = Some(NfsFront { server, listen, handle, tls, connections_max, is_persistent, persisted_state });
         }
         if let Some(mount) = self.mount {
             let recording = front.nfs.as_ref().map_or_else(Arc::default, |nfs| Arc::clone(nfs.server.recording()));
@@ -399,8 +402,8 @@ impl PreparedMount {
                 }
             }
             memory => {
-                let kept = memory.as_ref().map(|fresh| fresh.contents.clone());
-                Mount::new(volume_of_mount, &root, options, requesters, recording, kept)
+                let persisted = memory.as_ref().map(|fresh| fresh.contents.clone());
+                Mount::new(volume_of_mount, &root, options, requesters, recording, persisted)
             }
         };
         self.mounted.begin(&*mount).or_failed(NOT_SERVED)?;
@@ -417,12 +420,12 @@ impl PreparedMount {
         let session = self.mounted.serve(platform, Arc::clone(&mount) as _).or_failed(NOT_SERVED)?;
         volume.listen(Some(Arc::clone(&mount) as _));
         let (session, unmounter) = (Arc::new(session), Mutex::new(self.unmounter));
-        let (point, is_kept) = (self.wanted.point.path().to_owned(), self.memory.is_some());
-        Ok(MountFront { mount, session, unmounter, point, is_kept })
+        let (point, is_persistent) = (self.wanted.point.path().to_owned(), self.memory.is_some());
+        Ok(MountFront { mount, session, unmounter, point, is_persistent })
     }
 
     /// Ends the mount of an earlier server. This process has no right to mount any more, but the next one has.
-    fn given_up(mut self, error: &KeptError) -> Failure {
+    fn given_up(mut self, error: &MountStateError) -> Failure {
         let reason = format!("the mount that systemd has is given up: {error}; the next server mounts anew");
         if let Err(error) = self.unmounter.unmount(Unmounting::Lazily) {
             warn!("it could not be unmounted: {error}");
@@ -455,27 +458,27 @@ fn told(mount: Arc<Mount<LinuxPlatform>>, lost: usize) -> Arc<Mount<LinuxPlatfor
 
 /// Has the service manager close what it keeps of the mount.
 fn forget_mount() {
-    if let Err(error) = KeptMount::forget() {
+    if let Err(error) = PersistedMount::forget() {
         warn!("systemd keeps the mount: {error}");
     }
 }
 
 /// Mounts, with a process that unmounts at the end, or takes the mount of an earlier server.
-fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_kept: bool) -> Outcome<PreparedMount> {
-    let Taken { unmounter, own, kept } = separated;
+fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_persistent: bool) -> Outcome<PreparedMount> {
+    let Taken { unmounter, own, persisted } = separated;
     let mut unmounter = unmounter.ok_or_else(|| Failure::failed("nothing unmounts"))?;
     let wanted = wanted.clone();
-    if let Some((kept, contents)) = kept {
-        let (mounted, memory) = kept.into_mount();
+    if let Some((persisted, contents)) = persisted {
+        let (mounted, memory) = persisted.into_mount();
         let memory = Some(PreparedMemory { memory, contents, is_left: true });
         return Ok(PreparedMount { mounted, unmounter, wanted, memory });
     }
-    let memory = is_kept.then(|| MountMemory::made(KEPT_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
+    let memory = is_persistent.then(|| MountMemory::made(PERSISTED_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
     let mut mounted = wanted.point.mount(source, wanted.flags, own.as_ref()).or_failed(NOT_MOUNTED)?;
     unmounter.set_mounted(mounted.number());
     let memory = memory.map(|memory| {
         mounted.keep(&memory).or_failed(NOT_MOUNTED)?;
-        let contents = Kept::fresh(memory.words()).or_failed(NOT_MOUNTED)?;
+        let contents = MountState::fresh(memory.words()).or_failed(NOT_MOUNTED)?;
         Ok(PreparedMemory { memory, contents, is_left: false })
     });
     let memory = memory.transpose()?;
@@ -540,10 +543,10 @@ impl Front {
     pub(crate) fn stop_with_mount(&self, told: Sender<SignalRequest>) -> io::Result<()> {
         let Some(mount) = &self.mount else { return Ok(()) };
         let (session, point, goes_on) = (Arc::clone(&mount.session), mount.point.clone(), self.nfs.is_some());
-        let is_kept = mount.is_kept;
+        let is_persistent = mount.is_persistent;
         thread::Builder::new().name("mount end".to_owned()).spawn(move || {
             session.wait_for_end();
-            if is_kept {
+            if is_persistent {
                 forget_mount();
             }
             if goes_on {
@@ -561,7 +564,7 @@ impl Front {
     pub(crate) fn finish(&self, platform: &Arc<LinuxPlatform>) -> Receiver<()> {
         let (told, finished) = mpsc::channel();
         if let Some(nfs) = &self.nfs {
-            if nfs.is_kept {
+            if nfs.is_persistent {
                 listening::forget();
             }
             let (clock, handle) = (Arc::clone(platform), nfs.handle.clone());
@@ -581,7 +584,7 @@ impl MountFront {
     /// Unmounts, which also writes mapped pages to the server. If programs use the mount, their further calls fail.
     fn finish(&self) {
         self.unmount();
-        if self.is_kept {
+        if self.is_persistent {
             forget_mount();
         }
         self.session.finish(Duration::from_nanos(FINISH_NS));

@@ -1,7 +1,7 @@
 //! The parts of a start, in the order in which they come.
 //!
 //! Owns: directories, addresses, the check before a start, the engine.
-//! Does not own: the front (`front`), the memory (`kept`).
+//! Does not own: the front (`front`), the memory (`persisted`).
 //! Invariants: everything that can refuse a start comes before the first answer to a client.
 
 pub(crate) mod check;

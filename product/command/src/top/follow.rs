@@ -48,13 +48,13 @@ impl Following {
         let (mut reports, mut events) = (ControlClient::connect(named)?, ControlClient::connect(named)?);
         let only = WANTED.map(str::to_owned).to_vec();
         events.ask(&ControlRequest::Trace { device: None, lasting_ns: None, only })?;
-        let kept = Arc::new(Mutex::new(PendingEvents::default()));
+        let pending = Arc::new(Mutex::new(PendingEvents::default()));
         let (told, samples) = mpsc::sync_channel(1);
-        let keeping = Arc::clone(&kept);
+        let keeping = Arc::clone(&pending);
         // This thread ends with its connection or the process. If the server goes away, the reports show it.
         let body = move || while take(&mut events, &keeping).is_ok() {};
         thread::Builder::new().name("events".to_owned()).spawn(body).or_failed(NO_THREAD)?;
-        let body = move || while try_poll_server(&mut reports, &kept, &told) {};
+        let body = move || while try_poll_server(&mut reports, &pending, &told) {};
         thread::Builder::new().name("reports".to_owned()).spawn(body).or_failed(NO_THREAD)?;
         Ok(Self(samples))
     }
@@ -77,15 +77,15 @@ fn gone() -> Failure {
     Failure::failed("the server is not asked any more")
 }
 
-fn take(client: &mut ControlClient, kept: &Mutex<PendingEvents>) -> Outcome {
+fn take(client: &mut ControlClient, pending: &Mutex<PendingEvents>) -> Outcome {
     match client.reply()? {
         ControlReply::Events { events, lost } => {
-            let mut kept = lock(kept);
-            let over = (kept.events.len() + events.len()).saturating_sub(EVENTS_MAX);
-            kept.lost += lost + over as u64;
-            let gone = over.min(kept.events.len());
-            kept.events.drain(..gone);
-            kept.events.extend(events);
+            let mut pending = lock(pending);
+            let over = (pending.events.len() + events.len()).saturating_sub(EVENTS_MAX);
+            pending.lost += lost + over as u64;
+            let gone = over.min(pending.events.len());
+            pending.events.drain(..gone);
+            pending.events.extend(events);
             Ok(())
         }
         other => Err(client.unexpected(&other)),
@@ -96,13 +96,13 @@ fn take(client: &mut ControlClient, kept: &Mutex<PendingEvents>) -> Outcome {
 /// failure.
 fn try_poll_server(
     client: &mut ControlClient,
-    kept: &Mutex<PendingEvents>,
+    pending: &Mutex<PendingEvents>,
     told: &SyncSender<Outcome<FollowedReport>>,
 ) -> bool {
     let report = client.report();
     let answered = report.is_ok();
     let sample = report.map(|report| {
-        let PendingEvents { events, lost } = std::mem::take(&mut *lock(kept));
+        let PendingEvents { events, lost } = std::mem::take(&mut *lock(pending));
         FollowedReport { report, events, lost }
     });
     let heard = told.send(sample).is_ok();

@@ -25,7 +25,7 @@ const CURVE: usize = 120;
 const FILES_MAX: usize = 4_096;
 
 /// Most finished waits that are kept.
-const WAITS_KEPT: usize = 500;
+const WAITS_MAX: usize = 500;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
@@ -102,7 +102,7 @@ impl Model {
             let (device, file) = (device.clone(), file.clone());
             let row = WaitRow { ended_ns_ago: None, longest_ns: ns, times: 1, waits_for, device, client, file };
             self.ended.push_front((at_ns, row));
-            self.ended.truncate(WAITS_KEPT);
+            self.ended.truncate(WAITS_MAX);
         }
         let Some(file) = file else { return };
         let key = (device, file);

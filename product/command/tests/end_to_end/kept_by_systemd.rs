@@ -19,13 +19,13 @@ use crate::scratch::Bytes;
 use crate::server::{Server, afflux, eventually, text};
 use crate::systemd::{Systemd, first_bytes};
 
-const KEPT: [&str; 2] = ["--arena", "systemd"];
+const RESERVE: [&str; 2] = ["--arena", "systemd"];
 /// NFS3ERR_NOENT, NFS3ERR_EXIST.
 const NOENT: u32 = 2;
 const EXIST: u32 = 17;
 
 fn lazy() -> Vec<&'static str> {
-    [&KEPT[..], &LAZY].concat()
+    [&RESERVE[..], &LAZY].concat()
 }
 
 fn begin() -> Option<(Place, Systemd)> {
@@ -171,13 +171,13 @@ impl Connection {
 fn calls_repeated_over_kills_are_done_once() {
     const KILLS: u64 = 12;
     let Some((place, manager)) = begin() else { return };
-    let mut server = manager.start(&place.data, &KEPT);
+    let mut server = manager.start(&place.data, &RESERVE);
     manager.has(1, 1);
     let repeater = Repeater::start(server.port());
     for number in 0..KILLS {
         repeater.goes_on(10 + number * 7 % 13);
         kill(server);
-        server = manager.start(&place.data, &KEPT);
+        server = manager.start(&place.data, &RESERVE);
     }
     repeater.goes_on(10);
     let rounds = repeater.end();
@@ -196,13 +196,13 @@ fn calls_repeated_over_kills_are_done_once() {
 fn a_call_answered_before_a_kill_gets_its_first_reply() {
     let Some((place, manager)) = begin() else { return };
     fs::write(place.data.join("file"), "").unwrap();
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     manager.has(1, 1);
     let made = AtomicU64::new(0);
     let mut connection = Connection::to(server.port());
     connection.call(&made, |client, root| client.remove(root, b"file").map(drop));
     kill(server);
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     // Others have made the file anew meanwhile.
     fs::write(place.data.join("file"), "new").unwrap();
     connection.xid -= 1;
@@ -250,13 +250,13 @@ fn memory_and_socket_outlive_a_killed_server() {
 #[test]
 fn a_call_waits_for_the_successor() {
     let Some((place, manager)) = begin() else { return };
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     let port = server.port();
     manager.has(1, 1);
     kill(server);
     let mut early = afflux_nfs_client::Client::connect(("127.0.0.1", port)).unwrap();
     let called = thread::spawn(move || early.null());
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     called.join().unwrap().unwrap();
     assert_eq!(server.stat()["cache"]["arena"], "systemd");
     server.stop();
@@ -280,7 +280,7 @@ fn bytes_of_create(root: &[u8], name: &str) -> Vec<u8> {
 #[test]
 fn a_call_of_a_client_that_has_gone_is_not_carried_out() {
     let Some((place, manager)) = begin() else { return };
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     let port = server.port();
     let root = Client::mount(&server).root();
     manager.has(1, 1);
@@ -293,7 +293,7 @@ fn a_call_of_a_client_that_has_gone_is_not_carried_out() {
     let (gone, _waits) = (call("gone"), call("waits"));
     // Without its socket, a client on this machine would have no known owner.
     gone.shutdown(Shutdown::Write).unwrap();
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     eventually("the call that waits is carried out", || place.data.join("waits").exists());
     server.stop();
     assert!(!place.data.join("gone").exists());
@@ -340,7 +340,7 @@ fn forged_memories(place: &Place, header: &[u8], length: u64) -> Vec<Forged<'sta
 #[test]
 fn forged_memory_is_made_anew_with_one_line() {
     let Some((place, manager)) = begin() else { return };
-    kill(manager.start(&place.data, &KEPT));
+    kill(manager.start(&place.data, &RESERVE));
     manager.has(1, 1);
     let own = manager.stored("arena").remove(0);
     let length = fstat(&own).unwrap().st_size as u64;
@@ -348,7 +348,7 @@ fn forged_memory_is_made_anew_with_one_line() {
     for (reason, forged) in forged_memories(&place, &header, length) {
         manager.put("arena", forged.try_clone().unwrap());
         let (said, removals) = (manager.log().len(), manager.removals().len());
-        let server = manager.start(&place.data, &KEPT);
+        let server = manager.start(&place.data, &RESERVE);
         let lines = manager.log()[said..].lines().filter(|line| line.contains("made anew")).count();
         let log = manager.log()[said..].to_owned();
         assert!(lines == 1 && log.contains(reason), "{reason}: {log}");
@@ -362,12 +362,12 @@ fn forged_memory_is_made_anew_with_one_line() {
         client.write_file_uncommitted(&root, "f", b"bytes");
         kill(server);
     }
-    manager.start(&place.data, &KEPT).stop();
+    manager.start(&place.data, &RESERVE).stop();
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"bytes");
 }
 
 // rule: memory that another version left with the service manager is not dropped: the server does not start, and takes
-// its time kept in: `product/linux-server/src/arena_file/error.rs`, `product/command/src/serve/kept/arena.rs`
+// its time kept in: `product/linux-server/src/arena_file/error.rs`, `product/command/src/serve/persisted/arena.rs`
 #[test]
 fn memory_of_another_version_is_left_to_it() {
     let Some((place, manager)) = begin() else { return };
@@ -386,12 +386,12 @@ fn memory_of_another_version_is_left_to_it() {
     later[48..].copy_from_slice(&check.to_le_bytes());
     memory.write_all_at(&later, 0).unwrap();
     let removals = manager.removals().len();
-    manager.refused(&place.data, &KEPT);
+    manager.refused(&place.data, &RESERVE);
     let log = manager.log();
     assert!(log.contains("and this version reads form") && log.contains("this one ends in"), "{log}");
     assert_eq!(manager.removals().len(), removals, "{log}");
     memory.write_all_at(&own, 0).unwrap();
-    manager.start(&place.data, &KEPT).stop();
+    manager.start(&place.data, &RESERVE).stop();
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"accepted", "{}", manager.log());
 }
 
@@ -412,7 +412,7 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
     for (reason, forged) in cases {
         manager.put("listen", forged);
         let said = manager.log().len();
-        let server = manager.start(&place.data, &KEPT);
+        let server = manager.start(&place.data, &RESERVE);
         let log = manager.log()[said..].to_owned();
         assert!(log.contains(reason) && log.contains("it is made anew"), "{reason}: {log}");
         Client::mount(&server);
@@ -421,11 +421,11 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
         manager.has(0, 0);
     }
     // The one that was configured before, at an address that no other test uses.
-    let server = manager.start(&place.data, &[&KEPT[..], &["--listen", "127.0.0.3:0"]].concat());
+    let server = manager.start(&place.data, &[&RESERVE[..], &["--listen", "127.0.0.3:0"]].concat());
     manager.has(1, 1);
     let port = server.port();
     kill(server);
-    let server = manager.start(&place.data, &[&KEPT[..], &["--listen", "127.0.0.2:0"]].concat());
+    let server = manager.start(&place.data, &[&RESERVE[..], &["--listen", "127.0.0.2:0"]].concat());
     // The manager closes the one that it kept after the server has said so.
     eventually("the kept socket is closed", || TcpStream::connect(("127.0.0.3", port)).is_err());
     server.stop();
@@ -436,16 +436,16 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
 #[test]
 fn a_second_server_is_refused_and_a_frozen_one_ended() {
     let Some((place, manager)) = begin() else { return };
-    let first = manager.start(&place.data, &KEPT);
+    let first = manager.start(&place.data, &RESERVE);
     manager.has(1, 1);
-    manager.refused(&place.data, &[&KEPT[..], &["--shared"]].concat());
+    manager.refused(&place.data, &[&RESERVE[..], &["--shared"]].concat());
     assert!(manager.log().contains(&format!("process {} uses it", first.process())), "{}", manager.log());
     let mut client = Client::mount(&first);
     let root = client.root();
     let bytes = Bytes::new(8).vec(200_000);
     client.write_file_uncommitted(&root, "f", &bytes);
     first.freeze();
-    let second = manager.start(&place.data, &KEPT);
+    let second = manager.start(&place.data, &RESERVE);
     assert_eq!(first.wait().signal, Some(Signal::KILL.as_raw()));
     assert!(Client::mount(&second).read_file(&root, "f") == bytes);
     second.stop();
@@ -456,9 +456,9 @@ fn a_second_server_is_refused_and_a_frozen_one_ended() {
 fn a_start_that_fails_leaves_what_the_manager_has() {
     let Some((place, manager)) = begin() else { return };
     let gone = place.scratch.path().join("gone");
-    manager.refused(&gone, &KEPT);
+    manager.refused(&gone, &RESERVE);
     manager.has(0, 0);
-    let server = manager.start(&place.data, &KEPT);
+    let server = manager.start(&place.data, &RESERVE);
     manager.has(1, 1);
     let mut client = Client::mount(&server);
     let root = client.root();
@@ -466,17 +466,17 @@ fn a_start_that_fails_leaves_what_the_manager_has() {
     let port = server.port();
     kill(server);
     let removals = manager.removals().len();
-    manager.refused(&gone, &KEPT);
+    manager.refused(&gone, &RESERVE);
     assert!(manager.log().contains("systemd keeps unwritten data for the next server"), "{}", manager.log());
     assert_eq!(manager.removals().len(), removals);
     TcpStream::connect(("127.0.0.1", port)).expect("clients still wait");
     // This start has the socket when it fails.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let metrics = taken.local_addr().unwrap().to_string();
-    manager.refused(&place.data, &[&KEPT[..], &["--metrics", &metrics]].concat());
+    manager.refused(&place.data, &[&RESERVE[..], &["--metrics", &metrics]].concat());
     assert!(manager.log().contains(&metrics) && manager.removals().len() == removals, "{}", manager.log());
     TcpStream::connect(("127.0.0.1", port)).expect("clients still wait");
-    manager.start(&place.data, &KEPT).stop();
+    manager.start(&place.data, &RESERVE).stop();
     assert_eq!(fs::read(place.data.join("f")).unwrap(), b"accepted");
 }
 
@@ -484,7 +484,7 @@ fn a_start_that_fails_leaves_what_the_manager_has() {
 fn other_settings_drop_what_the_manager_has() {
     let Some((place, manager)) = begin() else { return };
     // At an address that no other test uses.
-    let server = manager.start(&place.data, &[&KEPT[..], &["--listen", "127.0.0.4:0"]].concat());
+    let server = manager.start(&place.data, &[&RESERVE[..], &["--listen", "127.0.0.4:0"]].concat());
     manager.has(1, 1);
     let port = server.port();
     kill(server);
@@ -505,7 +505,7 @@ fn a_server_without_a_manager_or_a_store_is_refused() {
     let refused = |variables: &[(&str, &str)]| {
         let mut command = afflux(place.scratch.path());
         command.env_remove("NOTIFY_SOCKET").envs(variables.iter().copied()).arg("serve").arg(&place.data);
-        let output = command.args(["--cache", "64MiB", "--listen", "127.0.0.1:0"]).args(KEPT).output().unwrap();
+        let output = command.args(["--cache", "64MiB", "--listen", "127.0.0.1:0"]).args(RESERVE).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
         text(&output)
     };

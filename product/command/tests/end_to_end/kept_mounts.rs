@@ -18,7 +18,7 @@ use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, eventually};
 use crate::systemd::Systemd;
 
-const KEPT: [&str; 2] = ["--arena", "systemd"];
+const RESERVE: [&str; 2] = ["--arena", "systemd"];
 
 /// A directory, its mount, and the manager. Nothing stays mounted at its end.
 struct Bench {
@@ -44,7 +44,7 @@ impl Bench {
     }
 
     fn start(&mut self) {
-        self.server = Some(self.manager.mount(&self.data, &self.point, &KEPT));
+        self.server = Some(self.manager.mount(&self.data, &self.point, &RESERVE));
     }
 
     fn kill(&mut self) {
@@ -352,8 +352,9 @@ fn kills_under_programs(is_over_itself: bool) {
 
 // rule: with `--arena systemd` programs on a mount see no wrong byte when its server is killed, and no error but that a
 // change of names is done already kept in:
-// `product/fuse/src/kept.rs`, `product/volume/src/names/repeated.rs`, `product/linux-server/src/fuse/kept.rs`,
-// `product/command/src/serve/kept/kept_mount.rs`
+// `product/fuse/src/mount_state.rs`, `product/volume/src/names/repeated.rs`,
+// `product/linux-server/src/fuse/persisted_mount.rs`,
+// `product/command/src/serve/persisted/persisted_mount.rs`
 #[test]
 fn programs_go_on_while_servers_are_killed() {
     kills_under_programs(false);
@@ -400,7 +401,7 @@ fn a_mount_beside_nfs_outlives_its_server_too() {
     let Some(mut bench) = Bench::new(false) else { return };
     bench.server.take().unwrap().stop();
     let point = bench.point.to_str().unwrap().to_owned();
-    let more = [&KEPT[..], &["--mount", &point]].concat();
+    let more = [&RESERVE[..], &["--mount", &point]].concat();
     bench.server = Some(bench.manager.start(&bench.data, &more));
     fs::write(bench.path("file"), "by the mount").unwrap();
     bench.has(1);
@@ -417,8 +418,8 @@ fn a_mount_beside_nfs_outlives_its_server_too() {
 }
 
 // rule: with `--arena systemd` an open file without a name goes on over kills, with its unwritten bytes kept in:
-// `product/linux-server/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`,
-// `product/command/src/serve/kept/unnamed_files.rs`
+// `product/linux-server/src/host/stored_unnamed.rs`, `product/volume/src/handles/outlive.rs`,
+// `product/command/src/serve/persisted/unnamed_files.rs`
 #[test]
 fn an_open_file_without_a_name_goes_on() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -444,7 +445,7 @@ fn an_open_file_without_a_name_goes_on() {
 }
 
 // rule: with `--arena systemd` an open directory without a name gives the host's answers over kills
-// kept in: `product/linux-server/src/host/kept_unnamed.rs`, `product/volume/src/handles/outlive.rs`
+// kept in: `product/linux-server/src/host/stored_unnamed.rs`, `product/volume/src/handles/outlive.rs`
 #[test]
 fn an_open_directory_without_a_name_answers_as_the_hosts() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -522,7 +523,7 @@ fn an_open_file_without_a_name_that_nobody_kept_is_lost_and_counted() {
 }
 
 // rule: descriptors in the store that are not of the file in their name, or of no open file, leave the store
-// kept in: `product/linux-server/src/host/kept_unnamed.rs`
+// kept in: `product/linux-server/src/host/stored_unnamed.rs`
 #[test]
 fn descriptors_of_no_open_file_leave_the_store() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -550,7 +551,7 @@ fn descriptors_of_no_open_file_leave_the_store() {
 }
 
 // rule: a mount in the store that the settings do not name any more is unmounted, and its descriptors are dropped
-// kept in: `product/command/src/serve/kept/kept_mount.rs`
+// kept in: `product/command/src/serve/persisted/persisted_mount.rs`
 #[test]
 fn a_server_without_the_mount_ends_it() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -558,7 +559,7 @@ fn a_server_without_the_mount_ends_it() {
     shell.hold("exec 3<>open");
     bench.has(1);
     bench.kill();
-    let server = bench.manager.start(&bench.data, &KEPT);
+    let server = bench.manager.start(&bench.data, &RESERVE);
     assert!(!is_mounted(&bench.point));
     bench.has(0);
     let said = shell.run("LC_ALL=C cat <&3");
@@ -576,7 +577,7 @@ fn a_start_that_fails_leaves_the_mount() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let metrics = taken.local_addr().unwrap().to_string();
     let removals = bench.manager.removals().len();
-    bench.manager.mount_refused(&bench.data, &bench.point, &[&KEPT[..], &["--metrics", &metrics]].concat());
+    bench.manager.mount_refused(&bench.data, &bench.point, &[&RESERVE[..], &["--metrics", &metrics]].concat());
     assert!(bench.manager.log().contains(&metrics), "{}", bench.manager.log());
     assert_eq!((bench.manager.removals().len(), is_mounted(&bench.point)), (removals, true));
     bench.start();
@@ -602,7 +603,7 @@ fn a_start_that_fails_waits_for_no_program_that_begins() {
     let metrics = taken.local_addr().unwrap().to_string();
     // A search goes by numbers of processes, so it comes to the program first.
     let mut holder = Command::new("sleep").arg("1000").stdin(OwnedFd::from(taken)).spawn().unwrap();
-    bench.manager.mount_refused(&bench.data, &bench.point, &[&KEPT[..], &["--metrics", &metrics]].concat());
+    bench.manager.mount_refused(&bench.data, &bench.point, &[&RESERVE[..], &["--metrics", &metrics]].concat());
     assert!(bench.manager.log().contains(&metrics), "{}", bench.manager.log());
     holder.kill().unwrap();
     holder.wait().unwrap();
@@ -615,7 +616,7 @@ fn a_start_that_fails_waits_for_no_program_that_begins() {
 fn a_second_server_changes_nothing_and_a_frozen_one_is_followed() {
     let Some(mut bench) = Bench::new(true) else { return };
     bench.has(1);
-    bench.manager.mount_refused(&bench.data, &bench.point, &KEPT);
+    bench.manager.mount_refused(&bench.data, &bench.point, &RESERVE);
     let first = bench.server.take().unwrap();
     assert!(bench.manager.log().contains(&format!("process {} uses it", first.process())), "{}", bench.manager.log());
     fs::write(bench.path("file"), "by the first").unwrap();
@@ -666,8 +667,8 @@ fn pages_put_aside_fail_the_next_sync_of_an_open_file() {
 }
 
 // rule: a mount whose kept memory is damaged is given up with one line, and mounted anew kept in:
-// `product/fuse/src/kept.rs`, `product/linux-server/src/fuse/mount_memory.rs`,
-// `product/command/src/serve/kept/kept_mount.rs`
+// `product/fuse/src/mount_state.rs`, `product/linux-server/src/fuse/mount_memory.rs`,
+// `product/command/src/serve/persisted/persisted_mount.rs`
 #[test]
 fn a_mount_with_damaged_memory_is_mounted_anew() {
     const MACHINE_AT: u64 = 8192;

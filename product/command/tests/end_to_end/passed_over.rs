@@ -54,7 +54,7 @@ impl Place {
 }
 
 // rule: bytes of a killed server are written home only if no other has served since
-// kept in: `product/command/src/serve/kept/last_run.rs`, `product/command/src/serve/kept/arena.rs`
+// kept in: `product/command/src/serve/persisted/last_run.rs`, `product/command/src/serve/persisted/arena.rs`
 #[test]
 fn memory_of_a_server_that_was_not_the_last_one_is_refused() {
     for is_killed in [false, true] {
@@ -188,7 +188,7 @@ fn a_server_whose_number_cannot_be_kept_does_not_start() {
 }
 
 // rule: one server at a time has a state directory
-// kept in: `product/command/src/serve/kept/own_place.rs`
+// kept in: `product/command/src/serve/persisted/own_place.rs`
 #[test]
 fn a_second_server_has_a_place_of_its_own_or_is_refused_by_name() {
     let scratch = Scratch::new();

@@ -51,10 +51,10 @@ impl Bandwidth {
     fn close(&mut self) {
         let (window_ns, bytes) = (u128::from(self.window_ns), u128::from(self.window_bytes));
         let kept_ns = u128::from(self.measured_ns.min(MEMORY_NS.saturating_sub(self.window_ns)));
-        let kept_bytes = u128::from(self.bytes_per_second) * kept_ns;
+        let backed_bytes = u128::from(self.bytes_per_second) * kept_ns;
         let second = u128::from(Nanos::SECOND);
         self.bytes_per_second =
-            u64::try_from((kept_bytes + bytes * second) / (kept_ns + window_ns)).unwrap_or(u64::MAX);
+            u64::try_from((backed_bytes + bytes * second) / (kept_ns + window_ns)).unwrap_or(u64::MAX);
         self.measured_ns = self.measured_ns.saturating_add(self.window_ns);
         self.windows = self.windows.saturating_add(1);
         (self.window_ns, self.window_bytes) = (0, 0);

@@ -35,7 +35,7 @@ use super::withholding::ranges::{self, WithheldRanges};
 use crate::platform::Nanos;
 use crate::policy::Payer;
 use crate::readahead::{Readahead, ReaderState};
-use crate::recovery::slots::KeptFile;
+use crate::recovery::slots::PersistedFile;
 use crate::request::Backing;
 pub use failures::FAILING_TRIES;
 use failures::FileFailures;
@@ -65,7 +65,7 @@ pub struct FileInner {
     /// The device's name for it.
     pub backing: Backing,
     /// The file as a later process finds it.
-    pub kept: Option<KeptFile>,
+    pub persisted: Option<PersistedFile>,
     /// The largest size that the file can have.
     pub bytes_max: u64,
     /// The state that changes with its pages.
@@ -128,7 +128,7 @@ impl FileInner {
         pages: FilePages,
         (cache, table): (Arc<PageCache>, Arc<FileTable<FileInner>>),
         device: Arc<DeviceState<Self>>,
-        (backing, kept): (Backing, Option<KeptFile>),
+        (backing, persisted): (Backing, Option<PersistedFile>),
         readahead: Readahead,
     ) -> Self {
         let state = FileState {
@@ -157,7 +157,7 @@ impl FileInner {
             bytes_max: device.file_bytes_max(),
             device,
             backing,
-            kept,
+            persisted,
             state: Mutex::new(state),
             queue: WaitQueue::new(),
             reshaping: Permits::new(1),
@@ -219,8 +219,8 @@ impl FileInner {
     /// Called before readers of the cache see another size: a later process finds no smaller one than they did.
     #[inline]
     pub fn keep_size(&self, _: &mut FileState, size: u64) {
-        if let Some(kept) = &self.kept {
-            kept.store_size(size);
+        if let Some(persisted) = &self.persisted {
+            persisted.store_size(size);
         }
     }
 
@@ -247,8 +247,8 @@ impl FileInner {
     /// The device has changes to the file that a flush has to follow. Called before pages become clean by them.
     pub fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.flushes.owe();
-        if let Some(kept) = &self.kept {
-            kept.owe_flush();
+        if let Some(persisted) = &self.persisted {
+            persisted.owe_flush();
         }
         if !state.discarded {
             self.device.worklist.keep_unflushed(self.pages.slot, self, now);
@@ -257,8 +257,8 @@ impl FileInner {
 
     /// A flush has succeeded, and no change came since it began: a later process owes none.
     pub fn keep_flushed(&self, _: &mut FileState) {
-        if let Some(kept) = &self.kept {
-            kept.store_flushed();
+        if let Some(persisted) = &self.persisted {
+            persisted.store_flushed();
         }
     }
 
@@ -368,11 +368,11 @@ impl Drop for FileInner {
             self.device.waits.forget_file(self.pages.slot);
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = &self.kept {
+        if let Some(persisted) = &self.persisted {
             if !state.is_clean() && !state.is_discarded() {
                 return;
             }
-            kept.forget();
+            persisted.forget();
         }
         self.cache.forget_file(&self.pages);
         self.table.remove(self.pages.slot);

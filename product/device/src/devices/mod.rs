@@ -194,7 +194,7 @@ impl Devices {
         self.files.add_at(found.slot, |slot| {
             // Dirty pages reach up to the size that clients know. Without any, nothing is known but the host's size.
             let size = if found.has_unwritten() { found.size.max(host_bytes) } else { host_bytes };
-            let kept = self.slots.kept(slot);
+            let kept = self.slots.persisted(slot);
             kept.store_size(size);
             let pages = FilePages::new(self.cache.number_file(), slot, size);
             let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));

@@ -18,13 +18,13 @@ use super::view::View;
 /// Memory of a policy that the engine keeps and cannot look into.
 pub type PolicyMemory = Box<dyn Any + Send>;
 
-fn kept<T: 'static>(memory: &mut dyn Any) -> &mut T {
+fn memory_as<T: 'static>(memory: &mut dyn Any) -> &mut T {
     memory.downcast_mut().unwrap_or_else(|| unreachable!("memory is handed to the policy that made it"))
 }
 
 /// The memory of a payer or a device: on its own cache lines, since writers change it at every decision.
 fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
-    &mut kept::<OwnLines<T>>(memory).0
+    &mut memory_as::<OwnLines<T>>(memory).0
 }
 
 /// Declares each question once, for the erased trait and for its implementation: the name, the arguments, the memories
@@ -75,7 +75,7 @@ macro_rules! questions {
                 shared: &mut dyn Any,
                 pace: &mut Pace,
             ) -> Admission {
-                let memory = LentMemory { payer: own(payer), device: own(device), shared: kept(shared), pace };
+                let memory = LentMemory { payer: own(payer), device: own(device), shared: memory_as(shared), pace };
                 DevicePolicy::admit(self, view, memory)
             }
 
@@ -93,16 +93,16 @@ questions! {
     needs() [] -> Needs;
     pause_ns_max() [] -> u64;
     start(memory_pages: u64, cpus: u64) [] -> Pace;
-    allowance_pages(dirtier: &Dirtier) [payer by own, device by own, shared by kept] -> u64;
+    allowance_pages(dirtier: &Dirtier) [payer by own, device by own, shared by memory_as] -> u64;
     room(view: &View) [device by own] -> Room;
     flight(view: &View) [device by own] -> Flight;
-    completed(view: &View, ends: &[Completed]) [device by own, shared by kept] -> ();
-    is_over_background(view: &View) [device by own, shared by kept] -> bool;
-    next(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
-    next_if_pressed(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
+    completed(view: &View, ends: &[Completed]) [device by own, shared by memory_as] -> ();
+    is_over_background(view: &View) [device by own, shared by memory_as] -> bool;
+    next(view: &View, files: &dyn DirtyFiles) [device by own, shared by memory_as] -> Next;
+    next_if_pressed(view: &View, files: &dyn DirtyFiles) [device by own, shared by memory_as] -> Next;
     idle_write_rule(view: &View, before: IdleWriteRule, seen: &Rewrites) [] -> Option<IdleWriteRule>;
-    slice_bytes(view: &View) [device by own, shared by kept] -> u64;
-    limits(view: &View) [device by own, shared by kept] -> LimitPages;
+    slice_bytes(view: &View) [device by own, shared by memory_as] -> u64;
+    limits(view: &View) [device by own, shared by memory_as] -> LimitPages;
     hang_limits(view: &View) [device by own] -> HangLimits;
     explain(view: &View) [device by own] -> Vec<Figure>;
     knobs_in_force(view: &View) [device by own] -> Vec<KnobInForce>;

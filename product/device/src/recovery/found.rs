@@ -71,7 +71,11 @@ impl Recovered {
         pages.frames().filter(|frame| next.next_if_eq(&frame).is_none()).for_each(|frame| pages.settle_free(frame));
         let slots = FileSlots::of(&self.memory, Arc::default());
         // The slot that needs the flush may be another one, which is freed.
-        self.seen.files.values().filter(|file| !file.is_flushed).for_each(|file| slots.kept(file.slot).owe_flush());
+        self.seen
+            .files
+            .values()
+            .filter(|file| !file.is_flushed)
+            .for_each(|file| slots.persisted(file.slot).owe_flush());
         let live: BTreeSet<u32> = self.seen.files.values().map(|file| file.slot).collect();
         (0..slots.count()).filter(|slot| !live.contains(slot)).for_each(|slot| slots.free(slot));
         (Frames::over(self.memory, &taken), self.seen.files)

@@ -151,7 +151,7 @@ impl FileSlots {
     }
 
     /// Makes a file live in its slot. `None` if the arena has no such slot: the file does not outlive the process.
-    pub(crate) fn keep(self: &Arc<Self>, slot: u32, key: &FileKey, size: u64) -> Option<KeptFile> {
+    pub(crate) fn keep(self: &Arc<Self>, slot: u32, key: &FileKey, size: u64) -> Option<PersistedFile> {
         let words = self.table.get(slot as usize)?;
         words[at::STATE].store(FILLING, Ordering::Release);
         for (word, bytes) in words[at::KEY..].iter().zip(key.bytes.chunks_exact(8)) {
@@ -166,12 +166,12 @@ impl FileSlots {
         words[at::FLUSHED].store(FLUSHED, Ordering::Release);
         self.stores.point();
         words[at::STATE].store(live, Ordering::Release);
-        Some(KeptFile { slots: Arc::clone(self), slot })
+        Some(PersistedFile { slots: Arc::clone(self), slot })
     }
 
     /// The file that is live in this slot already.
-    pub(crate) fn kept(self: &Arc<Self>, slot: u32) -> KeptFile {
-        KeptFile { slots: Arc::clone(self), slot }
+    pub(crate) fn persisted(self: &Arc<Self>, slot: u32) -> PersistedFile {
+        PersistedFile { slots: Arc::clone(self), slot }
     }
 
     /// Makes the slot free.
@@ -216,12 +216,12 @@ impl FileSlots {
 }
 
 /// A file that is live in its slot.
-pub struct KeptFile {
+pub struct PersistedFile {
     slots: Arc<FileSlots>,
     slot: u32,
 }
 
-impl KeptFile {
+impl PersistedFile {
     fn store(&self, at: usize, value: u64) {
         self.slots.stores.point();
         self.slots.table[self.slot as usize][at].store(value, Ordering::Release);

@@ -26,7 +26,7 @@ use afflux_frames::{FRAME_BYTES, FrameId};
 use afflux_pages::cache::PinnedPages;
 use afflux_pages::cache::guards::GuardPlaces;
 use afflux_pages::cache::hit::InPage;
-use afflux_pages::memory::KeptArena;
+use afflux_pages::memory::SharedArena;
 use afflux_pages::page::{PRESENT, READING, UPTODATE};
 use afflux_pages::units::PAGE_BYTES;
 
@@ -53,7 +53,7 @@ enum Obstacle {
 pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
-    arena: Arc<KeptArena>,
+    arena: Arc<SharedArena>,
     guards: Arc<GuardPlaces>,
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn needs_more_ahead(file: &FileInner, end: u64) -> bool {
 
 impl<P: Platform> Reading<P> {
     fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, guards: Arc<GuardPlaces>) -> Arc<Self> {
-        let arena = Arc::new(KeptArena(Arc::clone(&base.cache.frames)));
+        let arena = Arc::new(SharedArena(Arc::clone(&base.cache.frames)));
         Arc::new(Self { base, reclaim, arena, guards })
     }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use afflux_device::devices::DeviceId;
 use afflux_device::platform::Nanos;
 
-use super::{EVENTS_KEPT, EngineEvent, Follower, Traced, Tracer};
+use super::{EngineEvent, Follower, TRACED_EVENTS_MAX, Traced, Tracer};
 
 fn happen(tracer: &Tracer, at: u64) {
     tracer.note(|| Traced {
@@ -39,19 +39,19 @@ fn while_nobody_follows_no_event_is_even_made() {
     happen(&tracer, 1);
     drop(follower);
     tracer.note(|| unreachable!("nobody follows any more"));
-    assert_eq!(tracer.ring.lock().unwrap().kept.len(), 0, "and nothing is kept");
+    assert_eq!(tracer.ring.lock().unwrap().traced.len(), 0, "and nothing is kept");
 }
 
 #[test]
 fn a_slow_follower_is_told_how_many_events_it_lost_and_costs_others_none() {
     let tracer = Arc::new(Tracer::default());
     let (mut slow, mut quick) = (Follower::new(Arc::clone(&tracer)), Follower::new(Arc::clone(&tracer)));
-    let kept = EVENTS_KEPT as u64;
+    let kept = TRACED_EVENTS_MAX as u64;
     for at in 0..kept + 10 {
         happen(&tracer, at);
         assert_eq!(times(&mut quick, 100), (vec![at], 0));
     }
     assert_eq!(times(&mut slow, 2), (vec![10, 11], 10));
     assert_eq!(times(&mut slow, 1), (vec![12], 0), "told once");
-    assert_eq!(tracer.ring.lock().unwrap().kept.len(), EVENTS_KEPT);
+    assert_eq!(tracer.ring.lock().unwrap().traced.len(), TRACED_EVENTS_MAX);
 }

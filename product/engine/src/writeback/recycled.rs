@@ -1,6 +1,6 @@
 //! Memory of ended requests and syncs, for reuse by the next ones.
 //!
-//! Owns: empty boxes of requests' ends, answers of rounds and of calls, [`KEPT`] of each at most.
+//! Owns: empty boxes of requests' ends, answers of rounds and of calls, [`POOLED`] of each at most.
 //! Does not own: the work of an end (`complete`, `requests`), the waiters for an answer, the choice of one to use again
 //! (`recycler`).
 //! Invariants: kept memory holds no file and no engine.
@@ -14,7 +14,7 @@ use afflux_pages::wait::Answer;
 use crate::recycler::{Recycler, SharedRecycler};
 
 /// The number of requests in flight on a device: more would hardly be used.
-const KEPT: usize = 64;
+const POOLED: usize = 64;
 
 /// The kept memory of one engine, whose requests end as `W` if they write, and as `C` if they carry no data.
 pub(super) struct RecycledMemory<W, C> {
@@ -43,10 +43,10 @@ impl<W, C> RecycledMemory<W, C> {
 impl<W, C> Default for RecycledMemory<W, C> {
     fn default() -> Self {
         Self {
-            writes: Recycler::new(KEPT),
-            calls: Recycler::new(KEPT),
-            call_answers: SharedRecycler::new(KEPT),
-            rounds: SharedRecycler::new(KEPT),
+            writes: Recycler::new(POOLED),
+            calls: Recycler::new(POOLED),
+            call_answers: SharedRecycler::new(POOLED),
+            rounds: SharedRecycler::new(POOLED),
         }
     }
 }
@@ -56,8 +56,8 @@ pub(super) struct Boxed<T>(Option<T>);
 
 impl<T> Boxed<T> {
     /// Puts the value into a kept box, or a new one.
-    pub(super) fn of(kept: &Recycler<Box<Self>>, value: T) -> Box<Self> {
-        let mut boxed = kept.take().unwrap_or_else(|| Box::new(Self(None)));
+    pub(super) fn of(pooled: &Recycler<Box<Self>>, value: T) -> Box<Self> {
+        let mut boxed = pooled.take().unwrap_or_else(|| Box::new(Self(None)));
         boxed.0 = Some(value);
         boxed
     }

@@ -68,7 +68,7 @@ fn opened(block_bytes: u32) -> (EngineFixture, TestFile) {
     let disk = Arc::clone(&lab.here.disks[0]);
     let id = disk.create_file();
     disk.change_behind(id, SIZE as u64, 0, &bytes(1, 0, SIZE));
-    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), SIZE as u64);
+    let file = lab.here.engine.open_persistent(lab.here.devices[0], disk.backing(id), &key(), SIZE as u64);
     (lab, TestFile { file, disk, id })
 }
 
@@ -165,7 +165,7 @@ fn revive_found(recovered: Recovered, files: DiskFiles, block_bytes: u32) -> (En
     let lab = EngineFixture::of(world, machine);
     let (id, here) = (DiskFileId(0), Arc::clone(&lab.here));
     let adopted = async { here.engine.adopt(here.devices[0], disk.backing(id), &key(), disk.size(id)).await };
-    let opened = || here.engine.open_kept(here.devices[0], disk.backing(id), &key(), disk.size(id));
+    let opened = || here.engine.open_persistent(here.devices[0], disk.backing(id), &key(), disk.size(id));
     let file = lab.run(adopted).unwrap_or_else(opened);
     (lab, TestFile { file, disk, id })
 }
@@ -354,7 +354,7 @@ fn a_failed_first_flush_of_an_adopted_file_is_a_loss() {
     let lab = EngineFixture::new(1, 256, &[options(512)], &[]);
     let disk = Arc::clone(&lab.here.disks[0]);
     let id = disk.create_file();
-    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), 0);
+    let file = lab.here.engine.open_persistent(lab.here.devices[0], disk.backing(id), &key(), 0);
     let file = TestFile { file, disk, id };
     lab.run(lab.here.write(&file, 0, PAGE, 2)).unwrap();
     let (lab, file) = revive(kill(&lab), 512);
@@ -374,7 +374,7 @@ fn a_clean_file_that_needs_a_flush_is_found_and_a_flushed_one_is_not() {
     let lab = EngineFixture::new(1, 256, &[options(512)], &[]);
     let disk = Arc::clone(&lab.here.disks[0]);
     let id = disk.create_file();
-    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), 0);
+    let file = lab.here.engine.open_persistent(lab.here.devices[0], disk.backing(id), &key(), 0);
     let file = TestFile { file, disk, id };
     lab.run(lab.here.write(&file, 0, PAGE, 2)).unwrap();
     while lab.here.dirty_bytes() > 0 {
@@ -401,7 +401,7 @@ fn pages_that_nobody_has_adopted_outlive_the_next_kill_or_are_forgotten() {
     let lab = EngineFixture::new(1, 256, &[options(512)], &[]);
     let disk = Arc::clone(&lab.here.disks[0]);
     let id = disk.create_file();
-    let file = lab.here.engine.open_kept(lab.here.devices[0], disk.backing(id), &key(), 0);
+    let file = lab.here.engine.open_persistent(lab.here.devices[0], disk.backing(id), &key(), 0);
     let file = TestFile { file, disk, id };
     lab.run(lab.here.write(&file, 0, 3 * PAGE, 2)).unwrap();
     let world = World::new(WorldOptions::seed(8));

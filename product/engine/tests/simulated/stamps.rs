@@ -155,7 +155,7 @@ fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
             }
         })
         .unwrap();
-    assert_eq!(lab.disk.kept_bytes(lab.id, 0, 10_000).len(), 48);
+    assert_eq!(lab.disk.backed_bytes(lab.id, 0, 10_000).len(), 48);
     assert!(lab.disk.live_bytes(lab.id, 4096, 32) == [[7; 8], [9; 8], [0; 8], [0; 8]].concat());
 }
 

@@ -3,11 +3,11 @@ use super::*;
 const KEY: CallKey = [1, 2, 3];
 const ENTRY_WORDS: usize = 64;
 
-fn memory(entries: usize) -> KeptWords {
+fn memory(entries: usize) -> PersistedWords {
     Arc::new((0..entries * ENTRY_WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
 }
 
-fn journal(words: &KeptWords) -> Arc<CallJournal> {
+fn journal(words: &PersistedWords) -> Arc<CallJournal> {
     CallJournal::new(Arc::clone(words), 0..(**words).as_ref().len(), FORM)
 }
 

@@ -28,11 +28,11 @@ fn nothing_is_kept_while_nobody_reads() {
 fn a_reader_that_is_too_slow_is_told_how_much_it_lost() {
     let recording = Arc::new(Recording::default());
     let mut reader = recording.read().unwrap();
-    let most = CALLS_KEPT as u64;
+    let most = RECORDED_CALLS_MAX as u64;
     for round in 0..3 {
         recording.note(&mut calls(round * most / 2, most / 2), || round);
     }
     let (taken, lost) = reader.take(usize::MAX);
-    assert_eq!((taken.len(), lost, taken[0].1.offset), (CALLS_KEPT, most / 2, most / 2));
+    assert_eq!((taken.len(), lost, taken[0].1.offset), (RECORDED_CALLS_MAX, most / 2, most / 2));
     assert_eq!(reader.take(1), (Vec::new(), 0));
 }

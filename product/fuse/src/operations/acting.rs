@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use afflux_volume::{Caller, Inode, Platform, VolumeError};
 
-use crate::kept::changes::BegunChange;
 use crate::mount::{Mount, ThreadRights};
+use crate::mount_state::changes::BegunChange;
 use crate::request::RequestHeader;
 
 /// The mode bit that keeps the names of a directory from all but their owners.
@@ -142,16 +142,16 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         if self.left == Left::WithGroups && !rights.groups.is_empty() {
             self.left = Left::ByCapabilities;
             let groups: Vec<u32> = rights.groups.into_iter().chain(self.group).collect();
-            self.caller = self.kept(self.on.caller_with(self.header, &groups));
+            self.caller = self.of_change(self.on.caller_with(self.header, &groups));
             return Next::Try;
         }
         self.left = Left::Nothing;
-        self.caller = self.kept(self.on.own.clone());
+        self.caller = self.of_change(self.on.own.clone());
         Next::IfCapable(rights)
     }
 
     /// A caller of the change.
-    fn kept(&self, caller: Caller) -> Caller {
+    fn of_change(&self, caller: Caller) -> Caller {
         match self.change {
             Some(change) => change.of(caller),
             None => caller,

@@ -46,7 +46,7 @@ fn no_flush<P: Platform>(on: &Mount<P>) -> u32 {
 }
 
 /// Whether the kernel keeps the bytes that it reads through this open.
-fn is_kept<P: Platform>(on: &Mount<P>, flags: u32) -> bool {
+fn is_cached_by_kernel<P: Platform>(on: &Mount<P>, flags: u32) -> bool {
     on.options.kernel_cache && !is_write(flags)
 }
 
@@ -95,7 +95,7 @@ pub(super) fn try_open<P: Platform>(on: &Mount<P>, header: &RequestHeader, flags
         true => drop(on.volume.try_write(&on.own, &inode, 0, &[])?),
         false => drop(on.volume.try_read(&inode, 0, 0)?),
     }
-    let attributes = if is_kept(on, flags) { Some(on.volume.try_attributes(&inode)?) } else { None };
+    let attributes = if is_cached_by_kernel(on, flags) { Some(on.volume.try_attributes(&inode)?) } else { None };
     Some(opened(on, header, &inode, flags, attributes.as_ref()))
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
         synchronous::size(on, &inode, is_synchronous(flags)).await?;
     }
-    let attributes = if is_kept(on, flags) { Some(on.volume.attributes(&inode).await?) } else { None };
+    let attributes = if is_cached_by_kernel(on, flags) { Some(on.volume.attributes(&inode).await?) } else { None };
     opened(on, header, &inode, flags, attributes.as_ref())
 }
 
@@ -310,19 +310,19 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
 /// Tells an error of earlier writes that is kept. `None` if bytes must be written first, since a limit may refuse them.
 pub(super) fn try_flush<P: Platform>(on: &Mount<P>, fh: u64) -> Option<Outcome> {
     let must_write = on.opened(fh).is_ok_and(|file| on.volume.may_be_refused(&file.inode));
-    (!must_write).then(|| kept_error(on, fh))
+    (!must_write).then(|| pending_error(on, fh))
 }
 
 /// Writes the file's bytes, and tells an error of that.
 pub(super) async fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let file = on.opened(fh)?;
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;
-    kept_error(on, fh)
+    pending_error(on, fh)
 }
 
-fn kept_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
+fn pending_error<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let file = on.opened(fh)?;
-    match on.volume.kept_error(&file.inode) {
+    match on.volume.pending_error(&file.inode) {
         Some(error) => Err(error.into()),
         None if file.owes_error.load(Ordering::Acquire) => Err(Errno::IO),
         None => Ok(ReplyDraft::empty()),

@@ -14,8 +14,8 @@ use afflux_volume::{
 };
 
 use crate::abi::{kind, o};
-use crate::kept::changes::BegunChange;
 use crate::mount::{Mount, Outcome};
+use crate::mount_state::changes::BegunChange;
 use crate::operations::acting::ActingRequester;
 use crate::operations::locks::CuttingShare;
 use crate::operations::{data, locks, synchronous};

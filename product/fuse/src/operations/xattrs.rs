@@ -11,8 +11,8 @@ use afflux_volume::{AttributeChange, Inode, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use crate::abi::xattr;
-use crate::kept::changes::BegunChange;
 use crate::mount::{Mount, Outcome};
+use crate::mount_state::changes::BegunChange;
 use crate::operations::acting::{ActingRequester, capability};
 use crate::operations::synchronous;
 use crate::reply::{Errno, ReplyDraft};

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_engine::Recovered;
 use afflux_frontend::{MessageMachine, MessageReply, Segment, Tried};
-use afflux_fuse::{Kept, KeptError, Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
+use afflux_fuse::{Mount, MountOptions, MountState, MountStateError, Requesters, SyncedChanges, ThreadRights};
 use afflux_simulator::{
     Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
@@ -122,7 +122,7 @@ impl Kernel {
     }
 
     /// With memory that outlives the server.
-    pub(crate) fn keeping(options: MountOptions, kept: Kept) -> Self {
+    pub(crate) fn keeping(options: MountOptions, kept: MountState) -> Self {
         Self::over(
             options,
             DiskOptions::default(),
@@ -133,12 +133,12 @@ impl Kernel {
     }
 
     /// The server is gone, and another one goes on with its memory.
-    pub(crate) fn resume(&mut self, kept: Kept) -> Result<(), KeptError> {
+    pub(crate) fn resume(&mut self, kept: MountState) -> Result<(), MountStateError> {
         self.resume_at("", kept)
     }
 
     /// The same, for a directory with another path.
-    pub(crate) fn resume_at(&mut self, path: &str, kept: Kept) -> Result<(), KeptError> {
+    pub(crate) fn resume_at(&mut self, path: &str, kept: MountState) -> Result<(), MountStateError> {
         let volume = Arc::clone(&self.volume);
         let root = self.world.run(volume.mount(format!("/{path}").as_bytes())).unwrap().unwrap();
         let resumed =
@@ -150,7 +150,7 @@ impl Kernel {
     }
 
     /// Keeps the host's files, and starts a server over the memory of an earlier one.
-    pub(crate) fn after_kill(self, recovered: Recovered, kept: Kept) -> Self {
+    pub(crate) fn after_kill(self, recovered: Recovered, kept: MountState) -> Self {
         let world = World::new(WorldOptions::seed(2));
         let disk = Disk::new(&world, 0, DiskOptions::default());
         disk.restore(self.disk.files_after_kill(&mut Random::new(1)));
@@ -181,7 +181,7 @@ impl Kernel {
         disk: DiskOptions,
         tree: TreeOptions,
         (memory, setup): (Memory, Setup),
-        kept: Option<Kept>,
+        kept: Option<MountState>,
     ) -> Self {
         let world = World::new(WorldOptions::seed(1));
         let disk = Disk::new(&world, 0, disk);

@@ -1,13 +1,13 @@
 //! A mount over the memory of a killed server.
 //!
 //! rule: after a kill the successor's nodes, open files and counts of lookups are those that the kernel knows
-//! kept in: `product/fuse/src/kept.rs`, `product/fuse/src/nodes.rs`, `product/fuse/src/mount.rs`
+//! kept in: `product/fuse/src/mount_state.rs`, `product/fuse/src/nodes.rs`, `product/fuse/src/mount.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frontend::{MessageMachine, kept_check};
-use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptError, KeptWords, MountOptions};
+use afflux_frontend::{MessageMachine, words_checksum};
+use afflux_fuse::{MountOptions, MountState, MountStateError, PERSISTED_WORDS_MIN, PersistedWords};
 
 use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, of_user, u64_at, words};
 
@@ -18,9 +18,9 @@ const STALE: i32 = 116;
 const LOST: i32 = 5;
 
 /// A kernel whose mount has memory for a successor.
-pub(crate) fn begun() -> (Kernel, KeptWords) {
-    let memory: KeptWords = Arc::new((0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
-    let kernel = Kernel::keeping(MountOptions::default(), Kept::fresh(Arc::clone(&memory)).unwrap());
+pub(crate) fn begun() -> (Kernel, PersistedWords) {
+    let memory: PersistedWords = Arc::new((0..PERSISTED_WORDS_MIN).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+    let kernel = Kernel::keeping(MountOptions::default(), MountState::fresh(Arc::clone(&memory)).unwrap());
     let offered = words(&[7, 45, 131_072, u32::MAX, u32::MAX]);
     kernel.call(INIT, 0, &[offered, vec![0; 44]].concat()).unwrap();
     assert!(kernel.mount.can_outlive());
@@ -28,20 +28,20 @@ pub(crate) fn begun() -> (Kernel, KeptWords) {
 }
 
 /// The same words in memory of their own.
-fn copied(memory: &KeptWords) -> KeptWords {
+fn copied(memory: &PersistedWords) -> PersistedWords {
     let words = (**memory).as_ref().iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed)));
     Arc::new(words.collect::<Vec<_>>())
 }
 
 /// The server is killed without an answer, and another one goes on.
-fn kill(kernel: &mut Kernel, memory: &KeptWords) {
-    kernel.resume(Kept::left(Arc::clone(memory)).unwrap()).unwrap();
+fn kill(kernel: &mut Kernel, memory: &PersistedWords) {
+    kernel.resume(MountState::left(Arc::clone(memory)).unwrap()).unwrap();
     let resumption = kernel.mount.resumption().unwrap();
     assert_eq!(resumption.head()[..16], [words(&[16, 7]), longs(&[0])].concat()[..]);
 }
 
 /// The success of a change is not noted yet.
-fn unnote(memory: &KeptWords, unique: u64) {
+fn unnote(memory: &PersistedWords, unique: u64) {
     /// The check of the answer stands so many words behind the request's number.
     const ANSWERED: usize = 5;
     let words = (**memory).as_ref();
@@ -114,7 +114,7 @@ fn what_was_agreed_stays_agreed() {
 }
 
 // rule: a request that the kernel sends again after a kill is carried out once kept in:
-// `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`, `product/volume/src/names/repeated.rs`
+// `product/frontend/src/journal.rs`, `product/fuse/src/mount_state/changes.rs`, `product/volume/src/names/repeated.rs`
 #[test]
 fn a_repeated_change_of_names_is_done_once() {
     let (mut kernel, memory) = begun();
@@ -165,17 +165,17 @@ fn a_repeated_change_of_names_is_done_once() {
 }
 
 /// Nothing of a change is noted but its beginning.
-fn forget_all(memory: &KeptWords, unique: u64) {
+fn forget_all(memory: &PersistedWords, unique: u64) {
     unnote(memory, unique);
     let words = (**memory).as_ref();
     let value = |at: usize| words[at].load(Ordering::Relaxed);
     let key = (0..words.len()).find(|at| value(*at) == unique && value(*at + 1) == 0 && value(*at + 2) == 0).unwrap();
     words[key + 4].store(0, Ordering::Relaxed);
-    words[key - 1].store(kept_check((key..key + 5).map(value)), Ordering::Relaxed);
+    words[key - 1].store(words_checksum((key..key + 5).map(value)), Ordering::Relaxed);
 }
 
 // rule: a change of another program is no success of a request that a kill cut off
-// kept in: `product/volume/src/names/repeated.rs`, `product/fuse/src/kept/changes.rs`
+// kept in: `product/volume/src/names/repeated.rs`, `product/fuse/src/mount_state/changes.rs`
 #[test]
 fn a_change_of_another_program_is_no_success_of_a_request_that_a_kill_cut_off() {
     let (mut kernel, memory) = begun();
@@ -212,7 +212,7 @@ fn a_change_of_another_program_is_no_success_of_a_request_that_a_kill_cut_off() 
 }
 
 // rule: a client that calls often takes no other client's kept reply, before a kill or after it
-// kept in: `product/frontend/src/journal.rs`, `product/fuse/src/kept/changes.rs`
+// kept in: `product/frontend/src/journal.rs`, `product/fuse/src/mount_state/changes.rs`
 #[test]
 fn a_busy_user_of_a_mount_takes_no_change_of_another_over_a_kill() {
     const CHANGES: usize = 1024;
@@ -267,7 +267,7 @@ fn a_lookup_whose_answer_was_lost_is_counted_once() {
 }
 
 // rule: after a loss of accepted bytes the next sync of each file that was open at the kill fails once, and the program
-// sees it kept in: `product/fuse/src/mount.rs`, `product/fuse/src/kept.rs`
+// sees it kept in: `product/fuse/src/mount.rs`, `product/fuse/src/mount_state.rs`
 #[test]
 fn a_loss_fails_the_next_sync_of_each_open_file_once() {
     let (mut kernel, memory) = begun();
@@ -300,8 +300,8 @@ fn a_loss_fails_the_next_sync_of_each_open_file_once() {
 fn memory_of_another_directory_is_refused() {
     let (mut kernel, memory) = begun();
     kernel.make_directory(ROOT, "sub");
-    let error = kernel.resume_at("sub", Kept::left(Arc::clone(&memory)).unwrap()).err();
-    assert_eq!(error, Some(KeptError::OtherRoot));
+    let error = kernel.resume_at("sub", MountState::left(Arc::clone(&memory)).unwrap()).err();
+    assert_eq!(error, Some(MountStateError::OtherRoot));
     kill(&mut kernel, &memory);
 }
 
@@ -329,7 +329,7 @@ fn damaged_memory_is_refused_or_harmless() {
         let before = word.load(Ordering::Relaxed);
         for value in [next(), before ^ 1 << (next() % 64), 0] {
             word.store(value, Ordering::Relaxed);
-            let Ok(kept) = Kept::left(Arc::clone(&damaged)) else {
+            let Ok(kept) = MountState::left(Arc::clone(&damaged)) else {
                 refused += 1;
                 continue;
             };
@@ -341,7 +341,7 @@ fn damaged_memory_is_refused_or_harmless() {
     }
     assert!(refused > 20, "{refused}");
     for _ in 0..3 {
-        let noise: Vec<AtomicU64> = (0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(next())).collect();
-        assert!(Kept::left(Arc::new(noise)).is_err());
+        let noise: Vec<AtomicU64> = (0..PERSISTED_WORDS_MIN).map(|_| AtomicU64::new(next())).collect();
+        assert!(MountState::left(Arc::new(noise)).is_err());
     }
 }

@@ -6,7 +6,7 @@
 
 //! rule: each version goes on with the memory that a killed server of any form since the first release left, or writes
 //! it home kept in: `product/frames/src/header.rs`, `product/device/src/recovery/look.rs`,
-//! `product/device/src/recovery/rescue.rs`, `product/fuse/src/kept.rs`
+//! `product/device/src/recovery/rescue.rs`, `product/fuse/src/mount_state.rs`
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Recovered, RescuedFile};
 use afflux_frames::{FILE_SLOTS, FRAME_BYTES, Form, Layout, Memory};
-use afflux_fuse::{KEPT_WORDS_MIN, Kept, KeptWords};
+use afflux_fuse::{MountState, PERSISTED_WORDS_MIN, PersistedWords};
 
 use crate::kernel::{Kernel, ROOT, name, words};
 use crate::outliving::{again, begun};
@@ -38,7 +38,7 @@ const EXISTS: i32 = 17;
 /// A server that was killed before anybody got the answer to its last call.
 struct Killed {
     kernel: Kernel,
-    mount: KeptWords,
+    mount: PersistedWords,
     /// A file with a hole that is nowhere on the disk.
     unwritten: (u64, u64),
     /// A file of which a part was written again after its sync.
@@ -72,7 +72,7 @@ fn path(of: &str) -> PathBuf {
 }
 
 /// The words that are not zero, with their offsets in bytes.
-fn used(words: &KeptWords) -> Vec<(usize, u64)> {
+fn used(words: &PersistedWords) -> Vec<(usize, u64)> {
     let values = (**words).as_ref().iter().map(|word| word.load(Ordering::Relaxed));
     values.enumerate().filter(|(_, word)| *word != 0).map(|(at, word)| (at * 8, word)).collect()
 }
@@ -106,8 +106,8 @@ fn arena(of: &Killed, (name, form): (&str, Form)) -> Arc<Memory> {
     memory
 }
 
-fn mount(of: &str) -> KeptWords {
-    let words: Vec<AtomicU64> = (0..KEPT_WORDS_MIN).map(|_| AtomicU64::new(0)).collect();
+fn mount(of: &str) -> PersistedWords {
+    let words: Vec<AtomicU64> = (0..PERSISTED_WORDS_MIN).map(|_| AtomicU64::new(0)).collect();
     sample(of).into_iter().for_each(|(at, word)| words[at / 8].store(word, Ordering::Relaxed));
     Arc::new(words)
 }
@@ -128,7 +128,7 @@ fn goes_on_with(of: (&str, Form), mount_of: &str, made: Result<(), i32>) {
     assert_eq!(recovered.quarantined(), Default::default());
     assert_eq!(recovered.files().map(|(_, pages)| pages).collect::<Vec<_>>(), [2, 1]);
     let Killed { kernel, unwritten, rewritten, last, .. } = killed;
-    let kernel = kernel.after_kill(recovered, Kept::left(mount(mount_of)).unwrap());
+    let kernel = kernel.after_kill(recovered, MountState::left(mount(mount_of)).unwrap());
     assert_eq!(u64::from_be_bytes(kernel.volume.write_verifier()), verifier);
     assert_eq!((kernel.mount.nodes(), kernel.mount.open_files()), (4, 2));
     assert_eq!(again(&kernel, last).map(drop), made, "the directory is made once");

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use afflux_frontend::MessageMachine;
-use afflux_fuse::{Kept, SyncedChanges};
+use afflux_fuse::{MountState, SyncedChanges};
 
 use crate::kernel::{Kernel, RESENT, ROOT, content, longs, name, u64_at, words};
 use crate::outliving::{again, begun};
@@ -288,7 +288,7 @@ fn a_repeated_change_is_as_durable_as_the_first() {
         content(kernel.send(message.clone()).unwrap(), u64_at(message, 8)).unwrap();
     }
     assert!(kernel.tree.unsynced() > 0);
-    kernel.resume(Kept::left(Arc::clone(&memory)).unwrap()).unwrap();
+    kernel.resume(MountState::left(Arc::clone(&memory)).unwrap()).unwrap();
     kernel.remount(SyncedChanges::Names);
     again(&kernel, make).unwrap();
     assert_eq!(kernel.tree.unsynced(), 0, "MKDIR");

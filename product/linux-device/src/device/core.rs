@@ -136,7 +136,7 @@ impl DeviceCore {
     }
 
     /// Whether each write of the file has to end inside the file, so that a refused one frees no reserved room.
-    pub(super) fn is_kept_inside(&self, file: &HostFile) -> bool {
+    pub(super) fn must_end_inside(&self, file: &HostFile) -> bool {
         // Without quotas the host has blocks of its own for lists of extents.
         self.frees_reserved && self.hidden_limits() == HiddenLimits::Reservable && file.has_reserved()
     }

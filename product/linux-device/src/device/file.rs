@@ -298,7 +298,7 @@ impl HostFile {
     }
 
     /// Whether a descriptor is open and stays open for all writes, or for all that fill whole blocks. Takes no lock.
-    pub(super) fn has_kept_writable(&self, in_blocks: bool) -> bool {
+    pub(super) fn has_retained_writable(&self, in_blocks: bool) -> bool {
         self.carries.load(Ordering::SeqCst) >= if in_blocks { CARRIES_BLOCKS } else { CARRIES_ALL }
     }
 
@@ -328,7 +328,7 @@ impl HostFile {
     pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
         let descriptors = self.lock();
         let kept = self.carries.swap(descriptors.carries(self.is_direct_refused()), Ordering::SeqCst);
-        // From here on, `has_kept_writable` finds nothing kept.
+        // From here on, `has_retained_writable` finds nothing kept.
         if is_needed() {
             self.carries.store(kept, Ordering::SeqCst);
         }

@@ -6,7 +6,7 @@
 //! Invariants: the request is answered once. A write never makes the file larger than the request says, not even for a
 //! moment. Parts that fill no block are written through the host's page cache; a small sync write goes through it as a
 //! whole. There are two exceptions, which extend the file to the accepted size first: when several writes make the file
-//! longer, and when the host would free reserved room (`DeviceCore::is_kept_inside`).
+//! longer, and when the host would free reserved room (`DeviceCore::must_end_inside`).
 //! The operation for this makes no file smaller, whatever other programs do to the file meanwhile.
 
 use std::ops::Range;
@@ -155,9 +155,9 @@ impl RequestFlight {
                 let whole =
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
                 let growth = file.growth(end);
-                let is_kept_inside = growth != Growth::None && self.core().is_kept_inside(file);
+                let must_end_inside = growth != Growth::None && self.core().must_end_inside(file);
                 let share = match growth {
-                    _ if is_kept_inside => WriteSharing::Alone,
+                    _ if must_end_inside => WriteSharing::Alone,
                     Growth::None if whole => WriteSharing::Together,
                     Growth::WholePages if whole && self.core().grows_files && file.may_grow() => WriteSharing::Longer,
                     Growth::WholePages if whole => WriteSharing::Together,
@@ -165,7 +165,7 @@ impl RequestFlight {
                 };
                 let turns = Arc::clone(file.turns());
                 self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
-                self.grows_to = is_kept_inside.then(|| end.max(self.request().file_bytes()));
+                self.grows_to = must_end_inside.then(|| end.max(self.request().file_bytes()));
                 Some((turns, share))
             }
             Operation::SetSize { size } => {
@@ -583,7 +583,7 @@ impl RequestFlight {
             // extents: one part of them at each try.
             Errno::NOSPC | Errno::DQUOT
                 if moves_data
-                    && self.file().is_some_and(|file| self.core().is_kept_inside(file))
+                    && self.file().is_some_and(|file| self.core().must_end_inside(file))
                     && self.space_retries < SPACE_RETRIES_MAX =>
             {
                 self.space_retries += 1;

@@ -40,7 +40,7 @@ pub(super) fn write(core: &DeviceCore, write: &TransferHere<'_>) -> Option<()> {
     let (iovecs, bytes) = vectors(core, write)?;
     let end = write.offset() + bytes as u64;
     let share = match file.growth(end) {
-        growth if growth != Growth::None && core.is_kept_inside(file) => return None,
+        growth if growth != Growth::None && core.must_end_inside(file) => return None,
         Growth::None => WriteSharing::Together,
         Growth::WholePages if core.grows_files && file.may_grow() => WriteSharing::Longer,
         Growth::WholePages => WriteSharing::Together,

@@ -40,7 +40,7 @@ impl Drop for Visit {
 
 /// Waits for the operations in flight, or only submits them if the reactor is kept.
 pub(super) fn leave(reactor: &Rc<Reactor>) {
-    if reactor.is_kept() {
+    if reactor.is_retained() {
         reactor.submit();
     } else {
         reactor.drain();

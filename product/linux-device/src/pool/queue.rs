@@ -19,7 +19,7 @@ pub struct Lane {
 }
 
 /// Users without work that keep the memory of their lines; their next call allocates nothing.
-const KEPT_LINES: usize = 64;
+const POOLED_LINES: usize = 64;
 
 /// Work that waits for a thread, and the lanes of running work.
 pub(super) struct WorkQueue<W> {
@@ -99,7 +99,7 @@ impl<W> WorkQueue<W> {
     pub(super) fn end(&mut self, lane: Lane) {
         if let Some(line) = self.lines.get_mut(&lane.user) {
             line.threads -= 1;
-            if line.threads == 0 && line.queued.is_empty() && self.lines.len() > KEPT_LINES {
+            if line.threads == 0 && line.queued.is_empty() && self.lines.len() > POOLED_LINES {
                 self.lines.remove(&lane.user);
             }
         }

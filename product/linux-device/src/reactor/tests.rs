@@ -247,7 +247,7 @@ fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
 #[test]
 fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
     let Ok(ability) = RingAbility::probe() else { return };
-    let spare = Arc::new(SpareRings::new(RINGS_KEPT));
+    let spare = Arc::new(SpareRings::new(RINGS_POOLED));
     for _ in 0..10 {
         std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
         assert_eq!(spare.count(), 1);

@@ -22,8 +22,8 @@ fn a_call_that_finds_no_descriptor_is_made_again_and_another_error_is_not() {
 fn a_call_that_closes_what_it_opens_gets_a_kept_descriptor() {
     keep_descriptors();
     // The call finds one only while none is kept.
-    let is_free = || if KEPT.try_lock().is_ok() { Err(Errno::NFILE) } else { Ok(()) };
-    assert_eq!(open_with_kept(is_free), Ok(()));
-    assert_eq!(lock(&KEPT).len(), KEPT_COUNT, "the next call finds it again");
-    assert_eq!(open_with_kept(|| Err::<(), _>(Errno::NFILE)), Err(Errno::NFILE), "the tries are bounded");
+    let is_free = || if RESERVE.try_lock().is_ok() { Err(Errno::NFILE) } else { Ok(()) };
+    assert_eq!(open_with_reserve(is_free), Ok(()));
+    assert_eq!(lock(&RESERVE).len(), RESERVE_COUNT, "the next call finds it again");
+    assert_eq!(open_with_reserve(|| Err::<(), _>(Errno::NFILE)), Err(Errno::NFILE), "the tries are bounded");
 }

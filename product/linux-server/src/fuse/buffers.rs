@@ -28,12 +28,12 @@ impl Buffers {
     }
 
     /// The first `len` bytes of a thread's buffer, for a call that outlives the thread's turn.
-    pub(super) fn message(self: &Arc<Self>, buffer: &mut Vec<u8>, len: usize) -> KeptMessage {
+    pub(super) fn message(self: &Arc<Self>, buffer: &mut Vec<u8>, len: usize) -> PooledMessage {
         if len <= MESSAGE_COPIED_MAX {
-            return KeptMessage { buffer: buffer[..len].to_vec(), len, of: None };
+            return PooledMessage { buffer: buffer[..len].to_vec(), len, of: None };
         }
         let full = std::mem::replace(buffer, self.take());
-        KeptMessage { buffer: full, len, of: Some(Arc::clone(self)) }
+        PooledMessage { buffer: full, len, of: Some(Arc::clone(self)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
@@ -42,19 +42,19 @@ impl Buffers {
 }
 
 /// A message that a call keeps.
-pub(super) struct KeptMessage {
+pub(super) struct PooledMessage {
     buffer: Vec<u8>,
     len: usize,
     of: Option<Arc<Buffers>>,
 }
 
-impl AsRef<[u8]> for KeptMessage {
+impl AsRef<[u8]> for PooledMessage {
     fn as_ref(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 }
 
-impl Drop for KeptMessage {
+impl Drop for PooledMessage {
     fn drop(&mut self) {
         let Some(of) = self.of.take() else { return };
         let mut spares = of.lock();

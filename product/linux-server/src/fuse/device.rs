@@ -29,7 +29,7 @@ const CLONE: u32 = 0x8004_e500;
 pub(super) struct FuseDevice {
     descriptor: Arc<OwnedFd>,
     /// The mount outlives this server.
-    is_kept: bool,
+    is_persistent: bool,
 }
 
 /// The place of the request that a reply belongs to.
@@ -56,16 +56,16 @@ pub(super) fn fresh() -> io::Result<OwnedFd> {
 
 impl FuseDevice {
     pub(super) fn new(descriptor: OwnedFd) -> Self {
-        Self { descriptor: Arc::new(descriptor), is_kept: false }
+        Self { descriptor: Arc::new(descriptor), is_persistent: false }
     }
 
     /// The descriptor of a mount that outlives this server.
-    pub(super) fn kept(descriptor: OwnedFd) -> Self {
-        Self { descriptor: Arc::new(descriptor), is_kept: true }
+    pub(super) fn persistent(descriptor: OwnedFd) -> Self {
+        Self { descriptor: Arc::new(descriptor), is_persistent: true }
     }
 
     pub(super) fn keep(&mut self) {
-        self.is_kept = true;
+        self.is_persistent = true;
     }
 
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
@@ -76,7 +76,7 @@ impl FuseDevice {
     /// queue ends with its descriptor, and its callers get errors. So a mount that outlives its server has one
     /// descriptor.
     pub(super) fn cloned(&self) -> io::Result<Self> {
-        if self.is_kept {
+        if self.is_persistent {
             return Ok(self.clone());
         }
         let descriptor = fresh()?;
@@ -114,7 +114,7 @@ impl FuseDevice {
             Some(Segment::Bytes(bytes)) => rustix::io::writev(&*self.descriptor, &[head, IoSlice::new(bytes)]),
             Some(Segment::Lent(bytes)) => rustix::io::writev(&*self.descriptor, &[head, IoSlice::new(bytes)]),
             Some(Segment::Pages(pages)) => {
-                if self.is_kept {
+                if self.is_persistent {
                     touch(pages.slices());
                 }
                 let parts: Vec<_> = std::iter::once(head).chain(pages.slices().map(IoSlice::new)).collect();

@@ -1,7 +1,7 @@
 //! The memory of a mount that outlives its server: the mount's place, and the words of the machine.
 //!
 //! Owns: the mapping of the memory file, the record of the place.
-//! Does not own: the machine's words (front ends), the service manager's store (`kept`).
+//! Does not own: the machine's words (front ends), the service manager's store (`persisted_mount`).
 //! Invariants: the file's size is sealed, so that the mapping stays whole. Everybody uses the memory as atomic numbers.
 //! Its pages come with their first use, as those of a program's own memory: a memory file has no limit of its own.
 

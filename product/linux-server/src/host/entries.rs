@@ -176,8 +176,8 @@ impl Core {
         if made.kind != Kind::Directory || made.mode & !finished.mode & SET_GROUP == 0 {
             return Ok(finished);
         }
-        let kept = AttributeChange { mode: Some(finished.mode | SET_GROUP), ..AttributeChange::default() };
-        let _ = self.apply(node, &Acting::server(), &kept);
+        let stored = AttributeChange { mode: Some(finished.mode | SET_GROUP), ..AttributeChange::default() };
+        let _ = self.apply(node, &Acting::server(), &stored);
         node.stat()
     }
 

@@ -294,7 +294,7 @@ impl Core {
     /// name lives if the service manager keeps it.
     fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
         let found = self.found(fd, false)?;
-        if found.identity != *identity || found.stat.links == 0 && !self.has_kept_unnamed(identity) {
+        if found.identity != *identity || found.stat.links == 0 && !self.has_stored_unnamed(identity) {
             return Ok(None);
         }
         self.confined(&host_node(&found.node))?;

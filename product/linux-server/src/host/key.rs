@@ -18,7 +18,7 @@ const KEY_BYTES: usize = 16;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyOrigin {
     /// Read from the file: handles of earlier runs stay valid.
-    Kept(PathBuf),
+    Persisted(PathBuf),
     /// Made now and kept in the file for later runs.
     Made(PathBuf),
     /// Made now and not kept, for this reason: clients must mount anew after a restart.
@@ -35,7 +35,7 @@ pub fn handle_key(path: Option<&Path>) -> (HandleKey, KeyOrigin) {
     let Some(path) = path else {
         return (random(), KeyOrigin::Unkept { reason: "there is no place to keep it".to_owned() });
     };
-    match kept_or_made(path) {
+    match read_or_make(path) {
         Ok(found) => found,
         Err(reason) => {
             let reason = format!("{}: {reason}", path.display());
@@ -44,9 +44,9 @@ pub fn handle_key(path: Option<&Path>) -> (HandleKey, KeyOrigin) {
     }
 }
 
-fn kept_or_made(path: &Path) -> Result<(HandleKey, KeyOrigin), String> {
+fn read_or_make(path: &Path) -> Result<(HandleKey, KeyOrigin), String> {
     if let Some(key) = read(path)? {
-        return Ok((key, KeyOrigin::Kept(path.to_owned())));
+        return Ok((key, KeyOrigin::Persisted(path.to_owned())));
     }
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     if let Some(directory) = directory {
@@ -70,7 +70,7 @@ fn kept_or_made(path: &Path) -> Result<(HandleKey, KeyOrigin), String> {
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let key = read(path)?.ok_or("it came and went")?;
-            Ok((key, KeyOrigin::Kept(path.to_owned())))
+            Ok((key, KeyOrigin::Persisted(path.to_owned())))
         }
         Err(error) => Err(error.to_string()),
     }

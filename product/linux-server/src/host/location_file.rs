@@ -38,7 +38,7 @@ struct HostLocationFile {
 
 /// The contents of the file at `path`, and the store that adds to it. A missing file is made. An error says why there
 /// is no store. Blocks.
-pub fn kept_places(path: &Path) -> Result<(Vec<u8>, Arc<dyn LocationStore>), String> {
+pub fn open_location_file(path: &Path) -> Result<(Vec<u8>, Arc<dyn LocationStore>), String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     for _ in 0..OPENS_MAX {
         let mut file = options().create(true).append(true).open(path).map_err(said)?;

@@ -16,7 +16,7 @@ use afflux_volume::{DeviceKey, Kind, Node, Stat, VolumeError};
 
 use super::calls;
 use super::stable::Group;
-use super::unnamed_places::KeptUnnamed;
+use super::unnamed_places::StoredUnnamed;
 use afflux_linux_device::pool::WorkerPool;
 use afflux_linux_device::{HostFile, LentDescriptor, SpareDescriptors};
 
@@ -42,7 +42,7 @@ pub(super) struct HostNode {
     /// Whether other bytes may be the same name in this directory, once that is known.
     folds: OnceLock<bool>,
     /// The service manager keeps it, since it has no name or is about to lose it.
-    kept: Mutex<Option<KeptUnnamed>>,
+    stored: Mutex<Option<StoredUnnamed>>,
     /// The pool of its device, where calls about it run.
     pool: WorkerPool,
 }
@@ -62,7 +62,7 @@ impl HostNode {
             depth,
             syncs: OnceLock::new(),
             folds: OnceLock::new(),
-            kept: Mutex::default(),
+            stored: Mutex::default(),
             pool,
         }
     }
@@ -181,13 +181,13 @@ impl HostNode {
     }
 
     /// The place of its descriptor with the service manager, under a lock that a change of it holds.
-    pub(super) fn kept(&self) -> MutexGuard<'_, Option<KeptUnnamed>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn stored(&self) -> MutexGuard<'_, Option<StoredUnnamed>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the service manager keeps it. False also while that changes.
-    pub(super) fn is_kept(&self) -> bool {
-        self.kept.try_lock().is_ok_and(|kept| kept.is_some())
+    pub(super) fn is_stored(&self) -> bool {
+        self.stored.try_lock().is_ok_and(|stored| stored.is_some())
     }
 
     pub(super) fn depth(&self) -> Option<u32> {
@@ -201,10 +201,10 @@ impl HostNode {
 
 impl Drop for HostNode {
     fn drop(&mut self) {
-        let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let stored = self.stored.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(fd) = self.fd.take() {
             // Bounded by the inodes that the volume keeps.
-            self.pool.post_near(move || drop((fd, kept)));
+            self.pool.post_near(move || drop((fd, stored)));
         }
     }
 }

@@ -25,7 +25,7 @@ use super::marks::HostMarks;
 use super::node::host_node;
 use super::{Core, HostTree, limits};
 use crate::device_pools::DevicePools;
-use crate::tree_call::{CALLS_KEPT, KeptCalls};
+use crate::tree_call::{CALLS_POOLED, PooledCalls};
 use afflux_linux_device::{SpareDescriptors, WorkerPool};
 use afflux_linux_device::{file_system_kind, stores_files};
 
@@ -108,7 +108,7 @@ impl HostTree {
         if !core.beneath {
             notes.push("openat2 is missing (Linux before 5.6, or a sandbox): names are opened one at a time with O_NOFOLLOW instead".to_owned());
         }
-        let sets = KeptCalls::new(CALLS_KEPT);
+        let sets = PooledCalls::new(CALLS_POOLED);
         Ok(Arc::new(Self {
             core: Arc::new(core),
             directories: real,

@@ -1,7 +1,7 @@
 //! Places of open files without a name in the service manager's store.
 //!
 //! Owns: the places, their bound, the end of each.
-//! Does not own: the files (`kept_unnamed`), the store.
+//! Does not own: the files (`stored_unnamed`), the store.
 //! Invariants: no more places are taken than the bound says, but for those of an earlier server. The drop of a place
 //! has the manager drop the descriptor.
 
@@ -13,7 +13,7 @@ use crate::descriptor_store::DescriptorStore;
 /// Why a file without a name ends with this server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum UnkeptFile {
+pub enum UnstoredFile {
     /// The store has as many as it may have.
     #[error("{most} open files without a name are kept over a kill of the server, and further ones are not")]
     TooMany {
@@ -26,7 +26,7 @@ pub enum UnkeptFile {
 }
 
 /// Is told of the first file that is not kept.
-type Told = Box<dyn FnOnce(UnkeptFile) + Send>;
+type Told = Box<dyn FnOnce(UnstoredFile) + Send>;
 
 /// The files in the store.
 pub(super) struct UnnamedFiles {
@@ -36,7 +36,7 @@ pub(super) struct UnnamedFiles {
 
 #[derive(Default)]
 struct Places {
-    kept: BTreeSet<String>,
+    stored: BTreeSet<String>,
     /// Files of an earlier server that this one has not opened yet.
     left: BTreeSet<String>,
     told: Option<Told>,
@@ -44,7 +44,7 @@ struct Places {
 }
 
 /// A place in the store. Its drop has the manager drop the descriptor.
-pub(super) struct KeptUnnamed {
+pub(super) struct StoredUnnamed {
     pub(super) name: String,
     of: Arc<UnnamedFiles>,
 }
@@ -54,7 +54,7 @@ impl UnnamedFiles {
     pub(super) fn new(
         most: usize,
         left: BTreeSet<String>,
-        told: impl FnOnce(UnkeptFile) + Send + 'static,
+        told: impl FnOnce(UnstoredFile) + Send + 'static,
     ) -> Arc<Self> {
         let places = Places { left, told: Some(Box::new(told)), ..Places::default() };
         Arc::new(Self { most, places: Mutex::new(places) })
@@ -63,7 +63,7 @@ impl UnnamedFiles {
     /// Whether a file has a place, or an earlier server gave it one.
     pub(super) fn has(&self, name: &str) -> bool {
         let places = self.lock();
-        places.kept.contains(name) || places.left.contains(name)
+        places.stored.contains(name) || places.left.contains(name)
     }
 
     /// Takes the names of an earlier server's files that have no place yet.
@@ -75,7 +75,7 @@ impl UnnamedFiles {
     pub(super) fn end(&self) -> BTreeSet<String> {
         let mut places = self.lock();
         places.has_ended = true;
-        let mut names = std::mem::take(&mut places.kept);
+        let mut names = std::mem::take(&mut places.stored);
         names.append(&mut places.left);
         names
     }
@@ -85,18 +85,18 @@ impl UnnamedFiles {
     }
 
     /// A place for a file, and whether an earlier server has stored its descriptor. `None` if all are taken.
-    pub(super) fn place(self: &Arc<Self>, name: String) -> Option<(KeptUnnamed, bool)> {
+    pub(super) fn place(self: &Arc<Self>, name: String) -> Option<(StoredUnnamed, bool)> {
         let mut places = self.lock();
         let is_left = places.left.remove(&name);
-        let is_full = places.kept.len() + places.left.len() >= self.most;
+        let is_full = places.stored.len() + places.left.len() >= self.most;
         if places.has_ended || is_full && !is_left {
             return None;
         }
-        places.kept.insert(name.clone());
-        Some((KeptUnnamed { name, of: Arc::clone(self) }, is_left))
+        places.stored.insert(name.clone());
+        Some((StoredUnnamed { name, of: Arc::clone(self) }, is_left))
     }
 
-    pub(super) fn tell(&self, why: UnkeptFile) {
+    pub(super) fn tell(&self, why: UnstoredFile) {
         let told = self.lock().told.take();
         if let Some(told) = told {
             told(why);
@@ -104,9 +104,9 @@ impl UnnamedFiles {
     }
 }
 
-impl Drop for KeptUnnamed {
+impl Drop for StoredUnnamed {
     fn drop(&mut self) {
-        if self.of.lock().kept.remove(&self.name) {
+        if self.of.lock().stored.remove(&self.name) {
             // If the manager cannot be told, the next server drops it.
             let _ = DescriptorStore::remove(&self.name);
         }

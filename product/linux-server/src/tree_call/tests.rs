@@ -50,16 +50,16 @@ fn begin<R>(called: &mut Called<R>) {
     assert!(Future::poll(Pin::new(called), &mut Context::from_waker(Waker::noop())).is_pending());
 }
 
-fn kept<W, R>() -> KeptCalls<W, R> {
-    KeptCalls::new(CALLS_KEPT)
+fn kept<W, R>() -> PooledCalls<W, R> {
+    PooledCalls::new(CALLS_POOLED)
 }
 
 #[test]
 fn a_call_that_is_over_leaves_its_memory_to_the_next() {
     let (pool, calls) = (WorkerPool::new("test", 1, 4), kept());
-    assert_eq!(wait(HostCall::run_kept(&calls, &pool, Lane::default(), say(1))), 1);
+    assert_eq!(wait(HostCall::run_pooled(&calls, &pool, Lane::default(), say(1))), 1);
     for number in 2..10 {
-        assert_eq!(wait(HostCall::run_kept(&calls, &pool, Lane::default(), say(number))), number);
+        assert_eq!(wait(HostCall::run_pooled(&calls, &pool, Lane::default(), say(number))), number);
     }
     // The pool's thread may still have a call whose result it has given.
     assert!(calls.count() <= 2, "{} calls", calls.count());
@@ -71,7 +71,7 @@ fn calls_under_way_keep_theirs_and_each_gets_its_own_result() {
     let (gates, mut called): (Vec<_>, Vec<_>) = (0..6)
         .map(|number| {
             let (gate, work) = say_when_told(number);
-            (gate, HostCall::run_kept(&calls, &pool, Lane::default(), work))
+            (gate, HostCall::run_pooled(&calls, &pool, Lane::default(), work))
         })
         .unzip();
     called.iter_mut().for_each(begin);
@@ -83,16 +83,16 @@ fn calls_under_way_keep_theirs_and_each_gets_its_own_result() {
 fn nobody_gets_the_result_of_a_call_that_was_let_go() {
     let (pool, calls) = (WorkerPool::new("test", 1, 4), kept());
     let (gate, work) = say_when_told(1);
-    let mut abandoned = HostCall::run_kept(&calls, &pool, Lane::default(), work);
+    let mut abandoned = HostCall::run_pooled(&calls, &pool, Lane::default(), work);
     begin(&mut abandoned);
     drop(abandoned);
     // The first call is queued or running, so the next one gets memory of its own.
-    let mut next = HostCall::run_kept(&calls, &pool, Lane::default(), say(2));
+    let mut next = HostCall::run_pooled(&calls, &pool, Lane::default(), say(2));
     begin(&mut next);
     assert_eq!(calls.count(), 2);
     gate.send(()).unwrap();
     assert_eq!(wait(next), 2);
-    assert_eq!(wait(HostCall::run_kept(&calls, &pool, Lane::default(), say(3))), 3);
+    assert_eq!(wait(HostCall::run_pooled(&calls, &pool, Lane::default(), say(3))), 3);
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn what_is_kept_is_bounded_and_holds_no_work() {
             ((), None)
         }
     }
-    let called: Vec<_> = (0..CALLS_KEPT + 8)
-        .map(|_| HostCall::run_kept(&calls, &pool, Lane::default(), Hold(Arc::clone(&held))))
+    let called: Vec<_> = (0..CALLS_POOLED + 8)
+        .map(|_| HostCall::run_pooled(&calls, &pool, Lane::default(), Hold(Arc::clone(&held))))
         .collect();
-    assert_eq!(calls.count(), CALLS_KEPT);
+    assert_eq!(calls.count(), CALLS_POOLED);
     drop(called);
     // The call never began, and was dropped.
     assert_eq!(Arc::strong_count(&held), 1);

@@ -122,7 +122,7 @@ impl Arguments {
     /// Whether a second run of the call could have another effect or answer than the first, so that its reply must be
     /// kept for a client that sends the call again. Every SETATTR and every CREATE but the exclusive one counts, not
     /// only the guarded ones: a late repetition of a truncation would cut off newer data.
-    pub(crate) fn needs_kept_reply(&self) -> bool {
+    pub(crate) fn needs_cached_reply(&self) -> bool {
         match self {
             Self::Create { creation, .. } => !matches!(creation, Creation::Exclusive(_)),
             Self::SetAttributes { .. }

@@ -42,13 +42,13 @@ const EVICTION_TRIES: usize = 64;
 
 /// A reply that can be sent more than once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeptReply {
+pub(crate) struct CachedReply {
     pub(crate) record: Bytes,
     pub(crate) status: NfsStatus,
 }
 
 /// A running or answered call; any task that awaits it drives it. Must not own the cache.
-pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Send>>>;
+pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = CachedReply> + Send>>>;
 
 /// The party that a call comes from, and the user that the server carries it out for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -89,15 +89,15 @@ struct CachedReplies {
 /// The cache, shared by all connections.
 pub(crate) struct ReplyCache {
     hashes: Keyed,
-    kept: Mutex<CachedReplies>,
+    cached: Mutex<CachedReplies>,
 }
 
 impl ReplyCache {
     /// An empty cache. Only the server knows the key.
     pub(crate) fn new(hash_key: [u8; 16]) -> Self {
         let hashes = Keyed(hash_key);
-        let kept = CachedReplies { calls: HashMap::with_hasher(hashes.clone()), of: OwnedQueues::default() };
-        Self { hashes, kept: Mutex::new(kept) }
+        let cached = CachedReplies { calls: HashMap::with_hasher(hashes.clone()), of: OwnedQueues::default() };
+        Self { hashes, cached: Mutex::new(cached) }
     }
 
     /// The key of a call, from its whole record.
@@ -120,16 +120,16 @@ impl ReplyCache {
     pub(crate) fn find_or_start(
         &self,
         key: Key,
-        start: impl FnOnce() -> Pin<Box<dyn Future<Output = KeptReply> + Send>>,
+        start: impl FnOnce() -> Pin<Box<dyn Future<Output = CachedReply> + Send>>,
     ) -> (SharedCall, bool) {
         let (call, found, forgotten) = {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(call) = kept.calls.get(&key) {
+            let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(call) = cached.calls.get(&key) {
                 (call.clone(), true, None)
             } else {
-                let forgotten = kept.make_room(key.whose);
+                let forgotten = cached.make_room(key.whose);
                 let call = start().shared();
-                kept.add(key, call.clone());
+                cached.add(key, call.clone());
                 (call, false, forgotten)
             }
         };
@@ -140,8 +140,8 @@ impl ReplyCache {
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        let kept = self.kept.lock().unwrap();
-        kept.calls.len()
+        let cached = self.cached.lock().unwrap();
+        cached.calls.len()
     }
 }
 

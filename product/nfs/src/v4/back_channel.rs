@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{Party, PersistedItem};
 use afflux_volume::LockWaker;
 
 use super::lock_notices::{LockNotice, LockNotices, NoticeCarrier};
@@ -43,7 +43,7 @@ struct State {
     has_ended: bool,
     /// Where the number of the last call is kept for a later server.
     persisted: Option<(Memory, u32, Party)>,
-    item: KeptItem,
+    item: PersistedItem,
 }
 
 /// A session's way back to its client.
@@ -107,7 +107,7 @@ impl BackChannel {
         session: SessionId,
         notices: &Arc<LockNotices>,
         (calling, minor, is_wanted): (CallbackSecurity, u32, bool),
-        (sequenceid, item): (u32, KeptItem),
+        (sequenceid, item): (u32, PersistedItem),
     ) -> Arc<Self> {
         let mut state = State { calling, minor, sequenceid, item, ..State::default() };
         state.under_way = (sequenceid > 0).then(|| UnderWay { body: call(&state, &session, None), notice: None });

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{Party, PersistedItem};
 use afflux_volume::{HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos, Span};
 use siphasher::sip::SipHasher13;
 
@@ -37,7 +37,7 @@ const ENDS_FOR_A_CLIENT: usize = 16;
 pub(super) struct State<H> {
     pub(super) memory: Memory,
     /// The facts about this server for a later one.
-    pub(super) server_item: KeptItem,
+    pub(super) server_item: PersistedItem,
     pub(super) clients: Clients,
     pub(super) sessions: Sessions,
     pub(super) opens: Opens<H>,
@@ -98,7 +98,7 @@ impl<H> State<H> {
     pub(super) fn new(memory: &Memory) -> Self {
         Self {
             memory: Memory::clone(memory),
-            server_item: KeptItem::default(),
+            server_item: PersistedItem::default(),
             clients: Clients::new(memory),
             sessions: Sessions::new(memory),
             opens: Opens::new(memory),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use afflux_frontend::{FoundItem, KeptItem, Party};
+use afflux_frontend::{FoundItem, Party, PersistedItem};
 use afflux_volume::{Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, Platform, Volume, VolumeError};
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
@@ -164,7 +164,7 @@ impl<H> State<H> {
         (locks, now_ns): (&Locks, u64),
         lost: &mut Vec<LostOpen>,
     ) -> Option<()> {
-        let mut called: BTreeMap<u32, (u32, KeptItem)> = BTreeMap::new();
+        let mut called: BTreeMap<u32, (u32, PersistedItem)> = BTreeMap::new();
         let (mut sessions, mut left, mut waits) = (Vec::new(), BTreeMap::new(), Vec::new());
         // By kind: clients, then sessions, then opens, then locks, then their steps, then waits.
         for FoundItem { kind, id, mut item, bytes } in found {
@@ -257,7 +257,7 @@ impl<H> State<H> {
         id: u32,
         number: OwnerNumber<'_>,
         record: &Record<'_>,
-        mut item: KeptItem,
+        mut item: PersistedItem,
         locks: &Locks,
     ) {
         let Record::Wait { clientid, open, owner, span, mode, .. } = *record else { return };
@@ -282,7 +282,7 @@ impl<H> State<H> {
         id: u32,
         (party, number): (Party, OwnerNumber<'_>),
         record: &Record<'_>,
-        (item, (file, held)): (KeptItem, (u64, H)),
+        (item, (file, held)): (PersistedItem, (u64, H)),
         (locks, now_ns): (&Locks, u64),
     ) -> bool {
         let Record::Open { clientid, share, owner, .. } = *record else { return false };
@@ -296,7 +296,7 @@ impl<H> State<H> {
         id: u32,
         (party, number, file): (Party, OwnerNumber<'_>, u64),
         record: &Record<'_>,
-        item: KeptItem,
+        item: PersistedItem,
         locks: &Locks,
     ) -> Option<LeftLocks> {
         let Record::Locks { clientid, owner, ranges, .. } = record else { return None };

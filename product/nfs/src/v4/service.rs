@@ -10,7 +10,7 @@
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use afflux_frontend::{CallJournal, FoundItem, KeptWords, Party, Recording};
+use afflux_frontend::{CallJournal, FoundItem, Party, PersistedWords, Recording};
 use afflux_volume::{
     Held, HolderId, KnobId, Locks, Nanos, Platform, Share, ShareRefusal, Timestamp, Volume, VolumeError, WhichKnob,
 };
@@ -46,7 +46,7 @@ pub struct ClientMemory {
     /// Keeps the names of clients for a later server.
     pub list: Option<Arc<dyn ClientList>>,
     /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
-    pub words: Option<KeptWords>,
+    pub words: Option<PersistedWords>,
     /// Is told of the opens of an earlier server's clients that have ended with that server.
     pub told: Option<TellLost>,
 }

@@ -5,8 +5,8 @@
 //! Does not own: the contents of replies.
 //! Invariants: a reply's bytes count from the moment when it is written until the world has released the headers of its
 //! poll, and the copied data behind them; that release wakes a connection that waits for room. Pages of the cache do
-//! not count for longer: the engine bounds them. At most [`BUFFERS_KEPT`] buffers are kept, none larger than
-//! [`KEPT_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds little.
+//! not count for longer: the engine bounds them. At most [`BUFFERS_POOLED`] buffers are kept, none larger than
+//! [`POOLED_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds little.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const COPY_BYTES_MAX: usize = 4096;
 const BUFFER_BYTES_MIN: usize = 1024;
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// Two: one is being sent while the next is written.
-const BUFFERS_KEPT: usize = 2;
-const KEPT_BYTES_MAX: usize = 16 << 10;
+const BUFFERS_POOLED: usize = 2;
+const POOLED_BYTES_MAX: usize = 16 << 10;
 
 /// Reply bytes that the world holds.
 #[derive(Default)]
@@ -100,7 +100,7 @@ pub(crate) struct Batch {
     /// Bytes that the last poll wrote: the best guess for the next.
     capacity: usize,
     /// Buffers that were handed out; a buffer without another owner is used again.
-    kept: Vec<Arc<Sent>>,
+    pooled: Vec<Arc<Sent>>,
     outstanding: Arc<Outstanding>,
 }
 
@@ -112,7 +112,7 @@ impl Batch {
             return;
         }
         if self.writer.capacity() == 0
-            && let Some(back) = self.kept.iter_mut().find_map(Arc::get_mut)
+            && let Some(back) = self.pooled.iter_mut().find_map(Arc::get_mut)
         {
             self.writer = Writer::reusing(std::mem::take(&mut back.buffer));
         }
@@ -121,18 +121,18 @@ impl Batch {
 
     /// The buffer to hand out now: one that came back, or a new one.
     fn sent(&mut self, buffer: Vec<u8>, reply_bytes: u64) -> Arc<Sent> {
-        let may_keep = buffer.capacity() <= KEPT_BYTES_MAX;
-        let back = self.kept.iter().position(|kept| Arc::strong_count(kept) == 1);
+        let may_keep = buffer.capacity() <= POOLED_BYTES_MAX;
+        let back = self.pooled.iter().position(|pooled| Arc::strong_count(pooled) == 1);
         if let Some(at) = back.filter(|_| may_keep)
-            && let Some(sent) = Arc::get_mut(&mut self.kept[at])
+            && let Some(sent) = Arc::get_mut(&mut self.pooled[at])
         {
             (sent.buffer, sent.reply_bytes, *sent.parts.get_mut()) = (buffer, reply_bytes, 1);
-            return Arc::clone(&self.kept[at]);
+            return Arc::clone(&self.pooled[at]);
         }
         let outstanding = Arc::clone(&self.outstanding);
         let sent = Arc::new(Sent { buffer, reply_bytes, parts: AtomicUsize::new(1), outstanding });
-        if may_keep && self.kept.len() < BUFFERS_KEPT {
-            self.kept.push(Arc::clone(&sent));
+        if may_keep && self.pooled.len() < BUFFERS_POOLED {
+            self.pooled.push(Arc::clone(&sent));
         }
         sent
     }

@@ -158,7 +158,7 @@ pub(crate) struct FailureBody {
 
 impl Call {
     /// Whether the server keeps the reply for a client that sends the call again.
-    pub(crate) fn needs_kept_reply(&self) -> bool {
+    pub(crate) fn needs_cached_reply(&self) -> bool {
         [2, 9, 10, 11, 12, 13, 14, 15].contains(&self.procedure) || self.name == "CREATE"
     }
 

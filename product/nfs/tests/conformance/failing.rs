@@ -124,11 +124,11 @@ impl Case<'_> {
             let answers = self.at.end == self.at.start + 1 && self.known == Known::Objects;
             faults.extend(faults_of_body(&mut rig, &call, &answered, self.before, answers));
         }
-        if call.needs_kept_reply() && rig.reply_to(&record) != reply {
+        if call.needs_cached_reply() && rig.reply_to(&record) != reply {
             faults.push("another reply to the same call".to_owned());
         }
         // The last call to the host makes a change durable that is done already.
-        let may_be_done = call.needs_kept_reply() && (status == NFS3_OK || self.at.start + 1 >= host_calls);
+        let may_be_done = call.needs_cached_reply() && (status == NFS3_OK || self.at.start + 1 >= host_calls);
         let again = status_of(&rig.call(call.procedure, &call.arguments));
         if again != NFS3_OK && !(may_be_done && [NFS3ERR_EXIST, NFS3ERR_NOENT].contains(&again)) {
             faults.push(format!("then {again}"));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_frontend::{KeptWords, kept_check};
+use afflux_frontend::{PersistedWords, words_checksum};
 use afflux_linux_device::LinuxPlatform;
 use afflux_nfs::{AdmittedPeers, ClientMemory, Server};
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Stateid};
@@ -136,7 +136,7 @@ pub(crate) fn stateid(outcome: &Outcome) -> Stateid {
 }
 
 /// The next server of the same directory, with these words and without the locks.
-pub(crate) fn next(world: &mut World, words: KeptWords, left: Vec<u64>) {
+pub(crate) fn next(world: &mut World, words: PersistedWords, left: Vec<u64>) {
     let locks = world.volume.locks();
     locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
     world.server = Server::new(Arc::clone(&world.volume), AdmittedPeers::AnyPeer);
@@ -465,7 +465,7 @@ fn unanswered(words: &[u64]) -> Vec<u64> {
 fn unnoted(words: &[u64]) -> Vec<u64> {
     with_entries(&unanswered(words), |entry| {
         entry[ANSWERED - 1] = 0;
-        entry[0] = kept_check(entry[1..ANSWERED].iter().copied());
+        entry[0] = words_checksum(entry[1..ANSWERED].iter().copied());
     })
 }
 

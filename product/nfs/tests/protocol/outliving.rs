@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frontend::{KeptWords, kept_check};
+use afflux_frontend::{PersistedWords, words_checksum};
 use afflux_nfs::{AdmittedPeers, Server};
 use nfs3_types::nfs3::{
     CREATE3args, GETATTR3args, GETATTR3res, LINK3args, MKDIR3args, MKNOD3args, Nfs3Option, REMOVE3args, RENAME3args,
@@ -29,7 +29,7 @@ const EXIST: u32 = 17;
 const STALE: u32 = 70;
 const NOT_SYNC: u32 = 10_002;
 
-fn memory() -> KeptWords {
+fn memory() -> PersistedWords {
     Arc::new((0..64 * ENTRY_WORDS).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
 }
 
@@ -45,7 +45,7 @@ enum Killed {
 }
 
 /// The words as a kill leaves them.
-fn after_kill(words: &KeptWords, at: Killed) -> KeptWords {
+fn after_kill(words: &PersistedWords, at: Killed) -> PersistedWords {
     let mut words: Vec<u64> = (**words).as_ref().iter().map(|word| word.load(Ordering::Relaxed)).collect();
     for entry in words.chunks_mut(ENTRY_WORDS).filter(|entry| entry[0] != 0) {
         if at != Killed::Answered {
@@ -53,7 +53,7 @@ fn after_kill(words: &KeptWords, at: Killed) -> KeptWords {
         }
         if at == Killed::Begun {
             entry[OBJECT] = 0;
-            entry[0] = kept_check(entry[KEY..ANSWERED].iter().copied());
+            entry[0] = words_checksum(entry[KEY..ANSWERED].iter().copied());
         }
     }
     Arc::new(words.into_iter().map(AtomicU64::new).collect::<Vec<_>>())
@@ -64,7 +64,7 @@ fn place(dir: &nfs_fh3, name: &[u8]) -> diropargs3<'static> {
 }
 
 /// Sends a record to a new server over these words. Returns the reply.
-fn answered(world: &mut World, words: &KeptWords, record: &[u8]) -> Vec<u8> {
+fn answered(world: &mut World, words: &PersistedWords, record: &[u8]) -> Vec<u8> {
     world.server = Server::keeping(Arc::clone(&world.volume), AdmittedPeers::AnyPeer, Some(Arc::clone(words)));
     let mut peer = Peer::new(world, CLIENT);
     peer.send(record).unwrap();

@@ -32,7 +32,7 @@ const UNCOMPACTED_MAX: usize = 16;
 /// are too many.
 pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 2;
 /// The database's own collector keeps everything for a day: a suspended machine may still read it.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);
 /// Our task reads the manifest; the database's timer is a second one.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
@@ -40,7 +40,7 @@ const NEVER: Duration = Duration::from_secs(24 * 3600);
 /// The settings. A store without conditional updates has no boundary files.
 pub(super) fn settings(has_updates: bool) -> Settings {
     let folder =
-        Some(GarbageCollectorDirectoryOptions { interval: Some(COLLECT_EVERY), min_age: KEPT, dry_run: false });
+        Some(GarbageCollectorDirectoryOptions { interval: Some(COLLECT_EVERY), min_age: RETENTION, dry_run: false });
     Settings {
         // The log's task flushes as soon as there is a batch. A timer of a millisecond would also wake an idle machine.
         flush_interval: None,

@@ -72,7 +72,7 @@ impl PageCache {
             // change the frame through the same routine meanwhile, and so may a device.
             unsafe { copy::copy_bytes(self.address_in(frame).add(at.start), into.as_mut_ptr(), len) };
         } else {
-            self.read_kept(frame, at, into);
+            self.read_backed(frame, at, into);
         }
         if !glance.is_valid() {
             return self.try_read_again(file, at, &mut into[..len]);
@@ -89,7 +89,7 @@ impl PageCache {
             let found = self.pages.try_enter_reader(frame, file.identity(at.page));
             if found {
                 self.pages.touch(frame);
-                self.read_kept(frame, at, into);
+                self.read_backed(frame, at, into);
             }
             self.unpin(frame, PIN);
             found
@@ -143,7 +143,7 @@ impl PageCache {
                 // asserted above). Concurrent readers and writers of the frame go through the same routine.
                 unsafe { copy::copy_bytes(from.as_ptr(), self.address_in(frame).add(at.start), len) };
             } else {
-                self.fill_kept(frame, at, from);
+                self.fill_backed(frame, at, from);
             }
         }
         self.unpin(frame, WRITER);
@@ -179,7 +179,7 @@ impl PageCache {
     /// Whether all of the range has memory. Always true outside a stamped arena.
     #[inline]
     fn is_whole(&self, at: InPage) -> bool {
-        !cfg!(feature = "stamped-frames") || at.start + at.len <= self.frames.kept_bytes()
+        !cfg!(feature = "stamped-frames") || at.start + at.len <= self.frames.backed_bytes()
     }
 
     /// The address of a frame. In worlds without stamped frames the arena was checked when the engine was made.
@@ -189,58 +189,59 @@ impl PageCache {
     }
 
     /// The part of a frame's range that has memory.
-    fn kept(&self, range: Range<usize>) -> Range<usize> {
+    fn backed(&self, range: Range<usize>) -> Range<usize> {
         assert!(range.start <= range.end && range.end <= FRAME_BYTES);
-        let kept = self.frames.kept_bytes();
-        range.start.min(kept)..range.end.min(kept)
+        let backed = self.frames.backed_bytes();
+        range.start.min(backed)..range.end.min(backed)
     }
 
     /// A read hit in any arena: bytes without memory read as zeros.
     #[cold]
-    fn read_kept(&self, frame: FrameId, at: InPage, into: &mut [u8]) {
-        let kept = self.kept(at.range());
-        let (first, rest) = into[..at.len].split_at_mut(kept.len());
+    fn read_backed(&self, frame: FrameId, at: InPage, into: &mut [u8]) {
+        let backed = self.backed(at.range());
+        let (first, rest) = into[..at.len].split_at_mut(backed.len());
         // SAFETY: the frame has memory for the range; `first` is ours and as long.
-        unsafe { copy::copy_kept(self.address(frame).wrapping_add(kept.start), first.as_mut_ptr(), kept.len()) };
+        unsafe { copy::copy_backed(self.address(frame).wrapping_add(backed.start), first.as_mut_ptr(), backed.len()) };
         rest.fill(0);
     }
 
     /// An overwrite in a stamped arena.
     #[cold]
-    fn fill_kept(&self, frame: FrameId, at: InPage, from: &[u8]) {
+    fn fill_backed(&self, frame: FrameId, at: InPage, from: &[u8]) {
         self.fill_bytes(frame, at.start, &from[..at.len]);
     }
 
     /// Copies into a frame that the caller may change: a fresh frame, or one held as a writer.
     pub fn fill_bytes(&self, frame: FrameId, start: usize, from: &[u8]) {
-        let kept = self.kept(start..start + from.len());
+        let backed = self.backed(start..start + from.len());
         about_to_fill();
         // SAFETY: the frame has memory for the range, which is not longer than `from`, the caller's; other
         // users of the frame go through the same routine.
         let copy = |part: Range<usize>| unsafe {
-            let (from, to) = (from.as_ptr().add(part.start), self.address(frame).wrapping_add(kept.start + part.start));
-            copy::copy_kept(from, to, part.len());
+            let (from, to) =
+                (from.as_ptr().add(part.start), self.address(frame).wrapping_add(backed.start + part.start));
+            copy::copy_backed(from, to, part.len());
         };
         if cfg!(feature = "rare-paths") {
             // A process may be killed in the middle.
-            copy(0..kept.len() / 2);
+            copy(0..backed.len() / 2);
             self.pages.stores.point();
-            copy(kept.len() / 2..kept.len());
+            copy(backed.len() / 2..backed.len());
         } else {
-            copy(0..kept.len());
+            copy(0..backed.len());
         }
     }
 
     /// Announces that all of the frame will be filled soon. Not worth its instructions if little of the frame is kept.
     pub fn expect_copy(&self, frame: FrameId) {
-        if self.frames.kept_bytes() == FRAME_BYTES {
+        if self.frames.backed_bytes() == FRAME_BYTES {
             copy::prefetch_to_fill(self.address(frame));
         }
     }
 
     /// Zeroes part of a frame that the caller may change.
     pub fn zero(&self, frame: FrameId, range: Range<usize>) {
-        let range = self.kept(range);
+        let range = self.backed(range);
         if range.is_empty() {
             return;
         }
@@ -252,7 +253,7 @@ impl PageCache {
     /// Copies part of a frame to the same place in `to`, which the caller may change.
     pub fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
         assert!(from != to);
-        let range = self.kept(range);
+        let range = self.backed(range);
         about_to_fill();
         // SAFETY: both frames have memory for the range, and differ; other users of either go through
         // the same routine.

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frames::{FrameId, Frames};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
-use crate::memory::KeptArena;
+use crate::memory::SharedArena;
 use crate::page::{DETACHED, LENT, PageIdentity, PageTable};
 use crate::rare::{Number, Rare, Switches};
 use crate::sync::OwnLines;
@@ -45,7 +45,7 @@ pub struct PageCache {
     /// The memory of the pages.
     pub frames: Arc<Frames>,
     /// The same for the memory of writes.
-    pub arena: Arc<KeptArena>,
+    pub arena: Arc<SharedArena>,
     /// The state of each frame.
     pub pages: PageTable,
     /// The nodes of all files' indexes.
@@ -72,7 +72,7 @@ impl PageCache {
         let pages = PageTable::of(frames.memory());
         let frames = Arc::new(frames);
         Self {
-            arena: Arc::new(KeptArena(Arc::clone(&frames))),
+            arena: Arc::new(SharedArena(Arc::clone(&frames))),
             nodes: Nodes::new(Arc::clone(&frames)),
             frames,
             pages,

@@ -235,7 +235,7 @@ impl Nodes {
             (state.held.len() - 1) as u32
         });
         let slot = &self.table[place as usize];
-        let whole = self.arena.as_ref().zip(frame).filter(|(arena, _)| arena.kept_bytes() == FRAME_BYTES);
+        let whole = self.arena.as_ref().zip(frame).filter(|(arena, _)| arena.backed_bytes() == FRAME_BYTES);
         if let Some((arena, frame)) = whole {
             let address = arena.whole_address(frame);
             // A late reader of the frame's last page compares its reuses after the copy.
@@ -288,7 +288,7 @@ impl Nodes {
         state.vacant.push(place);
         let FrameUse { frame, .. } = std::mem::take(&mut state.held[place as usize]);
         if let (Some(arena), Some(frame)) = (&self.arena, frame) {
-            if arena.kept_bytes() == FRAME_BYTES {
+            if arena.backed_bytes() == FRAME_BYTES {
                 self.table[place as usize].store(std::ptr::null_mut(), Ordering::Release);
             }
             arena.free(frame);
@@ -316,7 +316,7 @@ impl Nodes {
 impl Drop for Nodes {
     /// Frees heap memory, which only this table owns. No reader is left.
     fn drop(&mut self) {
-        if self.arena.as_ref().is_some_and(|arena| arena.kept_bytes() == FRAME_BYTES) {
+        if self.arena.as_ref().is_some_and(|arena| arena.backed_bytes() == FRAME_BYTES) {
             return;
         }
         for slot in &self.table {

@@ -124,7 +124,7 @@ impl PinnedPages {
             return self.is_empty().then_some(&[]);
         }
         let (arena, start) = (&self.cache().frames, self.start as usize);
-        (start + self.len <= arena.kept_bytes()).then(|| {
+        (start + self.len <= arena.backed_bytes()).then(|| {
             let address = arena.address(self.frame).as_ptr().wrapping_add(start);
             // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives, and the frame has
             // memory for the range.
@@ -136,7 +136,7 @@ impl PinnedPages {
     /// zeros.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
         let arena = &self.cache().frames;
-        let kept = arena.kept_bytes();
+        let kept = arena.backed_bytes();
         let mut frames = self.frames().iter().copied();
         let (mut start, mut left, mut zeros) = (self.start as usize, self.len, 0);
         std::iter::from_fn(move || {

@@ -46,7 +46,7 @@ pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
 /// # Safety
 /// As for [`copy_bytes`].
 #[inline]
-pub(crate) unsafe fn copy_kept(from: *const u8, to: *mut u8, len: usize) {
+pub(crate) unsafe fn copy_backed(from: *const u8, to: *mut u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
     if len == afflux_frames::STAMP_BYTES {
         // SAFETY: the caller vouches for 16 bytes at both addresses; neither has to be aligned.

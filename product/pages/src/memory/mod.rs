@@ -27,11 +27,11 @@ pub struct Piece {
 pub type Pieces = SmallVec<[Piece; 1]>;
 
 /// Keeps an arena alive for as long as requests need it. On its own cache lines, with its own reference count: a
-/// mechanism that makes many requests has its own `Arena`.
+/// mechanism that makes many requests has its own `SharedArena`.
 #[repr(align(128))]
-pub struct KeptArena(pub Arc<Frames>);
+pub struct SharedArena(pub Arc<Frames>);
 
-impl Deref for KeptArena {
+impl Deref for SharedArena {
     type Target = Frames;
 
     fn deref(&self) -> &Frames {
@@ -41,7 +41,7 @@ impl Deref for KeptArena {
 
 /// The memory that a request reads into or writes from.
 pub struct FrameMemory {
-    frames: Arc<KeptArena>,
+    frames: Arc<SharedArena>,
     pieces: Pieces,
     /// All pieces except the first and the last are whole pages.
     whole_pages: bool,
@@ -52,7 +52,7 @@ impl FrameMemory {
     ///
     /// # Panics
     /// If a piece leaves its frame.
-    pub fn new(frames: Arc<KeptArena>, pieces: Pieces) -> Self {
+    pub fn new(frames: Arc<SharedArena>, pieces: Pieces) -> Self {
         for piece in &*pieces {
             assert!(usize::from(piece.start) + usize::from(piece.len) <= FRAME_BYTES);
         }
@@ -62,7 +62,7 @@ impl FrameMemory {
     }
 
     /// Fresh frames for `len` bytes of a file from `offset` on, for a request without an engine.
-    pub fn allocate(frames: &Arc<KeptArena>, offset: u64, len: usize) -> Self {
+    pub fn allocate(frames: &Arc<SharedArena>, offset: u64, len: usize) -> Self {
         let mut pieces = Pieces::default();
         let skip = (offset % FRAME_BYTES as u64) as usize;
         let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
@@ -106,8 +106,8 @@ impl FrameMemory {
     }
 
     /// How many bytes of each frame have memory.
-    pub fn kept_bytes(&self) -> usize {
-        self.frames.kept_bytes()
+    pub fn backed_bytes(&self) -> usize {
+        self.frames.backed_bytes()
     }
 
     /// The address and length of each piece.
@@ -115,7 +115,7 @@ impl FrameMemory {
     /// # Panics
     /// If the frames keep only their first bytes.
     pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
-        assert!(self.frames.kept_bytes() == FRAME_BYTES, "stamped frames have no memory for all their bytes");
+        assert!(self.frames.backed_bytes() == FRAME_BYTES, "stamped frames have no memory for all their bytes");
         self.pieces.iter().map(|piece| {
             let start = self.frames.address(piece.frame).as_ptr().wrapping_add(usize::from(piece.start));
             (start, usize::from(piece.len))
@@ -124,7 +124,7 @@ impl FrameMemory {
 
     /// Copies bytes from `at` on into `out`. Bytes without memory read as zeros.
     pub fn copy_out(&self, at: usize, out: &mut [u8]) {
-        if self.frames.kept_bytes() < FRAME_BYTES {
+        if self.frames.backed_bytes() < FRAME_BYTES {
             out.fill(0);
         }
         self.walk(at, out.len(), |address, range, _| {
@@ -142,27 +142,27 @@ impl FrameMemory {
     }
 
     /// Copies the kept bytes of a range into `out`, without gaps; returns how many.
-    pub fn copy_kept_out(&self, range: std::ops::Range<usize>, out: &mut [u8]) -> usize {
+    pub fn copy_backed_out(&self, range: std::ops::Range<usize>, out: &mut [u8]) -> usize {
         self.walk(range.start, range.len(), |address, range, before| {
             let out = &mut out[before..before + range.len()];
             // SAFETY: `address` is frame memory for the range's length; `out` is ours and as long.
-            unsafe { copy::copy_kept(address, out.as_mut_ptr(), range.len()) };
+            unsafe { copy::copy_backed(address, out.as_mut_ptr(), range.len()) };
         })
     }
 
     /// Copies to the kept bytes of a range; `bytes` has them without gaps.
-    pub fn copy_kept_in(&self, range: std::ops::Range<usize>, bytes: &[u8]) -> usize {
+    pub fn copy_backed_in(&self, range: std::ops::Range<usize>, bytes: &[u8]) -> usize {
         self.walk(range.start, range.len(), |address, range, before| {
             let bytes = &bytes[before..before + range.len()];
             // SAFETY: `address` is frame memory for the range's length; `bytes` is the caller's and as long.
-            unsafe { copy::copy_kept(bytes.as_ptr(), address, range.len()) };
+            unsafe { copy::copy_backed(bytes.as_ptr(), address, range.len()) };
         })
     }
 
     /// Calls `step` for each run of kept bytes: its address, its place in the range, and the number of kept bytes
     /// before it. Returns the number of kept bytes.
     fn walk(&self, at: usize, len: usize, mut step: impl FnMut(*mut u8, std::ops::Range<usize>, usize)) -> usize {
-        let kept_bytes = self.frames.kept_bytes();
+        let backed_bytes = self.frames.backed_bytes();
         let (first, mut skip) = self.piece_at(at);
         let (mut done, mut kept) = (0, 0);
         for piece in &self.pieces[first..] {
@@ -172,7 +172,7 @@ impl FrameMemory {
             let (start, piece_len) = (usize::from(piece.start), usize::from(piece.len));
             let count = (piece_len - skip).min(len - done);
             let from = start + skip;
-            let here = count.min(kept_bytes.saturating_sub(from));
+            let here = count.min(backed_bytes.saturating_sub(from));
             if here > 0 {
                 step(self.frames.address(piece.frame).as_ptr().wrapping_add(from), done..done + here, kept);
             }

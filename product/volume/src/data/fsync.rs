@@ -21,7 +21,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The error of an earlier write of the file that is not written yet.
-    pub fn kept_error(&self, inode: &Arc<Inode<P>>) -> Option<VolumeError> {
+    pub fn pending_error(&self, inode: &Arc<Inode<P>>) -> Option<VolumeError> {
         inode.file()?.write_error().map(VolumeError::from)
     }
 

@@ -349,7 +349,7 @@ impl<P: Platform> Volume<P> {
         let device = self.device(inode.device, &inode.node).await?;
         let size = data.stat.size;
         let file = match key_of(&inode.identity, self.export_of(inode)) {
-            Some(key) => self.engine.open_kept(device, data.backing, &key, size),
+            Some(key) => self.engine.open_persistent(device, data.backing, &key, size),
             None => self.engine.open(device, data.backing, size),
         };
         inode.opened(file);

@@ -58,7 +58,7 @@ fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
 }
 
 /// Whether a file still has the time of a verifier; only the seconds count if its file system has nothing finer.
-fn is_kept(found: Timestamp, given: Timestamp) -> bool {
+fn has_times(found: Timestamp, given: Timestamp) -> bool {
     found.seconds == given.seconds && (found.nanos == given.nanos || found.nanos == 0)
 }
 
@@ -152,7 +152,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<Made<P>, VolumeError> {
         let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
         let (atime, mtime) = verifier_times(verifier);
-        let same = is_kept(attributes.atime, atime) && is_kept(attributes.mtime, mtime);
+        let same = has_times(attributes.atime, atime) && has_times(attributes.mtime, mtime);
         let is_own = caller.credentials().is_none_or(|user| user.uid == attributes.uid);
         if inode.kind() == Kind::Regular && same && is_own { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
     }
@@ -293,9 +293,9 @@ impl<P: Platform> Volume<P> {
         let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
         let caller = caller.clone();
         let work = move |volume: Arc<Self>| async move {
-            let kept = volume.keep_before_removal(&parent, &name).await;
+            let cached = volume.keep_before_removal(&parent, &name).await;
             let removed = volume.remove_now(&caller, &parent, name, directory_wanted).await;
-            volume.removal_ended(kept).await;
+            volume.removal_ended(cached).await;
             removed
         };
         self.carried_through("remove", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
@@ -364,9 +364,9 @@ impl<P: Platform> Volume<P> {
         let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
         let caller = caller.clone();
         let work = move |volume: Arc<Self>| async move {
-            let kept = volume.keep_before_removal(&to, &to_name).await;
+            let cached = volume.keep_before_removal(&to, &to_name).await;
             let renamed = volume.rename_now(&caller, (&from, from_name), (&to, to_name), how).await;
-            volume.removal_ended(kept).await;
+            volume.removal_ended(cached).await;
             renamed
         };
         let stopped = || (Outcome::failed(STOPPED), Consistency::default());

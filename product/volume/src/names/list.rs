@@ -121,16 +121,19 @@ impl<P: Platform> Volume<P> {
         anew: bool,
     ) -> Result<ListedPiece, VolumeError> {
         let older = if anew { directory.listed().reads() } else { 0 };
-        let kept = || {
+        let cached = || {
             let listing = directory.listed();
-            listing.kept_after(older).filter(|kept| kept.has_after(cookie)).map(|kept| kept.take(cookie, entries_max))
+            listing
+                .cached_after(older)
+                .filter(|cached| cached.has_after(cookie))
+                .map(|cached| cached.take(cookie, entries_max))
         };
-        if let Some(piece) = kept() {
+        if let Some(piece) = cached() {
             return Ok(piece);
         }
         let _reading = directory.opening.lock().await;
         // Another caller may have read it meanwhile.
-        if let Some(piece) = kept() {
+        if let Some(piece) = cached() {
             return Ok(piece);
         }
         let listed = self.read_listing(&directory.node.used_by(caller), directory, cookie).await?;

@@ -22,7 +22,7 @@ use crate::objects::inode::Inode;
 use crate::tree::attributes::{Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Node, Stable};
-use crate::tree::kept_change::{Before, ChangeNote};
+use crate::tree::persisted_change::{Before, ChangeNote};
 use crate::tree::rename_how::RenameHow;
 use crate::volume::Volume;
 

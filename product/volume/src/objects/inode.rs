@@ -470,8 +470,8 @@ impl<P: Platform> Inode<P> {
     }
 
     /// The host was given a modification time, and kept another one.
-    pub(crate) fn learn_time_unit(&self, given: Timestamp, kept: Timestamp) {
-        self.time_unit.learn(given, kept);
+    pub(crate) fn learn_time_unit(&self, given: Timestamp, cached: Timestamp) {
+        self.time_unit.learn(given, cached);
     }
 
     /// Whether two changes after each other have one time.

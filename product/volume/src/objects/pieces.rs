@@ -2,8 +2,8 @@
 //!
 //! Owns: which directories have a piece, the number of entries kept, the turns for reading large directories.
 //! Does not own: the pieces (each is in its directory's inode), the order of entries (`tree::window`).
-//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, for any lists that clients make. The lock here is not held
-//! while that of a directory's piece is taken.
+//! Invariants: at most `CACHED_ENTRIES_MAX` entries are kept, for any lists that clients make. The lock here is not
+//! held while that of a directory's piece is taken.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
@@ -18,7 +18,7 @@ use crate::tree::stat::DeviceKey;
 use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
 
 /// Most entries kept over all directories: two full windows, some 40 MiB with usual names.
-const KEPT_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
+const CACHED_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
 
 /// The directories with a kept piece, the latest last.
 struct PieceCache<P: Platform> {
@@ -33,14 +33,14 @@ impl<P: Platform> Default for PieceCache<P> {
 }
 
 pub(crate) struct ListingPieces<P: Platform> {
-    kept: Mutex<PieceCache<P>>,
+    cached: Mutex<PieceCache<P>>,
     /// One task of a device at a time reads a large directory, since its entries take memory.
     large: Mutex<BTreeMap<DeviceKey, Arc<FairMutex<()>>>>,
 }
 
 impl<P: Platform> Default for ListingPieces<P> {
     fn default() -> Self {
-        Self { kept: Mutex::new(PieceCache::default()), large: Mutex::default() }
+        Self { cached: Mutex::new(PieceCache::default()), large: Mutex::default() }
     }
 }
 
@@ -52,20 +52,20 @@ impl<P: Platform> ListingPieces<P> {
 
     /// Keeps a piece, and drops the oldest others beyond the bound.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
-        let mut kept = lock(&self.kept);
-        kept.entries += listed.len();
-        kept.directories.push_back((Arc::downgrade(directory), listed.len()));
+        let mut cached = lock(&self.cached);
+        cached.entries += listed.len();
+        cached.directories.push_back((Arc::downgrade(directory), listed.len()));
         let mut dropped = Vec::new();
-        while kept.entries > KEPT_ENTRIES_MAX || kept.directories.len() > KEPT_ENTRIES_MAX / 64 {
-            let Some((oldest, entries)) = kept.directories.pop_front() else {
+        while cached.entries > CACHED_ENTRIES_MAX || cached.directories.len() > CACHED_ENTRIES_MAX / 64 {
+            let Some((oldest, entries)) = cached.directories.pop_front() else {
                 break;
             };
-            kept.entries -= entries;
+            cached.entries -= entries;
             dropped.extend(oldest.upgrade());
         }
-        drop(kept);
+        drop(cached);
         for other in dropped {
-            other.listed().drop_kept();
+            other.listed().drop_cached();
         }
         directory.listed().keep(listed);
     }

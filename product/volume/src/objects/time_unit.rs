@@ -32,8 +32,8 @@ impl FileTimeUnit {
 
     /// The host was given a time, and kept another one. A host that limits years, or that sets no times, does not
     /// count as one with a coarser unit.
-    pub(crate) fn learn(&self, given: Timestamp, kept: Timestamp) {
-        if let Some(unit) = UNITS_NS.iter().find(|unit| given.cut_to(**unit) == kept).filter(|_| kept != given) {
+    pub(crate) fn learn(&self, given: Timestamp, cached: Timestamp) {
+        if let Some(unit) = UNITS_NS.iter().find(|unit| given.cut_to(**unit) == cached).filter(|_| cached != given) {
             self.note(*unit);
         }
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::tree::kept_change::{Before, KeptChange};
+use crate::tree::persisted_change::{Before, PersistedChange};
 
 /// A user of the host, with the groups that count.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -40,7 +40,7 @@ pub struct Caller {
     number: u64,
     read_only: bool,
     listening: bool,
-    change: Option<Arc<dyn KeptChange>>,
+    change: Option<Arc<dyn PersistedChange>>,
 }
 
 impl Caller {
@@ -66,12 +66,12 @@ impl Caller {
 
     /// The same caller, for one change that is kept. An earlier process may have carried it out.
     #[must_use]
-    pub fn keeping(self, change: Arc<dyn KeptChange>) -> Self {
+    pub fn keeping(self, change: Arc<dyn PersistedChange>) -> Self {
         Self { change: Some(change), ..self }
     }
 
     /// The memory of the change that it makes.
-    pub(crate) fn change(&self) -> Option<&Arc<dyn KeptChange>> {
+    pub(crate) fn change(&self) -> Option<&Arc<dyn PersistedChange>> {
         self.change.as_ref()
     }
 

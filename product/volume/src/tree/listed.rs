@@ -146,9 +146,9 @@ impl Listed {
 /// The kept listing of a directory, and our changes during a read of it.
 #[derive(Default)]
 pub(crate) struct KnownListing {
-    kept: Option<Listed>,
+    cached: Option<Listed>,
     /// The number of the read that the kept part is from.
-    kept_from: u64,
+    cached_from: u64,
     /// The number of reads that have begun.
     reads: u64,
     /// The last read found more entries than a first window keeps.
@@ -165,8 +165,8 @@ impl KnownListing {
     }
 
     /// The kept part, if its read began after the first `reads` ones.
-    pub(crate) fn kept_after(&self, reads: u64) -> Option<&Listed> {
-        self.kept.as_ref().filter(|_| self.kept_from > reads)
+    pub(crate) fn cached_after(&self, reads: u64) -> Option<&Listed> {
+        self.cached.as_ref().filter(|_| self.cached_from > reads)
     }
 
     /// Whether a first window was too small for the directory.
@@ -190,10 +190,10 @@ impl KnownListing {
     }
 
     fn change(&mut self, name: &Bytes, fileid: Option<u64>) {
-        if let Some(kept) = &mut self.kept {
-            apply(kept, name, fileid);
+        if let Some(cached) = &mut self.cached {
+            apply(cached, name, fileid);
         }
-        self.kept.take_if(|kept| kept.changes.len() > CHANGES_MAX);
+        self.cached.take_if(|cached| cached.changes.len() > CHANGES_MAX);
         if let Some(since) = &mut self.since {
             since.push((name.clone(), fileid));
         }
@@ -202,12 +202,12 @@ impl KnownListing {
 
     /// Others changed the directory: the kept part is void, and so is a current read.
     pub(crate) fn forget(&mut self) {
-        (self.kept, self.since) = (None, None);
+        (self.cached, self.since) = (None, None);
     }
 
     /// Drops the kept part.
-    pub(crate) fn drop_kept(&mut self) {
-        self.kept = None;
+    pub(crate) fn drop_cached(&mut self) {
+        self.cached = None;
     }
 
     /// The directory is about to be read.
@@ -222,7 +222,7 @@ impl KnownListing {
         for (name, fileid) in &since {
             apply(&mut listed, name, *fileid);
         }
-        (self.kept, self.kept_from) = (Some(listed), self.reads);
+        (self.cached, self.cached_from) = (Some(listed), self.reads);
     }
 }
 

@@ -67,7 +67,7 @@ impl PlacedEntry {
 pub struct Window {
     pub(super) after: u64,
     /// The number of entries that are kept in the end.
-    kept_max: usize,
+    held_max: usize,
     /// Up to half as many again are gathered before the surplus is dropped.
     pub(super) entries: Vec<PlacedEntry>,
     pub(super) names: Vec<u8>,
@@ -109,10 +109,10 @@ impl Window {
     /// As `new`, with another bound on the entries.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
         // Names just before the cookie are kept, too, since they may push later ones.
-        let kept_max = entries_max + 2 * SLACK as usize;
+        let held_max = entries_max + 2 * SLACK as usize;
         Self {
             after,
-            kept_max,
+            held_max,
             entries: Vec::new(),
             names: Vec::new(),
             bound: u64::MAX,
@@ -143,7 +143,7 @@ impl Window {
         let (name_at, name_len) = (self.names.len() as u32, name.len() as u16);
         self.names.extend_from_slice(name);
         self.entries.push(PlacedEntry { at: at as u32, name_at, name_len, of, fileid });
-        if self.entries.len() > self.kept_max + self.kept_max / 2 {
+        if self.entries.len() > self.held_max + self.held_max / 2 {
             self.keep_next();
             self.pack_names();
         }
@@ -161,18 +161,18 @@ impl Window {
 
     /// Whether the directory had more entries than are kept.
     pub(crate) fn is_cut(&self) -> bool {
-        self.cut || self.entries.len() > self.kept_max
+        self.cut || self.entries.len() > self.held_max
     }
 
     /// Drops the surplus entries.
     fn keep_next(&mut self) {
-        if self.entries.len() > self.kept_max {
+        if self.entries.len() > self.held_max {
             let names = &self.names;
             let order =
                 |one: &PlacedEntry, other: &PlacedEntry| (one.at, one.name(names)).cmp(&(other.at, other.name(names)));
-            let (_, last, _) = self.entries.select_nth_unstable_by(self.kept_max - 1, order);
+            let (_, last, _) = self.entries.select_nth_unstable_by(self.held_max - 1, order);
             (self.bound, self.cut) = (last.at.into(), true);
-            self.entries.truncate(self.kept_max);
+            self.entries.truncate(self.held_max);
         }
     }
 

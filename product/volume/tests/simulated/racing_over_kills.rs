@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Platform;
 use afflux_simulator::{Random, SimPlatform};
 use afflux_volume::{
-    AttributeChange, Before, Caller, CreateHow, KeptChange, RenameHow, SpecialKind, VolumeError, handle_number,
+    AttributeChange, Before, Caller, CreateHow, PersistedChange, RenameHow, SpecialKind, VolumeError, handle_number,
 };
 
 use crate::client::{Files, Object};
@@ -48,7 +48,7 @@ impl KeptCall {
     }
 
     /// The call is asked for, perhaps once more.
-    pub(crate) fn asked(self: Arc<Self>) -> Arc<dyn KeptChange> {
+    pub(crate) fn asked(self: Arc<Self>) -> Arc<dyn PersistedChange> {
         let before = match (*self.noted.lock().unwrap(), self.is_begun.swap(true, Ordering::Relaxed)) {
             (Some(object), _) => Before::Done { object },
             (None, true) => Before::Begun { value: 0, object: self.object.load(Ordering::Relaxed) },
@@ -58,7 +58,7 @@ impl KeptCall {
     }
 }
 
-impl KeptChange for AskedCall {
+impl PersistedChange for AskedCall {
     fn before(&self) -> Before {
         self.before
     }

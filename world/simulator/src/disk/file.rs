@@ -60,13 +60,13 @@ pub(crate) fn torn(
     offset: u64,
     len: u64,
     kept: &[u8],
-    kept_bytes: u64,
+    backed_bytes: u64,
     sector_bytes: u64,
 ) -> impl Iterator<Item = (u64, u64, &[u8])> {
-    let unit = if kept_bytes == WHOLE_PAGES { sector_bytes } else { IMAGE_BLOCK_BYTES };
+    let unit = if backed_bytes == WHOLE_PAGES { sector_bytes } else { IMAGE_BLOCK_BYTES };
     pieces(offset, len, unit).map(move |(start, len)| {
-        let from = (kept_before(start, kept_bytes) - kept_before(offset, kept_bytes)) as usize;
-        (start, len, &kept[from..from + kept_len(start, len, kept_bytes)])
+        let from = (kept_before(start, backed_bytes) - kept_before(offset, backed_bytes)) as usize;
+        (start, len, &kept[from..from + kept_len(start, len, backed_bytes)])
     })
 }
 
@@ -92,8 +92,8 @@ pub(crate) struct DiskFile {
 
 impl DiskFile {
     /// An empty file that keeps this many bytes of each page.
-    pub(crate) fn new(kept_bytes: u64) -> Self {
-        let (live, durable) = (Image::new(kept_bytes), Image::new(kept_bytes));
+    pub(crate) fn new(backed_bytes: u64) -> Self {
+        let (live, durable) = (Image::new(backed_bytes), Image::new(backed_bytes));
         Self {
             live,
             durable,
@@ -128,7 +128,7 @@ impl DiskFile {
     /// A program other than the engine changes the file; the change is durable at once.
     pub(crate) fn change_behind(&mut self, size: u64, offset: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
-            let kept = kept_of(offset, bytes, self.live.kept_bytes());
+            let kept = kept_of(offset, bytes, self.live.backed_bytes());
             self.change(Change::Write { offset, len: bytes.len() as u64, kept }, true);
         }
         self.change(Change::SetSize { size }, true);
@@ -185,7 +185,7 @@ impl DiskFile {
                 continue;
             };
             let size = live.size().max(offset + len);
-            for (offset, len, kept) in torn(offset, len, &kept, live.kept_bytes(), sector_bytes) {
+            for (offset, len, kept) in torn(offset, len, &kept, live.backed_bytes(), sector_bytes) {
                 if random.chance(500) {
                     live.write_kept(offset, len, kept);
                     self.log.push_back(Change::Write { offset, len, kept: kept.to_vec() });
@@ -212,11 +212,11 @@ impl DiskFile {
                 continue;
             };
             let size_max = if survives { u64::MAX } else { self.durable.size() };
-            let kept_bytes = self.durable.kept_bytes();
-            for (start, len, kept) in torn(offset, len, &kept, kept_bytes, sector_bytes) {
+            let backed_bytes = self.durable.backed_bytes();
+            for (start, len, kept) in torn(offset, len, &kept, backed_bytes, sector_bytes) {
                 let len = len.min(size_max.saturating_sub(start));
                 if random.chance(500) {
-                    self.durable.write_kept(start, len, &kept[..kept_len(start, len, kept_bytes)]);
+                    self.durable.write_kept(start, len, &kept[..kept_len(start, len, backed_bytes)]);
                 }
             }
             if survives {

@@ -23,24 +23,24 @@ pub(crate) const STAMPS: u64 = afflux_frames::STAMP_BYTES as u64;
 const CHUNK_PAGES_MAX: u64 = 512;
 
 /// How many kept bytes are before file offset `at`.
-pub(crate) fn kept_before(at: u64, kept_bytes: u64) -> u64 {
-    at / IMAGE_BLOCK_BYTES * kept_bytes + (at % IMAGE_BLOCK_BYTES).min(kept_bytes)
+pub(crate) fn kept_before(at: u64, backed_bytes: u64) -> u64 {
+    at / IMAGE_BLOCK_BYTES * backed_bytes + (at % IMAGE_BLOCK_BYTES).min(backed_bytes)
 }
 
 /// How many bytes of a range of the file are kept.
-pub(crate) fn kept_len(offset: u64, len: u64, kept_bytes: u64) -> usize {
-    (kept_before(offset.saturating_add(len), kept_bytes) - kept_before(offset, kept_bytes)) as usize
+pub(crate) fn kept_len(offset: u64, len: u64, backed_bytes: u64) -> usize {
+    (kept_before(offset.saturating_add(len), backed_bytes) - kept_before(offset, backed_bytes)) as usize
 }
 
 /// The part of `bytes`, at `offset` of a file, that is kept.
-pub(crate) fn kept_of(offset: u64, bytes: &[u8], kept_bytes: u64) -> Vec<u8> {
-    if kept_bytes == WHOLE_PAGES {
+pub(crate) fn kept_of(offset: u64, bytes: &[u8], backed_bytes: u64) -> Vec<u8> {
+    if backed_bytes == WHOLE_PAGES {
         return bytes.to_vec();
     }
-    let mut kept = Vec::with_capacity(kept_len(offset, bytes.len() as u64, kept_bytes));
+    let mut kept = Vec::with_capacity(kept_len(offset, bytes.len() as u64, backed_bytes));
     for (start, len) in pieces(offset, bytes.len() as u64, IMAGE_BLOCK_BYTES) {
         let at = (start - offset) as usize;
-        kept.extend_from_slice(&bytes[at..at + kept_len(start, len, kept_bytes)]);
+        kept.extend_from_slice(&bytes[at..at + kept_len(start, len, backed_bytes)]);
     }
     kept
 }
@@ -98,7 +98,7 @@ impl Chunk {
 
 #[derive(Clone)]
 pub(crate) struct Image {
-    kept_bytes: u64,
+    backed_bytes: u64,
     chunk_pages: u64,
     chunks: BTreeMap<u64, Arc<Chunk>>,
     blocks: u64,
@@ -107,13 +107,13 @@ pub(crate) struct Image {
 
 impl Image {
     /// An empty file that keeps this many bytes of each page.
-    pub(crate) fn new(kept_bytes: u64) -> Self {
-        let chunk_pages = if kept_bytes == WHOLE_PAGES { 1 } else { CHUNK_PAGES_MAX };
-        Self { kept_bytes, chunk_pages, chunks: BTreeMap::new(), blocks: 0, size: 0 }
+    pub(crate) fn new(backed_bytes: u64) -> Self {
+        let chunk_pages = if backed_bytes == WHOLE_PAGES { 1 } else { CHUNK_PAGES_MAX };
+        Self { backed_bytes, chunk_pages, chunks: BTreeMap::new(), blocks: 0, size: 0 }
     }
 
-    pub(crate) fn kept_bytes(&self) -> u64 {
-        self.kept_bytes
+    pub(crate) fn backed_bytes(&self) -> u64 {
+        self.backed_bytes
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -140,10 +140,10 @@ impl Image {
     /// The kept bytes of a chunk inside a range, counted from the chunk's first, and their start among the range's kept
     /// bytes.
     fn bytes_in(&self, chunk: u64, offset: u64, len: u64) -> (Range<usize>, usize) {
-        let chunk_kept = self.chunk_pages * self.kept_bytes;
+        let chunk_kept = self.chunk_pages * self.backed_bytes;
         let first = chunk * chunk_kept;
-        let from = kept_before(offset, self.kept_bytes);
-        let to = kept_before(offset.saturating_add(len), self.kept_bytes);
+        let from = kept_before(offset, self.backed_bytes);
+        let to = kept_before(offset.saturating_add(len), self.backed_bytes);
         let range = (from.max(first) - first) as usize..((to - first).min(chunk_kept)) as usize;
         (range, (first.max(from) - from) as usize)
     }
@@ -177,8 +177,8 @@ impl Image {
     }
 
     /// The kept bytes of a range.
-    pub(crate) fn read_kept(&self, offset: u64, len: u64) -> Vec<u8> {
-        let mut kept = vec![0; kept_len(offset, len, self.kept_bytes)];
+    pub(crate) fn read_backed(&self, offset: u64, len: u64) -> Vec<u8> {
+        let mut kept = vec![0; kept_len(offset, len, self.backed_bytes)];
         for (index, chunk) in self.chunks.range(self.chunks_of(offset, len)) {
             if !chunk.bytes.is_empty() {
                 let (range, at) = self.bytes_in(*index, offset, len);
@@ -190,14 +190,14 @@ impl Image {
 
     /// All bytes of a range.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
-        let kept = self.read_kept(offset, into.len() as u64);
-        if self.kept_bytes == WHOLE_PAGES {
+        let kept = self.read_backed(offset, into.len() as u64);
+        if self.backed_bytes == WHOLE_PAGES {
             return into.copy_from_slice(&kept);
         }
         into.fill(0);
         let mut kept = &kept[..];
         for (start, len) in pieces(offset, into.len() as u64, IMAGE_BLOCK_BYTES) {
-            let (first, rest) = kept.split_at(kept_len(start, len, self.kept_bytes));
+            let (first, rest) = kept.split_at(kept_len(start, len, self.backed_bytes));
             into[(start - offset) as usize..][..first.len()].copy_from_slice(first);
             kept = rest;
         }
@@ -210,7 +210,7 @@ impl Image {
         }
         self.size = self.size.max(offset + len);
         let pages = offset / IMAGE_BLOCK_BYTES..(offset + len).div_ceil(IMAGE_BLOCK_BYTES);
-        let chunk_kept = (self.chunk_pages * self.kept_bytes) as usize;
+        let chunk_kept = (self.chunk_pages * self.backed_bytes) as usize;
         for index in self.chunks_of(offset, len) {
             let (marked, (range, at)) = (self.pages_in(index, &pages), self.bytes_in(index, offset, len));
             let chunk = Arc::make_mut(self.chunks.entry(index).or_default());

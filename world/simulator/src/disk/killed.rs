@@ -31,7 +31,7 @@ impl Disk {
         for pending in state.pending.values().filter(|pending| !pending.direct) {
             let Some(file) = files.get_mut(&pending.file.0) else { continue };
             let blocks = file.live.blocks();
-            let end = Orphan { request: &pending.request, kept_bytes: state.kept_bytes, free };
+            let end = Orphan { request: &pending.request, backed_bytes: state.backed_bytes, free };
             self.end_orphan(file, &end, pending.log_end, random);
             free = (free + blocks).saturating_sub(file.live.blocks());
         }
@@ -46,9 +46,10 @@ impl Disk {
                 if file.live.blocks_missing(offset, len) > orphan.free {
                     return;
                 }
-                let mut kept = vec![0; kept_len(offset, len, orphan.kept_bytes)];
-                orphan.request.copy_kept_out(0..len as usize, &mut kept);
-                for (offset, len, kept) in torn(offset, len, &kept, orphan.kept_bytes, self.options.block_bytes.into())
+                let mut kept = vec![0; kept_len(offset, len, orphan.backed_bytes)];
+                orphan.request.copy_backed_out(0..len as usize, &mut kept);
+                for (offset, len, kept) in
+                    torn(offset, len, &kept, orphan.backed_bytes, self.options.block_bytes.into())
                 {
                     if whole || random.chance(300) {
                         file.change(Change::Write { offset, len, kept: kept.to_vec() }, volatile);
@@ -80,7 +81,7 @@ impl Disk {
 /// A request whose process is gone.
 struct Orphan<'a> {
     request: &'a Request,
-    kept_bytes: u64,
+    backed_bytes: u64,
     /// Blocks that the disk has left.
     free: u64,
 }

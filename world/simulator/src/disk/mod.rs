@@ -171,7 +171,7 @@ impl Disk {
         };
         let shared = Arc::clone(world.shared());
         let state = DiskState {
-            kept_bytes: WHOLE_PAGES,
+            backed_bytes: WHOLE_PAGES,
             blocks: 0,
             files: BTreeMap::new(),
             files_made: 0,
@@ -221,7 +221,7 @@ impl Disk {
         let mut state = self.lock();
         let file = state.files_made;
         state.files_made += 1;
-        let made = DiskFile::new(state.kept_bytes);
+        let made = DiskFile::new(state.backed_bytes);
         state.files.insert(file, made);
         DiskFileId(file)
     }
@@ -624,7 +624,7 @@ impl Disk {
             self.violation(pending.operation, &format!("its memory changed while in flight, at byte {at}"));
         }
         if let (Operation::Read { len, .. }, false) = (pending.operation, read.is_empty()) {
-            pending.request.copy_kept_in(0..len as usize, &read);
+            pending.request.copy_backed_in(0..len as usize, &read);
         }
         let code = match outcome {
             Outcome::Done => 0,
@@ -649,8 +649,12 @@ impl Disk {
             if bytes != len as usize || len == 0 {
                 return Some(format!("its memory is {bytes} bytes"));
             }
-            if request.kept_bytes() as u64 != state.kept_bytes {
-                return Some(format!("it keeps {} bytes a page, the disk {}", request.kept_bytes(), state.kept_bytes));
+            if request.backed_bytes() as u64 != state.backed_bytes {
+                return Some(format!(
+                    "it keeps {} bytes a page, the disk {}",
+                    request.backed_bytes(),
+                    state.backed_bytes
+                ));
             }
             if !offset.is_multiple_of(block) || len > self.options.request_bytes_max {
                 return Some(format!("block {block}, at most {} bytes", self.options.request_bytes_max));

@@ -84,7 +84,7 @@ pub(super) struct Pending {
     /// The end of the file's log at submission, up to which a sync covers changes.
     pub(super) log_end: u64,
     /// How many bytes of each page the disk keeps.
-    pub(super) kept_bytes: u64,
+    pub(super) backed_bytes: u64,
     /// For a write: its kept bytes at submission, for comparison.
     pub(super) submitted: Vec<u8>,
     /// For a write: the kept bytes fetched so far, and the pieces that they fill.
@@ -106,7 +106,7 @@ pub(super) struct Ended {
 
 pub(super) struct DiskState {
     /// Kept bytes of each page.
-    pub(super) kept_bytes: u64,
+    pub(super) backed_bytes: u64,
     /// Pages that take up space, in all files.
     pub(super) blocks: u64,
     pub(super) files: BTreeMap<u64, DiskFile>,
@@ -139,8 +139,8 @@ pub(super) struct DiskState {
 }
 
 /// The unit in which request memory is fetched.
-fn piece_bytes(kept_bytes: u64) -> u64 {
-    if kept_bytes == WHOLE_PAGES { PIECE_BYTES } else { IMAGE_BLOCK_BYTES }
+fn piece_bytes(backed_bytes: u64) -> u64 {
+    if backed_bytes == WHOLE_PAGES { PIECE_BYTES } else { IMAGE_BLOCK_BYTES }
 }
 
 pub(super) fn is_data(operation: Operation) -> bool {
@@ -158,8 +158,8 @@ impl Pending {
                 }
             }
             Operation::Read { offset, len } => {
-                let rubbish = vec![RUBBISH; kept_len(offset, len.into(), self.kept_bytes)];
-                self.request.copy_kept_in(0..len as usize, &rubbish);
+                let rubbish = vec![RUBBISH; kept_len(offset, len.into(), self.backed_bytes)];
+                self.request.copy_backed_in(0..len as usize, &rubbish);
             }
             _ => {}
         }
@@ -168,12 +168,12 @@ impl Pending {
     fn fetch(&mut self, piece: usize) {
         let Operation::Write { offset, len } = self.operation else { return };
         if !std::mem::replace(&mut self.fetched_pieces[piece], true) {
-            let unit = piece_bytes(self.kept_bytes);
+            let unit = piece_bytes(self.backed_bytes);
             let first = offset / unit + piece as u64;
             let (start, end) = ((first * unit).max(offset), ((first + 1) * unit).min(offset + u64::from(len)));
-            let at = kept_before(start, self.kept_bytes) - kept_before(offset, self.kept_bytes);
+            let at = kept_before(start, self.backed_bytes) - kept_before(offset, self.backed_bytes);
             let range = (start - offset) as usize..(end - offset) as usize;
-            self.request.copy_kept_out(range, &mut self.fetched[at as usize..]);
+            self.request.copy_backed_out(range, &mut self.fetched[at as usize..]);
         }
     }
 
@@ -184,8 +184,8 @@ impl Pending {
             return None;
         }
         let at = (0..self.fetched.len()).find(|at| self.fetched[*at] != self.submitted[*at])?;
-        let kept = kept_before(offset, self.kept_bytes) + at as u64;
-        Some((kept / self.kept_bytes * IMAGE_BLOCK_BYTES + kept % self.kept_bytes - offset) as usize)
+        let kept = kept_before(offset, self.backed_bytes) + at as u64;
+        Some((kept / self.backed_bytes * IMAGE_BLOCK_BYTES + kept % self.backed_bytes - offset) as usize)
     }
 
     fn fetch_rest(&mut self, random: &mut Random) {
@@ -229,7 +229,7 @@ impl DiskState {
         if let (Operation::Read { offset, len }, Outcome::Done) = (pending.operation, outcome)
             && let Some(file) = self.files.get(&pending.file.0)
         {
-            read = file.live.read_kept(offset, len.into());
+            read = file.live.read_backed(offset, len.into());
         }
         if outcome != Outcome::Done {
             self.failures += 1;
@@ -307,7 +307,8 @@ impl DiskState {
                     let end = file.log_end();
                     self.cache(pending.file.0, end, len, options);
                 } else {
-                    for (offset, len, kept) in torn(offset, len, &kept, pending.kept_bytes, options.block_bytes.into())
+                    for (offset, len, kept) in
+                        torn(offset, len, &kept, pending.backed_bytes, options.block_bytes.into())
                     {
                         if self.random.chance(500) {
                             file.change(Change::Write { offset, len, kept: kept.to_vec() }, volatile);
@@ -363,9 +364,9 @@ impl DiskState {
         }
         let (mut submitted, mut pieces) = (Vec::new(), 0);
         if let Operation::Write { offset, len } = operation {
-            submitted = vec![0; kept_len(offset, len.into(), self.kept_bytes)];
-            request.copy_kept_out(0..len as usize, &mut submitted);
-            let unit = piece_bytes(self.kept_bytes);
+            submitted = vec![0; kept_len(offset, len.into(), self.backed_bytes)];
+            request.copy_backed_out(0..len as usize, &mut submitted);
+            let unit = piece_bytes(self.backed_bytes);
             pieces = ((offset + u64::from(len)).div_ceil(unit) - offset / unit) as usize;
         }
         Box::new(Pending {
@@ -376,7 +377,7 @@ impl DiskState {
             outcome,
             submitted_ns: now_ns,
             started_ns: None,
-            kept_bytes: self.kept_bytes,
+            backed_bytes: self.backed_bytes,
             log_end: self.files.get(&file.0).map_or(0, DiskFile::log_end),
             fetched: vec![0; submitted.len()],
             fetched_pieces: vec![false; pieces],
@@ -396,7 +397,7 @@ impl Disk {
     pub fn keep_stamps(&self) {
         let mut state = self.lock();
         assert!(state.files.is_empty(), "before the first file is made");
-        state.kept_bytes = STAMPS;
+        state.backed_bytes = STAMPS;
     }
 
     /// The number of changes to the file's bytes or size.
@@ -406,7 +407,7 @@ impl Disk {
 
     /// The kept bytes of a range of the file, as a read would find them: all bytes, or the first 16 of each page after
     /// [`Disk::keep_stamps`].
-    pub fn kept_bytes(&self, file: DiskFileId, offset: u64, len: u64) -> Vec<u8> {
-        self.lock().files.get(&file.0).map_or_else(Vec::new, |file| file.live.read_kept(offset, len))
+    pub fn backed_bytes(&self, file: DiskFileId, offset: u64, len: u64) -> Vec<u8> {
+        self.lock().files.get(&file.0).map_or_else(Vec::new, |file| file.live.read_backed(offset, len))
     }
 }

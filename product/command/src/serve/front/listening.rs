@@ -33,10 +33,10 @@ const IN_STORE: &str = "listen";
 
 /// The socket at this address: the one that the service manager has of an earlier server, if it may be used and is the
 /// right one, or a new one. Others leave the store.
-pub(crate) fn bound(listen: SocketAddr, store: &mut DescriptorStore, is_kept: bool) -> Outcome<Listener> {
+pub(crate) fn bound(listen: SocketAddr, store: &mut DescriptorStore, is_persistent: bool) -> Outcome<Listener> {
     let passed = store.take(IN_STORE);
     let (count, mut taken) = (passed.len(), None);
-    for socket in passed.into_iter().filter(|_| is_kept) {
+    for socket in passed.into_iter().filter(|_| is_persistent) {
         match Listener::taken_over(socket, listen) {
             Ok(listener) => taken = Some(listener),
             Err(error) => warn!("{error}; it is made anew"),

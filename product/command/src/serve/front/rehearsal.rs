@@ -10,7 +10,7 @@ use afflux_report::failure::{OrFailed, Outcome};
 use rustix::process::geteuid;
 
 use super::{NOT_MOUNTED, WantedFront, WantedMount};
-use crate::serve::kept::kept_mount::{NOT_SEPARATED, Taken, own_view};
+use crate::serve::persisted::persisted_mount::{NOT_SEPARATED, Taken, own_view};
 
 impl WantedFront {
     /// As [`Self::separated`], for a rehearsal: root will mount for this process alone. The mount of the server that is

@@ -7,7 +7,7 @@
 //! change in any of these facts makes another device, as formatting does.
 //!
 //! Owns: the choice of facts.
-//! Does not own: the state kept for a device (`kept_prices`).
+//! Does not own: the state kept for a device (`persisted_prices`).
 //! Invariants: a device keeps its identity over restarts of the server and of the machine, wherever it is plugged in,
 //! if its host names it by more than a number.
 

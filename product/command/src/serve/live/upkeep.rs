@@ -2,8 +2,8 @@
 //! each second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
 //!
 //! Owns: the threads, when they work.
-//! Does not own: the saved state (`kept_prices`), the certificates (`tls`), when a device counts as hung (the policy),
-//! the test for many small files (`small_files`).
+//! Does not own: the saved state (`persisted_prices`), the certificates (`tls`), when a device counts as hung (the
+//! policy), the test for many small files (`small_files`).
 //! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported
 //! once. A state directory on a hung disk keeps no report back: another thread saves.
 
@@ -19,10 +19,10 @@ use afflux_engine::{DeviceId, DeviceStatus, Platform};
 use tracing::{info, warn};
 
 use crate::serve::front::rpcbind::Naming;
-use crate::serve::kept::arena::forget_recoveries;
-use crate::serve::kept::kept_prices::{KeptPrices, Learned};
 use crate::serve::live::running::Running;
 use crate::serve::live::small_files::{ServerCounts, SmallFiles, WITHIN};
+use crate::serve::persisted::arena::forget_recoveries;
+use crate::serve::persisted::persisted_prices::{Learned, PersistedPrices};
 use afflux_report::{output, units};
 
 /// Between two looks at the devices.
@@ -43,7 +43,7 @@ pub(crate) struct Upkeep {
 impl Upkeep {
     pub(crate) fn start(
         running: &Arc<Running>,
-        kept: Arc<KeptPrices>,
+        prices: Arc<PersistedPrices>,
         naming: Option<Arc<Naming>>,
     ) -> io::Result<Self> {
         let mut looks = UpkeepState {
@@ -53,7 +53,7 @@ impl Upkeep {
             small_files: SmallFiles::default(),
             looks: 0,
         };
-        let mut prices = SavedPrices { running: Arc::clone(running), kept, said: false };
+        let mut prices = SavedPrices { running: Arc::clone(running), prices, said: false };
         let looking = move |stopped: Receiver<()>| {
             while may_go_on_after(&stopped, LOOK_EVERY) {
                 looks.look();
@@ -102,7 +102,7 @@ fn may_go_on_after(stopped: &Receiver<()>, time: Duration) -> bool {
 
 struct SavedPrices {
     running: Arc<Running>,
-    kept: Arc<KeptPrices>,
+    prices: Arc<PersistedPrices>,
     /// Whether a failure to save was reported.
     said: bool,
 }
@@ -114,7 +114,7 @@ impl SavedPrices {
             let identity = self.running.devices.identity(&name)?;
             Some(Learned { identity, name, prices: self.running.engine.remembered(id) })
         });
-        if let (Err(error), false) = (self.kept.keep(learned.collect()), self.said) {
+        if let (Err(error), false) = (self.prices.keep(learned.collect()), self.said) {
             warn!("the disks' measured speeds could not be kept: {error}");
             self.said = true;
         }

@@ -13,8 +13,8 @@ use afflux_report::output;
 
 use crate::configuration::Configuration;
 use crate::serve::front::WantedFront;
-use crate::serve::kept::arena::{self, CacheMemory, WantedMemory};
-use crate::serve::kept::last_run::ServerRun;
+use crate::serve::persisted::arena::{self, CacheMemory, WantedMemory};
+use crate::serve::persisted::last_run::ServerRun;
 use crate::serve::start::engine::{knobs_and_policies, prices_unkept, start_reactors};
 use crate::serve::start::places::{Places, Taking, WantedPlaces};
 use crate::serve::start::source::Source;

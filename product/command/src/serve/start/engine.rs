@@ -1,7 +1,7 @@
 //! The engine and all that runs on it, up to the first accepted connection.
 //!
 //! Owns: the reactors, the policies and knobs of a configuration, the engine, the volume and its devices.
-//! Does not own: the order of a start and its end (`serve`), the front (`front`), the memory (`kept::arena`).
+//! Does not own: the order of a start and its end (`serve`), the front (`front`), the memory (`prices::arena`).
 //! Invariants: no client is answered before everything else is there.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Nanos, Policies, Recovered};
 use afflux_frames::Frames;
 use afflux_linux_device::{Caching, IoChoice, LinuxPlatform, REACTORS_MAX, Reactors};
-use afflux_linux_server::{ArenaFile, host_device, kept_places};
+use afflux_linux_server::{ArenaFile, host_device, open_location_file};
 use afflux_nfs::Rules;
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
@@ -23,15 +23,15 @@ use tracing::{debug, info, warn};
 use crate::configuration::Configuration;
 use crate::knobs;
 use crate::serve::front::{OfTree, PreparedFront};
-use crate::serve::kept::arena::{self, CacheMemory};
-use crate::serve::kept::client_state;
-use crate::serve::kept::kept_prices::KeptPrices;
-use crate::serve::kept::last_run::{LastRun, ServerRun};
-use crate::serve::kept::starts::StartRecord;
-use crate::serve::kept::state::{PLACES, PRICES, StateDirectory, WRITE_VERIFIER};
-use crate::serve::kept::unnamed_files;
 use crate::serve::live::running::{Running, ServedDevices};
 use crate::serve::live::{device_identity, device_label};
+use crate::serve::persisted::arena::{self, CacheMemory};
+use crate::serve::persisted::client_state;
+use crate::serve::persisted::last_run::{LastRun, ServerRun};
+use crate::serve::persisted::persisted_prices::PersistedPrices;
+use crate::serve::persisted::starts::StartRecord;
+use crate::serve::persisted::state::{PLACES, PRICES, StateDirectory, WRITE_VERIFIER};
+use crate::serve::persisted::unnamed_files;
 use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
 use crate::settings::Policy;
@@ -41,15 +41,15 @@ use crate::settings::Policy;
 const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.
-pub(crate) fn kept_prices(state: &StateDirectory) -> Arc<KeptPrices> {
-    let (kept, warnings) = KeptPrices::read(state.shared_file(PRICES));
+pub(crate) fn persisted_prices(state: &StateDirectory) -> Arc<PersistedPrices> {
+    let (prices, warnings) = PersistedPrices::read(state.shared_file(PRICES));
     for warning in warnings {
         warn!("{warning}");
     }
     if let Some(warning) = prices_unkept(state) {
         warn!("{warning}");
     }
-    Arc::new(kept)
+    Arc::new(prices)
 }
 
 /// The warning about a state directory that cannot be written.
@@ -87,14 +87,14 @@ pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knob
 pub(crate) fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
-    (state, starts, kept): (&StateDirectory, &StartRecord, &Arc<KeptPrices>),
+    (state, starts, prices): (&StateDirectory, &StartRecord, &Arc<PersistedPrices>),
     rules: Rules,
     (source, exports): (&Source, Vec<ServedExport>),
     (memory, front): (CacheMemory, PreparedFront),
     locks: impl FnOnce(&Frames) -> Outcome,
 ) -> Outcome<Running> {
     let (settings, policies) = knobs_and_policies(configuration)?;
-    let (is_kept, key, tree) = (memory.is_kept(), source.key(state), source.tree());
+    let (is_persistent, key, tree) = (memory.is_persistent(), source.key(state), source.tree());
     let last = ServerRun::last(state);
     let memory = memory.unless_passed_over(&last, starts, |recovered| source.named(platform, &key, recovered))?;
     let last = last.unwrap_or_else(|error| {
@@ -108,8 +108,8 @@ pub(crate) fn start(
     // A server that was killed has left its verifier in the memory.
     let is_recovered = engine.write_verifier() != 0;
     let devices = Arc::new(ServedDevices::default());
-    let factory = device_factory(source, platform, &devices, kept);
-    let by_handle = arena::needs_handles(is_kept, &*tree)?;
+    let factory = device_factory(source, platform, &devices, prices);
+    let by_handle = arena::needs_handles(is_persistent, &*tree)?;
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory).or_failed("cannot serve")?;
     if !by_handle {
         keep_places(&volume, state);
@@ -123,13 +123,13 @@ pub(crate) fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
-    let run = ServerRun::begin(&engine, (state, starts), is_kept, (last, is_next))?;
+    let run = ServerRun::begin(&engine, (state, starts), is_persistent, (last, is_next))?;
     arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
     if !(front.has_version_4() && source.is_of_host()) {
         client_state::forget(state);
     }
     let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
-    let front = front.start(platform, &engine, &volume, rules, of_tree, || source.kept_clients(state, run))?;
+    let front = front.start(platform, &engine, &volume, rules, of_tree, || source.persisted_clients(state, run))?;
     arena.iter_mut().for_each(ArenaFile::keep);
     unnamed_files::drop_left(source);
     arena::adopt_files(&engine, &volume);
@@ -140,7 +140,7 @@ pub(crate) fn start(
 /// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
 fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
     let Some(path) = state.own_file(PLACES) else { return };
-    match kept_places(&path) {
+    match open_location_file(&path) {
         Ok((record, store)) => {
             if !volume.keep_locations(&record, store) {
                 info!(
@@ -161,21 +161,21 @@ fn device_factory(
     source: &Source,
     platform: &LinuxPlatform,
     devices: &Arc<ServedDevices>,
-    kept: &Arc<KeptPrices>,
+    prices: &Arc<PersistedPrices>,
 ) -> DeviceFactory {
     match source {
-        Source::Host(_) => host_devices(platform.clone(), Arc::clone(devices), Arc::clone(kept)),
+        Source::Host(_) => host_devices(platform.clone(), Arc::clone(devices), Arc::clone(prices)),
         #[cfg(feature = "object")]
-        Source::Store(volume) => volume.device_factory(Arc::clone(devices), kept),
+        Source::Store(volume) => volume.device_factory(Arc::clone(devices), prices),
     }
 }
 
-fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, kept: Arc<KeptPrices>) -> DeviceFactory {
+fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, prices: Arc<PersistedPrices>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);
         let identity = device_identity::of(key.0, device.file_system_id());
-        let remembered = identity.as_ref().map(|identity| kept.of(identity)).unwrap_or_default();
+        let remembered = identity.as_ref().map(|identity| prices.of(identity)).unwrap_or_default();
         let described = device.describe();
         let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
         let name = devices.add(&label.name, described, identity);

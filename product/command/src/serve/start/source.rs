@@ -15,11 +15,11 @@ use afflux_report::output;
 use afflux_volume::{Directory, HandleKey, Volume};
 use tracing::info;
 
-use crate::serve::kept::kept_clients::{self, KeptClients};
-use crate::serve::kept::last_run::{self, LastRun, ServerRun};
-use crate::serve::kept::rescue;
-use crate::serve::kept::state::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER};
 use crate::serve::live::running::StoreFigures;
+use crate::serve::persisted::last_run::{self, LastRun, ServerRun};
+use crate::serve::persisted::persisted_clients::{self, PersistedClients};
+use crate::serve::persisted::rescue;
+use crate::serve::persisted::state::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER};
 use crate::serve::start::exports::{self, ServedExport};
 use crate::serve::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
@@ -90,11 +90,11 @@ impl Source {
     }
 
     /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
-    pub(crate) fn kept_clients(&self, state: &StateDirectory, run: ServerRun) -> Outcome<KeptClients> {
+    pub(crate) fn persisted_clients(&self, state: &StateDirectory, run: ServerRun) -> Outcome<PersistedClients> {
         match self {
-            Self::Host(_) => Ok(kept_clients::on_host(state, run)),
+            Self::Host(_) => Ok(persisted_clients::on_host(state, run)),
             #[cfg(feature = "object")]
-            Self::Store(volume) => volume.kept_clients(),
+            Self::Store(volume) => volume.persisted_clients(),
         }
     }
 

@@ -16,8 +16,8 @@ use afflux_report::output;
 
 use crate::control::messages::{ControlReply, LeftUnwritten};
 use crate::control::socket_paths::BoundSocket;
-use crate::serve::kept::arena;
 use crate::serve::live::running::{Running, nanos};
+use crate::serve::persisted::arena;
 use crate::serve::stores::store_place::StorePlace;
 use crate::serve::stores::store_writer::OpenVolume;
 use crate::{progress, watch};

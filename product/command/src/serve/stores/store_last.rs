@@ -16,7 +16,7 @@ use afflux_object::{EndedWriter, VolumeHeader};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tracing::debug;
 
-use crate::serve::kept::state::StateDirectory;
+use crate::serve::persisted::state::StateDirectory;
 
 /// The kernel draws it at its start.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

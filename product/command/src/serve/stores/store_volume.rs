@@ -12,9 +12,9 @@ use afflux_report::failure::Outcome;
 use afflux_volume::{DeviceFactory, NewDevice};
 
 use crate::control::messages::StoreGauges;
-use crate::serve::kept::kept_clients::{self, KeptClients};
-use crate::serve::kept::kept_prices::KeptPrices;
 use crate::serve::live::running::{ServedDevices, StoreFigures};
+use crate::serve::persisted::persisted_clients::{self, PersistedClients};
+use crate::serve::persisted::persisted_prices::PersistedPrices;
 use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::LeftBehind;
 use crate::serve::stores::store_place::{Parts, StorePlace};
@@ -87,9 +87,9 @@ impl StoreVolume {
 
     /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is
     /// written.
-    pub(crate) fn kept_clients(&self) -> Outcome<KeptClients> {
-        let of_writer = |writer: &StoreWriter| kept_clients::in_store(&self.place, writer.epoch());
-        self.writer.as_ref().map_or_else(|| Ok(KeptClients::default()), of_writer)
+    pub(crate) fn persisted_clients(&self) -> Outcome<PersistedClients> {
+        let of_writer = |writer: &StoreWriter| persisted_clients::in_store(&self.place, writer.epoch());
+        self.writer.as_ref().map_or_else(|| Ok(PersistedClients::default()), of_writer)
     }
 
     /// Reads the figures of the store.
@@ -114,9 +114,9 @@ impl StoreVolume {
     }
 
     /// Makes the engine's device. Its prices are kept by the address.
-    pub(crate) fn device_factory(&self, devices: Arc<ServedDevices>, kept: &KeptPrices) -> DeviceFactory {
+    pub(crate) fn device_factory(&self, devices: Arc<ServedDevices>, prices: &PersistedPrices) -> DeviceFactory {
         let (device, url) = (Arc::clone(&self.parts.device), self.place.url.clone());
-        let remembered = kept.of(&url);
+        let remembered = prices.of(&url);
         Box::new(move |_, _| {
             let name = devices.add(DEVICE, url.clone(), Some(url.clone()));
             Ok(NewDevice { name, device: Arc::clone(&device), remembered: remembered.clone() })

@@ -185,12 +185,12 @@ fn a_clean_file_is_found_only_if_it_needs_a_flush() {
     let arena = Arena::new();
     let slots = FileSlots::of(&arena.memory, Arc::default());
     assert!(arena.look().files.is_empty());
-    slots.kept(1).owe_flush();
+    slots.persisted(1).owe_flush();
     assert_eq!(arena.look().files.keys().collect::<Vec<_>>(), [&key(1)]);
-    slots.kept(1).store_flushed();
+    slots.persisted(1).store_flushed();
     assert!(arena.look().files.is_empty());
     // Closed with a flush owed, and opened again in another slot.
-    slots.kept(0).owe_flush();
+    slots.persisted(0).owe_flush();
     slots.keep(5, &key(0), 77).unwrap();
     assert!(!arena.look().files[&key(0)].is_flushed);
     Recovered::look(Arc::clone(&arena.memory)).settle(1);
@@ -438,10 +438,10 @@ fn pages_whose_marks_are_zeroed_are_told() {
 fn a_size_has_a_check_between_its_stores() {
     let arena = Arena::new();
     let slots = FileSlots::of(&arena.memory, Arc::default());
-    let kept = slots.keep(4, &key(4), 1000).unwrap();
-    kept.owe_flush();
+    let persisted = slots.keep(4, &key(4), 1000).unwrap();
+    persisted.owe_flush();
     for (before, size) in [(1000, 2000), (2000, 0), (0, FILE_BYTES_MAX), (FILE_BYTES_MAX, 1)] {
-        kept.store_size(size);
+        persisted.store_size(size);
         let words = &arena.slots;
         assert_eq!(arena.look().files[&key(4)].size, size);
         words[4][1].store(before, Ordering::Relaxed);
@@ -458,8 +458,8 @@ fn memory_without_checks_is_found() {
     let arena = Arena::of(Form::Unchecked);
     assert_eq!(arena.memory.header().check([0; 16]), Ok(()));
     let slots = FileSlots::of(&arena.memory, Arc::default());
-    let kept = slots.keep(1, &key(1), 77).unwrap();
-    kept.store_size(1 << 20);
+    let persisted = slots.keep(1, &key(1), 77).unwrap();
+    persisted.store_size(1 << 20);
     arena.page(9, (1, 5), PRESENT | UPTODATE | DIRTY, SECTORS);
     let seen = arena.look();
     assert_eq!((pages_of(&seen, 1), seen.quarantined), (vec![(5, 9)], Quarantined::default()));

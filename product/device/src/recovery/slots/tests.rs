@@ -23,21 +23,21 @@ fn a_file_is_found_as_it_was_kept() {
     assert_eq!(slots.content(2), SlotContent::Free);
     let longest: Vec<u8> = (1..=64).collect();
     for bytes in [&b""[..], b"a", &longest] {
-        let kept = slots.keep(2, &key(bytes), 4000).unwrap();
+        let persisted = slots.keep(2, &key(bytes), 4000).unwrap();
         assert_eq!(live(&slots, 2), SlotFile { key: key(bytes), size: 4000, intent: None, is_flushed: true });
-        kept.store_size(5000);
-        kept.begin(&Intent::Size(6));
+        persisted.store_size(5000);
+        persisted.begin(&Intent::Size(6));
         let intent = Some(Intent::Size(6));
         assert_eq!(live(&slots, 2), SlotFile { key: key(bytes), size: 5000, intent, is_flushed: true });
-        kept.end();
-        kept.begin(&Intent::Hole(4096..8192));
+        persisted.end();
+        persisted.begin(&Intent::Hole(4096..8192));
         assert_eq!(live(&slots, 2).intent, Some(Intent::Hole(4096..8192)));
-        kept.owe_flush();
+        persisted.owe_flush();
         assert!(!live(&slots, 2).is_flushed);
-        kept.store_flushed();
+        persisted.store_flushed();
         assert!(live(&slots, 2).is_flushed);
-        kept.owe_flush();
-        kept.forget();
+        persisted.owe_flush();
+        persisted.forget();
         assert_eq!(slots.content(2), SlotContent::Free);
     }
     assert!(FileKey::new(&[0; 65]).is_none());

@@ -55,7 +55,7 @@ fn the_memory_of_few_users_is_kept() {
         queue.push(lane(user, 7), "work");
         assert_eq!(taken(&mut queue), ["work"]);
         queue.end(lane(user, 7));
-        assert_eq!(queue.lines.len(), KEPT_LINES.min(user as usize + 1));
+        assert_eq!(queue.lines.len(), POOLED_LINES.min(user as usize + 1));
     }
 }
 

@@ -15,8 +15,8 @@ const MIB: u64 = 1 << 20;
 /// Runs on a thread with a server's privileges: all of root's would pass each limit.
 fn with_servers_privileges(scratch: Scratch, work: impl FnOnce(Arc<Scratch>) + Send + 'static) {
     // The last of the two ends here: only a thread with all privileges may unmount it.
-    let kept = Arc::new(scratch);
-    let scratch = Arc::clone(&kept);
+    let stored = Arc::new(scratch);
+    let scratch = Arc::clone(&stored);
     let thread = std::thread::spawn(|| {
         crate::give_up_privileges().unwrap();
         work(scratch);
@@ -71,8 +71,8 @@ fn users_take_no_blocks_that_are_kept_for_root() {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let line = mounts.lines().find(|line| line.split(' ').nth(1) == scratch.path().to_str()).unwrap();
         assert!(runs("tune2fs", &["-m", "20"], Path::new(line.split(' ').next().unwrap())));
-        let (kept, _) = kept_and_free(&export);
-        assert!(kept > 10 * MIB, "{kept}");
+        let (stored, _) = kept_and_free(&export);
+        assert!(stored > 10 * MIB, "{stored}");
         with_servers_privileges(scratch, move |scratch| {
             let world = World::doing(scratch, HostOptions::default(), io, caching);
             let user = world.volume.caller(USER, USER, &[]);
@@ -82,12 +82,12 @@ fn users_take_no_blocks_that_are_kept_for_root() {
             // All that was accepted has a place.
             world.sync(&file);
             let (_, free) = kept_and_free(&export);
-            assert!(free + MIB >= kept, "{free} of {kept} are free");
+            assert!(free + MIB >= stored, "{free} of {stored} are free");
             let range = 0..accepted + 8 * MIB;
             let how = Reserve { zeros: false, grows: false };
             let reserved = world.run(world.volume.reserve_by(&user, &file, range, how)).result;
             assert_eq!(reserved.map(drop), Err(VolumeError::NoSpace));
-            assert!(kept_and_free(&export).1 + MIB >= kept);
+            assert!(kept_and_free(&export).1 + MIB >= stored);
             // Root has its blocks.
             let (file, _, error) = fill(&world, &world.volume.caller(0, 0, &[]), "roots", 4 * MIB);
             assert_eq!(error, None);
@@ -185,7 +185,7 @@ fn what_a_quota_refuses_is_not_accepted() {
             // On ext4 a list of extents may need a block that no reservation keeps.
             assert_eq!(world.volume.may_be_refused(&file), kind == "ext4", "{kind}: whether a close has to wait");
             world.sync(&file);
-            assert_eq!(world.volume.kept_error(&file), None, "{kind}");
+            assert_eq!(world.volume.pending_error(&file), None, "{kind}");
             let found = std::fs::read(world.host("file")).unwrap();
             assert!(
                 found.len() as u64 >= accepted && found[..accepted as usize].iter().all(|byte| *byte == 7),
@@ -210,7 +210,7 @@ fn where_only_the_writing_tells_of_a_limit_a_close_has_to_wait_for_it() {
         assert!(world.volume.may_be_refused(&large));
         let synced = world.run(world.volume.sync(&large, 0, 0)).result;
         assert_eq!(synced.map(drop), Err(VolumeError::Quota));
-        assert_eq!(world.volume.kept_error(&large), Some(VolumeError::Quota));
+        assert_eq!(world.volume.pending_error(&large), Some(VolumeError::Quota));
     });
 }
 
@@ -307,7 +307,7 @@ fn writes_to_shared_blocks_find_room_for_blocks_of_their_own() {
         assert!(accepted > 10 * MIB, "{accepted}");
         // All that was accepted has a place.
         world.sync(&file);
-        assert_eq!(world.volume.kept_error(&file), None);
+        assert_eq!(world.volume.pending_error(&file), None);
         let found = std::fs::read(world.host("second")).unwrap();
         assert!(found[..accepted as usize].iter().all(|byte| *byte == 8));
     });

@@ -74,9 +74,9 @@ fn the_key_is_kept_for_its_owner_alone() {
     assert_eq!(origin, KeyOrigin::Made(path.clone()));
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-    let (kept, origin) = handle_key(Some(&path));
-    assert_eq!(origin, KeyOrigin::Kept(path.clone()));
-    assert_eq!(kept.as_bytes(), made.as_bytes());
+    let (stored, origin) = handle_key(Some(&path));
+    assert_eq!(origin, KeyOrigin::Persisted(path.clone()));
+    assert_eq!(stored.as_bytes(), made.as_bytes());
     assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing left beside it");
     let unkept = |path: Option<&std::path::Path>| match handle_key(path) {
         (key, KeyOrigin::Unkept { reason }) => (*key.as_bytes(), reason),

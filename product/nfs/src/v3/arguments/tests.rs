@@ -277,7 +277,7 @@ fn refuses_values_that_the_protocol_does_not_have() {
 fn knows_which_calls_must_not_run_twice() {
     let once: Vec<u32> = samples()
         .into_iter()
-        .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().needs_kept_reply())
+        .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().needs_cached_reply())
         .map(|(procedure, ..)| procedure)
         .collect();
     // Of the three ways to CREATE, the exclusive one recognizes a repetition by itself.

@@ -16,7 +16,7 @@ fn of_machine(last: u8, user: Option<u32>) -> CallOwner {
     CallOwner { party: Party::Machine(machine(last)), user }
 }
 
-fn done() -> Pin<Box<dyn Future<Output = KeptReply> + Send>> {
+fn done() -> Pin<Box<dyn Future<Output = CachedReply> + Send>> {
     Box::pin(std::future::ready(kept("done")))
 }
 
@@ -27,11 +27,11 @@ fn ask(cache: &ReplyCache, whose: CallOwner, xid: u32) -> bool {
     found
 }
 
-fn kept(word: &'static str) -> KeptReply {
-    KeptReply { record: Bytes::from_static(word.as_bytes()), status: NfsStatus::Ok }
+fn kept(word: &'static str) -> CachedReply {
+    CachedReply { record: Bytes::from_static(word.as_bytes()), status: NfsStatus::Ok }
 }
 
-fn poll(call: &mut SharedCall) -> Poll<KeptReply> {
+fn poll(call: &mut SharedCall) -> Poll<CachedReply> {
     call.poll_unpin(&mut Context::from_waker(std::task::Waker::noop()))
 }
 
@@ -44,7 +44,7 @@ fn a_call_sent_again_gets_the_first_reply() {
         Box::pin(async move {
             runs.fetch_add(1, Ordering::Relaxed);
             kept("done")
-        }) as Pin<Box<dyn Future<Output = KeptReply> + Send>>
+        }) as Pin<Box<dyn Future<Output = CachedReply> + Send>>
     };
     let key = cache.key(machine(1), of_machine(1, None), 7, b"remove a");
     let (mut first, found) = cache.find_or_start(key, start);
@@ -77,7 +77,7 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
             0 => Poll::Pending,
             _ => Poll::Ready(kept("late")),
         });
-        Box::pin(wait) as Pin<Box<dyn Future<Output = KeptReply> + Send>>
+        Box::pin(wait) as Pin<Box<dyn Future<Output = CachedReply> + Send>>
     };
     let key = cache.key(machine(1), of_machine(1, None), 7, b"rename a b");
     let (mut first, _) = cache.find_or_start(key, start);
@@ -92,7 +92,7 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
 #[test]
 fn keeps_a_bounded_number_of_each_user_and_running_calls_longest() {
     let cache = cache();
-    let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
+    let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = CachedReply> + Send>>;
     let whose = of_machine(1, Some(1000));
     let key = |xid: u32| cache.key(machine(1), whose, xid, b"");
     let (_running, _) = cache.find_or_start(key(0), never);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use afflux_frontend::KeptWords;
+use afflux_frontend::PersistedWords;
 use afflux_volume::{LockMode, Share, Span};
 
 use super::super::state::clients::{CreateSessionStep, ExchangeIdClient};
@@ -19,8 +19,8 @@ const WRITES: Share = Share { access: Share::WRITE, deny: 0 };
 const FILES: [(&[u8], u64); 3] = [(b"first", 10), (b"second", 20), (b"third", 30)];
 
 /// A client that has each file open, closed to writers, and locked at the byte of its number. Its memory.
-fn left() -> KeptWords {
-    let words: KeptWords = Arc::new((0..4 + 64 * 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
+fn left() -> PersistedWords {
+    let words: PersistedWords = Arc::new((0..4 + 64 * 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
     let (room, found) = PersistedRecords::new(Arc::clone(&words), 0);
     assert!(found.is_none());
     let (mut state, locks) = (State::new(&ServerMemory::new(3, 0, Some(&room))), Locks::default());
@@ -56,7 +56,7 @@ fn left() -> KeptWords {
 }
 
 /// The next server, for which the files have these numbers, or are gone. Also what it tells as lost.
-fn next(words: &KeptWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks, Vec<u64>) {
+fn next(words: &PersistedWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks, Vec<u64>) {
     let (room, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();
     assert_eq!(handles(&found).len(), FILES.len());
@@ -108,7 +108,7 @@ fn each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials() {
 }
 
 /// The server after the one that has ended an open.
-fn next_of_two(words: &KeptWords) -> (State<u64>, Locks, Vec<u64>) {
+fn next_of_two(words: &PersistedWords) -> (State<u64>, Locks, Vec<u64>) {
     let (room, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();
     assert_eq!(handles(&found), [Box::from(b"first".as_slice()), Box::from(b"third".as_slice())]);

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{Party, PersistedItem};
 
 use super::client_owners::{ClientOwners, OwnerClientids};
 use super::leases::{Lease, may_be_forgotten};
@@ -64,7 +64,7 @@ struct Client {
     created: Option<Vec<u8>>,
     lease: Arc<Lease>,
     has_reclaimed: bool,
-    item: KeptItem,
+    item: PersistedItem,
 }
 
 impl Client {
@@ -128,7 +128,7 @@ impl Clients {
     }
 
     /// A client of an earlier server, whose lease begins anew. An older one of its name goes.
-    pub(crate) fn try_restore(&mut self, record: &Record<'_>, item: KeptItem, now_ns: u64) -> bool {
+    pub(crate) fn try_restore(&mut self, record: &Record<'_>, item: PersistedItem, now_ns: u64) -> bool {
         let Record::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed } = *record
         else {
             return false;
@@ -236,7 +236,7 @@ impl Clients {
             created: None,
             lease: Arc::new(Lease::begun(now_ns)),
             has_reclaimed: false,
-            item: KeptItem::default(),
+            item: PersistedItem::default(),
         };
         self.add(clientid, made);
         Ok(ExchangeIdResult { clientid, sequenceid: 1, is_confirmed: false })

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use afflux_frontend::{KeptItem, KeptItems, Party};
+use afflux_frontend::{Party, PersistedItem, PersistedItems};
 
 use super::index::{StateIndex, StateKeys};
 use super::persisted::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
@@ -62,10 +62,10 @@ impl LockState {
 /// The state of a lock owner that a later server finds: a record of all its ranges, and the steps since then.
 #[derive(Default)]
 struct PersistedOwner {
-    item: KeptItem,
+    item: PersistedItem,
     /// Pieces of the record.
     pieces: usize,
-    steps: Vec<KeptItem>,
+    steps: Vec<PersistedItem>,
 }
 
 /// The ranges of a lock owner after a change, as far as they are asked for.
@@ -154,7 +154,7 @@ impl LockStates {
             }),
             None => {
                 self.index.counts().check_quota(party, 1, LOCK_STATES_MAX)?;
-                self.memory.check_quota(&KeptItem::default(), party, locks_bytes(owner, ranges()))
+                self.memory.check_quota(&PersistedItem::default(), party, locks_bytes(owner, ranges()))
             }
         }
     }
@@ -164,7 +164,7 @@ impl LockStates {
         if persisted.steps.len() >= STEPS_MAX {
             return Err(TableFull::OfParty);
         }
-        self.memory.check_quota(&KeptItem::default(), party, STEP_BYTES)
+        self.memory.check_quota(&PersistedItem::default(), party, STEP_BYTES)
     }
 
     /// A new owner has got its first lock of a file: its stateid begins. The caller has checked that there is room.
@@ -198,8 +198,8 @@ impl LockStates {
         }
         let Some((state, persisted)) = self.table.get(id) else { return };
         let bytes = locks_bytes(&state.owner, (ranges.count)());
-        let is_due =
-            persisted.pieces == 0 || persisted.pieces + persisted.steps.len() + 1 >= 2 * KeptItems::pieces_of(bytes);
+        let is_due = persisted.pieces == 0
+            || persisted.pieces + persisted.steps.len() + 1 >= 2 * PersistedItems::pieces_of(bytes);
         let may_step = persisted.pieces > 0 && self.check_step(state.party, persisted).is_ok();
         let is_whole = !may_step || is_due && self.memory.check_quota(&persisted.item, state.party, bytes).is_ok();
         if is_whole { self.keep_whole(id, bytes, ranges) } else { self.keep_step(id, ranges.step) }
@@ -220,7 +220,7 @@ impl LockStates {
         };
         // The steps count until the record is there, and no more from then on.
         self.memory.put(id, &mut persisted.item, state.party, &record);
-        persisted.pieces = KeptItems::pieces_of(bytes);
+        persisted.pieces = PersistedItems::pieces_of(bytes);
         persisted.steps.drain(..).for_each(|mut step| self.memory.remove(&mut step, state.party));
     }
 
@@ -228,7 +228,7 @@ impl LockStates {
         let generation = self.table.generation(id);
         let Some((state, persisted)) = self.table.get_mut(id) else { return };
         let record = Record::LockStep { id, generation, seqid: state.seqid, by: state.by, step };
-        let mut item = KeptItem::default();
+        let mut item = PersistedItem::default();
         self.memory.put(step_number(id, persisted.steps.len()), &mut item, state.party, &record);
         persisted.steps.push(item);
     }
@@ -240,13 +240,13 @@ impl LockStates {
         id: u32,
         (party, number, file): (Party, u64, u64),
         record: &Record<'_>,
-        item: KeptItem,
+        item: PersistedItem,
     ) -> bool {
         let Record::Locks { clientid, generation, seqid, open, by, owner, ref ranges, .. } = *record else {
             return false;
         };
         self.memory.found(&item, party);
-        let pieces = KeptItems::pieces_of(locks_bytes(owner, ranges.len()));
+        let pieces = PersistedItems::pieces_of(locks_bytes(owner, ranges.len()));
         let state = LockState { clientid, party, file, open, owner: owner.into(), number, seqid, by };
         let persisted = PersistedOwner { item, pieces, steps: Vec::new() };
         let is_one = self.table.try_restore(id, generation, (state, persisted), LOCK_STATES_MAX);
@@ -259,7 +259,7 @@ impl LockStates {
 
     /// A step of an earlier server. Returns the change if it counts: the record of its lock owner is older. One that
     /// does not is dropped.
-    pub(crate) fn restore_step(&mut self, record: &Record<'_>, mut item: KeptItem) -> Option<(u32, RangeStep)> {
+    pub(crate) fn restore_step(&mut self, record: &Record<'_>, mut item: PersistedItem) -> Option<(u32, RangeStep)> {
         let Record::LockStep { id, generation, seqid, by, step } = *record else { return None };
         let known = self.table.generation(id) == generation;
         match self.table.get_mut(id).filter(|(state, _)| known && is_later(seqid, state.seqid)) {

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{Party, PersistedItem};
 use afflux_volume::Share;
 
 use super::index::{StateIndex, StateKeys};
@@ -58,7 +58,7 @@ struct Open<H> {
     /// Of the opens of a file by a party, this open counts for the file.
     stands_for_file: bool,
     holder: H,
-    item: KeptItem,
+    item: PersistedItem,
 }
 
 impl<H> Open<H> {
@@ -167,7 +167,7 @@ impl<H> Opens<H> {
         if self.of_party(by.party, file).is_none() {
             self.files.check_quota_of_rest(by.party, 1, (files_left, files_max))?;
         }
-        self.memory.check_quota(&KeptItem::default(), by.party, open_bytes(by.owner, by.handle))
+        self.memory.check_quota(&PersistedItem::default(), by.party, open_bytes(by.owner, by.handle))
     }
 
     /// The place of the first open of a client.
@@ -227,7 +227,7 @@ impl<H> Opens<H> {
             by: by.mark,
             stands_for_file: false,
             holder,
-            item: KeptItem::default(),
+            item: PersistedItem::default(),
         });
         self.list(id);
         self.keep(id);
@@ -283,7 +283,7 @@ impl<H> Opens<H> {
         id: u32,
         (party, number): (Party, u64),
         record: &Record<'_>,
-        item: KeptItem,
+        item: PersistedItem,
         (file, holder): (u64, H),
     ) -> bool {
         let Record::Open { clientid, generation, seqid, share, asked, by, owner, handle, .. } = *record else {

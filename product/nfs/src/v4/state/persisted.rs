@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{FoundItem, KEPT_PIECE_BYTES, KeptItem, KeptItems, KeptWords, Party};
+use afflux_frontend::{FoundItem, PERSISTED_PIECE_BYTES, Party, PersistedItem, PersistedItems, PersistedWords};
 use afflux_volume::{LockMode, Share, Span};
 
 use super::channel_attrs::{CallbackSecurity, ChannelAttrs, SessionId};
@@ -36,7 +36,7 @@ pub(crate) struct ServerMemory {
 
 /// The memory for records that a later server finds.
 pub(crate) struct PersistedRecords {
-    items: KeptItems,
+    items: PersistedItems,
     taken: Mutex<Taken>,
 }
 
@@ -138,12 +138,12 @@ impl ServerMemory {
     }
 
     /// Removes a record of an earlier server that has not come back.
-    pub(crate) fn drop_found(&self, item: &mut KeptItem) {
+    pub(crate) fn drop_found(&self, item: &mut PersistedItem) {
         self.records.iter().for_each(|records| records.items.remove(item));
     }
 
     /// Counts a record of an earlier server as its party's.
-    pub(crate) fn found(&self, item: &KeptItem, party: Party) {
+    pub(crate) fn found(&self, item: &PersistedItem, party: Party) {
         if let Some(records) = &self.records {
             records.taken().pieces.add(party, records.items.pieces(item));
         }
@@ -155,9 +155,9 @@ impl ServerMemory {
     }
 
     /// Whether a record would have no space in place of the one before.
-    pub(crate) fn check_quota(&self, item: &KeptItem, party: Party, bytes: usize) -> Result<(), TableFull> {
+    pub(crate) fn check_quota(&self, item: &PersistedItem, party: Party, bytes: usize) -> Result<(), TableFull> {
         let Some(records) = &self.records else { return Ok(()) };
-        let (before, after) = (records.items.pieces(item), KeptItems::pieces_of(bytes));
+        let (before, after) = (records.items.pieces(item), PersistedItems::pieces_of(bytes));
         if after > before {
             // A change needs an eighth for a moment.
             records.taken().pieces.check_quota(party, after - before, records.items.capacity() / 8 * 7)?;
@@ -166,7 +166,7 @@ impl ServerMemory {
     }
 
     /// Persists a record in place of the one before. The caller has checked that there is space.
-    pub(crate) fn put(&self, id: u32, item: &mut KeptItem, party: Party, record: &Record<'_>) {
+    pub(crate) fn put(&self, id: u32, item: &mut PersistedItem, party: Party, record: &Record<'_>) {
         let Some(records) = &self.records else { return };
         let mut taken = records.taken();
         let mut writer = Writer::reusing(std::mem::take(&mut taken.buffer));
@@ -178,7 +178,7 @@ impl ServerMemory {
     }
 
     /// A piece of state is gone.
-    pub(crate) fn remove(&self, item: &mut KeptItem, party: Party) {
+    pub(crate) fn remove(&self, item: &mut PersistedItem, party: Party) {
         let Some(records) = &self.records else { return };
         let mut taken = records.taken();
         taken.count(party, records.items.pieces(item), 0);
@@ -188,8 +188,8 @@ impl ServerMemory {
 
 impl PersistedRecords {
     /// The memory in these words, from `at` on, and the records of an earlier server in it.
-    pub(crate) fn new(words: KeptWords, at: usize) -> (Arc<Self>, Option<Vec<FoundItem>>) {
-        let (items, found) = KeptItems::new(words, at);
+    pub(crate) fn new(words: PersistedWords, at: usize) -> (Arc<Self>, Option<Vec<FoundItem>>) {
+        let (items, found) = PersistedItems::new(words, at);
         (Arc::new(Self { items, taken: Mutex::default() }), found)
     }
 
@@ -230,7 +230,7 @@ pub(crate) fn wait_bytes(owner: &[u8]) -> usize {
 pub(crate) const STEP_BYTES: usize = 40;
 
 /// Bytes that each record of a client or a session has at most, apart from the client's own name.
-pub(crate) const CLIENT_BYTES_MAX: usize = 3 * KEPT_PIECE_BYTES;
+pub(crate) const CLIENT_BYTES_MAX: usize = 3 * PERSISTED_PIECE_BYTES;
 
 impl<'a> Record<'a> {
     fn kind(&self) -> u8 {

@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{Party, PersistedItem};
 
 use super::persisted::{Memory, Record, wait_bytes};
 
@@ -16,7 +16,7 @@ use super::persisted::{Memory, Record, wait_bytes};
 pub(crate) struct PersistedWait {
     memory: Memory,
     party: Party,
-    item: Mutex<KeptItem>,
+    item: Mutex<PersistedItem>,
 }
 
 impl Drop for PersistedWait {
@@ -40,7 +40,7 @@ impl PersistedWaits {
 
     /// A wait of a party that is not persisted yet.
     pub(crate) fn begin(&self, party: Party) -> Arc<PersistedWait> {
-        self.with(party, KeptItem::default())
+        self.with(party, PersistedItem::default())
     }
 
     /// Persists a wait, if its party has space.
@@ -54,13 +54,13 @@ impl PersistedWaits {
     }
 
     /// A wait of an earlier server, under its number.
-    pub(crate) fn restore(&mut self, number: u32, party: Party, item: KeptItem) -> Arc<PersistedWait> {
+    pub(crate) fn restore(&mut self, number: u32, party: Party, item: PersistedItem) -> Arc<PersistedWait> {
         self.memory.found(&item, party);
         self.next = self.next.max(number.wrapping_add(1));
         self.with(party, item)
     }
 
-    fn with(&self, party: Party, item: KeptItem) -> Arc<PersistedWait> {
+    fn with(&self, party: Party, item: PersistedItem) -> Arc<PersistedWait> {
         Arc::new(PersistedWait { memory: Memory::clone(&self.memory), party, item: Mutex::new(item) })
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{KeptItem, Party};
+use afflux_frontend::{Party, PersistedItem};
 
 use super::super::back_channel::BackChannel;
 use super::super::lock_notices::LockNotices;
@@ -34,7 +34,7 @@ pub(crate) struct Session {
     pub(crate) back: Arc<BackChannel>,
     /// Its number in the memory that a later server finds.
     number: u32,
-    item: Mutex<KeptItem>,
+    item: Mutex<PersistedItem>,
     slots: Mutex<Slots>,
 }
 
@@ -44,7 +44,7 @@ impl Session {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn item(&self) -> MutexGuard<'_, KeptItem> {
+    fn item(&self) -> MutexGuard<'_, PersistedItem> {
         self.item.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ impl Sessions {
     /// Whether there is no room for a session of a party.
     pub(crate) fn check_quota(&self, party: Party) -> Result<(), TableFull> {
         self.counts.check_quota(party, 1, SESSIONS_MAX)?;
-        self.memory.check_quota(&KeptItem::default(), party, CLIENT_BYTES_MAX)
+        self.memory.check_quota(&PersistedItem::default(), party, CLIENT_BYTES_MAX)
     }
 
     /// Makes a session. The caller has drawn its number, and has checked that there is room.
@@ -92,7 +92,7 @@ impl Sessions {
         let (number, back) = (self.next, BackChannel::new(id, self.notices_of(clientid)));
         self.next += 1;
         let slots = Slots::new(channel.maxrequests);
-        self.add(id, (clientid, party), channel, lease, (back, number, KeptItem::default()), slots)
+        self.add(id, (clientid, party), channel, lease, (back, number, PersistedItem::default()), slots)
     }
 
     /// The notices of a client.
@@ -106,7 +106,7 @@ impl Sessions {
         (clientid, party): (u64, Party),
         channel: ChannelAttrs,
         lease: Arc<Lease>,
-        (back, number, item): (Arc<BackChannel>, u32, KeptItem),
+        (back, number, item): (Arc<BackChannel>, u32, PersistedItem),
         slots: Slots,
     ) -> Arc<Session> {
         let session = Arc::new(Session {
@@ -156,7 +156,7 @@ impl Sessions {
         number: u32,
         (party, lease): (Party, Arc<Lease>),
         record: &Record<'_>,
-        (item, called): (KeptItem, (u32, KeptItem)),
+        (item, called): (PersistedItem, (u32, PersistedItem)),
     ) -> bool {
         let Record::Session { id, clientid, channel, calling, minor, is_wanted } = *record else { return false };
         self.memory.found(&item, party);

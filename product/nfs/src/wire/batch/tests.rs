@@ -130,10 +130,10 @@ fn a_buffer_that_came_back_is_written_again_and_one_that_is_held_is_not() {
 #[test]
 fn large_buffers_are_not_kept() {
     let mut batch = Batch::default();
-    for bytes in [KEPT_BYTES_MAX + 4, 4] {
+    for bytes in [POOLED_BYTES_MAX + 4, 4] {
         batch.begin();
         batch.writer.raw(&vec![1; bytes]);
         batch.hand_out(&mut Vec::new());
-        assert!(batch.kept.iter().all(|kept| kept.buffer.capacity() <= KEPT_BYTES_MAX));
+        assert!(batch.pooled.iter().all(|pooled| pooled.buffer.capacity() <= POOLED_BYTES_MAX));
     }
 }

@@ -127,10 +127,10 @@ fn a_kept_window_follows_our_own_changes() {
 fn a_cut_window_says_that_more_follows() {
     let names = names(1_000);
     let listed = sealed(&names, PARENT_COOKIE, 10);
-    let kept = listed.len();
-    assert!(kept < 1_000);
+    let cached = listed.len();
+    assert!(cached < 1_000);
     let (entries, end) = taken(&listed, PARENT_COOKIE, 2_000);
-    assert!(!end && entries.len() == kept);
+    assert!(!end && entries.len() == cached);
     assert!(!listed.has_after(entries.last().unwrap().cookie));
 }
 
@@ -139,7 +139,7 @@ fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
     let names = names(100);
     let mut listing = KnownListing::default();
     listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
-    assert!(listing.kept_after(0).is_none(), "it was not begun");
+    assert!(listing.cached_after(0).is_none(), "it was not begun");
     listing.begin();
     listing.insert(&Bytes::from_static(b"file-7"), 9);
     listing.insert(&Bytes::from_static(b"added"), 7);
@@ -147,7 +147,7 @@ fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
     listing.remove(&Bytes::from_static(b"came and went"));
     listing.remove(&Bytes::from_static(b"file-5"));
     listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
-    let (entries, end) = taken(listing.kept_after(0).unwrap(), PARENT_COOKIE, 1_000);
+    let (entries, end) = taken(listing.cached_after(0).unwrap(), PARENT_COOKIE, 1_000);
     let told: BTreeSet<_> = entries.iter().map(|entry| String::from_utf8(entry.name.to_vec()).unwrap()).collect();
     let mut expected = names.clone();
     expected.remove("file-5");
@@ -158,7 +158,7 @@ fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
     listing.begin();
     listing.forget();
     listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
-    assert!(listing.kept_after(0).is_none());
+    assert!(listing.cached_after(0).is_none());
 }
 
 #[test]
@@ -169,9 +169,9 @@ fn changes_beside_what_was_read_are_bounded() {
     for at in 0..CHANGES_MAX {
         listing.insert(&Bytes::from(format!("new {at}")), 1);
     }
-    assert_eq!(taken(listing.kept_after(0).unwrap(), PARENT_COOKIE, usize::MAX).0.len(), 10 + CHANGES_MAX);
+    assert_eq!(taken(listing.cached_after(0).unwrap(), PARENT_COOKIE, usize::MAX).0.len(), 10 + CHANGES_MAX);
     listing.insert(&Bytes::from_static(b"one more"), 1);
-    assert!(listing.kept_after(0).is_none(), "it is read anew");
+    assert!(listing.cached_after(0).is_none(), "it is read anew");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use super::*;
 
 fn write(image: &mut Image, offset: u64, bytes: &[u8]) {
-    let kept = kept_of(offset, bytes, image.kept_bytes());
+    let kept = kept_of(offset, bytes, image.backed_bytes());
     image.write_kept(offset, bytes.len() as u64, &kept);
 }
 
@@ -12,19 +12,20 @@ fn read(image: &Image, offset: u64, len: usize) -> Vec<u8> {
 }
 
 /// Writes `bytes` at `offset` of a plain copy of such an image, with zeros for bytes that are not kept.
-fn overlay(plain: &mut Vec<u8>, offset: usize, bytes: &[u8], kept_bytes: u64) {
+fn overlay(plain: &mut Vec<u8>, offset: usize, bytes: &[u8], backed_bytes: u64) {
     plain.resize(plain.len().max(offset + bytes.len()), 0);
     for (at, byte) in bytes.iter().enumerate() {
-        let kept = ((offset + at) as u64 % IMAGE_BLOCK_BYTES) < kept_bytes;
+        let kept = ((offset + at) as u64 % IMAGE_BLOCK_BYTES) < backed_bytes;
         plain[offset + at] = if kept { *byte } else { 0 };
     }
 }
 
 #[test]
 fn images_of_whole_pages_and_of_stamps_do_what_a_plain_file_does() {
-    for kept_bytes in [WHOLE_PAGES, STAMPS] {
-        let mut random = crate::Random::new(kept_bytes);
-        let (mut image, mut plain, mut there) = (Image::new(kept_bytes), Vec::new(), std::collections::BTreeSet::new());
+    for backed_bytes in [WHOLE_PAGES, STAMPS] {
+        let mut random = crate::Random::new(backed_bytes);
+        let (mut image, mut plain, mut there) =
+            (Image::new(backed_bytes), Vec::new(), std::collections::BTreeSet::new());
         for _ in 0..2_000 {
             // The range goes beyond a chunk of stamps.
             let (offset, len) = (random.below(6 << 20), random.between(1, 40_000));
@@ -51,7 +52,7 @@ fn images_of_whole_pages_and_of_stamps_do_what_a_plain_file_does() {
                     assert_eq!(image.blocks_missing(offset, len), missing);
                     let bytes: Vec<u8> = (0..len).map(|_| random.bits() as u8).collect();
                     write(&mut image, offset, &bytes);
-                    overlay(&mut plain, offset as usize, &bytes, kept_bytes);
+                    overlay(&mut plain, offset as usize, &bytes, backed_bytes);
                     there.extend(pages);
                 }
             }

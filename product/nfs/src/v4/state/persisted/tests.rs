@@ -4,7 +4,7 @@ use super::*;
 
 const PARTY: Party = Party::User(7);
 
-fn words(pieces: usize) -> KeptWords {
+fn words(pieces: usize) -> PersistedWords {
     Arc::new((0..4 + pieces * 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>())
 }
 
@@ -94,7 +94,7 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
             assert!(len <= bytes && (len == bytes || record.kind() < 4), "{record:?}");
             let memory = words(40);
             let (records, _) = PersistedRecords::new(Arc::clone(&memory), 0);
-            let (kept, mut item) = (ServerMemory::new(3, 0, Some(&records)), KeptItem::default());
+            let (kept, mut item) = (ServerMemory::new(3, 0, Some(&records)), PersistedItem::default());
             kept.put(id as u32, &mut item, PARTY, record);
             let found = PersistedRecords::new(memory, 0).1.unwrap();
             assert_eq!(Record::read(found[0].kind, &found[0].bytes).as_ref(), Some(record));
@@ -107,7 +107,9 @@ fn each_record_is_read_as_it_was_written_and_has_the_room_that_was_asked_for() {
 
 #[test]
 fn an_open_and_a_lock_of_a_linux_client_take_one_piece_each() {
-    assert!(open_bytes(&[0; 28], &[0; 29]) <= KEPT_PIECE_BYTES && locks_bytes(&[0; 28], 1) <= KEPT_PIECE_BYTES);
+    assert!(
+        open_bytes(&[0; 28], &[0; 29]) <= PERSISTED_PIECE_BYTES && locks_bytes(&[0; 28], 1) <= PERSISTED_PIECE_BYTES
+    );
 }
 
 #[test]
@@ -115,14 +117,14 @@ fn a_party_that_takes_all_room_leaves_half_to_others() {
     let (records, _) = PersistedRecords::new(words(64), 0);
     let memory = ServerMemory::new(3, 0, Some(&records));
     let mut kept = Vec::new();
-    while memory.check_quota(&KeptItem::default(), PARTY, 100).is_ok() {
-        let mut item = KeptItem::default();
+    while memory.check_quota(&PersistedItem::default(), PARTY, 100).is_ok() {
+        let mut item = PersistedItem::default();
         memory.put(kept.len() as u32, &mut item, PARTY, &Record::BackChannel { sequenceid: 1 });
         kept.push(item);
     }
     assert_eq!(kept.len(), 28, "half of all, without the eighth that changes need");
     assert!(memory.check_quota(&kept[0], PARTY, 100).is_ok(), "what is there may change");
-    assert!(memory.check_quota(&KeptItem::default(), Party::Orphans, 20 * KEPT_PIECE_BYTES).is_ok());
+    assert!(memory.check_quota(&PersistedItem::default(), Party::Orphans, 20 * PERSISTED_PIECE_BYTES).is_ok());
     memory.remove(&mut kept[0], PARTY);
-    assert!(memory.check_quota(&KeptItem::default(), PARTY, 100).is_ok());
+    assert!(memory.check_quota(&PersistedItem::default(), PARTY, 100).is_ok());
 }

@@ -1,7 +1,7 @@
 //! Open files without a name of a mount, over a kill of the server.
 //!
 //! Owns: the choice whether the service manager keeps them, the lines about files that the manager does not keep.
-//! Does not own: their descriptors (`afflux_linux_server`), the mount (`kept_mount`, `front`).
+//! Does not own: their descriptors (`afflux_linux_server`), the mount (`persisted_mount`, `front`).
 //! Invariants: a start that fails leaves them. They leave the store with the mount.
 
 use std::io;
@@ -11,12 +11,12 @@ use afflux_report::failure::{OrFailed, Outcome};
 use tracing::warn;
 
 use crate::serve::front::WantedFront;
-use crate::serve::kept::arena::MEMORY_IN_STORE;
+use crate::serve::persisted::arena::MEMORY_IN_STORE;
 use crate::serve::start::source::Source;
 
 /// Has the service manager keep such files of a mount that outlives its server. Comes before the first thread.
 pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome {
-    let tree = source.and_then(Source::host).filter(|_| front.is_kept() && front.point().is_some());
+    let tree = source.and_then(Source::host).filter(|_| front.is_persistent() && front.point().is_some());
     let Some(tree) = tree else {
         let files = HostTree::drop_unnamed_stored(store).or_failed("cannot tell systemd")?;
         if files > 0 {

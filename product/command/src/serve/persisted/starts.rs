@@ -30,7 +30,7 @@ use rustix::fs::{FlockOperation, flock};
 use tracing::warn;
 
 use crate::private_directory::{self, Missing, Refused};
-use crate::serve::kept::state::{self, STARTS, StateDirectory};
+use crate::serve::persisted::state::{self, STARTS, StateDirectory};
 
 const LINES_MAX: usize = 4096;
 /// A word that the host does not tell.
@@ -105,23 +105,25 @@ impl StartRecord {
     ///
     /// # Errors
     /// As [`Self::try_note`].
-    pub(crate) fn rehearse(&self, is_kept: bool) -> Outcome {
+    pub(crate) fn rehearse(&self, is_persistent: bool) -> Outcome {
         let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
             private_directory::check_replaceable(path).map_err(|error| format!("{}: {error}", path.display()))
         });
         let is_there = || self.path.as_deref().is_ok_and(|path| path.symlink_metadata().is_ok());
         match noted {
-            Err(why) if !self.places.is_empty() && (is_kept || is_there()) => Err(cannot_be_noted(output::shown(why))),
+            Err(why) if !self.places.is_empty() && (is_persistent || is_there()) => {
+                Err(cannot_be_noted(output::shown(why)))
+            }
             _ => Ok(()),
         }
     }
 
     /// Notes the start of the server with this number. False if there is no record from now on, which is an error if
-    /// the server's memory `is_kept`.
+    /// the server's memory `is_persistent`.
     ///
     /// # Errors
     /// The start cannot be noted, and earlier servers would count as the last ones.
-    pub(crate) fn try_note(&self, number: u64, is_kept: bool) -> Outcome<bool> {
+    pub(crate) fn try_note(&self, number: u64, is_persistent: bool) -> Outcome<bool> {
         if self.places.is_empty() {
             return Ok(false);
         }
@@ -132,7 +134,7 @@ impl StartRecord {
         let Err(why) = noted else { return Ok(true) };
         let why = output::shown(why);
         // On a full disk, all earlier servers become unknown.
-        if is_kept || self.path.as_deref().is_ok_and(|path| !try_remove(path)) {
+        if is_persistent || self.path.as_deref().is_ok_and(|path| !try_remove(path)) {
             return Err(cannot_be_noted(&why));
         }
         warn!(

@@ -6,7 +6,7 @@ use std::thread;
 use afflux_engine::policy::Remembered;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::{DISKS_MAX, KeptPrices, Learned};
+use super::{DISKS_MAX, Learned, PersistedPrices};
 
 /// The path of a file that does not exist.
 fn place(name: &str) -> PathBuf {
@@ -22,21 +22,24 @@ fn learned(identity: &str, mib_ns: u64) -> Learned {
     Learned { identity: identity.to_owned(), name: "sda1".to_owned(), prices: prices(mib_ns) }
 }
 
-fn read(path: &Path) -> (KeptPrices, Vec<String>) {
-    KeptPrices::read(Some(path.to_path_buf()))
+fn read(path: &Path) -> (PersistedPrices, Vec<String>) {
+    PersistedPrices::read(Some(path.to_path_buf()))
 }
 
 #[test]
 fn what_is_kept_is_there_at_the_next_start_beside_what_others_kept() {
     let path = place("there");
-    let (kept, warnings) = read(&path);
-    assert!(warnings.is_empty() && kept.of("a").is_empty(), "{warnings:?}");
+    let (persisted, warnings) = read(&path);
+    assert!(warnings.is_empty() && persisted.of("a").is_empty(), "{warnings:?}");
     let (other, _) = read(&path);
-    kept.keep(vec![learned("a", 50_000), Learned { prices: Remembered::new(), ..learned("cold", 1) }]).unwrap();
+    persisted.keep(vec![learned("a", 50_000), Learned { prices: Remembered::new(), ..learned("cold", 1) }]).unwrap();
     other.keep(vec![learned("b", 60_000)]).unwrap();
-    let (kept, warnings) = read(&path);
+    let (persisted, warnings) = read(&path);
     assert!(warnings.is_empty(), "{warnings:?}");
-    assert_eq!((kept.of("a"), kept.of("b"), kept.of("cold")), (prices(50_000), prices(60_000), Remembered::new()));
+    assert_eq!(
+        (persisted.of("a"), persisted.of("b"), persisted.of("cold")),
+        (prices(50_000), prices(60_000), Remembered::new())
+    );
     let names: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["disks.json"], "nothing else is left");
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
@@ -45,21 +48,21 @@ fn what_is_kept_is_there_at_the_next_start_beside_what_others_kept() {
 #[test]
 fn prices_are_known_while_the_file_s_disk_keeps_a_save_waiting() {
     let path = place("waits");
-    let (kept, _) = read(&path);
-    kept.keep(vec![learned("a", 50_000)]).unwrap();
+    let (persisted, _) = read(&path);
+    persisted.keep(vec![learned("a", 50_000)]).unwrap();
     let text = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     // A pipe's reader waits as that of a file on a hung disk does.
     mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
     thread::scope(|scope| {
-        let saving = scope.spawn(|| kept.keep(vec![learned("b", 60_000)]));
+        let saving = scope.spawn(|| persisted.keep(vec![learned("b", 60_000)]));
         let mut pipe = OpenOptions::new().write(true).open(&path).unwrap();
-        assert_eq!((kept.of("a"), kept.of("b")), (prices(50_000), Remembered::new()));
+        assert_eq!((persisted.of("a"), persisted.of("b")), (prices(50_000), Remembered::new()));
         pipe.write_all(&text).unwrap();
         drop(pipe);
         saving.join().unwrap().unwrap();
     });
-    assert_eq!((kept.of("a"), kept.of("b")), (prices(50_000), prices(60_000)));
+    assert_eq!((persisted.of("a"), persisted.of("b")), (prices(50_000), prices(60_000)));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
@@ -92,11 +95,11 @@ fn nonsense_is_refused_with_the_reason_and_replaced() {
     ] {
         let path = place("nonsense");
         fs::write(&path, &text).unwrap();
-        let (kept, warnings) = read(&path);
+        let (persisted, warnings) = read(&path);
         let [said] = &warnings[..] else { panic!("{text:.80}: {warnings:?}") };
         assert!(said.contains(why) && said.contains("disks.json"), "{said}");
-        assert!(kept.of("x").is_empty());
-        kept.keep(vec![learned("y", 50_000)]).unwrap();
+        assert!(persisted.of("x").is_empty());
+        persisted.keep(vec![learned("y", 50_000)]).unwrap();
         assert!(read(&path).1.is_empty(), "it is written anew");
         fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
@@ -107,9 +110,9 @@ fn a_newer_form_is_left_alone() {
     let path = place("newer");
     let text = r#"{"version":2,"disks":[]}"#;
     fs::write(&path, text).unwrap();
-    let (kept, warnings) = read(&path);
+    let (persisted, warnings) = read(&path);
     assert!(warnings[0].contains("has version 2, and this program knows 1"), "{warnings:?}");
-    kept.keep(vec![learned("a", 50_000)]).unwrap();
+    persisted.keep(vec![learned("a", 50_000)]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
@@ -126,8 +129,11 @@ fn of_many_disks_those_served_last_are_kept() {
     let disks: Vec<String> = (0..DISKS_MAX as u64).map(disk).collect();
     fs::write(&path, format!(r#"{{"version":1,"disks":{{{}}}}}"#, disks.join(","))).unwrap();
     read(&path).0.keep(vec![learned("new", 70_000)]).unwrap();
-    let (kept, _) = read(&path);
-    assert_eq!((kept.of("d0"), kept.of("d1"), kept.of("new")), (Remembered::new(), prices(50_000), prices(70_000)));
+    let (persisted, _) = read(&path);
+    assert_eq!(
+        (persisted.of("d0"), persisted.of("d1"), persisted.of("new")),
+        (Remembered::new(), prices(50_000), prices(70_000))
+    );
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
@@ -135,8 +141,8 @@ fn of_many_disks_those_served_last_are_kept() {
 fn a_place_that_cannot_be_written_is_an_error_and_leaves_what_was() {
     let path = place("unwritable");
     read(&path).0.keep(vec![learned("a", 50_000)]).unwrap();
-    let (kept, _) = KeptPrices::read(Some(path.join("below-a-file.json")));
-    assert!(kept.keep(vec![learned("b", 50_000)]).is_err());
+    let (persisted, _) = PersistedPrices::read(Some(path.join("below-a-file.json")));
+    assert!(persisted.keep(vec![learned("b", 50_000)]).is_err());
     assert_eq!(read(&path).0.of("a"), prices(50_000));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }

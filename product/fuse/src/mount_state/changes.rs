@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallJournal, EntryForm, EntryOwner, JournalCall, Left, kept_check};
+use afflux_frontend::{CallJournal, EntryForm, EntryOwner, JournalCall, Left, words_checksum};
 use afflux_volume::{Before, Caller, VolumeError};
 
-use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, Kept};
+use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, MountState};
 use crate::abi::UNIQUE_RESENT;
 use crate::reply::Errno;
 
@@ -86,7 +86,7 @@ impl BegunChange {
     }
 }
 
-impl Kept {
+impl MountState {
     /// The journal of changes, with those of earlier servers.
     pub(crate) fn changes(&self) -> Arc<CallJournal> {
         CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_FORM)
@@ -100,7 +100,7 @@ impl Kept {
         let journal = self.changes();
         for at in (0..CHANGES).map(|place| FILES_AT - (CHANGES - place) * WORDS_BEFORE) {
             let [unique, state, value, object] = [0, 1, 2, 3].map(|word| self.value(at + word));
-            let is_whole = state & !STATE_BITS == kept_check([unique, value, object]) & !STATE_BITS;
+            let is_whole = state & !STATE_BITS == words_checksum([unique, value, object]) & !STATE_BITS;
             if unique == 0 || !is_whole || !matches!(state & STATE_BITS, BEGUN | DONE) {
                 continue;
             }

@@ -14,15 +14,15 @@ use crate::foreign_wakers::DeferredWakes;
 use crate::reactor::Reactor;
 
 /// This thread's reactor of a platform, for a thread that comes back to it.
-pub struct KeptReactor {
+pub struct RetainedReactor {
     reactor: Rc<Reactor>,
     /// The process that made it.
     process: u32,
 }
 
-impl KeptReactor {
+impl RetainedReactor {
     pub(super) fn new(reactor: Rc<Reactor>) -> Self {
-        reactor.keep();
+        reactor.retain();
         Self { reactor, process: std::process::id() }
     }
 
@@ -37,10 +37,10 @@ impl KeptReactor {
     }
 }
 
-impl Drop for KeptReactor {
+impl Drop for RetainedReactor {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            self.reactor.unkeep();
+            self.reactor.release();
         } else {
             // The operations are the parent's: nobody reports them here.
             std::mem::forget(Rc::clone(&self.reactor));

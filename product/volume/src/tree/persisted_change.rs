@@ -30,7 +30,7 @@ pub enum Before {
 }
 
 /// The memory of a change, which outlives the process.
-pub trait KeptChange: Send + Sync + fmt::Debug {
+pub trait PersistedChange: Send + Sync + fmt::Debug {
     /// The part of it that an earlier process has carried out.
     fn before(&self) -> Before;
 

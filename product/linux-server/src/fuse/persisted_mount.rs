@@ -31,14 +31,14 @@ pub const MOUNT_DESCRIPTORS: u64 = 2;
 const DEVICE: (u32, u32) = (10, 229);
 
 /// A mount that an earlier server left.
-pub struct KeptMount {
+pub struct PersistedMount {
     device: OwnedFd,
     memory: MountMemory,
     place: MountPlace,
     flags: Option<MountFlags>,
 }
 
-impl KeptMount {
+impl PersistedMount {
     /// The mount that the service manager keeps, if it keeps one. It is in the view of mounts that this process has
     /// now.
     ///
@@ -99,7 +99,8 @@ impl KeptMount {
 
     /// The mount, and its memory.
     pub fn into_mount(self) -> (FuseMount, MountMemory) {
-        let mount = FuseMount { device: FuseDevice::kept(self.device), place: Some(self.place), flags: self.flags };
+        let mount =
+            FuseMount { device: FuseDevice::persistent(self.device), place: Some(self.place), flags: self.flags };
         (mount, self.memory)
     }
 

@@ -17,7 +17,7 @@ use afflux_volume::{Identity, Kind, VolumeError};
 use rustix::fs::OFlags;
 
 use super::node::HostNode;
-use super::unnamed_places::{KeptUnnamed, UnkeptFile, UnnamedFiles};
+use super::unnamed_places::{StoredUnnamed, UnnamedFiles, UnstoredFile};
 use super::{Core, HostTree, calls};
 use crate::descriptor_store::DescriptorStore;
 
@@ -42,22 +42,22 @@ impl Core {
     /// message.
     pub(super) fn keep_unnamed(&self, node: &HostNode) -> Result<(), VolumeError> {
         let Some(files) = self.unnamed.get() else { return Err(VolumeError::NotSupported) };
-        let mut kept = node.kept();
-        if kept.is_some() {
+        let mut stored = node.stored();
+        if stored.is_some() {
             return Ok(());
         }
-        let stored = self.stored(files, node);
-        if let Err(error) = &stored {
+        let put = self.stored(files, node);
+        if let Err(error) = &put {
             files.tell(match error {
-                VolumeError::NoSpace => UnkeptFile::TooMany { most: files.most },
-                error => UnkeptFile::Failed(error.to_string()),
+                VolumeError::NoSpace => UnstoredFile::TooMany { most: files.most },
+                error => UnstoredFile::Failed(error.to_string()),
             });
         }
-        *kept = Some(stored?);
+        *stored = Some(put?);
         Ok(())
     }
 
-    fn stored(&self, files: &Arc<UnnamedFiles>, node: &HostNode) -> Result<KeptUnnamed, VolumeError> {
+    fn stored(&self, files: &Arc<UnnamedFiles>, node: &HostNode) -> Result<StoredUnnamed, VolumeError> {
         let name = name_in_store(&self.identify(node.fd())?.0);
         let (place, is_left) = files.place(name).ok_or(VolumeError::NoSpace)?;
         if !is_left {
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// Whether the manager keeps a file, or has kept it for this server.
-    pub(super) fn has_kept_unnamed(&self, identity: &Identity) -> bool {
+    pub(super) fn has_stored_unnamed(&self, identity: &Identity) -> bool {
         self.unnamed.get().is_some_and(|files| files.has(&name_in_store(identity)))
     }
 
@@ -98,7 +98,7 @@ impl HostTree {
         &self,
         store: &mut DescriptorStore,
         most: usize,
-        told: impl FnOnce(UnkeptFile) + Send + 'static,
+        told: impl FnOnce(UnstoredFile) + Send + 'static,
     ) -> usize {
         let mut foreign = 0;
         let mut left = BTreeSet::new();

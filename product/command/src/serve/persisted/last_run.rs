@@ -12,7 +12,7 @@
 //!
 //! Owns: the file, its form.
 //! Does not own: when everything is written (`serve`), the use of the verifier (the volume), what follows from another
-//! number (`arena`, `client_state`, `kept_clients`).
+//! number (`arena`, `client_state`, `persisted_clients`).
 //! Invariants: the number is durable before the first answer to a client. One server continues a verifier: the file
 //! durably loses the verifier first. A file that cannot be read does not count as missing.
 
@@ -27,8 +27,8 @@ use afflux_report::output;
 use tracing::{info, warn};
 
 use crate::private_directory;
-use crate::serve::kept::starts::{Standing, StartRecord};
-use crate::serve::kept::state::{StateDirectory, WRITE_VERIFIER};
+use crate::serve::persisted::starts::{Standing, StartRecord};
+use crate::serve::persisted::state::{StateDirectory, WRITE_VERIFIER};
 
 /// The first line of a server that has not ended in order.
 const BEGUN: &str = "serving";
@@ -112,29 +112,29 @@ impl ServerRun {
     }
 
     /// Begins the run of a server: with the number in the memory of a killed server, or with a new number. The number
-    /// must be durable if the memory `is_kept`, or if the state directory has the number of an earlier server. The
-    /// state of the `last` server of the directory counts if this run `is_next`.
+    /// must be durable if the memory `is_persistent`, or if the state directory has the number of an earlier server.
+    /// The state of the `last` server of the directory counts if this run `is_next`.
     ///
     /// # Errors
     /// The number cannot be made durable: a later server would mistake an earlier server's memory for this server's.
     pub(crate) fn begin(
         engine: &Engine<LinuxPlatform>,
         (state, starts): (&StateDirectory, &StartRecord),
-        is_kept: bool,
+        is_persistent: bool,
         (last, is_next): (LastRun, bool),
     ) -> Outcome<Self> {
         let header = engine.frames().memory().header();
         let number = header.number().unwrap_or_else(|| engine.platform().random_u64());
-        let is_recorded = starts.try_note(number, is_kept)?;
+        let is_recorded = starts.try_note(number, is_persistent)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(_) if last == (LastRun::Begun { number }) => {}
             Some(path) => {
                 if let Err(error) = begin(&path, number) {
-                    refuse_unkept(&path, &error, is_kept)?;
+                    refuse_unkept(&path, &error, is_persistent)?;
                     warn!("the number of this server is not kept: {}: {error}", output::shown(path.display()));
                 }
             }
-            None if is_kept => return Err(no_place(state)),
+            None if is_persistent => return Err(no_place(state)),
             None => {}
         }
         header.set_number(number);
@@ -148,21 +148,21 @@ impl ServerRun {
     ///
     /// # Errors
     /// As [`Self::begin`].
-    pub(crate) fn rehearse((state, starts): (&StateDirectory, &StartRecord), is_kept: bool) -> Outcome {
-        starts.rehearse(is_kept)?;
+    pub(crate) fn rehearse((state, starts): (&StateDirectory, &StartRecord), is_persistent: bool) -> Outcome {
+        starts.rehearse(is_persistent)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(path) => {
-                private_directory::check_replaceable(&path).or_else(|error| refuse_unkept(&path, &error, is_kept))
+                private_directory::check_replaceable(&path).or_else(|error| refuse_unkept(&path, &error, is_persistent))
             }
-            None if is_kept && state.path().is_none() => Err(no_place(state)),
+            None if is_persistent && state.path().is_none() => Err(no_place(state)),
             None => Ok(()),
         }
     }
 }
 
 /// Refuses to go on without a durable number if that could be mistaken for an earlier one.
-fn refuse_unkept(path: &Path, error: &io::Error, is_kept: bool) -> Outcome {
-    if !is_kept && path.symlink_metadata().is_err() {
+fn refuse_unkept(path: &Path, error: &io::Error, is_persistent: bool) -> Outcome {
+    if !is_persistent && path.symlink_metadata().is_err() {
         return Ok(());
     }
     Err(Failure::failed(format!(

@@ -1,14 +1,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::{Agreed, FORM_BEFORE, KEPT_WORDS_MIN, at};
+use super::super::{Agreed, FORM_BEFORE, PERSISTED_WORDS_MIN, at};
 use super::*;
 
-fn memory(words: &[u64]) -> Kept {
+fn memory(words: &[u64]) -> MountState {
     let words: Vec<AtomicU64> = words.iter().copied().map(AtomicU64::new).collect();
-    Kept { words: Arc::new(words), nodes: 64 }
+    MountState { words: Arc::new(words), nodes: 64 }
 }
 
-fn words(of: &Kept) -> Vec<u64> {
+fn words(of: &MountState) -> Vec<u64> {
     of.all().iter().map(|word| word.load(Ordering::Relaxed)).collect()
 }
 
@@ -18,22 +18,22 @@ fn unique(place: usize) -> u64 {
 
 /// Memory of the form before, with a change in each place. Each third one is done.
 fn memory_before() -> Vec<u64> {
-    let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
-    kept.note_agreed(Agreed { minor: 45, flags: 0 });
-    let mut words = words(&kept);
+    let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
+    state.note_agreed(Agreed { minor: 45, flags: 0 });
+    let mut words = words(&state);
     words[at::FORM] = FORM_BEFORE;
-    words[at::FORM_CHECK] = kept.form_check(FORM_BEFORE);
+    words[at::FORM_CHECK] = state.form_check(FORM_BEFORE);
     for (place, entry) in words[FILES_AT - CHANGES * WORDS_BEFORE..FILES_AT].chunks_mut(WORDS_BEFORE).enumerate() {
         let (value, object) = (1000 + place as u64, place as u64);
         let state = if place.is_multiple_of(3) { DONE } else { BEGUN };
-        let check = kept_check([unique(place), value, object]) & !STATE_BITS;
+        let check = words_checksum([unique(place), value, object]) & !STATE_BITS;
         entry.copy_from_slice(&[unique(place), check | state, value, object]);
     }
     words
 }
 
 fn has_all(words: &[u64]) -> bool {
-    let changes = Kept::left(memory(words).words).unwrap().changes();
+    let changes = MountState::left(memory(words).words).unwrap().changes();
     (0..CHANGES).all(|place| {
         let before = match place.is_multiple_of(3) {
             true => Before::Done { object: 0 },
@@ -46,7 +46,7 @@ fn has_all(words: &[u64]) -> bool {
 #[test]
 fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
     let before = memory_before();
-    let turned = words(&Kept::left(memory(&before).words).unwrap());
+    let turned = words(&MountState::left(memory(&before).words).unwrap());
     assert!(has_all(&before) && has_all(&turned));
     for stopped_at in (CHANGES_AT..FILES_AT).step_by(97).chain(FILES_AT - 9..FILES_AT) {
         let mut part = before.clone();
@@ -62,10 +62,10 @@ fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
 
 #[test]
 fn a_number_that_the_kernel_gives_again_is_a_new_request() {
-    let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
-    let begin = |unique, value, object| BegunChange::begin(Some(&kept.changes()), (unique, 0), value, object);
+    let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
+    let begin = |unique, value, object| BegunChange::begin(Some(&state.changes()), (unique, 0), value, object);
     begin(8, 1, 2).unwrap().ended(&Ok(()));
-    let changes = kept.changes();
+    let changes = state.changes();
     let new = BegunChange::begin(Some(&changes), (8, 0), 3, 4).unwrap();
     assert_eq!(new.before, Before::Nothing);
     let again = || begin(8 | UNIQUE_RESENT, 5, 6).map(|again| again.before);
@@ -75,11 +75,11 @@ fn a_number_that_the_kernel_gives_again_is_a_new_request() {
 }
 
 // rule: a request that a server has refused is refused once more after a kill, whatever was changed since
-// kept in: `product/fuse/src/kept/changes.rs`
+// kept in: `product/fuse/src/state/changes.rs`
 #[test]
 fn a_refused_change_stays_refused() {
-    let kept = Kept::fresh(memory(&[0; KEPT_WORDS_MIN]).words).unwrap();
-    let begin = |unique| BegunChange::begin(Some(&kept.changes()), (unique, 0), 1, 0);
+    let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
+    let begin = |unique| BegunChange::begin(Some(&state.changes()), (unique, 0), 1, 0);
     begin(8).unwrap().ended(&Err::<(), _>(VolumeError::Exists));
     for _ in 0..2 {
         assert_eq!(begin(8 | UNIQUE_RESENT).err(), Some(Errno::from(VolumeError::Exists)));

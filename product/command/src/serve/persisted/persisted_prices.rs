@@ -60,12 +60,12 @@ pub(crate) struct Learned {
 }
 
 /// The entries, and the file's path.
-pub(crate) struct KeptPrices {
+pub(crate) struct PersistedPrices {
     path: Option<PathBuf>,
     disks: Mutex<BTreeMap<String, Disk>>,
 }
 
-impl KeptPrices {
+impl PersistedPrices {
     /// Reads the file, if it exists; returns defects in it as warnings.
     pub(crate) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
         let Some(path) = path else { return (Self { path: None, disks: Mutex::default() }, Vec::new()) };
@@ -151,7 +151,7 @@ fn document(path: &Path) -> Result<Document, LoadFailure> {
 /// The disks with plausible prices, and the defects of the others.
 fn sensible(disks: BTreeMap<String, Disk>) -> (BTreeMap<String, Disk>, Vec<String>) {
     let mut refused = Vec::new();
-    let kept = disks.into_iter().filter(|(identity, disk)| match RememberedPrices::from_named(&disk.prices) {
+    let persisted = disks.into_iter().filter(|(identity, disk)| match RememberedPrices::from_named(&disk.prices) {
         Ok(_) => true,
         Err(why) => {
             let (name, identity) = (output::shown(&disk.name), output::shown(identity));
@@ -159,5 +159,5 @@ fn sensible(disks: BTreeMap<String, Disk>) -> (BTreeMap<String, Disk>, Vec<Strin
             false
         }
     });
-    (kept.collect(), refused)
+    (persisted.collect(), refused)
 }

@@ -25,8 +25,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tracing::{info, warn};
 
 use crate::private_directory;
-use crate::serve::kept::last_run::{LastRun, ServerRun};
-use crate::serve::kept::state::{CLIENT_STATE, CLIENTS, StateDirectory};
+use crate::serve::persisted::last_run::{LastRun, ServerRun};
+use crate::serve::persisted::state::{CLIENT_STATE, CLIENTS, StateDirectory};
 #[cfg(feature = "object")]
 use crate::serve::stores::store_place::StorePlace;
 
@@ -48,7 +48,7 @@ struct ToKeep {
 }
 
 impl Lists {
-    fn kept_by(keep: impl Fn(Vec<u64>) -> Result<(), String> + Send + Sync + 'static) -> Arc<dyn ClientList> {
+    fn persisted_by(keep: impl Fn(Vec<u64>) -> Result<(), String> + Send + Sync + 'static) -> Arc<dyn ClientList> {
         Arc::new(Self { to_keep: Arc::default(), thread: WorkerPool::new("nfs-clients", 1, 64), keep: Arc::new(keep) })
     }
 }
@@ -65,19 +65,19 @@ impl ClientList for Lists {
             if waiting.is_empty() {
                 return;
             }
-            let kept = keep(names);
-            if let Err(error) = &kept {
+            let persisted = keep(names);
+            if let Err(error) = &persisted {
                 warn!("after a restart, clients may lose locks to others: {error}");
             }
-            waiting.into_iter().for_each(|done| _ = done.send(kept.is_ok()));
+            waiting.into_iter().for_each(|done| _ = done.send(persisted.is_ok()));
         });
-        told.map(|kept| kept.unwrap_or(false)).boxed()
+        told.map(|persisted| persisted.unwrap_or(false)).boxed()
     }
 }
 
 /// The names and the state of clients that a server leaves to the next one.
 #[derive(Default)]
-pub(crate) struct KeptClients {
+pub(crate) struct PersistedClients {
     /// The names that an earlier server has left.
     pub(crate) left: Vec<u64>,
     /// The list for the next server.
@@ -97,14 +97,16 @@ pub(crate) struct StateFile {
 }
 
 /// Those on this host: names in a file, and all state.
-pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> KeptClients {
+pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> PersistedClients {
     let left_by = match run.last {
         LastRun::Ended { number, .. } if run.is_next => number,
         LastRun::Ended { .. } | LastRun::Begun { .. } | LastRun::Unknown => None,
     };
     let path = directory.own_file(CLIENT_STATE);
     let state = Some(path.map(|path| StateFile { path, left_by, number: run.number }));
-    let Some(path) = directory.own_file(CLIENTS) else { return KeptClients { state, ..KeptClients::default() } };
+    let Some(path) = directory.own_file(CLIENTS) else {
+        return PersistedClients { state, ..PersistedClients::default() };
+    };
     let left = left_in(&path).and_then(|names| match run.is_next || names.is_empty() {
         true => Ok(names),
         false => Err(io::Error::other("another server may have served since")),
@@ -117,12 +119,12 @@ pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> KeptClients
         );
         UNKNOWN_CLIENTS.to_vec()
     });
-    let list = Lists::kept_by(move |names| {
+    let list = Lists::persisted_by(move |names| {
         let text: String = names.iter().map(|name| format!("{name:016x}\n")).collect();
-        let kept = private_directory::replace(&path, &text);
-        kept.map_err(|error| format!("{}: {error}", output::shown(path.display())))
+        let persisted = private_directory::replace(&path, &text);
+        persisted.map_err(|error| format!("{}: {error}", output::shown(path.display())))
     });
-    KeptClients { left, list: Some(list), state }
+    PersistedClients { left, list: Some(list), state }
 }
 
 /// The names in a file. A missing file has none.
@@ -154,15 +156,15 @@ pub(crate) fn report(server: &Server<LinuxPlatform>) {
 /// Those of a volume in a store, opened for writing with this epoch. A list that cannot be read is no empty list: its
 /// clients would lose their locks to others.
 #[cfg(feature = "object")]
-pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> Outcome<KeptClients> {
+pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> Outcome<PersistedClients> {
     let (objects, clock) = (place.store.objects(), place.store.clock());
     let left = place.platform.block_on(LeftClients::left(&objects, &clock)).map_err(|error| place.failed(&error))?;
     let place = place.clone();
-    let list = Lists::kept_by(move |names| {
-        let kept = place.platform.block_on(LeftClients { epoch, names }.keep(&objects, &clock));
-        kept.map_err(|error| place.failed(&error).to_string())
+    let list = Lists::persisted_by(move |names| {
+        let persisted = place.platform.block_on(LeftClients { epoch, names }.keep(&objects, &clock));
+        persisted.map_err(|error| place.failed(&error).to_string())
     });
-    Ok(KeptClients { left: left.names, list: Some(list), state: None })
+    Ok(PersistedClients { left: left.names, list: Some(list), state: None })
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 
 pub(crate) mod arena;
 pub(crate) mod client_state;
-pub(crate) mod kept_clients;
-pub(crate) mod kept_mount;
-pub(crate) mod kept_prices;
 pub(crate) mod last_run;
 pub(crate) mod own_place;
+pub(crate) mod persisted_clients;
+pub(crate) mod persisted_mount;
+pub(crate) mod persisted_prices;
 pub(crate) mod rescue;
 pub(crate) mod starts;
 pub(crate) mod state;

@@ -43,7 +43,7 @@ fn contents(found: &[FoundItem]) -> Contents {
 }
 
 fn found(words: &[u64]) -> Option<Contents> {
-    KeptItems::new(memory(words.iter().copied()), 8).1.map(|found| contents(&found))
+    PersistedItems::new(memory(words.iter().copied()), 8).1.map(|found| contents(&found))
 }
 
 const WORDS: usize = 8 + HEADER_WORDS + 64 * PIECE_WORDS;
@@ -58,14 +58,14 @@ impl Random {
 }
 
 // rule: a kill between any two stores leaves each item of the kept memory as it was or as it was to be
-// kept in: `product/frontend/src/kept_items.rs`, `product/frontend/src/kept_records.rs`
+// kept in: `product/frontend/src/persisted_items.rs`, `product/frontend/src/persisted_records.rs`
 #[test]
 fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be() {
     let (words, mut random) = (memory((0..WORDS).map(|_| 0)), Random(1));
-    let (mut items, none) = KeptItems::new(words.clone(), 8);
+    let (mut items, none) = PersistedItems::new(words.clone(), 8);
     assert!(none.is_none());
     let mut model = Contents::new();
-    let mut places: BTreeMap<(u8, u32), KeptItem> = BTreeMap::new();
+    let mut places: BTreeMap<(u8, u32), PersistedItem> = BTreeMap::new();
     let mut kills_made = 0;
     for step in 0..600 {
         let key = (random.below(3) as u8, random.below(4) as u32);
@@ -91,7 +91,7 @@ fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be()
         if random.below(20) == 0 {
             let now: Vec<u64> = words.words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
             assert_eq!(found(&now), Some(model.clone()));
-            let (next, found) = KeptItems::new(words.clone(), 8);
+            let (next, found) = PersistedItems::new(words.clone(), 8);
             items = next;
             places = found.unwrap().into_iter().map(|it| ((it.kind, it.id), it.item)).collect();
         }
@@ -102,8 +102,8 @@ fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be()
 #[test]
 fn a_changed_bit_is_known_wherever_it_is_and_nothing_is_found_then() {
     let words = memory((0..WORDS).map(|_| 0));
-    let (items, _) = KeptItems::new(words.clone(), 8);
-    let (mut one, mut two, mut gone) = (KeptItem::default(), KeptItem::default(), KeptItem::default());
+    let (items, _) = PersistedItems::new(words.clone(), 8);
+    let (mut one, mut two, mut gone) = (PersistedItem::default(), PersistedItem::default(), PersistedItem::default());
     assert!(items.try_put((1, 1), &mut one, &[7; 300]) && items.try_put((1, 3), &mut gone, &[5; 9]));
     assert!(items.try_put((2, 2), &mut two, &[9; 10]));
     items.remove(&mut gone);
@@ -131,11 +131,11 @@ fn a_changed_bit_is_known_wherever_it_is_and_nothing_is_found_then() {
 
 #[test]
 fn full_memory_refuses_more_and_lets_items_change_all_the_same() {
-    let (items, _) = KeptItems::new(memory((0..WORDS).map(|_| 0)), 8);
-    let mut kept: Vec<KeptItem> = Vec::new();
+    let (items, _) = PersistedItems::new(memory((0..WORDS).map(|_| 0)), 8);
+    let mut kept: Vec<PersistedItem> = Vec::new();
     loop {
-        let mut item = KeptItem::default();
-        if !items.try_put((1, kept.len() as u32), &mut item, &[1; KEPT_PIECE_BYTES]) {
+        let mut item = PersistedItem::default();
+        if !items.try_put((1, kept.len() as u32), &mut item, &[1; PERSISTED_PIECE_BYTES]) {
             break;
         }
         kept.push(item);
@@ -143,10 +143,10 @@ fn full_memory_refuses_more_and_lets_items_change_all_the_same() {
     assert_eq!(kept.len(), items.capacity() * 7 / 8);
     for _ in 0..3 {
         for (id, item) in kept.iter_mut().enumerate() {
-            assert!(items.try_put((1, id as u32), item, &[2; KEPT_PIECE_BYTES]));
+            assert!(items.try_put((1, id as u32), item, &[2; PERSISTED_PIECE_BYTES]));
         }
     }
     items.remove(&mut kept[0]);
-    assert!(items.try_put((1, 900), &mut KeptItem::default(), &[3; 8]));
-    assert!(!KeptItems::new(memory([]), 0).0.try_put((1, 1), &mut KeptItem::default(), &[1]));
+    assert!(items.try_put((1, 900), &mut PersistedItem::default(), &[3; 8]));
+    assert!(!PersistedItems::new(memory([]), 0).0.try_put((1, 1), &mut PersistedItem::default(), &[1]));
 }

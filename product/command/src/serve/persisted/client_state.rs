@@ -2,7 +2,7 @@
 //! orderly end.
 //!
 //! Owns: the file, and its form.
-//! Does not own: the state (`afflux_nfs`), the names of clients (`kept_clients`).
+//! Does not own: the state (`afflux_nfs`), the names of clients (`persisted_clients`).
 //! Invariants: each server removes the file durably before it serves, and only the next one after the server that left
 //! the file takes its contents: a server without version 4 lets others change what a client had locked
 //! (`a_server_without_version_4_in_between_ends_the_state_of_clients`). The file has the number of that server. It is
@@ -20,9 +20,9 @@ use afflux_report::output;
 use tracing::{info, warn};
 
 use crate::private_directory;
-use crate::serve::kept::kept_clients::{KeptClients, StateFile};
-use crate::serve::kept::state::{CLIENT_STATE, StateDirectory};
-use crate::serve::kept::word_runs;
+use crate::serve::persisted::persisted_clients::{PersistedClients, StateFile};
+use crate::serve::persisted::state::{CLIENT_STATE, StateDirectory};
+use crate::serve::persisted::word_runs;
 
 /// Words of a piece of the state.
 const PIECE_WORDS: usize = CLIENT_STATE_BYTES / 8;
@@ -72,8 +72,8 @@ pub(crate) struct ClientState {
 
 impl ClientState {
     /// The memory for a server that begins, with the state that an earlier one has left.
-    pub(crate) fn taken(memory: &Arc<Memory>, kept: KeptClients) -> (Option<Self>, ClientMemory) {
-        let KeptClients { left, list, state } = kept;
+    pub(crate) fn taken(memory: &Arc<Memory>, persisted: PersistedClients) -> (Option<Self>, ClientMemory) {
+        let PersistedClients { left, list, state } = persisted;
         let state = state.map(|file| Self { pieces: Arc::new(memory.table(Part::Clients)), file });
         state.iter().for_each(Self::take);
         // The memory of an earlier form has no room.

@@ -27,10 +27,10 @@ use crate::configuration::Configuration;
 use crate::private_directory::{self, Missing, Refused};
 use crate::serve::front::WantedFront;
 use crate::serve::front::own_clients;
-use crate::serve::kept::last_run::LastRun;
-use crate::serve::kept::rescue::{RECOVERIES_MAX, files_elsewhere};
-use crate::serve::kept::starts::{Standing, StartRecord};
-use crate::serve::kept::state::WRITE_VERIFIER;
+use crate::serve::persisted::last_run::LastRun;
+use crate::serve::persisted::rescue::{RECOVERIES_MAX, files_elsewhere};
+use crate::serve::persisted::starts::{Standing, StartRecord};
+use crate::serve::persisted::state::WRITE_VERIFIER;
 use crate::settings::{ArenaPlace, LockMemory};
 
 /// Between two tries to open files that an earlier server left.
@@ -127,7 +127,7 @@ impl CacheMemory {
     }
 
     /// Whether the memory outlives this process.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_persistent(&self) -> bool {
         self.arena.is_some()
     }
 
@@ -243,9 +243,9 @@ fn frames(bytes: u64) -> Outcome<Frames> {
 }
 
 /// Fails if the memory outlives the server, and files cannot be opened by handle.
-pub(crate) fn needs_handles(is_kept: bool, tree: &dyn Directory) -> Outcome<bool> {
+pub(crate) fn needs_handles(is_persistent: bool, tree: &dyn Directory) -> Outcome<bool> {
     let by_handle = tree.exports().iter().all(|export| tree.may_open(&export.root.identity));
-    match is_kept && !by_handle {
+    match is_persistent && !by_handle {
         true => Err(Failure::wrong_use(
             "--arena takes the right to open files by handle: root or CAP_DAC_READ_SEARCH, a file system that has handles \
              (ext4, XFS, Btrfs), and no --subtree-check",

@@ -1,7 +1,7 @@
 //! Items of any length in memory that outlives the process, each replaced as a whole.
 //!
 //! Owns: the pieces of items, which of two versions counts, the room for more.
-//! Does not own: the state of a piece (`kept_records`), the meaning of items and their number (front ends).
+//! Does not own: the state of a piece (`persisted_records`), the meaning of items and their number (front ends).
 //! Invariants: a later process finds each item as the last `put` left it, or as the one before if that had not
 //! returned. An item whose removal had begun may be gone. A change of an item that gets no longer never lacks room. If
 //! any piece is in a state that no kill leaves, nothing is found.
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::kept_check::kept_check;
-use crate::kept_records::{KeptRecords, KeptWords};
+use crate::checksum::words_checksum;
+use crate::persisted_records::{PersistedRecordTable, PersistedWords};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXITEMS");
 /// Words of the magic number, of the number of pieces with the check of both, and of the places in use.
@@ -23,7 +23,7 @@ const HEADER_WORDS: usize = 4;
 const PIECE_WORDS: usize = 16;
 const BODY_AT: usize = 3;
 /// Bytes of an item in one piece.
-pub const KEPT_PIECE_BYTES: usize = (PIECE_WORDS - BODY_AT) * 8;
+pub const PERSISTED_PIECE_BYTES: usize = (PIECE_WORDS - BODY_AT) * 8;
 /// Bits of the number and of the count of an item's pieces.
 const COUNT_BITS: u32 = 12;
 /// Most pieces of an item.
@@ -32,9 +32,9 @@ const NONE: u32 = u32::MAX;
 
 /// An item's place in the memory; the default is none yet.
 #[derive(Debug)]
-pub struct KeptItem(u32);
+pub struct PersistedItem(u32);
 
-impl Default for KeptItem {
+impl Default for PersistedItem {
     fn default() -> Self {
         Self(NONE)
     }
@@ -47,15 +47,15 @@ pub struct FoundItem {
     /// The number that it was put with.
     pub id: u32,
     /// Slot of the item in the memory.
-    pub item: KeptItem,
+    pub item: PersistedItem,
     /// Its bytes, with zeros up to the end of the last piece.
     pub bytes: Vec<u8>,
 }
 
 /// Items that a front end keeps in the memory for the next server.
-pub struct KeptItems {
-    words: KeptWords,
-    pieces: KeptRecords,
+pub struct PersistedItems {
+    words: PersistedWords,
+    pieces: PersistedRecordTable,
     count: usize,
     at: usize,
     room: Mutex<Room>,
@@ -96,14 +96,18 @@ impl Tag {
     }
 }
 
-impl KeptItems {
+impl PersistedItems {
     /// The items in this memory from word `at` on, with those of an earlier process. Any bytes will do. None for the
     /// found ones if the memory has none, or is damaged: then it is begun anew.
-    pub fn new(words: KeptWords, at: usize) -> (Self, Option<Vec<FoundItem>>) {
+    pub fn new(words: PersistedWords, at: usize) -> (Self, Option<Vec<FoundItem>>) {
         let len = (*words).as_ref().len();
         let count = len.saturating_sub(at + HEADER_WORDS) / PIECE_WORDS;
-        let pieces =
-            KeptRecords { at: at + HEADER_WORDS, words: PIECE_WORDS, used_at: at + 2, covered: PIECE_WORDS - 1 };
+        let pieces = PersistedRecordTable {
+            at: at + HEADER_WORDS,
+            words: PIECE_WORDS,
+            used_at: at + 2,
+            covered: PIECE_WORDS - 1,
+        };
         let room = Room { free: Vec::new(), next: vec![NONE; count], version: 0 };
         let items = Self { words, pieces, count, at, room: Mutex::new(room) };
         let is_ours = len > at + HEADER_WORDS && items.header() == [MAGIC, items.form()];
@@ -115,7 +119,7 @@ impl KeptItems {
     }
 
     fn form(&self) -> u64 {
-        kept_check([MAGIC, self.count as u64, PIECE_WORDS as u64])
+        words_checksum([MAGIC, self.count as u64, PIECE_WORDS as u64])
     }
 
     fn header(&self) -> [u64; 2] {
@@ -144,17 +148,17 @@ impl KeptItems {
     }
 
     /// Pieces that an item has.
-    pub fn pieces(&self, item: &KeptItem) -> usize {
+    pub fn pieces(&self, item: &PersistedItem) -> usize {
         self.lock().places_of(item).count()
     }
 
     /// Pieces of an item with so many bytes.
     pub fn pieces_of(bytes: usize) -> usize {
-        bytes.div_ceil(KEPT_PIECE_BYTES).max(1)
+        bytes.div_ceil(PERSISTED_PIECE_BYTES).max(1)
     }
 
     /// Whether so many bytes would have room in place of an item's earlier ones.
-    pub fn has_room(&self, item: &KeptItem, bytes: usize) -> bool {
+    pub fn has_room(&self, item: &PersistedItem, bytes: usize) -> bool {
         self.lock().has_room_for(item, Self::pieces_of(bytes), self.count)
     }
 
@@ -189,14 +193,14 @@ impl KeptItems {
             let words =
                 pieces.iter().flat_map(|(_, place)| &self.pieces.record(&self.words, *place as usize)[BODY_AT..]);
             let bytes = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
-            found.push(FoundItem { kind, id, item: KeptItem(pieces[0].1), bytes });
+            found.push(FoundItem { kind, id, item: PersistedItem(pieces[0].1), bytes });
         }
         room.free = (0..self.count as u32).rev().filter(|place| is_free[*place as usize]).collect();
         Some(found)
     }
 
     /// Writes an item in place of its earlier version. False if there is no room; then the earlier version stays.
-    pub fn try_put(&self, (kind, id): (u8, u32), item: &mut KeptItem, bytes: &[u8]) -> bool {
+    pub fn try_put(&self, (kind, id): (u8, u32), item: &mut PersistedItem, bytes: &[u8]) -> bool {
         let count = Self::pieces_of(bytes.len());
         let mut room = self.lock();
         if !room.has_room_for(item, count, self.count) {
@@ -207,7 +211,7 @@ impl KeptItems {
         let mut first = NONE;
         for index in (0..count).rev() {
             let Some(place) = room.free.pop() else { return false };
-            let body = bytes[index * KEPT_PIECE_BYTES..].chunks(8).map(|chunk| {
+            let body = bytes[index * PERSISTED_PIECE_BYTES..].chunks(8).map(|chunk| {
                 let mut value = [0; 8];
                 value[..chunk.len()].copy_from_slice(chunk);
                 u64::from_le_bytes(value)
@@ -224,11 +228,11 @@ impl KeptItems {
     }
 
     /// Removes an item.
-    pub fn remove(&self, item: &mut KeptItem) {
+    pub fn remove(&self, item: &mut PersistedItem) {
         self.free(&mut self.lock(), item);
     }
 
-    fn free(&self, room: &mut Room, item: &mut KeptItem) {
+    fn free(&self, room: &mut Room, item: &mut PersistedItem) {
         let mut place = std::mem::take(item).0;
         while place != NONE {
             self.pieces.free(&self.words, place as usize, 0);
@@ -240,13 +244,13 @@ impl KeptItems {
 
 impl Room {
     /// Whether the room of `all` pieces has enough free ones for a new version of the item.
-    fn has_room_for(&self, item: &KeptItem, pieces: usize, all: usize) -> bool {
+    fn has_room_for(&self, item: &PersistedItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
         let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };
         pieces <= PIECES_MAX && self.free.len() >= pieces + spare
     }
 
-    fn places_of(&self, item: &KeptItem) -> impl Iterator<Item = u32> {
+    fn places_of(&self, item: &PersistedItem) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(item.0).filter(|place| *place != NONE), |place| {
             Some(self.next[*place as usize]).filter(|next| *next != NONE)
         })

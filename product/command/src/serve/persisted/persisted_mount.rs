@@ -9,8 +9,8 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use afflux_fuse::Kept;
-use afflux_linux_server::{DescriptorStore, KeptMount, OwnMounts, remove_mount};
+use afflux_fuse::MountState;
+use afflux_linux_server::{DescriptorStore, OwnMounts, PersistedMount, remove_mount};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::output;
 use rustix::process::geteuid;
@@ -44,7 +44,7 @@ pub(crate) struct LeftDescriptors {
 
 /// A mount that an earlier server left, hidden from this process.
 struct LeftMount {
-    kept: KeptMount,
+    persisted: PersistedMount,
     unmounter: Unmounter,
     own: OwnMounts,
 }
@@ -53,7 +53,7 @@ struct LeftMount {
 #[derive(Default)]
 pub(crate) struct Taken {
     /// The mount of the earlier server, with the contents of its memory.
-    pub(crate) kept: Option<(KeptMount, Kept)>,
+    pub(crate) persisted: Option<(PersistedMount, MountState)>,
     pub(crate) unmounter: Option<Unmounter>,
     /// For root's mount of a host's directory: a view of the mounts without ours.
     pub(crate) own: Option<OwnMounts>,
@@ -64,7 +64,7 @@ impl LeftDescriptors {
     /// first look at a path.
     pub(crate) fn take() -> Outcome<Self> {
         let mut store = DescriptorStore::of_manager();
-        let (found, broken) = match KeptMount::take(&mut store) {
+        let (found, broken) = match PersistedMount::take(&mut store) {
             Ok(found) => (found, None),
             Err(reason) => (None, Some(reason)),
         };
@@ -74,9 +74,9 @@ impl LeftDescriptors {
 
     /// Takes a mount of this program without a server away from the mount point. Comes before the first look
     /// at the point.
-    pub(crate) fn clear(&mut self, point: &Path, is_kept: bool) {
-        let is_kept = is_kept && geteuid().is_root();
-        if (is_kept || self.broken.is_some()) && self.mount.is_none() {
+    pub(crate) fn clear(&mut self, point: &Path, is_persistent: bool) {
+        let is_persistent = is_persistent && geteuid().is_root();
+        if (is_persistent || self.broken.is_some()) && self.mount.is_none() {
             // A failure shows at the mount.
             self.was_dead = remove_mount(point, self.broken.is_some()).unwrap_or_default();
         }
@@ -84,23 +84,27 @@ impl LeftDescriptors {
 
     /// The store, and the earlier server's mount at this point. The mount ends if the settings do not have it any more,
     /// or do not have systemd keep it.
-    pub(crate) fn for_point(self, point: Option<&Path>, is_kept: bool) -> Outcome<(DescriptorStore, Taken)> {
+    pub(crate) fn for_point(self, point: Option<&Path>, is_persistent: bool) -> Outcome<(DescriptorStore, Taken)> {
         if let Some(reason) = &self.broken {
             warn!("the mount that systemd has is given up: {}", output::shown(reason));
             forget()?;
         } else if self.was_dead {
             warn!("the mount point had a mount whose server is dead; it is mounted anew");
         }
-        let Some(LeftMount { kept, unmounter, own }) = self.mount else { return Ok((self.store, Taken::default())) };
-        let contents = if !is_kept || point != Some(kept.point()) {
+        let Some(LeftMount { persisted, unmounter, own }) = self.mount else {
+            return Ok((self.store, Taken::default()));
+        };
+        let contents = if !is_persistent || point != Some(persisted.point()) {
             Err("these settings have no such mount with `--arena systemd`".to_owned())
         } else {
-            Kept::left(kept.memory().words()).map_err(|error| format!("its memory: {error}"))
+            MountState::left(persisted.memory().words()).map_err(|error| format!("its memory: {error}"))
         };
         let taken = match contents {
-            Ok(contents) => Taken { kept: Some((kept, contents)), unmounter: Some(unmounter), own: Some(own) },
+            Ok(contents) => {
+                Taken { persisted: Some((persisted, contents)), unmounter: Some(unmounter), own: Some(own) }
+            }
             Err(reason) => {
-                give_up(&kept, unmounter, &reason)?;
+                give_up(&persisted, unmounter, &reason)?;
                 Taken { own: Some(own), ..Taken::default() }
             }
         };
@@ -109,7 +113,7 @@ impl LeftDescriptors {
 }
 
 fn forget() -> Outcome {
-    KeptMount::forget().or_failed("cannot tell systemd")
+    PersistedMount::forget().or_failed("cannot tell systemd")
 }
 
 impl Taken {
@@ -119,16 +123,16 @@ impl Taken {
         if is_left {
             return Ok(self);
         }
-        if let (Some((kept, _)), Some(unmounter)) = (self.kept, self.unmounter) {
-            give_up(&kept, unmounter, "systemd has no cache with it")?;
+        if let (Some((persisted, _)), Some(unmounter)) = (self.persisted, self.unmounter) {
+            give_up(&persisted, unmounter, "systemd has no cache with it")?;
         }
         Ok(Self { own: self.own, ..Self::default() })
     }
 }
 
 /// Unmounts the mount of the earlier server.
-fn give_up(kept: &KeptMount, mut unmounter: Unmounter, reason: &str) -> Outcome {
-    let shown = output::shown(kept.point().display());
+fn give_up(persisted: &PersistedMount, mut unmounter: Unmounter, reason: &str) -> Outcome {
+    let shown = output::shown(persisted.point().display());
     warn!("the mount {shown} that systemd has is given up: {reason}");
     if let Err(error) = unmounter.unmount(Unmounting::Lazily) {
         warn!("{shown} could not be unmounted: {error}");
@@ -143,12 +147,12 @@ pub(crate) fn unmounter(point: &Path) -> Outcome<Unmounter> {
 
 impl LeftMount {
     /// Has a view of mounts without this one. The process that unmounts stays in the common view.
-    fn hidden(kept: KeptMount) -> Outcome<Self> {
-        let mut unmounter = unmounter(kept.point())?;
-        unmounter.set_mounted(kept.number());
+    fn hidden(persisted: PersistedMount) -> Outcome<Self> {
+        let mut unmounter = unmounter(persisted.point())?;
+        unmounter.set_mounted(persisted.number());
         unmounter.keep();
         let own = own_view()?;
-        kept.hide().or_failed(NOT_SEPARATED)?;
-        Ok(Self { kept, unmounter, own })
+        persisted.hide().or_failed(NOT_SEPARATED)?;
+        Ok(Self { persisted, unmounter, own })
     }
 }

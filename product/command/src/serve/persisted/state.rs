@@ -3,8 +3,9 @@
 //! Owns: the place of the directory, the names in it, which part of it is a server's own, the refusal of a server's
 //! paths that have such a name.
 //! Does not own: its checks, and how a file in it is replaced (`private_directory`); the choice of a place and the lock
-//! (`own_place`); the contents of the files (`afflux_linux_server::handle_key`, `afflux_linux_server::kept_places`,
-//! `kept_prices`, `last_run`).
+//! (`own_place`); the contents of the files (`afflux_linux_server::handle_key`,
+//! `afflux_linux_server::open_location_file`,
+//! `persisted_prices`, `last_run`).
 //! Invariants: a directory that others could change is not used. A server works without it if it cannot be made. One
 //! server at a time has a place for files of one server. All servers of a user share the key of handles and the prices
 //! of disks.
@@ -20,7 +21,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::private_directory::{self, Missing, Refused, variable};
-use crate::serve::kept::own_place::{EXPORTS, LOCK, OTHERS, OwnPlace};
+use crate::serve::persisted::own_place::{EXPORTS, LOCK, OTHERS, OwnPlace};
 
 /// The key that handles are sealed with.
 pub(crate) const HANDLE_KEY: &str = "handle-key";

@@ -9,18 +9,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::kept_check::kept_check;
+use crate::checksum::words_checksum;
 
 /// Memory as words: all its users read and write it as atomic numbers. A part of a file, say, which a later server
 /// finds.
-pub type KeptWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
+pub type PersistedWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
 /// A place of a table: its generation, and its record.
-pub type KeptSlot<T> = (u32, Option<T>);
+pub type PersistedSlot<T> = (u32, Option<T>);
 
 /// A table of records with a state of their own in front.
 #[derive(Clone, Copy)]
-pub struct KeptRecords {
+pub struct PersistedRecordTable {
     /// The table's first word.
     pub at: usize,
     /// Words of a record.
@@ -31,43 +31,43 @@ pub struct KeptRecords {
     pub covered: usize,
 }
 
-impl KeptRecords {
+impl PersistedRecordTable {
     /// The words of a record, the state first.
-    pub fn record<'a>(&self, all: &'a KeptWords, place: usize) -> &'a [AtomicU64] {
+    pub fn record<'a>(&self, all: &'a PersistedWords, place: usize) -> &'a [AtomicU64] {
         let start = self.at + place * self.words;
         &(**all).as_ref()[start..start + self.words]
     }
 
     /// The generation, whether the record stands, and the check of both and of the words that count with them.
-    fn state(&self, all: &KeptWords, place: usize, generation: u32, is_there: bool) -> u64 {
+    fn state(&self, all: &PersistedWords, place: usize, generation: u32, is_there: bool) -> u64 {
         let covered = if is_there { &self.record(all, place)[1..=self.covered] } else { &[] };
         let head = u64::from(generation) << 1 | u64::from(is_there);
         let words = covered.iter().map(|word| word.load(Ordering::Relaxed));
-        head << 32 | kept_check([place as u64, head].into_iter().chain(words)) >> 32
+        head << 32 | words_checksum([place as u64, head].into_iter().chain(words)) >> 32
     }
 
-    fn set_state(&self, all: &KeptWords, place: usize, generation: u32, is_there: bool) {
+    fn set_state(&self, all: &PersistedWords, place: usize, generation: u32, is_there: bool) {
         let state = self.state(all, place, generation, is_there);
         self.record(all, place)[0].store(state, Ordering::Release);
     }
 
     /// One more than the highest place in use; none if the word is damaged.
-    fn used(&self, all: &KeptWords) -> Option<usize> {
+    fn used(&self, all: &PersistedWords) -> Option<usize> {
         let word = (**all).as_ref()[self.used_at].load(Ordering::Acquire);
         (word == self.used_word(word >> 32)).then_some((word >> 32) as usize)
     }
 
     /// Sets the number of places in use. To be called with zero before the first record.
-    pub fn set_used(&self, all: &KeptWords, used: usize) {
+    pub fn set_used(&self, all: &PersistedWords, used: usize) {
         (**all).as_ref()[self.used_at].store(self.used_word(used as u64), Ordering::Release);
     }
 
     fn used_word(&self, used: u64) -> u64 {
-        used << 32 | kept_check([self.used_at as u64, used]) >> 32
+        used << 32 | words_checksum([self.used_at as u64, used]) >> 32
     }
 
     /// Writes a record and then, in one store, that it stands. The place has none.
-    pub fn put(&self, all: &KeptWords, place: usize, generation: u32, body: impl IntoIterator<Item = u64>) {
+    pub fn put(&self, all: &PersistedWords, place: usize, generation: u32, body: impl IntoIterator<Item = u64>) {
         if self.used(all).is_none_or(|used| used <= place) {
             self.set_state(all, place, 0, false);
             self.set_used(all, place + 1);
@@ -79,17 +79,17 @@ impl KeptRecords {
     }
 
     /// The record is gone, in one store: its place has this generation.
-    pub fn free(&self, all: &KeptWords, place: usize, generation: u32) {
+    pub fn free(&self, all: &PersistedWords, place: usize, generation: u32) {
         self.set_state(all, place, generation, false);
     }
 
     /// All places in use, with the results of `read`. None if a place or a record is in a state that no kill leaves.
     pub fn all<T>(
         &self,
-        all: &KeptWords,
+        all: &PersistedWords,
         most: usize,
         read: impl Fn(usize, u32, &[AtomicU64]) -> Option<T>,
-    ) -> Option<Vec<KeptSlot<T>>> {
+    ) -> Option<Vec<PersistedSlot<T>>> {
         let used = self.used(all).filter(|used| *used <= most)?;
         let slot = |place| {
             let record = self.record(all, place);

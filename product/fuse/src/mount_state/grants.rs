@@ -1,21 +1,21 @@
 //! The nodes and files that an answer grants, for requests that the kernel sends again.
 //!
 //! Owns: the ring of grants in the memory of a mount.
-//! Does not own: the records of nodes and files (`kept`), the changes of a request (`kept::changes`).
+//! Does not own: the records of nodes and files (`state`), the changes of a request (`state::changes`).
 //! Invariants: a lost entry leaves a lookup counted that the kernel does not know, and never the reverse.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use afflux_frontend::kept_check;
+use afflux_frontend::words_checksum;
 
-use super::{GRANT_WORDS, GRANTS, GRANTS_AT, Kept};
+use super::{GRANT_WORDS, GRANTS, GRANTS_AT, MountState};
 use crate::abi::UNIQUE_RESENT;
 
 /// The grants of a mount.
 pub(crate) struct Grants {
-    kept: Kept,
+    state: MountState,
     next: AtomicUsize,
     /// Places of earlier servers' grants, by request.
     left: Mutex<BTreeMap<u64, Vec<usize>>>,
@@ -30,19 +30,19 @@ pub(crate) enum Grant {
 
 impl Grants {
     /// The ring in this memory, with the entries of earlier servers.
-    pub(crate) fn new(kept: Kept) -> Self {
+    pub(crate) fn new(state: MountState) -> Self {
         let mut left: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for place in 0..GRANTS {
-            if let Some((unique, _)) = grant_in(words(&kept, place)) {
+            if let Some((unique, _)) = grant_in(words(&state, place)) {
                 left.entry(unique).or_default().push(place);
             }
         }
-        Self { kept, next: AtomicUsize::new(0), left: Mutex::new(left) }
+        Self { state, next: AtomicUsize::new(0), left: Mutex::new(left) }
     }
 
     /// Notes what the answer to a request will tell the kernel.
     pub(crate) fn grant(&self, unique: u64, grant: Grant) {
-        let words = words(&self.kept, self.next.fetch_add(1, Ordering::Relaxed) % GRANTS);
+        let words = words(&self.state, self.next.fetch_add(1, Ordering::Relaxed) % GRANTS);
         let unique = unique & !UNIQUE_RESENT;
         let (node, file) = match grant {
             Grant::Node(node) => (node, 0),
@@ -51,7 +51,7 @@ impl Grants {
         words[0].store(0, Ordering::Release);
         words[1].store(node, Ordering::Relaxed);
         words[2].store(file, Ordering::Relaxed);
-        words[3].store(kept_check([unique, node, file]), Ordering::Relaxed);
+        words[3].store(words_checksum([unique, node, file]), Ordering::Relaxed);
         words[0].store(unique, Ordering::Release);
     }
 
@@ -60,7 +60,7 @@ impl Grants {
         let unique = unique & !UNIQUE_RESENT;
         let places = self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&unique).unwrap_or_default();
         let taken = places.into_iter().filter_map(|place| {
-            let words = words(&self.kept, place);
+            let words = words(&self.state, place);
             // Another answer may have taken the place meanwhile.
             let (_, grant) = grant_in(words).filter(|(of, _)| *of == unique)?;
             words[0].store(0, Ordering::Release);
@@ -70,12 +70,12 @@ impl Grants {
     }
 }
 
-fn words(kept: &Kept, place: usize) -> &[AtomicU64] {
-    &kept.all()[GRANTS_AT + place * GRANT_WORDS..][..GRANT_WORDS]
+fn words(state: &MountState, place: usize) -> &[AtomicU64] {
+    &state.all()[GRANTS_AT + place * GRANT_WORDS..][..GRANT_WORDS]
 }
 
 fn grant_in(words: &[AtomicU64]) -> Option<(u64, Grant)> {
     let [unique, node, file, check] = [0, 1, 2, 3].map(|at| words[at].load(Ordering::Acquire));
     let grant = if file == 0 { Grant::Node(node) } else { Grant::File(file) };
-    (unique != 0 && check == kept_check([unique, node, file])).then_some((unique, grant))
+    (unique != 0 && check == words_checksum([unique, node, file])).then_some((unique, grant))
 }

@@ -2,14 +2,14 @@
 //!
 //! Owns: the form of this memory: its header, its tables, the words of each record; the agreement of INIT.
 //! Does not own: the memory (worlds), the states of records (`afflux_frontend`), the meaning of nodes and open files
-//! (`nodes`, `open_files`), requests that come again (`kept::grants`, `kept::changes`).
+//! (`nodes`, `open_files`), requests that come again (`state::grants`, `state::changes`).
 //! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
 //! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory
 //! neither. Memory beyond the highest used place of a table is not touched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frontend::{ENTRY_WORDS_MIN, KeptRecords, KeptSlot, KeptWords, kept_check};
+use afflux_frontend::{ENTRY_WORDS_MIN, PersistedRecordTable, PersistedSlot, PersistedWords, words_checksum};
 use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
 
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
@@ -39,15 +39,15 @@ const FILE_WORDS: usize = 5 + HANDLE_WORDS;
 
 const GRANTS_AT: usize = HEADER_WORDS;
 const CHANGES_AT: usize = GRANTS_AT + GRANTS * GRANT_WORDS;
-/// So many words stay unused, for [`Kept::turn_changes`].
+/// So many words stay unused, for [`MountState::turn_changes`].
 const SPARE_WORDS: usize = 4;
 const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS + SPARE_WORDS;
 const NODES_AT: usize = FILES_AT + OPEN_FILES_MAX * FILE_WORDS;
 
 /// Words for as many nodes as a mount may have.
-pub const KEPT_WORDS: usize = NODES_AT + NODES_MAX * NODE_WORDS;
+pub const PERSISTED_WORDS: usize = NODES_AT + NODES_MAX * NODE_WORDS;
 /// Fewest words: they hold the root and some nodes more.
-pub const KEPT_WORDS_MIN: usize = NODES_AT + 64 * NODE_WORDS;
+pub const PERSISTED_WORDS_MIN: usize = NODES_AT + 64 * NODE_WORDS;
 
 /// The places of the header's words.
 mod at {
@@ -68,7 +68,7 @@ mod at {
 /// Why an earlier server's memory cannot be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum KeptError {
+pub enum MountStateError {
     /// It is too short, or longer than its header says.
     #[error("it has {words} words, which is no size of it")]
     Size {
@@ -97,11 +97,11 @@ pub(crate) struct Agreed {
 }
 
 /// The open files: the node and all that its opener may not change are covered, the write verifier is not.
-const FILES: KeptRecords =
-    KeptRecords { at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 2 };
+const FILES: PersistedRecordTable =
+    PersistedRecordTable { at: FILES_AT, words: FILE_WORDS, used_at: at::FILES_USED, covered: FILE_WORDS - 2 };
 /// The nodes: the count of lookups is not covered.
-const NODES: KeptRecords =
-    KeptRecords { at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
+const NODES: PersistedRecordTable =
+    PersistedRecordTable { at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
 
 /// The node's count stands behind its handle.
 const LOOKUPS_AT: usize = NODE_WORDS - 1;
@@ -115,14 +115,14 @@ const WORD_CHECK_BITS: u32 = 24;
 
 /// A node in the memory.
 #[derive(Clone, Copy)]
-pub(crate) struct KeptNode {
+pub(crate) struct PersistedNode {
     pub(crate) handle: FileHandle,
     pub(crate) lookups: u64,
 }
 
 /// An open file in the memory.
 #[derive(Clone, Copy)]
-pub(crate) struct KeptOpenFile {
+pub(crate) struct PersistedOpenFile {
     pub(crate) handle: FileHandle,
     pub(crate) node: u64,
     /// The process that opened it; zero if that was not known.
@@ -146,57 +146,57 @@ impl ShortVerifier {
 
 /// The memory of one mount.
 #[derive(Clone)]
-pub struct Kept {
-    words: KeptWords,
+pub struct MountState {
+    words: PersistedWords,
     nodes: usize,
 }
 
-impl Kept {
+impl MountState {
     /// Memory that nobody has used: its words are zeros.
     ///
     /// # Errors
     /// It is too short.
-    pub fn fresh(words: KeptWords) -> Result<Self, KeptError> {
-        let kept = Self::sized(words)?;
-        kept.word(at::FORM).store(FORM, Ordering::Relaxed);
-        kept.word(at::NODES).store(kept.nodes as u64, Ordering::Relaxed);
-        kept.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
-        [FILES, NODES].iter().for_each(|table| table.set_used(&kept.words, 0));
-        kept.word(at::FORM_CHECK).store(kept.form_check(FORM), Ordering::Release);
-        Ok(kept)
+    pub fn fresh(words: PersistedWords) -> Result<Self, MountStateError> {
+        let state = Self::sized(words)?;
+        state.word(at::FORM).store(FORM, Ordering::Relaxed);
+        state.word(at::NODES).store(state.nodes as u64, Ordering::Relaxed);
+        state.word(at::MAGIC).store(MAGIC, Ordering::Relaxed);
+        [FILES, NODES].iter().for_each(|table| table.set_used(&state.words, 0));
+        state.word(at::FORM_CHECK).store(state.form_check(FORM), Ordering::Release);
+        Ok(state)
     }
 
     /// Memory of an earlier server, with any bytes.
     ///
     /// # Errors
     /// It is no such memory, or it is damaged.
-    pub fn left(words: KeptWords) -> Result<Self, KeptError> {
-        let kept = Self::sized(words)?;
-        let form = kept.value(at::FORM);
-        let is_ours = kept.value(at::MAGIC) == MAGIC && (FORM_BEFORE..=FORM).contains(&form);
+    pub fn left(words: PersistedWords) -> Result<Self, MountStateError> {
+        let state = Self::sized(words)?;
+        let form = state.value(at::FORM);
+        let is_ours = state.value(at::MAGIC) == MAGIC && (FORM_BEFORE..=FORM).contains(&form);
         // A kill may have come between the check of the new form and its number.
-        let is_checked = (form..=FORM).any(|form| kept.value(at::FORM_CHECK) == kept.form_check(form));
+        let is_checked = (form..=FORM).any(|form| state.value(at::FORM_CHECK) == state.form_check(form));
         if !is_ours || !is_checked {
-            return Err(KeptError::Form);
+            return Err(MountStateError::Form);
         }
-        if kept.value(at::NODES) != kept.nodes as u64 {
-            return Err(KeptError::Size { words: kept.all().len() });
+        if state.value(at::NODES) != state.nodes as u64 {
+            return Err(MountStateError::Size { words: state.all().len() });
         }
-        kept.agreed().ok_or(KeptError::NotAgreed)?;
-        kept.nodes()?;
-        kept.files()?;
+        state.agreed().ok_or(MountStateError::NotAgreed)?;
+        state.nodes()?;
+        state.files()?;
         if form != FORM {
-            kept.turn_changes();
-            kept.word(at::FORM_CHECK).store(kept.form_check(FORM), Ordering::Release);
-            kept.word(at::FORM).store(FORM, Ordering::Release);
+            state.turn_changes();
+            state.word(at::FORM_CHECK).store(state.form_check(FORM), Ordering::Release);
+            state.word(at::FORM).store(FORM, Ordering::Release);
         }
-        Ok(kept)
+        Ok(state)
     }
 
-    fn sized(words: KeptWords) -> Result<Self, KeptError> {
+    fn sized(words: PersistedWords) -> Result<Self, MountStateError> {
         let len = (*words).as_ref().len();
-        if len < KEPT_WORDS_MIN {
-            return Err(KeptError::Size { words: len });
+        if len < PERSISTED_WORDS_MIN {
+            return Err(MountStateError::Size { words: len });
         }
         let nodes = ((len - NODES_AT) / NODE_WORDS).min(NODES_MAX);
         Ok(Self { words, nodes })
@@ -220,35 +220,35 @@ impl Kept {
     }
 
     fn form_check(&self, form: u64) -> u64 {
-        kept_check((0..at::FORM_CHECK).map(|at| if at == at::FORM { form } else { self.value(at) }))
+        words_checksum((0..at::FORM_CHECK).map(|at| if at == at::FORM { form } else { self.value(at) }))
     }
 
     /// The agreement of INIT, once there is one.
     pub(crate) fn agreed(&self) -> Option<Agreed> {
         let (flags, minor) = (self.value(at::FLAGS), self.value(at::MINOR));
         let agreed = Agreed { minor: u32::try_from(minor).ok()?, flags };
-        (self.value(at::AGREED) == kept_check([flags, minor])).then_some(agreed)
+        (self.value(at::AGREED) == words_checksum([flags, minor])).then_some(agreed)
     }
 
     pub(crate) fn note_agreed(&self, agreed: Agreed) {
         self.word(at::FLAGS).store(agreed.flags, Ordering::Relaxed);
         self.word(at::MINOR).store(agreed.minor.into(), Ordering::Relaxed);
-        self.word(at::AGREED).store(kept_check([agreed.flags, agreed.minor.into()]), Ordering::Release);
+        self.word(at::AGREED).store(words_checksum([agreed.flags, agreed.minor.into()]), Ordering::Release);
     }
 
     /// Writes a record and then, in one store, that it stands.
-    fn put(&self, of: KeptRecords, number: u64, body: impl IntoIterator<Item = u64>) {
+    fn put(&self, of: PersistedRecordTable, number: u64, body: impl IntoIterator<Item = u64>) {
         let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         of.put(&self.words, place, generation, body);
     }
 
     /// The record is gone, in one store: its place has its next generation.
-    fn free(&self, of: KeptRecords, number: u64) {
+    fn free(&self, of: PersistedRecordTable, number: u64) {
         let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         of.free(&self.words, place, slots::next(generation));
     }
 
-    pub(crate) fn put_node(&self, number: u64, node: KeptNode) {
+    pub(crate) fn put_node(&self, number: u64, node: PersistedNode) {
         let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
         let count = checked(place, generation, node.lookups);
         self.put(NODES, number, handle_words(&node.handle).chain([count]));
@@ -264,17 +264,17 @@ impl Kept {
     }
 
     /// All nodes, by their places.
-    pub(crate) fn nodes(&self) -> Result<Vec<KeptSlot<KeptNode>>, KeptError> {
+    pub(crate) fn nodes(&self) -> Result<Vec<PersistedSlot<PersistedNode>>, MountStateError> {
         let nodes = NODES.all(&self.words, self.nodes, |place, generation, record| {
             let count = record[LOOKUPS_AT].load(Ordering::Relaxed);
             let lookups = count >> WORD_CHECK_BITS;
             let is_right = lookups > 0 && checked(place, generation, lookups) == count;
-            Some(KeptNode { handle: handle_of(&record[1..])?, lookups }).filter(|_| is_right)
+            Some(PersistedNode { handle: handle_of(&record[1..])?, lookups }).filter(|_| is_right)
         });
-        nodes.ok_or(KeptError::Damaged("nodes"))
+        nodes.ok_or(MountStateError::Damaged("nodes"))
     }
 
-    pub(crate) fn put_file(&self, number: u64, file: &KeptOpenFile) {
+    pub(crate) fn put_file(&self, number: u64, file: &PersistedOpenFile) {
         let process = file.process | if file.is_synchronous { SYNCHRONOUS } else { 0 };
         let opener = u64::from(process) << 32 | u64::from(file.user);
         let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
@@ -292,23 +292,23 @@ impl Kept {
     }
 
     /// All open files, by their places.
-    pub(crate) fn files(&self) -> Result<Vec<KeptSlot<KeptOpenFile>>, KeptError> {
+    pub(crate) fn files(&self) -> Result<Vec<PersistedSlot<PersistedOpenFile>>, MountStateError> {
         let files = FILES.all(&self.words, OPEN_FILES_MAX, |place, generation, record| {
             let rest = &record[2 + HANDLE_WORDS..];
             let [node, opener, word] = [0, 1, 2].map(|at: usize| rest[at].load(Ordering::Relaxed));
             let (handle, verifier) = (handle_of(&record[1..])?, ShortVerifier(word >> WORD_CHECK_BITS));
             let (process, user) = ((opener >> 32) as u32, opener as u32);
             let (is_synchronous, process) = (process & SYNCHRONOUS != 0, process & !SYNCHRONOUS);
-            let file = KeptOpenFile { handle, node, process, user, is_synchronous, verifier };
+            let file = PersistedOpenFile { handle, node, process, user, is_synchronous, verifier };
             Some(file).filter(|_| checked(place, generation, verifier.0) == word)
         });
-        files.ok_or(KeptError::Damaged("open files"))
+        files.ok_or(MountStateError::Damaged("open files"))
     }
 }
 
 /// A count of lookups or a verifier, with the check of it.
 fn checked(place: usize, generation: u32, value: u64) -> u64 {
-    let check = kept_check([place as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
+    let check = words_checksum([place as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
     value << WORD_CHECK_BITS | check
 }
 
