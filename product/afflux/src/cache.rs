@@ -81,7 +81,7 @@ impl Cache {
     pub fn open(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let core = self.core();
         core.gate.check()?;
-        core.block(0, pin!(core.make_room()))?;
+        core.block(0, pin!(core.release_surplus()))?;
         let entered = core.take_in(core.open_path(path.as_ref(), &options)?)?;
         self.opened(entered, &options)
     }
@@ -100,7 +100,7 @@ impl Cache {
     /// As [`Cache::open`].
     pub async fn open_async(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let core = self.core();
-        core.pass(0, pin!(core.make_room())).await?;
+        core.pass(0, pin!(core.release_surplus())).await?;
         let (own, path, asked) = (Arc::clone(core), path.as_ref().to_owned(), options.clone());
         let entered = move || own.take_in(own.open_path(&path, &asked)?);
         self.entered_async(entered, options.truncate).await
@@ -147,7 +147,7 @@ impl Cache {
     pub fn open_fd(&self, fd: impl Into<OwnedFd>) -> io::Result<File> {
         let core = self.core();
         core.gate.check()?;
-        core.block(0, pin!(core.make_room()))?;
+        core.block(0, pin!(core.release_surplus()))?;
         let entering: Entering = Core::open_fd(fd.into())?;
         self.opened(core.take_in(entering)?, &OpenOptions::new())
     }

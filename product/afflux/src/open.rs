@@ -30,7 +30,7 @@ use afflux_linux_device::{LentDescriptor, file_system_kind, stores_files};
 
 /// Longest wait of an open for the writing of another file that is in its way. On a device that hangs the wait would
 /// never end.
-const ROOM_PATIENCE: Duration = Duration::from_secs(1);
+const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a file is opened, as in [`std::fs::OpenOptions`].
 ///
@@ -232,9 +232,9 @@ impl Core {
     }
 
     /// If too many files without a handle are unwritten, has some of them written, so that descriptors stay available.
-    pub(crate) async fn make_room(self: &Arc<Self>) -> Result<(), Error> {
+    pub(crate) async fn release_surplus(self: &Arc<Self>) -> Result<(), Error> {
         while let Some(file) = self.files.file_to_release() {
-            if !self.try_release_within(&file, ROOM_PATIENCE).await {
+            if !self.try_release_within(&file, RELEASE_PATIENCE).await {
                 // The file keeps its descriptor until it can be written.
                 self.files.later(&file);
                 break;

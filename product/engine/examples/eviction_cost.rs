@@ -19,7 +19,7 @@ fn main() -> Result<(), String> {
     let count: u64 = count.parse().map_err(|_| format!("'{count}' is no count"))?;
     let mut cache = Offline::new(afflux_linux_policies::eviction(policy)?, FRAMES as u32);
     for number in 0..FRAMES + count {
-        if !cache.has_room() {
+        if !cache.has_free_frame() {
             cache.evict(BATCH, |_| {});
         }
         let again = number.is_multiple_of(4) && number > FRAMES;

@@ -101,9 +101,11 @@ impl<P: Platform> Adopting<P> {
                 cache.release(found.frame);
                 continue;
             };
-            let Some(room) = index.room_for(&cache.nodes, found.page, || spare.take_for_index()) else { return done };
+            let Some(reserved) = index.reserve_nodes(&cache.nodes, found.page, || spare.take_for_index()) else {
+                return done;
+            };
             cache.pages.settle_found(found.frame, dirty, valid);
-            index.insert(&cache.nodes, found.page, found.frame, room);
+            index.insert(&cache.nodes, found.page, found.frame, reserved);
             self.note_dirty(file, &mut state, found);
         }
         pages.len()

@@ -24,7 +24,7 @@ use crate::dirty::unwritable_pages_max;
 use crate::writeback::Writeback;
 
 /// Withheld pages may take this part of their device's dirty limit.
-const ROOM_PART: u64 = 4;
+const WITHHELD_PART: u64 = 4;
 /// The most withheld ranges of a file.
 const RANGES_MAX: usize = 4096;
 
@@ -47,7 +47,7 @@ impl<P: Platform> Writeback<P> {
         file: &Arc<FileInner>,
         range: &Range<u64>,
     ) -> Result<RangeHolder, Error> {
-        self.room_for_range(file).await?;
+        self.wait_for_range(file).await?;
         let pages = FileInner::pages_of(range);
         let holder = RangeHolder { file: Arc::clone(file), number: file.withhold(&pages) };
         unmarked(file, &pages).await;
@@ -60,7 +60,7 @@ impl<P: Platform> Writeback<P> {
         (file, range): (&Arc<FileInner>, &Range<u64>),
         (first, earlier): (&Arc<FileInner>, &Range<u64>),
     ) -> Result<(), Error> {
-        self.room_for_range(file).await?;
+        self.wait_for_range(file).await?;
         let pages = FileInner::pages_of(range);
         {
             let _one_at_a_time = lock(&self.ordering);
@@ -77,7 +77,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Returns once one more range of the file may be withheld.
-    async fn room_for_range(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
+    async fn wait_for_range(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         while lock(&file.state).withheld.ranges() >= RANGES_MAX {
             let next = lock(&file.state).withheld.first_order();
             let Some(order) = next else { return Err(Error::TooManyWithheld { max: RANGES_MAX }) };
@@ -173,7 +173,7 @@ impl<P: Platform> Writeback<P> {
     ///
     /// # Errors
     /// Holders withhold as much as they may; or the error of a sync of earlier bytes.
-    pub(crate) async fn room_to_withhold(
+    pub(crate) async fn wait_to_withhold(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         pages: &Range<u64>,
@@ -183,7 +183,7 @@ impl<P: Platform> Writeback<P> {
             return Ok(());
         }
         let more = pages.end - pages.start;
-        let max = (self.base.devices.totals.part_pages() / ROOM_PART).max(1);
+        let max = (self.base.devices.totals.part_pages() / WITHHELD_PART).max(1);
         // Beyond the policy's own limit earlier bytes are synced, but nobody is refused.
         let synced_above = max.min(unwritable_pages_max(&self.base.devices, device, self.base.moment()));
         let lacks = |max: u64| device.charges.unwritable.withheld_pages() + more > max;

@@ -18,8 +18,8 @@ mod message;
 mod owned_queues;
 mod persisted_items;
 mod persisted_records;
+mod quota;
 mod recording;
-mod room;
 pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
@@ -33,7 +33,7 @@ pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine,
 pub use owned_queues::OwnedQueues;
 pub use persisted_items::{FoundItem, PERSISTED_PIECE_BYTES, PersistedItem, PersistedItems};
 pub use persisted_records::{PersistedRecordTable, PersistedSlot, PersistedWords};
-pub use recording::{RECORDED_CALLS_MAX, RecordedCall, Recording, RecordingReader};
-pub use room::{
-    ConnectionRoom, FairShares, HeldMessage, MessageRoom, OutlivingBytes, Parties, PartyShare, RoomBounds, RoomTurn,
+pub use quota::{
+    ByteBounds, ConnectionQuota, FairQuotas, HeldMessage, MessageQuota, OutlivingBytes, Parties, PartyQuota, QuotaFreed,
 };
+pub use recording::{RECORDED_CALLS_MAX, RecordedCall, Recording, RecordingReader};

@@ -141,10 +141,10 @@ pub trait ProtocolMachine: Send {
     /// Sets the number of bytes that the machine may hold for now; a world with a bound calls this before each
     /// [`ProtocolMachine::poll_output`]. A machine that already holds more starts only one call at a time. If the first
     /// call of a poll does not fit, its answer is made shorter, if possible.
-    fn set_room(&mut self, _bytes: u64) {}
+    fn set_quota(&mut self, _bytes: u64) {}
 
     /// Whether calls wait, as of the last poll, until the machine may hold more.
-    fn is_short_of_room(&self) -> bool {
+    fn is_short_of_quota(&self) -> bool {
         false
     }
 

@@ -58,10 +58,10 @@ pub struct PersistedItems {
     pieces: PersistedRecordTable,
     count: usize,
     at: usize,
-    room: Mutex<Room>,
+    table: Mutex<ItemTable>,
 }
 
-struct Room {
+struct ItemTable {
     free: Vec<u32>,
     /// The next piece of an item, by place.
     next: Vec<u32>,
@@ -108,8 +108,8 @@ impl PersistedItems {
             used_at: at + 2,
             covered: PIECE_WORDS - 1,
         };
-        let room = Room { free: Vec::new(), next: vec![NONE; count], version: 0 };
-        let items = Self { words, pieces, count, at, room: Mutex::new(room) };
+        let table = ItemTable { free: Vec::new(), next: vec![NONE; count], version: 0 };
+        let items = Self { words, pieces, count, at, table: Mutex::new(table) };
         let is_ours = len > at + HEADER_WORDS && items.header() == [MAGIC, items.form()];
         let found = if is_ours { items.find() } else { None };
         if found.is_none() && len > at + HEADER_WORDS {
@@ -133,13 +133,13 @@ impl PersistedItems {
         self.pieces.set_used(&self.words, 0);
         store(1, self.form());
         store(0, MAGIC);
-        let mut room = self.lock();
-        room.free = (0..self.count as u32).rev().collect();
-        room.next.fill(NONE);
+        let mut table = self.lock();
+        table.free = (0..self.count as u32).rev().collect();
+        table.next.fill(NONE);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Room> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ItemTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pieces for all items together.
@@ -158,8 +158,8 @@ impl PersistedItems {
     }
 
     /// Whether so many bytes would have room in place of an item's earlier ones.
-    pub fn has_room(&self, item: &PersistedItem, bytes: usize) -> bool {
-        self.lock().has_room_for(item, Self::pieces_of(bytes), self.count)
+    pub fn has_space(&self, item: &PersistedItem, bytes: usize) -> bool {
+        self.lock().has_space_for(item, Self::pieces_of(bytes), self.count)
     }
 
     fn find(&self) -> Option<Vec<FoundItem>> {
@@ -170,11 +170,11 @@ impl PersistedItems {
         let places = self.pieces.all(&self.words, self.count, piece)?;
         // By item and from the newest version on: the places of its pieces in their order.
         let mut versions: BTreeMap<Version, Vec<(Tag, u32)>> = BTreeMap::new();
-        let (mut room, mut is_free) = (self.lock(), vec![true; self.count]);
+        let (mut table, mut is_free) = (self.lock(), vec![true; self.count]);
         for (place, (_, piece)) in places.into_iter().enumerate() {
             let Some((tag, version)) = piece else { continue };
             versions.entry((tag.kind, tag.id, std::cmp::Reverse(version))).or_default().push((tag, place as u32));
-            room.version = room.version.max(version);
+            table.version = table.version.max(version);
         }
         let mut found: Vec<FoundItem> = Vec::new();
         for ((kind, id, _), mut pieces) in versions {
@@ -187,7 +187,7 @@ impl PersistedItems {
             }
             let behind = pieces.iter().skip(1).map(|(_, place)| *place).chain([NONE]);
             for ((_, place), next) in pieces.iter().zip(behind) {
-                room.next[*place as usize] = next;
+                table.next[*place as usize] = next;
                 is_free[*place as usize] = false;
             }
             let words =
@@ -195,22 +195,22 @@ impl PersistedItems {
             let bytes = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
             found.push(FoundItem { kind, id, item: PersistedItem(pieces[0].1), bytes });
         }
-        room.free = (0..self.count as u32).rev().filter(|place| is_free[*place as usize]).collect();
+        table.free = (0..self.count as u32).rev().filter(|place| is_free[*place as usize]).collect();
         Some(found)
     }
 
     /// Writes an item in place of its earlier version. False if there is no room; then the earlier version stays.
     pub fn try_put(&self, (kind, id): (u8, u32), item: &mut PersistedItem, bytes: &[u8]) -> bool {
         let count = Self::pieces_of(bytes.len());
-        let mut room = self.lock();
-        if !room.has_room_for(item, count, self.count) {
+        let mut table = self.lock();
+        if !table.has_space_for(item, count, self.count) {
             return false;
         }
-        room.version += 1;
-        let version = room.version;
+        table.version += 1;
+        let version = table.version;
         let mut first = NONE;
         for index in (0..count).rev() {
-            let Some(place) = room.free.pop() else { return false };
+            let Some(place) = table.free.pop() else { return false };
             let body = bytes[index * PERSISTED_PIECE_BYTES..].chunks(8).map(|chunk| {
                 let mut value = [0; 8];
                 value[..chunk.len()].copy_from_slice(chunk);
@@ -219,10 +219,10 @@ impl PersistedItems {
             let body = body.chain(std::iter::repeat(0)).take(PIECE_WORDS - BODY_AT);
             let tag = Tag { kind, id, count: count as u16, index: index as u16 };
             self.pieces.put(&self.words, place as usize, 0, [tag.word(), version].into_iter().chain(body));
-            room.next[place as usize] = first;
+            table.next[place as usize] = first;
             first = place;
         }
-        self.free(&mut room, item);
+        self.free(&mut table, item);
         item.0 = first;
         true
     }
@@ -232,19 +232,19 @@ impl PersistedItems {
         self.free(&mut self.lock(), item);
     }
 
-    fn free(&self, room: &mut Room, item: &mut PersistedItem) {
+    fn free(&self, table: &mut ItemTable, item: &mut PersistedItem) {
         let mut place = std::mem::take(item).0;
         while place != NONE {
             self.pieces.free(&self.words, place as usize, 0);
-            room.free.push(place);
-            place = std::mem::replace(&mut room.next[place as usize], NONE);
+            table.free.push(place);
+            place = std::mem::replace(&mut table.next[place as usize], NONE);
         }
     }
 }
 
-impl Room {
+impl ItemTable {
     /// Whether the room of `all` pieces has enough free ones for a new version of the item.
-    fn has_room_for(&self, item: &PersistedItem, pieces: usize, all: usize) -> bool {
+    fn has_space_for(&self, item: &PersistedItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
         let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };
         pieces <= PIECES_MAX && self.free.len() >= pieces + spare

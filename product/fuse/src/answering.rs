@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    Answering, HeldMessage, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, RoomTurn, Tried,
+    Answering, HeldMessage, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, QuotaFreed, Tried,
 };
 use afflux_volume::Platform;
 
@@ -62,7 +62,7 @@ impl<P: Platform> Mount<P> {
 
     /// Counts a message that waits, if it is long and a program's: INIT bounds the number of the kernel's own. Without
     /// memory for it, the error has its header.
-    fn hold(&self, message: &[u8]) -> Result<Option<HeldMessage>, (RequestHeader, RoomTurn)> {
+    fn hold(&self, message: &[u8]) -> Result<Option<HeldMessage>, (RequestHeader, QuotaFreed)> {
         if message.len() <= SHORT_BYTES_MAX {
             return Ok(None);
         }
@@ -76,7 +76,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
-    async fn put_off(&self, header: &RequestHeader, turn: RoomTurn) -> Option<MessageReply> {
+    async fn put_off(&self, header: &RequestHeader, turn: QuotaFreed) -> Option<MessageReply> {
         let requester = Requester { thread: header.thread, expects_interrupts: false };
         match self.interrupts.run(header.unique, requester, pin!(turn)).await {
             CallEnd::Itself(_) | CallEnd::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),

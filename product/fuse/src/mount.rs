@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{CallJournal, CountedRow, MessageRoom, Recording};
+use afflux_frontend::{CallJournal, CountedRow, MessageQuota, Recording};
 use afflux_volume::{
     Attributes, Before, Caller, Client, DeviceKey, FileHandle, ForeignChange, ForeignListener, Held, HolderId, Inode,
     Kind, KnobId, LockHolder, Nanos, Platform, Volume, VolumeKnob, WhichKnob,
@@ -121,7 +121,7 @@ pub struct Mount<P: Platform> {
     pub(crate) resumes: bool,
     pub(crate) interrupts: Interrupts,
     /// The long messages of programs' calls that wait.
-    pub(crate) waiting: Arc<MessageRoom>,
+    pub(crate) waiting: Arc<MessageQuota>,
     pub(crate) calls: CallCounts,
     recording: Arc<Recording>,
     requesters: Box<dyn Requesters>,
@@ -222,7 +222,7 @@ impl<P: Platform> Mount<P> {
             persisted,
             resumes: false,
             interrupts: Interrupts::default(),
-            waiting: MessageRoom::new((volume.engine().frames().total() as usize * PAGE_BYTES).max(WAITING_BYTES_MIN)),
+            waiting: MessageQuota::new((volume.engine().frames().total() as usize * PAGE_BYTES).max(WAITING_BYTES_MIN)),
             calls: CallCounts::new(),
             recording,
             requesters,
@@ -385,7 +385,7 @@ impl<P: Platform> Mount<P> {
 
     /// Whether the requester may open one more file. A mount for one user needs no bound for each.
     pub(crate) fn may_open_one_more(&self, header: &RequestHeader) -> bool {
-        !self.options.acts_as_callers || lock(&self.open).has_room(header.uid, self.volume.open_files_left())
+        !self.options.acts_as_callers || lock(&self.open).may_open(header.uid, self.volume.open_files_left())
     }
 
     /// Memory of messages that wait, in bytes.

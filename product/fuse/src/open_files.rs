@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use afflux_frontend::FairShares;
+use afflux_frontend::FairQuotas;
 use afflux_volume::{Client, Held, Platform};
 
 use crate::limits::OPEN_FILES_MAX;
@@ -55,7 +55,7 @@ pub(crate) type OfUser<P> = (u32, Opened<P>);
 pub(crate) struct OpenFiles<P: Platform> {
     files: NumberedSlots<OfUser<P>>,
     /// Of the files for which the server has descriptors.
-    shares: FairShares,
+    quotas: FairQuotas,
     /// How many of a node's open files may be mapped to store bytes.
     storable: BTreeMap<u64, usize>,
 }
@@ -68,26 +68,26 @@ impl<P: Platform> OpenFiles<P> {
 
     /// The files of an earlier server, as [`NumberedSlots::restored`] takes them.
     pub(crate) fn restored(files: Vec<(u32, Option<OfUser<P>>)>, most: usize) -> Self {
-        let mut shares = FairShares::new(most.min(OPEN_FILES_MAX));
+        let mut quotas = FairQuotas::new(most.min(OPEN_FILES_MAX));
         let mut storable = BTreeMap::new();
         for (user, file) in files.iter().filter_map(|(_, file)| file.as_ref()) {
-            shares.take(*user, 1);
+            quotas.take(*user, 1);
             file.storable_node().into_iter().for_each(|node| *storable.entry(node).or_default() += 1);
         }
-        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), shares, storable }
+        Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), quotas, storable }
     }
 
     /// Whether the user may open one more, if the server has descriptors for so many beside those that are open over
     /// any front end. Root has no bound of its own.
-    pub(crate) fn has_room(&self, user: u32, left: usize) -> bool {
-        user == 0 || self.shares.has_room_in(user, left)
+    pub(crate) fn may_open(&self, user: u32, left: usize) -> bool {
+        user == 0 || self.quotas.may_take_of(user, left)
     }
 
     /// Adds a file; none if there is no room at all.
     pub(crate) fn insert(&mut self, user: u32, file: Opened<P>) -> Option<u64> {
         let storable = file.storable_node();
         let number = self.files.insert((user, file))?;
-        self.shares.take(user, 1);
+        self.quotas.take(user, 1);
         storable.into_iter().for_each(|node| *self.storable.entry(node).or_default() += 1);
         Some(number)
     }
@@ -104,7 +104,7 @@ impl<P: Platform> OpenFiles<P> {
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Opened<P>> {
         let (user, file) = self.files.remove(number)?;
-        self.shares.give_back(user, 1);
+        self.quotas.give_back(user, 1);
         if let Some((node, open)) = file.storable_node().and_then(|node| Some((node, self.storable.get_mut(&node)?))) {
             *open -= 1;
             if *open == 0 {

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use afflux_budget::Budget;
 use afflux_engine::policy::{
-    Admission, AnyPolicy, Completed, DevicePolicy, EqualParts, LentMemory, LimitPages, Needs, Pace, Room, View,
+    Admission, AnyPolicy, ChargeBounds, Completed, DevicePolicy, EqualParts, LentMemory, LimitPages, Needs, Pace, View,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_engine::settings::Settings;
@@ -83,8 +83,8 @@ impl DevicePolicy for Every {
         }
     }
 
-    fn room(&self, _: &View, (): &mut ()) -> Room {
-        Room::UNLIMITED
+    fn charge_bounds(&self, _: &View, (): &mut ()) -> ChargeBounds {
+        ChargeBounds::UNLIMITED
     }
 
     fn admit(&self, _: &View, memory: LentMemory<'_, Self>) -> Admission {

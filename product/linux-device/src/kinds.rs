@@ -72,7 +72,7 @@ pub struct FileSystemKind {
     pub folding: Folding,
     /// The unit of times.
     pub time_unit: TimeUnit,
-    pub(crate) room: FreeBytes,
+    pub(crate) free: FreeBytes,
 }
 
 const SECOND: TimeUnit = Ns(1_000_000_000);
@@ -135,9 +135,9 @@ const fn row(
     unsure: Unsure,
     folding: Folding,
     time_unit: TimeUnit,
-    room: FreeBytes,
+    free: FreeBytes,
 ) -> FileSystemKind {
-    FileSystemKind { magic, name, unsure, folding, time_unit, room }
+    FileSystemKind { magic, name, unsure, folding, time_unit, free }
 }
 
 const fn little_known(magic: u32, name: &'static str) -> FileSystemKind {

@@ -36,8 +36,8 @@ pub use error::ArenaFileError;
 use error::host;
 use holder::HolderState;
 pub use holder::is_ending;
-use memory_file::MemoryRoom;
-use own_file::take_room;
+use memory_file::MemoryReservation;
+use own_file::reserve_memory;
 
 /// The name of the memory in the service manager's store.
 const IN_STORE: &str = "arena";
@@ -135,7 +135,7 @@ impl ArenaFile {
     fn emptied(&mut self, layout: Layout, boot: [u8; 16]) -> Result<Arc<Memory>, ArenaFileError> {
         self.is_fresh = true;
         ftruncate(&self.file, 0).map_err(host("truncate"))?;
-        take_room(&self.file, layout.bytes() as u64)?;
+        reserve_memory(&self.file, layout.bytes() as u64)?;
         self.begun(layout, boot)
     }
 
@@ -216,7 +216,7 @@ impl ArenaFile {
 
     /// New memory for the service manager.
     fn made_for_store(layout: Layout, boot: [u8; 16]) -> Result<(Self, Arc<Memory>), ArenaFileError> {
-        let made = memory_file::made("afflux-arena", layout.bytes() as u64, MemoryRoom::Taken)?;
+        let made = memory_file::made("afflux-arena", layout.bytes() as u64, MemoryReservation::Taken)?;
         let opened = Self { file: memory_file::reopened(&made)?, place: Place::Store(made), is_fresh: true };
         lock(&opened.file, &mut |_| {})?;
         let memory = opened.begun(layout, boot)?;

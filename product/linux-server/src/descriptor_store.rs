@@ -89,9 +89,9 @@ impl DescriptorStore {
 
     /// How many descriptors the manager takes beside so many others, but `at_most` so many. The same if it does not
     /// say.
-    pub fn room_beside(&self, others: u64, at_most: usize) -> usize {
-        let room = |allowed: u64| usize::try_from(allowed.saturating_sub(others)).unwrap_or(at_most);
-        self.allowed.map_or(at_most, |allowed| room(allowed).min(at_most))
+    pub fn capacity_beside(&self, others: u64, at_most: usize) -> usize {
+        let capacity = |allowed: u64| usize::try_from(allowed.saturating_sub(others)).unwrap_or(at_most);
+        self.allowed.map_or(at_most, |allowed| capacity(allowed).min(at_most))
     }
 
     /// Leaves a descriptor with the manager. One that it has already is not stored twice.

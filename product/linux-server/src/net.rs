@@ -8,7 +8,7 @@ mod connection;
 mod crowd;
 mod listener;
 mod origin;
-mod room;
+mod quota;
 mod serve;
 mod service;
 mod socket;

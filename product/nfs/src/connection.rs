@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    CallJournal, CallKeys, ConnectionRoom, Left, Output, Party, Peer, ProtocolError, ProtocolMachine, RecordedCall,
-    RoomBounds, trace::TracedOperation,
+    ByteBounds, CallJournal, CallKeys, ConnectionQuota, Left, Output, Party, Peer, ProtocolError, ProtocolMachine,
+    RecordedCall, trace::TracedOperation,
 };
 use afflux_volume::{Platform, Volume};
 use bytes::{Bytes, BytesMut};
@@ -120,9 +120,9 @@ pub struct Connection<P: Platform> {
     /// Calls that run once and to their end, even if the connection closes.
     changing: FuturesUnordered<Charged<SharedCall>>,
     /// Charged with the requests and expected replies of the calls in both.
-    room: ConnectionRoom,
+    quota: ConnectionQuota,
     /// Whether a call waits for room.
-    lacks_room: bool,
+    lacks_quota: bool,
     batch: Batch,
     /// The place of its compounds, from the first one on.
     compound: Option<Compound<P>>,
@@ -152,7 +152,7 @@ impl<P: Platform> Connection<P> {
         // This comes before reading the rules: a change in between is then seen twice instead of missed.
         let admitted_as_of = server.admission_changes();
         Self {
-            room: ConnectionRoom::new(server.parties.share(party)),
+            quota: ConnectionQuota::new(server.parties.quota(party)),
             callers: server.callers(&origin, false),
             admitted_as_of,
             protection: Protection::None,
@@ -163,7 +163,7 @@ impl<P: Platform> Connection<P> {
             party,
             records: record::Records::default(),
             changing: FuturesUnordered::new(),
-            lacks_room: false,
+            lacks_quota: false,
             batch: Batch::default(),
             compound: None,
             now_ns: None,
@@ -188,15 +188,15 @@ impl<P: Platform> Connection<P> {
 
     /// Bytes of requests and replies in progress, without records that were not looked at.
     fn bytes_in_progress(&self) -> u64 {
-        self.room.charged() + self.batch.len() as u64 + self.batch.outstanding().bytes()
+        self.quota.charged() + self.batch.len() as u64 + self.batch.outstanding().bytes()
     }
 
     /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for room.
     /// The first call of a poll gets all available room, and a call that is alone never waits.
-    fn reply_room(&self, wanted: u32, arrived: &ArrivedCall<'_>) -> Option<u32> {
+    fn reply_quota(&self, wanted: u32, arrived: &ArrivedCall<'_>) -> Option<u32> {
         let waiting = arrived.chunk.left() + arrived.record.len();
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
-        self.room.reply_bytes((wanted, REPLY_BYTES_SHORT), held, arrived.is_first, self.is_alone())
+        self.quota.reply_bytes((wanted, REPLY_BYTES_SHORT), held, arrived.is_first, self.is_alone())
     }
 
     /// Whether nothing is in progress, apart from waiting records.
@@ -205,27 +205,27 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Whether another call may start. A call that is alone always may.
-    fn has_room(&self, bounds: RoomBounds) -> bool {
-        self.calls_running() < CALLS_MAX && self.room.may_hold_more(self.bytes_in_progress(), bounds)
+    fn may_start_call(&self, bounds: ByteBounds) -> bool {
+        self.calls_running() < CALLS_MAX && self.quota.may_hold_more(self.bytes_in_progress(), bounds)
     }
 
     /// Starts calls while there is room. True if it stopped only because its turn is over.
     fn start_calls(&mut self) -> bool {
-        (self.lacks_room, self.now_ns) = (false, None);
-        let bounds = self.server.room_bounds();
+        (self.lacks_quota, self.now_ns) = (false, None);
+        let bounds = self.server.byte_bounds();
         let (mut left, mut bytes) = (CALLS_PER_POLL_MAX, 0);
         while let Some(mut chunk) = self.records.pop() {
             loop {
                 let is_full = self.batch.len() >= REPLY_BYTES_PER_POLL_MAX || bytes >= REQUEST_BYTES_PER_POLL_MAX;
                 let turn_over = left == 0 || is_full;
-                if turn_over || !self.has_room(bounds) {
+                if turn_over || !self.may_start_call(bounds) {
                     self.records.put_back(chunk);
                     return turn_over && self.records.waiting() > 0;
                 }
                 let Some(record) = chunk.next_record() else { break };
                 self.batch.begin();
                 if !self.try_start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
-                    self.lacks_room = true;
+                    self.lacks_quota = true;
                     chunk.unread_last(&record);
                     self.records.put_back(chunk);
                     return false;
@@ -360,7 +360,7 @@ impl<P: Platform> Connection<P> {
             return true;
         };
         let wanted = arguments.reply_bytes_max();
-        let Some(reply_bytes_max) = self.reply_room(wanted, arrived) else { return false };
+        let Some(reply_bytes_max) = self.reply_quota(wanted, arrived) else { return false };
         if self.records_calls {
             self.recorded.extend(recorded(&arguments, bytes));
         }
@@ -394,11 +394,11 @@ impl<P: Platform> Connection<P> {
             return true;
         };
         // The connection reads the length of a reply only if it lacks room for the longest one.
-        let room = match self.reply_room(READ_BYTES_MAX, arrived) {
+        let quota = match self.reply_quota(READ_BYTES_MAX, arrived) {
             Some(READ_BYTES_MAX) => Some(READ_BYTES_MAX),
-            _ => self.reply_room(head.data_bytes_max(bytes), arrived),
+            _ => self.reply_quota(head.data_bytes_max(bytes), arrived),
         };
-        let Some(data_left) = room else { return false };
+        let Some(data_left) = quota else { return false };
         let (volume, known) = (&self.server.volume, self.callers.get(arrived.caller));
         let now_ns = *self.now_ns.get_or_insert_with(|| volume.engine().platform().now().0);
         let compound = self.compound.get_or_insert_with(|| Compound::of_connection(service, self.party));
@@ -441,7 +441,7 @@ impl<P: Platform> Connection<P> {
 
     fn try_start_mount(&mut self, arrived: &ArrivedCall<'_>) -> bool {
         let call = &arrived.call;
-        let Some(bytes_max) = self.reply_room(mount::reply_bytes_max(call.procedure), arrived) else { return false };
+        let Some(bytes_max) = self.reply_quota(mount::reply_bytes_max(call.procedure), arrived) else { return false };
         let Ok(arguments) = MountArguments::decode(call.procedure, &arrived.bytes()[call.arguments_at..]) else {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
@@ -457,7 +457,7 @@ impl<P: Platform> Connection<P> {
     }
 
     fn run(&mut self, worker: Free, work: WorkerTask<P>, charge: u64) {
-        self.room.charge(charge);
+        self.quota.charge(charge);
         self.running.begin(worker, work, charge);
     }
 
@@ -478,7 +478,7 @@ impl<P: Platform> Connection<P> {
         if duplicate {
             self.tally.count(Event::Duplicate);
         }
-        self.room.charge(charge);
+        self.quota.charge(charge);
         self.changing.push(Charged { call, charge });
     }
 
@@ -514,7 +514,7 @@ impl<P: Platform> Connection<P> {
     }
 
     fn ended(&mut self, status: NfsStatus, charge: u64) {
-        self.room.give_back(charge);
+        self.quota.give_back(charge);
         self.tally.ended(status);
     }
 }
@@ -531,7 +531,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
     fn needs_input(&self) -> bool {
         let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
         self.calls_running() + self.records.waiting() < CALLS_MAX
-            && self.room.may_hold_more(in_progress, self.server.room_bounds())
+            && self.quota.may_hold_more(in_progress, self.server.byte_bounds())
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
@@ -555,9 +555,9 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
             // The world makes room by releasing replies, which polls no connection. The waker is registered first and
             // the room checked again after, so that no release in between is missed.
             self.batch.outstanding().wake_when_fewer(cx.waker());
-            let may_start = match self.lacks_room {
+            let may_start = match self.lacks_quota {
                 true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
-                false => self.has_room(self.server.room_bounds()),
+                false => self.may_start_call(self.server.byte_bounds()),
             };
             if may_start {
                 cx.waker().wake_by_ref();
@@ -566,7 +566,7 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.finish_calls(cx);
         self.call_client(cx);
         self.tally.add_to(&self.server.calls);
-        self.room.publish(self.held_bytes(), self.server.room_bounds(), cx.waker());
+        self.quota.publish(self.held_bytes(), self.server.byte_bounds(), cx.waker());
         if self.batch.len() == 0 {
             if turn_over {
                 cx.waker().wake_by_ref();
@@ -585,12 +585,12 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         self.bytes_in_progress() + self.records.waiting_bytes() as u64
     }
 
-    fn set_room(&mut self, bytes: u64) {
-        self.room.set_world_bytes(bytes);
+    fn set_quota(&mut self, bytes: u64) {
+        self.quota.set_world_bytes(bytes);
     }
 
-    fn is_short_of_room(&self) -> bool {
-        self.lacks_room
+    fn is_short_of_quota(&self) -> bool {
+        self.lacks_quota
     }
 
     fn shrink(&mut self) {
@@ -650,7 +650,7 @@ impl<P: Platform> Drop for Connection<P> {
         let volume = &self.server.volume;
         if !self.changing.is_empty() {
             let mut changing = std::mem::take(&mut self.changing);
-            let mut outliving = self.room.outlive(changing.iter().map(|call| call.charge).sum());
+            let mut outliving = self.quota.outlive(changing.iter().map(|call| call.charge).sum());
             let rest = async move {
                 while let Some((_, charge)) = changing.next().await {
                     outliving.give_back(charge);
@@ -658,7 +658,7 @@ impl<P: Platform> Drop for Connection<P> {
             };
             volume.run_to_the_end("nfs calls without a connection", rest);
         }
-        let mut outliving = self.room.outlive(self.running.lasting_charge());
+        let mut outliving = self.quota.outlive(self.running.lasting_charge());
         if let Some(rest) = self.running.lasting(move |charge| outliving.give_back(charge)) {
             volume.run_to_the_end("nfs compounds without a connection", rest);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use afflux_frontend::{
-    CallJournal, CountedRow, EntryForm, EntryOwner, Parties, Peer, PersistedWords, Recording, RoomBounds,
+    ByteBounds, CallJournal, CountedRow, EntryForm, EntryOwner, Parties, Peer, PersistedWords, Recording,
 };
 use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
@@ -188,9 +188,9 @@ impl<P: Platform> Server<P> {
     }
 
     /// Most request and reply bytes in progress on one connection, and on all connections of one party.
-    pub(crate) fn room_bounds(&self) -> RoomBounds {
+    pub(crate) fn byte_bounds(&self) -> ByteBounds {
         let connection_bytes = self.volume.engine().settings().get(self.inflight_bytes);
-        RoomBounds { connection_bytes, party_bytes: connection_bytes * FULL_CONNECTIONS }
+        ByteBounds { connection_bytes, party_bytes: connection_bytes * FULL_CONNECTIONS }
     }
 
     /// The rows count calls by procedure, refusals by reason, and calls by status other than OK. A connection adds its

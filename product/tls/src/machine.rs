@@ -110,7 +110,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
     }
 
     /// Makes room in `clear` for `bytes` more, in a buffer of that size.
-    fn make_room(&mut self, bytes: usize) {
+    fn reserve(&mut self, bytes: usize) {
         if self.clear.capacity() - self.clear.len() < bytes {
             let mut buffer = BytesMut::with_capacity(self.clear.len() + bytes);
             buffer.extend_from_slice(&self.clear);
@@ -193,7 +193,7 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
         }
         let sealed = std::mem::take(input);
         // The session has up to a record from before.
-        self.make_room((sealed.len() + RECORD_BYTES).max(self.inner.input_hint(&self.clear)));
+        self.reserve((sealed.len() + RECORD_BYTES).max(self.inner.input_hint(&self.clear)));
         let began = self.listed.is_none().then(Instant::now);
         let decrypted = self.decrypt(&sealed);
         self.spent += began.map_or(Duration::ZERO, |began| began.elapsed());
@@ -269,12 +269,12 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
         self.inner.held_bytes() + self.clear.capacity() as u64
     }
 
-    fn set_room(&mut self, bytes: u64) {
-        self.inner.set_room(bytes.saturating_sub(self.clear.capacity() as u64));
+    fn set_quota(&mut self, bytes: u64) {
+        self.inner.set_quota(bytes.saturating_sub(self.clear.capacity() as u64));
     }
 
-    fn is_short_of_room(&self) -> bool {
-        self.inner.is_short_of_room()
+    fn is_short_of_quota(&self) -> bool {
+        self.inner.is_short_of_quota()
     }
 
     fn shrink(&mut self) {

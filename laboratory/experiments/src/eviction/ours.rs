@@ -27,7 +27,7 @@ impl Cache for Ours {
 
     fn insert(&mut self, page: u32, ahead: bool) {
         let Self { cache, there } = self;
-        while !cache.has_room() {
+        while !cache.has_free_frame() {
             let looked = cache.evict(1, |page| there[page as usize] = None);
             assert!(looked > 0, "a cache of clean pages that nothing can be evicted from");
         }

@@ -20,9 +20,9 @@ mod waiting_payers;
 
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{
-    Admission, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule,
-    IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause, Remembered, Rewrites, Room,
-    Turn, View,
+    Admission, ChargeBounds, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits,
+    IdleWriteRule, IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause, Remembered,
+    Rewrites, Turn, View,
 };
 
 pub use self::account::PayerMemory;
@@ -87,14 +87,14 @@ impl DevicePolicy for Budget {
         Pace { payer_pages: 1, payer_runs: 1, ..Pace::UNASKED }
     }
 
-    fn room(&self, view: &View, device: &mut DeviceMemory) -> Room {
+    fn charge_bounds(&self, view: &View, device: &mut DeviceMemory) -> ChargeBounds {
         let standing = DeviceView::of(view, device);
         let (done, counts) = (std::mem::take(&mut device.done), view.device());
         let dirty = DirectionWork { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
         let DeviceView { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
         let most = device.trickle.completed((done, dirty), prices, *backlog_ns, band.end_ns);
         let most = standing.admission_limit_ns(view, device).unwrap_or(most);
-        Room {
+        ChargeBounds {
             cost_max: Amount(most),
             prices: standing.rates.page_prices(),
             cause: PauseCause::DeviceTime,

@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 use afflux_budget::{CompletedRequest, DirectionPrices as Learned, Estimator, Facts, Side};
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LentMemory as Remembered, LimitPages, Needs, Pace, PauseCause, Room, View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, LentMemory as Remembered, LimitPages, Needs, Pace,
+    PauseCause, View,
 };
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{CpuOptions, Memory, Random, Setup, WorldOptions};
@@ -46,9 +47,9 @@ impl DevicePolicy for Probe {
         Pace::UNASKED
     }
 
-    fn room(&self, _: &View, (): &mut ()) -> Room {
+    fn charge_bounds(&self, _: &View, (): &mut ()) -> ChargeBounds {
         let cost_max = Cost(self.limit_pages);
-        Room { cost_max, cause: PauseCause::DeviceTime, wake_above: Cost(0), ..Room::UNLIMITED }
+        ChargeBounds { cost_max, cause: PauseCause::DeviceTime, wake_above: Cost(0), ..ChargeBounds::UNLIMITED }
     }
 
     fn admit(&self, _: &View, _: Remembered<'_, Self>) -> Admission {

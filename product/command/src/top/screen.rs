@@ -58,13 +58,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
     // With two lines or fewer there is no line for the keys.
     let below = height.saturating_sub(if height > 2 { 2 } else { 1 });
     let tables = table::all(rows, width);
-    let rooms = rooms(below, &tables.each_ref().map(|table| table.lines.len() + 1));
-    for (table, room) in tables.into_iter().zip(rooms).filter(|(_, room)| *room > 0) {
-        let RowTable { title, lines: rows } = table.within(room - 1);
+    let heights = heights(below, &tables.each_ref().map(|table| table.lines.len() + 1));
+    for (table, its_height) in tables.into_iter().zip(heights).filter(|(_, its_height)| *its_height > 0) {
+        let RowTable { title, lines: rows } = table.within(its_height - 1);
         lines.push(Line::styled(format!("{title:width$}"), TITLE));
         let filled = rows.len();
         lines.extend(rows.into_iter().map(|(row, load)| Line::styled(row, style(load))));
-        lines.extend((filled + 1..room).map(|_| Line::default()));
+        lines.extend((filled + 1..its_height).map(|_| Line::default()));
     }
     lines.truncate(height.saturating_sub(usize::from(height > 2)));
     for (at, line) in lines.into_iter().enumerate() {
@@ -85,21 +85,21 @@ fn put(frame: &mut Frame<'_>, area: Rect, at: usize, line: Line<'_>) {
 
 /// Divides `height` lines among the tables, which want `wanted` lines each. The first gets all that it wants, the
 /// others equal parts of the rest. Lines that a table does not want go to the next ones.
-fn rooms(height: usize, wanted: &[usize; 4]) -> [usize; 4] {
-    let mut rooms = [0; 4];
+fn heights(height: usize, wanted: &[usize; 4]) -> [usize; 4] {
+    let mut heights = [0; 4];
     let mut left = height;
-    rooms[0] = wanted[0].max(TABLE_MIN).min(left);
-    left -= rooms[0];
-    for (at, room) in rooms.iter_mut().enumerate().skip(1) {
+    heights[0] = wanted[0].max(TABLE_MIN).min(left);
+    left -= heights[0];
+    for (at, its_height) in heights.iter_mut().enumerate().skip(1) {
         let after = 4 - at;
         let part = if left / after >= TABLE_MIN { left / after } else { left };
         if part < TABLE_MIN {
             break;
         }
-        *room = if at == 3 { left } else { wanted[at].max(TABLE_MIN).min(part) };
-        left -= *room;
+        *its_height = if at == 3 { left } else { wanted[at].max(TABLE_MIN).min(part) };
+        left -= *its_height;
     }
-    rooms
+    heights
 }
 
 fn last_line(rows: &Rows, choices: &Choices) -> Line<'static> {

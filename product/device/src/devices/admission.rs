@@ -20,7 +20,7 @@ use afflux_pages::units::PageCount;
 use afflux_pages::wait::WaitPlaces;
 
 use super::unwritable::{Amount, Unwritable};
-use crate::policy::{Cost, PauseCause, Prices, Room};
+use crate::policy::{ChargeBounds, Cost, PauseCause, Prices};
 
 /// The writers of a device that wait for room, first come, first served.
 pub struct AdmissionQueue {
@@ -38,7 +38,7 @@ struct Line {
     by_file: BTreeSet<(u32, u64)>,
 }
 
-/// When a writer wakes the flusher: [`Room::wake_above`], and the prices to compare it at.
+/// When a writer wakes the flusher: [`ChargeBounds::wake_above`], and the prices to compare it at.
 struct Wake {
     above: AtomicU64,
     page: AtomicU64,
@@ -58,7 +58,7 @@ struct Ledger {
     admitted_runs: u64,
     prices: Prices,
     cost_max: Cost,
-    /// [`Room::unasked_max`], and the most pages.
+    /// [`ChargeBounds::unasked_max`], and the most pages.
     unasked_max: Cost,
     unasked_pages_max: PageCount,
     cause: PauseCause,
@@ -74,12 +74,12 @@ impl Ledger {
         (self.pages_max, self.guard_pages) = (pages, pages);
     }
 
-    fn has_room_for_pages(&self, pages: PageCount) -> bool {
+    fn may_admit_pages(&self, pages: PageCount) -> bool {
         self.pages.saturating_add(pages) <= self.pages_max
     }
 
     /// Whether `pages` more pages, as one run, cost little enough, or would be the only ones that cost anything.
-    fn has_room_for_cost(&self, pages: PageCount) -> bool {
+    fn may_admit_cost(&self, pages: PageCount) -> bool {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         let charged = Amount { pages: self.pages.0, runs }.without(self.unwritable.roomless());
         charged.pages == 0 || self.prices.of(charged.pages.saturating_add(pages.0), charged.runs) <= self.cost_max
@@ -92,8 +92,8 @@ impl Ledger {
         PageCount(left / self.prices.page.0.max(1)).min(self.unasked_pages_max.saturating_sub(self.pages))
     }
 
-    fn has_room_for(&self, pages: PageCount) -> bool {
-        self.pages == PageCount(0) || (self.has_room_for_pages(pages) && self.has_room_for_cost(pages))
+    fn may_admit(&self, pages: PageCount) -> bool {
+        self.pages == PageCount(0) || (self.may_admit_pages(pages) && self.may_admit_cost(pages))
     }
 
     fn enter(&mut self, pages: PageCount) {
@@ -113,7 +113,7 @@ impl Ledger {
 impl Line {
     /// Admits a writer if its pages fit and nobody waits.
     fn try_enter(&mut self, pages: PageCount) -> bool {
-        let free = self.ledger.has_room_for(pages) && self.writers.is_nobody_waiting();
+        let free = self.ledger.may_admit(pages) && self.writers.is_nobody_waiting();
         if free {
             self.ledger.enter(pages);
         }
@@ -133,7 +133,7 @@ impl Line {
     fn admit_waiting(&mut self) -> Vec<Waker> {
         let Self { ledger, writers, .. } = self;
         let woken = writers.grant(|pages| {
-            let fits = ledger.has_room_for(PageCount(pages));
+            let fits = ledger.may_admit(PageCount(pages));
             if fits {
                 ledger.admitted_runs += 1;
                 ledger.enter(PageCount(pages));
@@ -170,7 +170,7 @@ impl AdmissionQueue {
     /// Until limits are set, the queue admits only what may enter alone.
     pub(crate) fn new(unwritable: Arc<Unwritable>) -> Self {
         let runs = Arc::new(OwnLines(AtomicU64::new(0)));
-        let Room { prices, cause, .. } = Room::UNLIMITED;
+        let ChargeBounds { prices, cause, .. } = ChargeBounds::UNLIMITED;
         let ledger = Ledger {
             admitted_runs: 0,
             pages: PageCount(0),
@@ -238,7 +238,7 @@ impl AdmissionQueue {
     /// memory guard keeps them out.
     pub fn try_enter(&self, pages: PageCount) -> bool {
         let ledger = &mut self.line().ledger;
-        let enters = ledger.pages == PageCount(0) || ledger.has_room_for_pages(pages);
+        let enters = ledger.pages == PageCount(0) || ledger.may_admit_pages(pages);
         if enters {
             ledger.enter(pages);
         }
@@ -249,7 +249,7 @@ impl AdmissionQueue {
     /// While the device hangs, a writer of another file so finds out whether only these files' writes do not end.
     pub fn try_enter_alone(&self, pages: PageCount) -> bool {
         let ledger = &mut self.line().ledger;
-        let enters = ledger.has_room_for_pages(pages) && ledger.unwritable.are_all(ledger.pages.0);
+        let enters = ledger.may_admit_pages(pages) && ledger.unwritable.are_all(ledger.pages.0);
         if enters {
             ledger.enter(pages);
         }
@@ -285,13 +285,13 @@ impl AdmissionQueue {
         wake(woken);
     }
 
-    pub(crate) fn set_room(&self, room: &Room) {
-        self.wake.above.store(room.wake_above.0, Ordering::Relaxed);
-        self.wake.page.store(room.prices.page.0, Ordering::Relaxed);
-        self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
+    pub(crate) fn set_bounds(&self, bounds: &ChargeBounds) {
+        self.wake.above.store(bounds.wake_above.0, Ordering::Relaxed);
+        self.wake.page.store(bounds.prices.page.0, Ordering::Relaxed);
+        self.wake.run.store(bounds.prices.run.0, Ordering::Relaxed);
         self.change(|ledger| {
-            (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
-            (ledger.unasked_max, ledger.unasked_pages_max) = (room.unasked_max, PageCount(room.unasked_pages_max));
+            (ledger.cost_max, ledger.prices, ledger.cause) = (bounds.cost_max, bounds.prices, bounds.cause);
+            (ledger.unasked_max, ledger.unasked_pages_max) = (bounds.unasked_max, PageCount(bounds.unasked_pages_max));
             ledger.admitted_runs = 0;
         });
     }
@@ -310,7 +310,7 @@ impl AdmissionQueue {
     /// Why pages that do not fit have to wait.
     pub fn cause(&self, pages: PageCount) -> PauseCause {
         let ledger = &self.line().ledger;
-        if ledger.has_room_for_pages(pages) { ledger.cause } else { PauseCause::MemoryGuard }
+        if ledger.may_admit_pages(pages) { ledger.cause } else { PauseCause::MemoryGuard }
     }
 
     /// Charged pages, and the memory guard's limit as last computed.

@@ -33,7 +33,7 @@ pub struct Failures {
     /// Failed pages of files whose writes keep failing.
     failing_pages: AtomicU64,
     /// The room added to the limit for failed pages.
-    room_pages: AtomicU64,
+    extra_pages: AtomicU64,
 }
 
 #[derive(Default)]
@@ -82,8 +82,8 @@ impl Failures {
     }
 
     /// Sets the room; returns the one before.
-    pub fn replace_room(&self, pages: u64) -> u64 {
-        self.room_pages.swap(pages, Ordering::Relaxed)
+    pub fn replace_extra_pages(&self, pages: u64) -> u64 {
+        self.extra_pages.swap(pages, Ordering::Relaxed)
     }
 
     /// Notes how a write or flush ended. `known`: it failed as the file's write before it did. An error that concerns

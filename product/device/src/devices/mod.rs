@@ -341,11 +341,11 @@ impl Devices {
     }
 
     /// Asks how much may be charged to the device from now on.
-    pub fn refresh_room(&self, device: &DeviceState, moment: Moment) {
+    pub fn refresh_bounds(&self, device: &DeviceState, moment: Moment) {
         self.tell_ends(device, moment);
         let view = self.view(device, moment, SharedCounts::default());
         device.hang().set_may_refuse(self.policy.may_refuse(&view, &device.memory));
-        self.set_room(device, view);
+        self.set_bounds(device, view);
     }
 
     /// A request has ended. The policy is told now, or later with others ([`Needs::ends_together`]).
@@ -376,16 +376,16 @@ impl Devices {
             wrote
         };
         if self.policy.ask(&device.memory, tell) {
-            self.set_room(device, view);
+            self.set_bounds(device, view);
         }
     }
 
     /// The answer depends on nothing that devices share.
-    fn set_room(&self, device: &DeviceState, mut view: View) {
+    fn set_bounds(&self, device: &DeviceState, mut view: View) {
         view.shared = SharedCounts::default();
-        let (room, flight) = self.policy.room(&view, &device.memory);
-        device.in_flight.set(Terms { flight, prices: room.prices });
-        device.admission().set_room(&room);
+        let (bounds, flight) = self.policy.charge_bounds(&view, &device.memory);
+        device.in_flight.set(Terms { flight, prices: bounds.prices });
+        device.admission().set_bounds(&bounds);
     }
 
     /// How often shared state was read so far; 0 in a build without the feature `rare-paths`.

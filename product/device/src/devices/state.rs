@@ -231,7 +231,7 @@ impl<F> DeviceState<F> {
     }
 
     /// Whether one more write may be in flight now, for another reason than a sync.
-    pub fn has_room(&self, engine: &Settings) -> bool {
+    pub fn may_send_write(&self, engine: &Settings) -> bool {
         let terms = self.in_flight.terms();
         let depth = self.write_depth_by(&terms, engine);
         let most = self.in_flight.requests_now(&terms, depth, self.charges.writeback());

@@ -11,7 +11,9 @@ use afflux_pages::units::PageCount;
 
 use super::figures::{Figure, FigureInfo};
 use super::pause_cause::PauseCause;
-use super::seam::{Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Prices, Room};
+use super::seam::{
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Prices,
+};
 use super::view::View;
 
 /// The name of this policy.
@@ -68,13 +70,13 @@ impl DevicePolicy for EqualParts {
         Pace::UNASKED
     }
 
-    fn room(&self, view: &View, (): &mut ()) -> Room {
-        Room {
+    fn charge_bounds(&self, view: &View, (): &mut ()) -> ChargeBounds {
+        ChargeBounds {
             cost_max: Cost(view.part_pages),
             prices: Prices::PAGES,
             cause: PauseCause::DevicePart,
             wake_above: Cost(background_pages(view)),
-            ..Room::UNLIMITED
+            ..ChargeBounds::UNLIMITED
         }
     }
 

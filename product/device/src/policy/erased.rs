@@ -10,8 +10,8 @@ use afflux_pages::sync::OwnLines;
 
 use super::figures::{Figure, KnobInForce, Remembered};
 use super::seam::{
-    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, Flight, HangLimits, IdleWriteRule, LentMemory, LimitPages,
-    Needs, Next, Pace, Rewrites, Room,
+    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, DirtyFiles, Flight, HangLimits, IdleWriteRule,
+    LentMemory, LimitPages, Needs, Next, Pace, Rewrites,
 };
 use super::view::View;
 
@@ -94,7 +94,7 @@ questions! {
     pause_ns_max() [] -> u64;
     start(memory_pages: u64, cpus: u64) [] -> Pace;
     allowance_pages(dirtier: &Dirtier) [payer by own, device by own, shared by memory_as] -> u64;
-    room(view: &View) [device by own] -> Room;
+    charge_bounds(view: &View) [device by own] -> ChargeBounds;
     flight(view: &View) [device by own] -> Flight;
     completed(view: &View, ends: &[Completed]) [device by own, shared by memory_as] -> ();
     is_over_background(view: &View) [device by own, shared by memory_as] -> bool;

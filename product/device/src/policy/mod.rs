@@ -28,8 +28,8 @@ pub use erased::PolicyMemory;
 pub use figures::{Figure, FigureInfo, FigureValue, KnobInForce, Remembered};
 pub use pause_cause::PauseCause;
 pub use seam::{
-    Admission, AtEnd, Completed, Cost, DevicePolicy, Direction, Dirtier, DirtyFiles, Flight, HangLimits, Idle,
-    IdleWriteRule, IgnoredKnob, LentMemory, LimitPages, Needs, Next, Pace, Pause, Prices, Rewrites, Room,
+    Admission, AtEnd, ChargeBounds, Completed, Cost, DevicePolicy, Direction, Dirtier, DirtyFiles, Flight, HangLimits,
+    Idle, IdleWriteRule, IgnoredKnob, LentMemory, LimitPages, Needs, Next, Pace, Pause, Prices, Rewrites,
 };
 pub use turn::Turn;
 pub use view::{BusyTimes, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, SharedCounts, View};
@@ -84,9 +84,9 @@ impl ActivePolicy {
     }
 
     /// Asks for a device's room and its limits in flight: reads nothing that devices share.
-    pub(crate) fn room(&self, view: &View, device: &LockedMemory) -> (Room, Flight) {
+    pub(crate) fn charge_bounds(&self, view: &View, device: &LockedMemory) -> (ChargeBounds, Flight) {
         let own = &mut **lock(&device.0);
-        (self.policy.room(view, own), self.policy.flight(view, own))
+        (self.policy.charge_bounds(view, own), self.policy.flight(view, own))
     }
 
     /// Asks whether callers may be refused while the device hangs, by the present knobs: reads nothing that devices

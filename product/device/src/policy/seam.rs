@@ -167,7 +167,7 @@ impl Prices {
 
 /// The most that may be charged to a device before its writers queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct ChargeBounds {
     /// The limit, in the unit of the prices.
     pub cost_max: Cost,
     /// The prices of a charge.
@@ -183,7 +183,7 @@ pub struct Room {
     pub wake_above: Cost,
 }
 
-impl Room {
+impl ChargeBounds {
     /// Writers queue only for the memory guard, and payers wake the flusher only at their decisions.
     pub const UNLIMITED: Self = Self {
         cost_max: Cost::MAX,
@@ -202,7 +202,7 @@ pub struct Flight {
     pub requests_max: Option<u32>,
     /// The number of requests that may be in flight at any cost; one is always allowed.
     pub requests: u32,
-    /// Beyond them another may follow while the cost in flight, at the prices of [`Room`], is below this.
+    /// Beyond them another may follow while the cost in flight, at the prices of [`ChargeBounds`], is below this.
     pub cost_max: Cost,
     /// The most bytes of a request, if the device takes as many; at least a page.
     pub request_bytes: u64,
@@ -417,9 +417,9 @@ pub trait DevicePolicy: Send + Sync + 'static {
 
     /// The device's room. Called after a change of a knob or of the number of devices, and whenever it was told of
     /// writes that ended. The caller may hold a file's lock: the policy must not read anything that devices share.
-    fn room(&self, view: &View, device: &mut Self::Device) -> Room;
+    fn charge_bounds(&self, view: &View, device: &mut Self::Device) -> ChargeBounds;
 
-    /// The limits in flight. Called together with [`DevicePolicy::room`], and after it.
+    /// The limits in flight. Called together with [`DevicePolicy::charge_bounds`], and after it.
     fn flight(&self, _: &View, _: &mut Self::Device) -> Flight {
         Flight::BY_KNOBS
     }

@@ -17,7 +17,7 @@ use afflux_device::error::DeviceError;
 use afflux_pages::units::PageCount;
 use afflux_pages::wait::lock;
 
-use super::limits::{refresh_guard, room_pages, unwritable_pages_max};
+use super::limits::{extra_pages, refresh_guard, unwritable_pages_max};
 
 /// A file whose writes keep failing may have this part of its device's dirty limit dirty
 /// ([`unwritable_pages_max`]). Beyond that, or once all failed pages of the device pass the limit, its writers are
@@ -31,19 +31,19 @@ const FAILED_PART: u64 = 2;
 const WRITTEN_PART: u64 = 8;
 
 /// Recomputes the device's limits if its failed pages have changed.
-pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
+pub(crate) fn apply_failed(devices: &Devices, device: &DeviceState, moment: Moment) {
     let room_changes = || {
-        let pages = room_pages(devices, device);
-        device.failures.replace_room(pages) != pages
+        let pages = extra_pages(devices, device);
+        device.failures.replace_extra_pages(pages) != pages
     };
     while room_changes() {
-        devices.refresh_room(device, moment);
+        devices.refresh_bounds(device, moment);
         refresh_guard(devices, device);
     }
 }
 
 /// Whether failed pages hold half of the device's limit: other writers get the little room left page by page.
-pub(crate) fn has_little_room(devices: &Devices, device: &DeviceState) -> bool {
+pub(crate) fn is_half_failed(devices: &Devices, device: &DeviceState) -> bool {
     device.failures.pages() > devices.totals.part_pages() / 2
 }
 
@@ -172,7 +172,7 @@ pub(crate) async fn admit<N>(
 /// room will be given back, because pages whose writes keep failing hold all of it.
 pub(crate) fn refusal(file: &FileInner) -> Option<DeviceError> {
     let device = &file.device;
-    file_keeps_failing(file).or_else(|| device.failures.keeps_failing()).or_else(|| all_room_fails(device))
+    file_keeps_failing(file).or_else(|| device.failures.keeps_failing()).or_else(|| all_charged_fail(device))
 }
 
 fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
@@ -190,7 +190,7 @@ pub(crate) fn may_try(file: &FileInner) -> bool {
 }
 
 /// The last write error, if all pages charged to the device belong to files whose writes keep failing.
-fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
+fn all_charged_fail(device: &DeviceState) -> Option<DeviceError> {
     let failing = device.failures.failing_pages();
     if failing == 0 || device.admission().pages().0 > failing {
         return None;
@@ -201,7 +201,7 @@ fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
 /// Has the waiters for the device's room look whether they are refused, if none will be given back. To be called after
 /// each failed write.
 pub(crate) fn end_waits(device: &DeviceState) {
-    if all_room_fails(device).is_some() {
+    if all_charged_fail(device).is_some() {
         device.admission().device_changed();
     }
 }

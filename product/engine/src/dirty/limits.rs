@@ -36,12 +36,12 @@ pub(super) fn dirty_pages_max(devices: &Devices) -> PageCount {
 /// several may have two thirds of the others' remainder. So a hung device at its limit leaves room to devices added
 /// later, and the sum stays below the whole.
 pub(super) fn guard_pages(devices: &Devices, device: &DeviceState) -> PageCount {
-    let (all, room) = (dirty_pages_max(devices), PageCount(room_pages(devices, device)));
+    let (all, extra) = (dirty_pages_max(devices), PageCount(extra_pages(devices, device)));
     if devices.totals.devices() < 2 {
-        return all.max(LIMIT_PAGES_MIN) + room;
+        return all.max(LIMIT_PAGES_MIN) + extra;
     }
     let others = PageCount(devices.totals.held()).saturating_sub(device.admission().pages());
-    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
+    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + extra
 }
 
 /// Recomputes a device's guard, which depends on the dirty pages of the others. Called for a device with waiters when
@@ -79,20 +79,20 @@ pub(crate) fn unwritable_pages_max(devices: &Devices, device: &DeviceState, mome
 }
 
 /// The most failed pages that a higher limit makes up for.
-fn room_pages_max(devices: &Devices) -> u64 {
+fn extra_pages_max(devices: &Devices) -> u64 {
     devices.totals.part_pages().min(unwritable_share(devices))
 }
 
 /// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is
 /// one, is the bound.
 pub(super) fn roomless_pages_max(devices: &Devices) -> u64 {
-    if devices.policy.needs().memory_guard { u64::MAX } else { room_pages_max(devices) }
+    if devices.policy.needs().memory_guard { u64::MAX } else { extra_pages_max(devices) }
 }
 
 /// Dirty pages allowed beyond the device's limit, because as many failed.
-pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
+pub(super) fn extra_pages(devices: &Devices, device: &DeviceState) -> u64 {
     match device.failures.pages() {
         0 => 0,
-        failed => failed.min(room_pages_max(devices)),
+        failed => failed.min(extra_pages_max(devices)),
     }
 }

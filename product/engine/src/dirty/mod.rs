@@ -18,7 +18,7 @@ use afflux_device::policy::Dirtied;
 use afflux_pages::units::PageCount;
 
 use limits::{
-    LIMIT_PAGES_MIN, UNSEEN_PART, all_pages, dirty_pages_max, guard_pages, reading_pages, room_pages,
+    LIMIT_PAGES_MIN, UNSEEN_PART, all_pages, dirty_pages_max, extra_pages, guard_pages, reading_pages,
     roomless_pages_max,
 };
 pub(crate) use limits::{refresh_guard, unwritable_pages_max};
@@ -44,7 +44,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     devices.show_knobs();
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { PageCount::MAX };
     for device in &all {
-        device.failures.replace_room(room_pages(devices, device));
+        device.failures.replace_extra_pages(extra_pages(devices, device));
         device.charges.unwritable.set_most(roomless_pages_max(devices));
         if devices.policy.needs().memory_guard {
             device.admission().set_unseen(unseen);
@@ -52,7 +52,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
         refresh_guard(devices, device);
         device.read_frames().set_limit(reading_pages(devices));
     }
-    all.iter().for_each(|device| devices.refresh_room(device, moment));
+    all.iter().for_each(|device| devices.refresh_bounds(device, moment));
     all
 }
 
@@ -114,13 +114,13 @@ pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
 pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, moment: Moment) {
     if pages > 0 {
         device.charges.give_back(pages);
-        room_was_made(devices, device, moment);
+        after_cleaning(devices, device, moment);
     }
 }
 
 /// After pages of a device became clean: updates waiters, here and on other devices.
-pub(crate) fn room_was_made(devices: &Devices, device: &DeviceState, moment: Moment) {
-    failing::apply_room(devices, device, moment);
+pub(crate) fn after_cleaning(devices: &Devices, device: &DeviceState, moment: Moment) {
+    failing::apply_failed(devices, device, moment);
     if devices.policy.needs().memory_guard && devices.totals.has_waiters() {
         // The other devices' limits depend on it.
         for other in devices.all().iter().filter(|other| other.admission().waiting() > 0) {

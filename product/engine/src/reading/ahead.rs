@@ -187,11 +187,11 @@ impl<P: Platform> Reading<P> {
         if self.base.cache.rare.is_forced(Rare::SlotTaken) {
             return Some(ReadaheadEnd::NoRequest(0));
         }
-        hand.grow_room(count, state.flight.reading_pages());
-        if hand.room() == 0 {
+        hand.grow_quota(count, state.flight.reading_pages());
+        if hand.quota() == 0 {
             return Some(ReadaheadEnd::NoRequest(0));
         }
-        hand.spare.grow(hand.room() as usize, Effort::NoRetry);
+        hand.spare.grow(hand.quota() as usize, Effort::NoRetry);
         if hand.frames() == 0 {
             return Some(ReadaheadEnd::NoFrame(0));
         }

@@ -41,13 +41,13 @@ pub(super) struct ReadResources<'a> {
     pub(super) device: &'a Arc<DeviceState>,
     pub(super) spare: SpareFrames<'a>,
     /// Room at the device, in frames.
-    room: u64,
+    quota: u64,
     has_slot: bool,
 }
 
 impl<'a> ReadResources<'a> {
     pub(super) fn empty(cache: &'a PageCache, device: &'a Arc<DeviceState>) -> Self {
-        Self { device, spare: SpareFrames::none(cache), room: 0, has_slot: false }
+        Self { device, spare: SpareFrames::none(cache), quota: 0, has_slot: false }
     }
 
     pub(super) fn frames(&self) -> u64 {
@@ -55,21 +55,21 @@ impl<'a> ReadResources<'a> {
     }
 
     /// Takes room for frames at the device, if it is free now.
-    pub(super) fn try_room(&mut self, pages: u64) -> bool {
-        let taken = self.device.read_frames().try_take(pages - self.room);
+    pub(super) fn try_reserve(&mut self, pages: u64) -> bool {
+        let taken = self.device.read_frames().try_take(pages - self.quota);
         if taken {
-            self.room = pages;
+            self.quota = pages;
         }
         taken
     }
 
     /// Takes room for up to `pages` more frames, as far as the file's share goes.
-    pub(super) fn grow_room(&mut self, pages: u64, own: u64) {
-        self.room += self.device.read_frames().try_take_share(WORTH_PAGES.min(pages), pages, own + self.room);
+    pub(super) fn grow_quota(&mut self, pages: u64, own: u64) {
+        self.quota += self.device.read_frames().try_take_share(WORTH_PAGES.min(pages), pages, own + self.quota);
     }
 
-    pub(super) fn room(&self) -> u64 {
-        self.room
+    pub(super) fn quota(&self) -> u64 {
+        self.quota
     }
 
     /// Takes a request slot, if more than `left` are free.
@@ -84,8 +84,8 @@ impl Drop for ReadResources<'_> {
         if self.has_slot {
             self.device.slots().give_back(1);
         }
-        if self.room > 0 {
-            self.device.read_frames().give_back(self.room);
+        if self.quota > 0 {
+            self.device.read_frames().give_back(self.quota);
         }
     }
 }
@@ -178,7 +178,7 @@ impl<P: Platform> Reading<P> {
 
     /// Takes all resources of the miss, if they are free now.
     fn has_all_at_once(&self, miss: &Miss<P>, hand: &mut ReadResources<'_>) -> bool {
-        if !hand.try_room(miss.demanded) {
+        if !hand.try_reserve(miss.demanded) {
             return false;
         }
         hand.spare.grow(miss.demanded as usize, Effort::Normal);
@@ -187,9 +187,9 @@ impl<P: Platform> Reading<P> {
 
     /// Waits for the missing resources of the miss.
     async fn take_all<'a>(&'a self, call: &FileCall<'_>, demanded: u64, hand: &mut ReadResources<'a>) {
-        if hand.room == 0 {
+        if hand.quota == 0 {
             hand.device.read_frames().take(demanded).await;
-            hand.room = demanded;
+            hand.quota = demanded;
         }
         if hand.frames() < demanded {
             let missing = (demanded - hand.frames()) as usize;
@@ -212,8 +212,8 @@ impl<P: Platform> Reading<P> {
         miss: &Miss<P>,
     ) -> Option<BegunRead<P>> {
         if miss.absent > miss.demanded {
-            hand.grow_room(miss.absent - miss.demanded, state.flight.reading_pages());
-            hand.spare.grow(hand.room() as usize, Effort::NoRetry);
+            hand.grow_quota(miss.absent - miss.demanded, state.flight.reading_pages());
+            hand.spare.grow(hand.quota() as usize, Effort::NoRetry);
         }
         // A retry, after one that found no frame for the index, may hold more frames than a request may have pages.
         let count = hand.frames().min(miss.absent);
@@ -294,9 +294,9 @@ impl<P: Platform> Reading<P> {
         }
         hand.has_slot = false;
         state.flight.read_begins(pieces.len() as u64);
-        let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
+        let quota = FrameQuota::of(file, std::mem::take(&mut hand.quota), pieces.len() as u64);
         let sent = Sent::now(file, first, pieces.len(), now);
-        let ends = FillEnds { reading: Arc::clone(self), room, answer: None, demanded_end, sent };
+        let ends = FillEnds { reading: Arc::clone(self), quota, answer: None, demanded_end, sent };
         Some(BegunRead { first, pieces, ends })
     }
 
@@ -354,7 +354,7 @@ impl<P: Platform> Reading<P> {
                 if gap > gap_most { break } else { continue }
             }
             let index = &file.pages.index;
-            let Some(room) = index.room_for(&cache.nodes, page, || spare.take_for_index()) else { break };
+            let Some(reserved) = index.reserve_nodes(&cache.nodes, page, || spare.take_for_index()) else { break };
             if spare.len() as u64 <= gap {
                 break;
             }
@@ -366,14 +366,14 @@ impl<P: Platform> Reading<P> {
                 cache.pages.set_sectors(frame, Sectors::NONE);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
                 let why = self.note_why(page, demanded_end, frame);
-                index.insert(&cache.nodes, page, frame, room);
+                index.insert(&cache.nodes, page, frame, reserved);
                 cache.admit(&file.pages, page, frame, why);
                 if pieces.is_empty() { continue } else { break }
             }
             cache.pages.set_sectors(frame, Sectors::NONE);
             cache.pages.occupy(frame, identity, PRESENT | READING);
             self.note_why(page, demanded_end, frame);
-            index.insert(&cache.nodes, page, frame, room);
+            index.insert(&cache.nodes, page, frame, reserved);
             if pieces.is_empty() {
                 first = page;
             }
@@ -412,7 +412,7 @@ impl<P: Platform> Reading<P> {
     pub(super) async fn merge(self: &Arc<Self>, call: &FileCall<'_>, page: u64) -> Result<(), Error> {
         let file = call.file;
         file.device.read_frames().take(1).await;
-        let room = ReadRoom::of(file, 1, 1);
+        let quota = FrameQuota::of(file, 1, 1);
         let mut spare = call.waits(&self.base, Delay::Reclaim, || self.reclaim.take_frames(1)).await;
         file.device.slots().take(1).await;
         let answer = Answer::new();
@@ -432,7 +432,7 @@ impl<P: Platform> Reading<P> {
             file.device.slots().give_back(1);
             return Ok(());
         };
-        let ends = MergeEnds { reading: Arc::clone(self), room, frame, side, answer: Arc::clone(&answer), sent };
+        let ends = MergeEnds { reading: Arc::clone(self), quota, frame, side, answer: Arc::clone(&answer), sent };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
         let (pieces, ends) = (Pieces::from_elem(piece, 1), Box::new(ends));
         self.send(file, Sending { first: page, pieces, ends, at: sent.at, answer: None });
@@ -504,12 +504,12 @@ impl Sent {
 }
 
 /// Frames that a read of a file holds until it ends, counted at the file's device.
-struct ReadRoom {
+struct FrameQuota {
     file: Arc<FileInner>,
     pages: u64,
 }
 
-impl ReadRoom {
+impl FrameQuota {
     /// Keeps the needed part of the taken room, and gives back the rest.
     fn of(file: &Arc<FileInner>, taken: u64, needed: u64) -> Self {
         if taken > needed {
@@ -519,7 +519,7 @@ impl ReadRoom {
     }
 }
 
-impl Drop for ReadRoom {
+impl Drop for FrameQuota {
     fn drop(&mut self) {
         self.file.device.read_frames().give_back(self.pages);
     }
@@ -528,7 +528,7 @@ impl Drop for ReadRoom {
 /// The end of a read of whole pages.
 pub(super) struct FillEnds<P: Platform> {
     reading: Arc<Reading<P>>,
-    room: ReadRoom,
+    quota: FrameQuota,
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
     /// The page from which on nobody has asked for pages.
     demanded_end: u64,
@@ -542,7 +542,7 @@ impl<P: Platform> FillEnds<P> {
 
     /// The read has ended: its pages are there, or gone again. Returns the instant.
     pub(super) fn end(self, operation: Operation, pieces: &[Piece], result: Result<(), DeviceError>) -> Nanos {
-        let (reading, file) = (&self.reading, &self.room.file);
+        let (reading, file) = (&self.reading, &self.quota.file);
         let cache = &reading.base.cache;
         let was_aside = file.request_ended(self.sent.place);
         {
@@ -564,7 +564,7 @@ impl<P: Platform> FillEnds<P> {
                 }
             }
             cache.admit_all(&arrivals);
-            state.flight.read_ends(self.room.pages);
+            state.flight.read_ends(self.quota.pages);
             // A turn of the flusher that found nothing may have left the file until this read ends.
             file.requeue(&mut state, reading.base.now());
         }
@@ -594,12 +594,12 @@ struct MergeEnds<P: Platform> {
     side: FrameId,
     answer: Arc<Answer<Result<(), DeviceError>>>,
     sent: Sent,
-    room: ReadRoom,
+    quota: FrameQuota,
 }
 
 impl<P: Platform> Completion for MergeEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let (reading, file, frame) = (&self.reading, &self.room.file, self.frame);
+        let (reading, file, frame) = (&self.reading, &self.quota.file, self.frame);
         let cache = &reading.base.cache;
         let was_aside = file.request_ended(self.sent.place);
         {
@@ -618,7 +618,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
                 // Looks for victims pass over pages that are being read.
                 cache.note_clean(frame);
             }
-            state.flight.read_ends(self.room.pages);
+            state.flight.read_ends(self.quota.pages);
             // The flusher passes over pages that are being read.
             file.requeue(&mut state, reading.base.now());
         }

@@ -76,7 +76,7 @@ impl<P: Platform> Throttle<P> {
     pub(crate) fn piece_pages(&self, payer: &PayingCall<'_>) -> u64 {
         let (file, account) = (payer.file, payer.account());
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
-        if failing::has_little_room(&self.base.devices, &file.device) {
+        if failing::is_half_failed(&self.base.devices, &file.device) {
             return 1;
         }
         if let Some(pages) = failing::trial_piece_pages(&self.base.devices, file, || self.base.moment()) {

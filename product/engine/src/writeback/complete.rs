@@ -23,7 +23,7 @@ use afflux_pages::wait::{Changed, lock};
 use super::WriteEnds;
 use super::batch::sectors_of;
 use super::recycled::Boxed;
-use crate::dirty::{failing, room_was_made};
+use crate::dirty::{after_cleaning, failing};
 use crate::trace::EngineEvent;
 
 /// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync
@@ -124,11 +124,11 @@ impl<P: Platform> WriteEnds<P> {
         device.charges.release_deferred(ended.uncharged);
         match moved.device {
             // The time of its wait is not the device's.
-            None => base.devices.refresh_room(device, base.moment_at(moved.at)),
+            None => base.devices.refresh_bounds(device, base.moment_at(moved.at)),
             Some(at_end) => self.report_to_policy(&ended, &moved, at_end),
         }
         if ended.uncharged > 0 {
-            room_was_made(&base.devices, device, base.moment_at(moved.at));
+            after_cleaning(&base.devices, device, base.moment_at(moved.at));
         }
         self.file.cache.rare_wake();
         drop(kept);
@@ -225,7 +225,7 @@ impl<P: Platform> WriteEnds<P> {
             device.admission().file_changed(self.file.pages.slot);
         }
         // Only now, so that the room does not go to waiting writers of this very file.
-        failing::apply_room(&base.devices, device, base.moment_at(now));
+        failing::apply_failed(&base.devices, device, base.moment_at(now));
         if result.is_err() {
             failing::end_waits(device);
         }

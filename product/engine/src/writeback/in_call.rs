@@ -116,7 +116,7 @@ impl<P: Platform> Writeback<P> {
     /// Gives the file a turn to write marked pages; the flusher writes the rest.
     pub(super) async fn write_marked(self: &Arc<Self>, file: &Arc<FileInner>) {
         let terms = file.device.in_flight.terms();
-        if self.may_write_beside(&file.device, &terms) && file.device.has_room(self.base.settings()) {
+        if self.may_write_beside(&file.device, &terms) && file.device.may_send_write(self.base.settings()) {
             let kept_off = lock(&file.state).marks.try_keep_off_list_for_sync();
             let mut turn = self.begin_turn(Arc::clone(file), Turn::Sync);
             self.write_slice(&mut turn).await;

@@ -63,8 +63,8 @@ impl OverdueWatch {
         }
         if any {
             let moment = base.moment_at(base.now());
-            failing::apply_room(&base.devices, device, moment);
-            base.devices.refresh_room(device, moment);
+            failing::apply_failed(&base.devices, device, moment);
+            base.devices.refresh_bounds(device, moment);
             if device.hang().is_stalled() {
                 // One of them may find out whether only these files' writes do not end.
                 device.admission().device_changed();

@@ -61,7 +61,7 @@ impl<P: Platform> Writeback<P> {
         let settings = self.base.settings();
         let decided = || match device.should_sync_go_first() {
             true => Some(true),
-            false => device.has_room(settings).then_some(false),
+            false => device.may_send_write(settings).then_some(false),
         };
         if !device.in_flight.allowed().syncs_pass {
             return false;

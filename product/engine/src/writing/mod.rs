@@ -138,7 +138,7 @@ impl<P: Platform> Writing<P> {
         let range = offset..offset + from.len() as u64;
         let pages = FileInner::pages_of(&range);
         if file.is_withholding() {
-            self.writeback.room_to_withhold(file, &pages).await?;
+            self.writeback.wait_to_withhold(file, &pages).await?;
         }
         let mut charge = self.throttle.charge(payer, pages).await?;
         self.reserve_space(file, &range).await?;

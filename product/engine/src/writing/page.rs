@@ -126,8 +126,9 @@ impl<P: Platform> Writing<P> {
         }
         let cache = &self.base.cache;
         let index = &write.file.pages.index;
-        let room =
-            index.room_for(&cache.nodes, write.at.page, || means.spare.take_for_index()).ok_or(PieceEnd::Frames)?;
+        let reserved = index
+            .reserve_nodes(&cache.nodes, write.at.page, || means.spare.take_for_index())
+            .ok_or(PieceEnd::Frames)?;
         let frame = means.frame()?;
         let range = write.at.range();
         cache.zero(frame, 0..range.start);
@@ -136,7 +137,7 @@ impl<P: Platform> Writing<P> {
         cache.pages.set_dirty(frame, write.touched);
         cache.pages.set_sectors(frame, Sectors::NONE);
         self.occupy(write, frame, 0);
-        index.insert(&cache.nodes, write.at.page, frame, room);
+        index.insert(&cache.nodes, write.at.page, frame, reserved);
         let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.admit(&write.file.pages, write.at.page, frame, Admitted::Written);
         means.charge.spend(runs);

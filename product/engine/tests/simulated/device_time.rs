@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, Direction, LentMemory, LimitPages, Needs, Pace, PauseCause, Prices, Room,
-    View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, Direction, LentMemory, LimitPages, Needs, Pace, PauseCause,
+    Prices, View,
 };
 use afflux_simulator::DiskOptions;
 
@@ -26,7 +26,7 @@ struct DeviceTime {
     most_ns: AtomicU64,
     runs: AtomicU64,
     /// How often room was asked for.
-    rooms: AtomicU64,
+    asked: AtomicU64,
     /// The completed requests reported to it, and the device's busy time at the end of the last.
     told: Mutex<(Vec<Completed>, u64)>,
 }
@@ -64,10 +64,10 @@ impl DevicePolicy for DeviceTime {
         Pace::UNASKED
     }
 
-    fn room(&self, _: &View, (): &mut ()) -> Room {
-        self.rooms.fetch_add(1, Ordering::Relaxed);
+    fn charge_bounds(&self, _: &View, (): &mut ()) -> ChargeBounds {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         let (cost_max, cause) = (Cost(self.limit_ns), PauseCause::DeviceTime);
-        Room { cost_max, prices: self.prices, cause, wake_above: Cost(0), ..Room::UNLIMITED }
+        ChargeBounds { cost_max, prices: self.prices, cause, wake_above: Cost(0), ..ChargeBounds::UNLIMITED }
     }
 
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {
@@ -109,8 +109,8 @@ fn lab_on(latency_ns: u64, frames: u64, limit_ns: u64) -> (EngineFixture, Arc<De
     let bytes_per_second = if latency_ns < MILLISECOND { 1 << 40 } else { 40_960_000 };
     let disk = DiskOptions { latency_ns, bytes_per_second, ..DiskOptions::default() };
     let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
-    let [most_ns, runs, rooms] = [0; 3].map(AtomicU64::new);
-    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, rooms, told: Mutex::default() });
+    let [most_ns, runs, asked] = [0; 3].map(AtomicU64::new);
+    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, asked, told: Mutex::default() });
     let policies = Policies { policy: Arc::clone(&policy) as _, ..Policies::default() };
     (EngineFixture::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
 }
@@ -218,12 +218,12 @@ fn a_policy_is_told_of_ends_together_and_of_each_once() {
         [(5_000, long, 8, 16), (300_000, long, 2, 16), (MILLISECOND, long, 1, 1), (5_000, SECOND / 10, 1, 2)]
     {
         let (lab, policy) = lab_on(latency_ns, 8192, limit_ns);
-        let before = policy.rooms.load(Ordering::Relaxed);
+        let before = policy.asked.load(Ordering::Relaxed);
         write(&lab, 500, 3);
         // A status is a question, so the last are told now.
         assert_eq!(lab.here.engine.status().devices[0].written_bytes, 500 * PAGE as u64);
         let told = policy.told.lock().unwrap().0.clone();
-        let groups = policy.rooms.load(Ordering::Relaxed) - before;
+        let groups = policy.asked.load(Ordering::Relaxed) - before;
         assert_eq!(told.len(), 500);
         // With little room, writers wait for each answer.
         assert!((500 / most..=500 / least).contains(&groups), "{groups} times told of ends of {latency_ns} ns");

@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, Dirtier, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause, Room, View,
+    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause,
+    View,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
@@ -60,8 +61,8 @@ impl DevicePolicy for Always {
         self.needs
     }
 
-    fn room(&self, _: &View, _: &mut u64) -> Room {
-        Room::UNLIMITED
+    fn charge_bounds(&self, _: &View, _: &mut u64) -> ChargeBounds {
+        ChargeBounds::UNLIMITED
     }
 
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::Policies;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, PauseCause, Room, View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, PauseCause, View,
 };
 use afflux_engine::settings::{Knob, PageKnob, Settings, WhichKnob};
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
@@ -20,7 +20,7 @@ mod own {
         OwnKnob of policy "a test":
 
         Idle "idle_pages" 0 in 0..=1 "0 or 1" Device AtOnce "Something else.";
-        Room "room_pages" 8 in 4..=100 "pages" Device AtOnce "What each device may have dirty.";
+        ChargeBounds "room_pages" 8 in 4..=100 "pages" Device AtOnce "What each device may have dirty.";
     }
 }
 
@@ -48,9 +48,9 @@ impl DevicePolicy for ByKnob {
         Pace::UNASKED
     }
 
-    fn room(&self, view: &View, (): &mut ()) -> Room {
-        let cost_max = Cost(view.knobs.own.get(OwnKnob::Room));
-        Room { cost_max, cause: PauseCause::DevicePart, ..Room::UNLIMITED }
+    fn charge_bounds(&self, view: &View, (): &mut ()) -> ChargeBounds {
+        let cost_max = Cost(view.knobs.own.get(OwnKnob::ChargeBounds));
+        ChargeBounds { cost_max, cause: PauseCause::DevicePart, ..ChargeBounds::UNLIMITED }
     }
 
     fn admit(&self, _: &View, _: LentMemory<'_, Self>) -> Admission {
@@ -69,9 +69,9 @@ impl DevicePolicy for ByKnob {
 
     fn limits(&self, view: &View, (): &mut (), (): &mut ()) -> LimitPages {
         // Makes the sum, and a knob of the engine's own, visible.
-        let background = view.knobs.own_sums.get(OwnKnob::Room);
+        let background = view.knobs.own_sums.get(OwnKnob::ChargeBounds);
         let bandwidth = Some(view.knobs.slice_bytes / PAGE as u64);
-        LimitPages { dirty: view.knobs.own.get(OwnKnob::Room), background, bandwidth }
+        LimitPages { dirty: view.knobs.own.get(OwnKnob::ChargeBounds), background, bandwidth }
     }
 }
 
@@ -99,14 +99,14 @@ fn a_policys_own_knob_acts_at_once_and_for_the_device_that_it_was_set_for() {
         (status.dirty_limit_bytes / PAGE as u64, status.background_threshold_bytes / PAGE as u64)
     };
     assert_eq!([limits(0), limits(1)], [(8, 16); 2], "both wait at the default");
-    let set = here.engine.set_device_knob(here.devices[1], OwnKnob::Room, 101).unwrap_err();
+    let set = here.engine.set_device_knob(here.devices[1], OwnKnob::ChargeBounds, 101).unwrap_err();
     assert_eq!(set.to_string(), "room_pages: 101 is out of range (4 to 100 pages; now 8)");
-    here.engine.set_device_knob(here.devices[1], OwnKnob::Room, 60).unwrap();
+    here.engine.set_device_knob(here.devices[1], OwnKnob::ChargeBounds, 60).unwrap();
     lab.run(here.sleep(SECOND));
     assert_eq!([limits(0), limits(1)], [(8, 68), (60, 68)]);
     assert_eq!(ended.each_ref().map(|ended| ended.load(Ordering::Relaxed)), [false, true]);
     assert_eq!(here.engine.device_knobs(here.devices[1]), [("room_pages", 60)]);
-    here.engine.set_knob(OwnKnob::Room, 50).unwrap();
+    here.engine.set_knob(OwnKnob::ChargeBounds, 50).unwrap();
     lab.run(here.sleep(SECOND));
     assert_eq!((limits(0), limits(1), ended[0].load(Ordering::Relaxed)), ((50, 110), (60, 110), true));
 }
@@ -127,7 +127,8 @@ fn an_engine_adds_what_its_policy_brings() {
     let lab = lab();
     let settings = lab.here.engine.settings();
     assert!(
-        settings.named("room_pages") == Ok(OwnKnob::Room.id(settings)) && Settings::new().named("room_pages").is_err()
+        settings.named("room_pages") == Ok(OwnKnob::ChargeBounds.id(settings))
+            && Settings::new().named("room_pages").is_err()
     );
 }
 

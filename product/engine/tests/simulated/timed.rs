@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LentMemory, LimitPages, Needs, Next, Pace,
-    PauseCause, Prices, Room, Turn, View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LentMemory, LimitPages, Needs, Next,
+    Pace, PauseCause, Prices, Turn, View,
 };
 use afflux_engine::{Nanos, Policies};
 use afflux_simulator::{DiskOptions, Memory as MachineMemory, Setup, WorldOptions};
@@ -93,9 +93,15 @@ impl DevicePolicy for Timed {
         Pace::UNASKED
     }
 
-    fn room(&self, _: &View, (): &mut ()) -> Room {
+    fn charge_bounds(&self, _: &View, (): &mut ()) -> ChargeBounds {
         let Terms { prices, limit_ns, .. } = self.terms;
-        Room { cost_max: Cost(limit_ns), prices, cause: PauseCause::DeviceTime, wake_above: Cost(0), ..Room::UNLIMITED }
+        ChargeBounds {
+            cost_max: Cost(limit_ns),
+            prices,
+            cause: PauseCause::DeviceTime,
+            wake_above: Cost(0),
+            ..ChargeBounds::UNLIMITED
+        }
     }
 
     fn flight(&self, _: &View, (): &mut ()) -> Flight {

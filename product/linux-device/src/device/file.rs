@@ -487,7 +487,7 @@ impl HostFile {
         let direct = if path == Path::Direct { OFlags::DIRECT } else { OFlags::empty() };
         let given = self.given().ok_or(Errno::BADF)?;
         if let Some(spare) = &self.spare {
-            spare.make_room();
+            spare.close_for_next();
         }
         let opened = || {
             // A client that may write has a writable descriptor open, and meanwhile no other process can hold a lease.

@@ -37,7 +37,7 @@ impl HiddenLimits {
     pub(super) fn on(directory: BorrowedFd<'_>) -> Self {
         let (Ok(kind), Ok(stat)) = (FileSystemKind::of(directory), fstat(directory)) else { return Self::AtWriting };
         let on_a_disk = major(stat.st_dev) != 0;
-        match kind.room {
+        match kind.free {
             FreeBytes::Asked if has_subvolume_limits(directory) => Self::AtWriting,
             FreeBytes::Asked => Self::AtRewriting,
             FreeBytes::OnDisk if !on_a_disk => Self::AtWriting,

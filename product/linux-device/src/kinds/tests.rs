@@ -9,7 +9,7 @@ fn no_number_stands_for_two_kinds() {
 /// The columns of the kinds that Debian's kernel has, by their numbers.
 #[test]
 fn each_kind_of_debian_has_its_columns() {
-    for (magic, unsure, folding, time_unit, room) in [
+    for (magic, unsure, folding, time_unit, free) in [
         (libc::EXT4_SUPER_MAGIC as u32, Nothing, ByFlag(Some("ext4")), ByInode, OnDisk),
         (libc::XFS_SUPER_MAGIC as u32, Nothing, ByGeometry, Ns(1), OnDisk),
         (libc::BTRFS_SUPER_MAGIC as u32, Directories, Never, Ns(1), Asked),
@@ -28,8 +28,8 @@ fn each_kind_of_debian_has_its_columns() {
         (libc::AUTOFS_SUPER_MAGIC as u32, Everything, MayBe, Ns(1), OnDisk),
     ] {
         let kind = FileSystemKind::with(magic);
-        let columns = (kind.unsure, kind.folding, kind.time_unit, kind.room);
-        assert_eq!(columns, (unsure, folding, time_unit, room), "{}", kind.name);
+        let columns = (kind.unsure, kind.folding, kind.time_unit, kind.free);
+        assert_eq!(columns, (unsure, folding, time_unit, free), "{}", kind.name);
         assert!(kind.does_store_files(), "{}", kind.name);
     }
     for magic in [libc::PROC_SUPER_MAGIC as u32, libc::SYSFS_MAGIC as u32, libc::CGROUP2_SUPER_MAGIC as u32, 0] {

@@ -7,8 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::policy::{
-    Admission, BusyTimes, Completed, Cost, DevicePolicy, Direction, LentMemory, LimitPages, Needs, Pace, PauseCause,
-    Room, View,
+    Admission, BusyTimes, ChargeBounds, Completed, Cost, DevicePolicy, Direction, LentMemory, LimitPages, Needs, Pace,
+    PauseCause, View,
 };
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, Limits, Nanos, Operation, Platform, Policies, Request};
@@ -47,9 +47,9 @@ impl DevicePolicy for Notes {
         Pace::UNASKED
     }
 
-    fn room(&self, _: &View, (): &mut ()) -> Room {
+    fn charge_bounds(&self, _: &View, (): &mut ()) -> ChargeBounds {
         let cost_max = Cost(512);
-        Room { cost_max, cause: PauseCause::DevicePart, wake_above: Cost(0), ..Room::UNLIMITED }
+        ChargeBounds { cost_max, cause: PauseCause::DevicePart, wake_above: Cost(0), ..ChargeBounds::UNLIMITED }
     }
 
     fn admit(&self, _: &View, _: LentMemory<'_, Self>) -> Admission {

@@ -23,7 +23,7 @@ pub enum ArenaFileError {
     },
     /// The file system has too little room.
     #[error("there is no room for its {bytes} bytes")]
-    NoRoom {
+    NoSpace {
         /// The bytes of the memory.
         bytes: u64,
     },

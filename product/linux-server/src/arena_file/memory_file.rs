@@ -14,13 +14,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::error::{ArenaFileError, host};
-use super::own_file::{refuse_unfit, take_room};
+use super::own_file::{refuse_unfit, reserve_memory};
 
 const SIZE_SEALS: SealFlags = SealFlags::GROW.union(SealFlags::SHRINK);
 
 /// The memory of a memory file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MemoryRoom {
+pub(crate) enum MemoryReservation {
     /// All of it, from the start.
     Taken,
     /// Page by page, as a program's own memory.
@@ -28,7 +28,7 @@ pub(crate) enum MemoryRoom {
 }
 
 /// A memory file of this size.
-pub(crate) fn made(name: &str, bytes: u64, room: MemoryRoom) -> Result<OwnedFd, ArenaFileError> {
+pub(crate) fn made(name: &str, bytes: u64, reservation: MemoryReservation) -> Result<OwnedFd, ArenaFileError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let made = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
         // Before Linux 6.3.
@@ -37,9 +37,9 @@ pub(crate) fn made(name: &str, bytes: u64, room: MemoryRoom) -> Result<OwnedFd, 
     };
     let file = made.map_err(host("memfd_create"))?;
     fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(host("fchmod"))?;
-    match room {
-        MemoryRoom::Taken => take_room(&file, bytes)?,
-        MemoryRoom::AsUsed => ftruncate(&file, bytes).map_err(host("truncate"))?,
+    match reservation {
+        MemoryReservation::Taken => reserve_memory(&file, bytes)?,
+        MemoryReservation::AsUsed => ftruncate(&file, bytes).map_err(host("truncate"))?,
     }
     fcntl_add_seals(&file, SIZE_SEALS | SealFlags::SEAL).map_err(host("seal"))?;
     Ok(file)

@@ -41,7 +41,7 @@ pub(super) fn check_free_space(path: &Path, bytes: u64) -> Result<(), ArenaFileE
     let found = statfs(directory(path)).map_err(host("statfs"))?;
     let is_bounded = found.f_blocks > 0;
     let free = found.f_bavail.saturating_mul(found.f_bsize.unsigned_abs());
-    if is_bounded && free < bytes { Err(ArenaFileError::NoRoom { bytes }) } else { Ok(()) }
+    if is_bounded && free < bytes { Err(ArenaFileError::NoSpace { bytes }) } else { Ok(()) }
 }
 
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);

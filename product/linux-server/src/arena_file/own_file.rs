@@ -32,10 +32,10 @@ pub(super) fn refuse_unfit(file: &OwnedFd) -> Result<(), ArenaFileError> {
 }
 
 /// Makes an empty file of this size, with memory for all of it.
-pub(super) fn take_room(file: &OwnedFd, bytes: u64) -> Result<(), ArenaFileError> {
+pub(super) fn reserve_memory(file: &OwnedFd, bytes: u64) -> Result<(), ArenaFileError> {
     ftruncate(file, bytes).map_err(host("truncate"))?;
     fallocate(file, FallocateFlags::empty(), 0, bytes).map_err(|errno| match errno {
-        Errno::NOSPC | Errno::NOMEM => ArenaFileError::NoRoom { bytes },
+        Errno::NOSPC | Errno::NOMEM => ArenaFileError::NoSpace { bytes },
         errno => host("fallocate")(errno),
     })
 }

@@ -133,7 +133,7 @@ fn a_full_file_system_is_said_when_the_file_is_made() {
     let Err(error) = ArenaFile::open(&place.path().join("arena"), all, &mut |_| {}) else {
         panic!("a tmpfs took all memory of the machine")
     };
-    assert!(matches!(error, ArenaFileError::NoRoom { bytes } if bytes == all.bytes() as u64), "{error}");
+    assert!(matches!(error, ArenaFileError::NoSpace { bytes } if bytes == all.bytes() as u64), "{error}");
     assert!(!place.path().join("arena").exists(), "no page stays");
 }
 

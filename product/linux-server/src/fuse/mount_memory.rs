@@ -17,7 +17,7 @@ use rustix::fs::fstat;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::arena_file::ArenaFileError;
-use crate::arena_file::memory_file::{self, MemoryRoom};
+use crate::arena_file::memory_file::{self, MemoryReservation};
 
 const NAME: &str = "afflux-mount";
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXPLACE");
@@ -106,7 +106,7 @@ impl MountMemory {
     /// The host refuses it.
     pub fn made(words: usize) -> Result<Self, ArenaFileError> {
         let words = words + PLACE_WORDS;
-        let file = memory_file::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryRoom::AsUsed)?;
+        let file = memory_file::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryReservation::AsUsed)?;
         let mapped = Mapped::of(file.as_fd(), words)?;
         Ok(Self { file: Arc::new(file), mapped: Arc::new(mapped) })
     }

@@ -59,11 +59,11 @@ pub(super) struct SocketConnection {
     /// The buffer should be no larger than needed.
     shrinks: bool,
     /// The room that the machine was last given.
-    room: u64,
+    quota: u64,
     /// There is no room to receive into.
-    lacks_room: bool,
+    lacks_quota: bool,
     /// The service wakes it when there is room.
-    waits_for_room: bool,
+    waits_for_quota: bool,
     /// The peer has ended its stream.
     ended: bool,
     output: Vec<Segment>,
@@ -97,9 +97,9 @@ impl SocketConnection {
             buffer_bytes: 0,
             unfinished: false,
             shrinks: false,
-            room: 0,
-            lacks_room: false,
-            waits_for_room: false,
+            quota: 0,
+            lacks_quota: false,
+            waits_for_quota: false,
             ended: false,
             output: Vec::new(),
             output_bytes: 0,
@@ -124,7 +124,7 @@ impl SocketConnection {
         // A started operation is polled in the next round, so that it wakes this task.
         moved |= self.try_start_send();
         moved |= self.try_start_receive();
-        moved |= self.try_find_room(cx);
+        moved |= self.try_find_quota(cx);
         Ok(moved)
     }
 
@@ -198,16 +198,16 @@ impl SocketConnection {
                 break;
             }
             let before = self.output.len();
-            let room = self.make_room();
+            let quota = self.raise_quota();
             let pending = self.machine.poll_output(cx, &mut self.output).is_pending();
             self.machine_polls -= u32::from(!pending);
             self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
             self.place().hold(self.held_bytes(), held);
             // The machine is polled again if it only used up the reservation for one poll.
-            if pending && !(self.machine.is_short_of_room() && room > last) {
+            if pending && !(self.machine.is_short_of_quota() && quota > last) {
                 break;
             }
-            last = room;
+            last = quota;
             moved |= !pending;
         }
         let calls = self.machine.calls_in_progress();
@@ -229,11 +229,11 @@ impl SocketConnection {
     }
 
     /// Gives the machine all the room that it may have; returns this number of bytes.
-    fn make_room(&mut self) -> u64 {
+    fn raise_quota(&mut self) -> u64 {
         let more = if self.machine.calls_in_progress() > 0 { POLL_BYTES } else { 0 };
-        self.room = self.place().reserve(more).saturating_sub(self.input_bytes());
-        self.machine.set_room(self.room);
-        self.room
+        self.quota = self.place().reserve(more).saturating_sub(self.input_bytes());
+        self.machine.set_quota(self.quota);
+        self.quota
     }
 
     fn input_bytes(&self) -> u64 {
@@ -260,21 +260,21 @@ impl SocketConnection {
 
     /// Reports to the service the state that it needs for making room, and waits if room is missing. True if there is
     /// some now.
-    fn try_find_room(&mut self, cx: &Context<'_>) -> bool {
+    fn try_find_quota(&mut self, cx: &Context<'_>) -> bool {
         // A connection that holds only the beginning of a record and waits for room is in the way of others, too.
-        let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_room && self.is_quiet()));
+        let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_quota && self.is_quiet()));
         self.place().set_waits_for_peer(receives || self.sending.is_some());
-        if !self.lacks_room && !self.machine.is_short_of_room() {
-            if std::mem::take(&mut self.waits_for_room) {
+        if !self.lacks_quota && !self.machine.is_short_of_quota() {
+            if std::mem::take(&mut self.waits_for_quota) {
                 self.place().waits_no_more();
             }
             return false;
         }
-        self.waits_for_room = true;
-        self.place().wait_for_room(cx.waker());
+        self.waits_for_quota = true;
+        self.place().wait_for_quota(cx.waker());
         // One more try: room that came back before the waker was known wakes no connection.
-        let (room, held) = (self.room, self.place().held());
-        let more = self.machine.is_short_of_room() && self.make_room() > room;
+        let (quota, held) = (self.quota, self.place().held());
+        let more = self.machine.is_short_of_quota() && self.raise_quota() > quota;
         self.place().hold(held, held);
         more || self.try_start_receive()
     }
@@ -340,7 +340,7 @@ impl SocketConnection {
             Phase::Serving => self.machine.needs_input(),
             Phase::Finishing | Phase::Closing => false,
         };
-        self.lacks_room = false;
+        self.lacks_quota = false;
         if let Some(input) = self.input.as_mut().filter(|input| !wanted && input.is_empty()) {
             // A connection with enough to do needs no buffer.
             *input = BytesMut::new();
@@ -349,7 +349,7 @@ impl SocketConnection {
         let Some(mut input) = self.input.take_if(|_| wanted) else { return false };
         let Some(bytes) = self.receivable(&mut input) else {
             self.input = Some(input);
-            self.lacks_room = true;
+            self.lacks_quota = true;
             return false;
         };
         self.receiving_into = input.capacity();

@@ -113,7 +113,7 @@ pub(super) enum Choice {
     /// There is room.
     Serve,
     /// There is room once this connection has gone.
-    MakeRoom(u64),
+    Evict(u64),
     /// Wait for a connection that was told to go: it goes, or decides to stay.
     Wait,
     /// All connections that could make room are at work.
@@ -152,7 +152,7 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
         member.idle || member.stalled || fewer
     };
     let idle = || members.iter().filter(|member| gives_way(member) && member.idle).max_by_key(first);
-    of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::MakeRoom(member.number))
+    of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::Evict(member.number))
 }
 
 #[cfg(test)]

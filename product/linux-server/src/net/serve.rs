@@ -93,7 +93,7 @@ impl ServiceState {
             for party in waiting.parties(connections) {
                 match self.choose(party) {
                     Choice::Wait => {}
-                    Choice::MakeRoom(number) => self.request_close(number, Reason::Room),
+                    Choice::Evict(number) => self.request_close(number, Reason::Evicted),
                     Choice::Refuse => {
                         // Before its peer sees the end.
                         self.refuse(party);
@@ -198,7 +198,7 @@ async fn watch_idle(service: Arc<ServiceState>) {
     while service.is_accepting() {
         service.close_idle();
         service.reset_unread();
-        service.make_room();
+        service.reclaim_memory();
         let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(LOOK_NS)));
         poll_fn(|cx| {
             service.keep_other(cx.waker());
@@ -208,7 +208,7 @@ async fn watch_idle(service: Arc<ServiceState>) {
             // Without connections there is nothing to look at, and no timer wakes an idle machine. The last connection
             // may have left memory to give back.
             match service.connections.load(Ordering::SeqCst) {
-                0 if !service.room.has_slack() => Poll::Pending,
+                0 if !service.quota.has_slack() => Poll::Pending,
                 _ => time.as_mut().poll(cx),
             }
         })

@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
 use super::listener::accepted;
 use super::origin::Origins;
-use super::room::{RoomShare, SharedRoom, UNIT_BYTES};
+use super::quota::{ConnectionBytes, SharedQuota, UNIT_BYTES};
 use afflux_linux_device::LinuxPlatform;
 use afflux_linux_device::clock;
 use afflux_linux_device::reactor::{Remote, Sleep};
@@ -128,7 +128,7 @@ pub(super) struct ServiceState {
     refused: AtomicU64,
     closed_stalled: AtomicU64,
     closed_unread: AtomicU64,
-    pub(super) room: SharedRoom,
+    pub(super) quota: SharedQuota,
     roster: Mutex<Roster>,
     /// Locked during the questions about one peer.
     origins: Mutex<Origins>,
@@ -170,7 +170,7 @@ struct ConnectionState {
     /// The number of the [`Reason`] for which it was told to go; 0 if it was not. The connection resets it if it is at
     /// work.
     leaving: AtomicU8,
-    share: RoomShare,
+    share: ConnectionBytes,
     /// It waits for its peer to finish a record or to take replies. Only the connection writes it.
     waits_for_peer: AtomicBool,
     /// The peer's address.
@@ -198,7 +198,7 @@ pub(super) enum Reason {
     /// It goes if it is idle.
     Silent = 1,
     /// A new connection gets its place: it goes even with calls in progress.
-    Room = 2,
+    Evicted = 2,
     /// Its peer makes no progress while others wait for memory: it goes even with calls in progress.
     Stalled = 3,
     /// Bytes of its peer lay unread for too long: it goes if they still do, even with calls in progress.
@@ -221,7 +221,7 @@ impl ServeHandle {
             refused: service.refused.load(Ordering::Relaxed),
             request_bytes: service.request_bytes(),
             connections_at_work: service.lock().connections.values().filter(|it| it.standing.is_at_work()).count(),
-            waiting_for_room: service.room.waiters(),
+            waiting_for_room: service.quota.waiters(),
             closed_stalled: service.closed_stalled.load(Ordering::Relaxed),
             closed_unread: service.closed_unread.load(Ordering::Relaxed),
         }
@@ -281,7 +281,7 @@ impl ServiceState {
         on_refused: impl Fn(&RefusedConnection) + Send + Sync + 'static,
         factory: impl Fn(Peer) -> Box<dyn ProtocolMachine> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let room = SharedRoom::new(limits().connections_max);
+        let quota = SharedQuota::new(limits().connections_max);
         Arc::new(Self {
             platform: platform.clone(),
             factory: Box::new(factory),
@@ -300,7 +300,7 @@ impl ServiceState {
             refused: AtomicU64::new(0),
             closed_stalled: AtomicU64::new(0),
             closed_unread: AtomicU64::new(0),
-            room,
+            quota,
             roster: Mutex::default(),
             origins: Mutex::new(Origins::new()),
         })
@@ -418,13 +418,13 @@ impl ServiceState {
     fn request_bytes(&self) -> u64 {
         let held: u64 = self.lock().connections.values().map(|entry| entry.standing.share.held()).sum();
         // Bytes that move from one connection to another during the addition would count twice.
-        held.min(self.room.taken())
+        held.min(self.quota.taken())
     }
 
     /// Tells silent connections to give back memory that they do not need. While others wait for memory, a connection
     /// goes if it holds more than its unit and its peer makes no progress.
-    pub(super) fn make_room(&self) {
-        let wanted = self.room.waiters() > 0;
+    pub(super) fn reclaim_memory(&self) {
+        let wanted = self.quota.waiters() > 0;
         let (mut stalled, mut large) = (Vec::new(), Vec::new());
         for (&number, RosterEntry { standing, looked, .. }) in &mut self.lock().connections {
             let sum = standing.received.load(Ordering::Relaxed) + standing.sent.load(Ordering::Relaxed);
@@ -444,9 +444,9 @@ impl ServiceState {
         }
         stalled.into_iter().for_each(|number| self.request_close(number, Reason::Stalled));
         large.into_iter().for_each(|number| self.with_connection(number, |s| s.shrinks.store(true, Ordering::SeqCst)));
-        self.room.wake_all();
-        if self.room.has_slack() {
-            self.room.give_slack_back();
+        self.quota.wake_all();
+        if self.quota.has_slack() {
+            self.quota.give_slack_back();
         }
     }
 
@@ -462,7 +462,7 @@ impl ServiceState {
             active_ns: AtomicU64::new(clock::monotonic().0),
             busy: AtomicBool::new(false),
             leaving: AtomicU8::new(0),
-            share: RoomShare::new(),
+            share: ConnectionBytes::new(),
             waits_for_peer: AtomicBool::new(false),
             peer: peer.address.to_canonical(),
             received: AtomicU64::new(0),
@@ -520,7 +520,7 @@ impl Membership {
             return false;
         }
         let stays = match reason {
-            reason if reason == Reason::Stalled as u8 || reason == Reason::Room as u8 => false,
+            reason if reason == Reason::Stalled as u8 || reason == Reason::Evicted as u8 => false,
             reason if reason == Reason::Unread as u8 => {
                 let is_read = self.standing.unread_since_ns.load(Ordering::SeqCst) == 0;
                 is_read || !lies_there()
@@ -549,7 +549,7 @@ impl Membership {
 
     /// Records the connection's bytes, and gives back its further reservation.
     pub(super) fn hold(&self, bytes: u64, before: u64) {
-        self.service.room.settle(&self.standing.share, bytes, before);
+        self.service.quota.settle(&self.standing.share, bytes, before);
     }
 
     /// The connection's bytes as last recorded.
@@ -561,21 +561,21 @@ impl Membership {
     pub(super) fn try_hold(&self, bytes: u64, known: bool) -> bool {
         let max = self.request_bytes_max();
         let spare = if known { 0 } else { max / SPARE_PARTS };
-        self.service.room.try_hold(&self.standing.share, bytes, spare, max)
+        self.service.quota.try_hold(&self.standing.share, bytes, spare, max)
     }
 
     /// Reserves up to `more` bytes until [`Membership::hold`] is called; returns the bytes that the connection may
     /// hold.
     pub(super) fn reserve(&self, more: u64) -> u64 {
-        self.service.room.reserve(&self.standing.share, more, self.request_bytes_max())
+        self.service.quota.reserve(&self.standing.share, more, self.request_bytes_max())
     }
 
-    pub(super) fn wait_for_room(&self, waker: &Waker) {
-        self.service.room.wait(self.number, waker);
+    pub(super) fn wait_for_quota(&self, waker: &Waker) {
+        self.service.quota.wait(self.number, waker);
     }
 
     pub(super) fn waits_no_more(&self) {
-        self.service.room.forget(self.number);
+        self.service.quota.forget(self.number);
     }
 
     /// Reports whether the connection waits for its peer to finish a record or to take replies.
@@ -644,7 +644,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         self.set_calls(0);
-        self.service.room.leave(self.number, &self.standing.share);
+        self.service.quota.leave(self.number, &self.standing.share);
         let mut roster = self.service.lock();
         let own = roster.connections.remove(&self.number);
         self.service.connections.fetch_sub(1, Ordering::SeqCst);

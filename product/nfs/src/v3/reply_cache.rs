@@ -127,7 +127,7 @@ impl ReplyCache {
             if let Some(call) = cached.calls.get(&key) {
                 (call.clone(), true, None)
             } else {
-                let forgotten = cached.make_room(key.whose);
+                let forgotten = cached.evict_for(key.whose);
                 let call = start().shared();
                 cached.add(key, call.clone());
                 (call, false, forgotten)
@@ -153,7 +153,7 @@ impl CachedReplies {
     }
 
     /// Forgets a call before a new one of `whose` if the cache is full.
-    fn make_room(&mut self, CallOwner { party, user }: CallOwner) -> Option<SharedCall> {
+    fn evict_for(&mut self, CallOwner { party, user }: CallOwner) -> Option<SharedCall> {
         if self.of.len_of((party, user)) >= USER_ENTRIES_MAX {
             return self.forget_one((party, user));
         }

@@ -156,7 +156,7 @@ impl<H> State<H> {
     /// party if the party has its part, or one of the party with most. Without a silent one the party with most gives
     /// up an entry. A client whose room takes more than [`ENDS_MAX`] ends comes again. The function adds the holders of
     /// files; `check` gets their number.
-    pub(super) fn make_room(
+    pub(super) fn evict_for(
         &mut self,
         (party, table): (Party, StateTable),
         (locks, now_ns): (&Locks, u64),

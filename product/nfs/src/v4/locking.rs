@@ -107,13 +107,13 @@ impl<P: Platform> Service<P> {
         let LockRequest { clientid, party, file, span, mode, reclaims, mark, asked, .. } = *request;
         let FoundLockOwner { open, number, id, owner: name } = self.find_lock_owner(&state, request)?;
         let owner = lock_owner(state.holder(clientid, self.locks())?, number);
-        let has_room =
-            state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
+        let evicted =
+            state.evict_for((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
                 // A change makes two ranges more at most.
                 state.lock_states.check_quota(id, (party, name), || self.locks().count_of(file, owner) + 2)
             });
         self.keep_list(&mut state);
-        has_room?;
+        evicted?;
         let wanted = Lock { owner, span, mode, process: 0 };
         let known = id.and_then(|id| state.lock_states.at(id));
         let name_of = known.map_or(name, |known| &known.owner);
@@ -181,13 +181,13 @@ impl<P: Platform> Service<P> {
         if self.locks().is_asked_for(file, owner) {
             return Ok(None);
         }
-        let has_room =
-            state.make_room((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
+        let evicted =
+            state.evict_for((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
                 // A hole makes one range more.
                 state.lock_states.check_quota(Some(at.id), (party, &[]), || self.locks().count_of(file, owner) + 1)
             });
         self.keep_list(&mut state);
-        has_room?;
+        evicted?;
         self.locks().unlock(file, owner, span, now).map_err(full)?;
         let changed = |ranges: &RangesAfter<'_>| state.lock_states.changed(at.id, mark, ranges);
         Ok(Some(self.with_ranges(file, owner, (span, None), changed)))

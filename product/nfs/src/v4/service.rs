@@ -425,14 +425,14 @@ impl<P: Platform> Service<P> {
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
             self.check_share(&mut state, (file, own), Share { access, ..share }, now_ns, &mut ended)?;
         }
-        let has_room =
-            state.make_room((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {
+        let evicted =
+            state.evict_for((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {
                 // The files of opens that have ended here are closed after the lock.
                 let left = self.volume.open_files_left() + ended;
                 state.opens.check_quota(&by, file, (left, self.volume.open_files_max()))
             });
         self.keep_list(&mut state);
-        has_room?;
+        evicted?;
         let holder = state.holder(by.clientid, self.locks())?;
         let reserve = |id: u32, share| self.locks().share(file, (holder, u64::from(id)), share, Nanos(now_ns)).is_ok();
         let before = state.opens.rights(&by, file);

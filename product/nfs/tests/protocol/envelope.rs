@@ -351,7 +351,7 @@ fn calls_without_room_wait_or_are_answered_with_less() {
             })
             .collect();
         peer.send(&calls).unwrap();
-        peer.connection.set_room(room);
+        peer.connection.set_quota(room);
         peer.poll_until(|_, connection| {
             let held = connection.held_bytes();
             assert!(held <= room, "{held} bytes of {room} are held");
@@ -371,7 +371,7 @@ fn a_call_that_is_alone_is_answered_whatever_the_room() {
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
     let file = world.lookup(&mut peer, &root, b"file");
-    peer.connection.set_room(1);
+    peer.connection.set_quota(1);
     // First from the device, then from the cache.
     for _ in 0..2 {
         let arguments = READ3args { file: file.clone(), offset: 0, count: 1 << 18 };
@@ -432,7 +432,7 @@ fn lists_of_mounts_count_as_held() {
     let calls: Vec<u8> = (0..20).flat_map(|xid| marked(&call_record(xid, MOUNT, 2, &[]))).collect();
     peer.send(&calls).unwrap();
     let room = 64 << 10;
-    peer.connection.set_room(room);
+    peer.connection.set_quota(room);
     let mut cx = Context::from_waker(Waker::noop());
     let mut unsent: Vec<Segment> = Vec::new();
     while peer.connection.calls_in_progress() > 0 {
@@ -440,7 +440,7 @@ fn lists_of_mounts_count_as_held() {
             let held = peer.connection.held_bytes();
             assert!(held <= room && held >= flat(&unsent).len() as u64, "{held} bytes of {room} are held");
         }
-        assert!(peer.connection.is_short_of_room() || peer.connection.calls_in_progress() == 0);
+        assert!(peer.connection.is_short_of_quota() || peer.connection.calls_in_progress() == 0);
         peer.took(&flat(&unsent));
         unsent.clear();
     }

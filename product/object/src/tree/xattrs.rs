@@ -127,7 +127,7 @@ impl<D: DataCore> ObjectTree<D> {
             let counted = bytes;
             before.iter().for_each(|value| bytes.subtract(name, value));
             value_of(&change).iter().for_each(|value| bytes.add(name, value));
-            if bytes.has_no_room_after(counted) {
+            if bytes.is_too_large_after(counted) {
                 return Err(VolumeError::NoSpace);
             }
             if let Some(changed) = self.change_xattr_now(&view, name, &change, bytes, durable)? {
@@ -203,7 +203,7 @@ impl XattrBytes {
 
     /// Whether a change makes the attributes too large. A change that makes them smaller is allowed: an earlier version
     /// had another bound.
-    fn has_no_room_after(self, before: Self) -> bool {
+    fn is_too_large_after(self, before: Self) -> bool {
         let is_too_many = |now: usize, before: usize, most: usize| now > most && now > before;
         is_too_many(self.names, before.names, NAMES_BYTES_MAX) || is_too_many(self.all, before.all, ALL_BYTES_MAX)
     }

@@ -154,7 +154,7 @@ impl Index {
     }
 
     /// Takes the nodes that an absent page needs; `more` supplies frames for them. `None` if there are too few.
-    pub fn room_for<'a>(
+    pub fn reserve_nodes<'a>(
         &self,
         nodes: &'a Nodes,
         page: u64,
@@ -188,18 +188,18 @@ impl Index {
         0
     }
 
-    /// Puts a frame at a page, in place of the earlier frame, if any. `room` has the nodes that the page lacks.
-    pub fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId, mut room: ReservedNodes<'_>) {
+    /// Puts a frame at a page, in place of the earlier frame, if any. `reserved` has the nodes that the page lacks.
+    pub fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId, mut reserved: ReservedNodes<'_>) {
         if let Some(leaf) = self.leaf(nodes, page) {
             return leaf.set_slot(page, Some(frame.raw()));
         }
         match SinglePage::of(self.root.load(Ordering::Relaxed)) {
             Some(alone) if page == 0 => return self.set_alone(Some(alone.in_frame(frame))),
-            Some(alone) => self.grow_tree(nodes, alone, &mut room),
+            Some(alone) => self.grow_tree(nodes, alone, &mut reserved),
             None if page == 0 && self.root().is_none() => return self.set_alone(Some(SinglePage::new(frame))),
             None => {}
         }
-        self.insert_leaf(nodes, page, frame, &mut room);
+        self.insert_leaf(nodes, page, frame, &mut reserved);
     }
 
     /// Puts another frame at a present page.
@@ -221,8 +221,8 @@ impl Index {
     }
 
     /// Makes a tree with a leaf for the page that was alone.
-    fn grow_tree(&self, nodes: &Nodes, alone: SinglePage, room: &mut ReservedNodes<'_>) {
-        let number = room.next();
+    fn grow_tree(&self, nodes: &Nodes, alone: SinglePage, reserved: &mut ReservedNodes<'_>) {
+        let number = reserved.next();
         let leaf = nodes.node(number);
         leaf.set_slot(0, Some(alone.frame().raw()));
         for tag in Tag::ALL {
@@ -231,13 +231,13 @@ impl Index {
         self.set_root(Some((number, 1)));
     }
 
-    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId, room: &mut ReservedNodes<'_>) {
-        let (mut node, height) = self.grow(nodes, page, room);
+    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId, reserved: &mut ReservedNodes<'_>) {
+        let (mut node, height) = self.grow(nodes, page, reserved);
         for level in (1..height).rev() {
             let at = page >> (level * LEVEL_BITS);
             let here = nodes.node(node);
             node = here.slot(at).unwrap_or_else(|| {
-                let child = room.next();
+                let child = reserved.next();
                 here.set_slot(at, Some(child));
                 child
             });
@@ -247,11 +247,11 @@ impl Index {
     }
 
     /// Adds levels until the page fits.
-    fn grow(&self, nodes: &Nodes, page: u64, room: &mut ReservedNodes<'_>) -> (u32, u32) {
+    fn grow(&self, nodes: &Nodes, page: u64, reserved: &mut ReservedNodes<'_>) -> (u32, u32) {
         let levels = levels_of(page) as u32;
-        let (mut node, mut height) = self.root().unwrap_or_else(|| (room.next(), levels));
+        let (mut node, mut height) = self.root().unwrap_or_else(|| (reserved.next(), levels));
         while height < levels {
-            let above = room.next();
+            let above = reserved.next();
             let parent = nodes.node(above);
             parent.set_slot(0, Some(node));
             for tag in Tag::ALL {

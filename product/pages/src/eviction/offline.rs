@@ -27,7 +27,7 @@ impl Offline {
     }
 
     /// Whether a page can come without another one going.
-    pub fn has_room(&self) -> bool {
+    pub fn has_free_frame(&self) -> bool {
         !self.free.is_empty()
     }
 

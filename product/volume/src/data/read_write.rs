@@ -299,7 +299,7 @@ impl<P: Platform> Volume<P> {
         if let Some(file) = current(inode) {
             return Ok(file);
         }
-        self.make_room().await;
+        self.trim_inodes().await;
         let _opening = inode.opening.lock().await;
         if let Some(file) = current(inode) {
             return Ok(file);

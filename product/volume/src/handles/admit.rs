@@ -22,7 +22,7 @@ use crate::tree::stat::DeviceKey;
 use crate::volume::Volume;
 
 /// The longest wait for inodes to become clean. Then the caller's comes beside them.
-const ROOM_NS: u64 = Nanos::SECOND;
+const CLEAN_WAIT_NS: u64 = Nanos::SECOND;
 
 impl<P: Platform> Volume<P> {
     /// The export in an object's handle.
@@ -67,8 +67,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Drops idle inodes while there are too many. If that is not enough, tasks make some dirty ones clean. The caller
-    /// waits for these tasks at most [`ROOM_NS`].
-    pub(crate) async fn make_room(&self) {
+    /// waits for these tasks at most [`CLEAN_WAIT_NS`].
+    pub(crate) async fn trim_inodes(&self) {
         if !self.table.is_worth_a_search() {
             return;
         }
@@ -105,7 +105,7 @@ impl<P: Platform> Volume<P> {
         });
         let tasks: Vec<_> = tasks.collect();
         if !tasks.is_empty() {
-            select(join_all(tasks), pin!(platform.sleep_until(platform.now().after(ROOM_NS)))).await;
+            select(join_all(tasks), pin!(platform.sleep_until(platform.now().after(CLEAN_WAIT_NS)))).await;
         }
     }
 }

@@ -73,7 +73,7 @@ impl<P: Platform> Volume<P> {
         if let Some(inode) = self.table.get(&identity) {
             return Ok(inode);
         }
-        self.make_room().await;
+        self.trim_inodes().await;
         if self.tree.may_open(&identity) {
             match self.tree.open_identity(identity).await {
                 Ok(found) => return self.admit(found, export, None).await,

@@ -199,7 +199,7 @@ impl LockHolders {
 
     /// How many more ranges of a file and a holder there may be, and the refusal if these are too few. The file has
     /// `of_file` ranges, and `own_of_file` of the holder's group.
-    pub(super) fn room(&self, (of_file, own_of_file): (usize, usize), holder: HolderId) -> (usize, LockRefusal) {
+    pub(super) fn quota(&self, (of_file, own_of_file): (usize, usize), holder: HolderId) -> (usize, LockRefusal) {
         let group = self.group(holder);
         let of_group = group.and_then(|group| self.of_groups.get(&group)).map_or(0, |of_group| of_group.ranges);
         let own = GROUP_LOCKS_MAX.saturating_sub(of_group).min(FILE_GROUP_LOCKS_MAX.saturating_sub(own_of_file));
@@ -230,7 +230,7 @@ impl LockHolders {
 
     /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and
     /// of all.
-    pub(super) fn has_room_to_wait(&self, queue: &LockQueue, group: u64) -> bool {
+    pub(super) fn may_wait(&self, queue: &LockQueue, group: u64) -> bool {
         let of_file = queue.groups().filter(|other| *other == group).count();
         // The file's waiters are not among those of the others while it is changed.
         let of_group = of_file + self.waiting.get(&group).copied().unwrap_or_default();

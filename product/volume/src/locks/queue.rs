@@ -104,13 +104,13 @@ impl LockQueue {
         wanted: Lock,
         waker: Arc<dyn LockWaker>,
         group: u64,
-        (behind, has_room): (Option<Lock>, bool),
+        (behind, may_wait): (Option<Lock>, bool),
     ) -> bool {
         let known = self.0.iter_mut().inspect(|_| step()).find(|waiter| waiter.is_of(&wanted, &waker));
         let new = Waiter { wanted, group, waker, turn: None, behind };
         match known {
             Some(known) => *known = new,
-            None if has_room => self.0.push(new),
+            None if may_wait => self.0.push(new),
             None => return false,
         }
         true

@@ -15,7 +15,7 @@ use super::steps::step;
 
 /// A change would make too many ranges.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct NoRoom;
+pub(super) struct TooManyRanges;
 
 /// A range of an owner, without its first byte.
 #[derive(Clone, Copy)]
@@ -210,22 +210,28 @@ impl LockedRanges {
         near.filter(|held| is_changed(held, wanted.span, Some(*wanted))).collect()
     }
 
-    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `room` tells
+    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `quota` tells
     /// how many more ranges there may be.
-    pub(super) fn lock(&mut self, wanted: Lock, room: usize) -> Result<(), NoRoom> {
-        self.change(wanted.owner, wanted.span, Some(wanted), room)
+    pub(super) fn lock(&mut self, wanted: Lock, quota: usize) -> Result<(), TooManyRanges> {
+        self.change(wanted.owner, wanted.span, Some(wanted), quota)
     }
 
     /// Takes these bytes out of an owner's locks. That may make two ranges of one.
-    pub(super) fn unlock(&mut self, owner: LockOwner, span: Span, room: usize) -> Result<(), NoRoom> {
-        self.change(owner, span, None, room)
+    pub(super) fn unlock(&mut self, owner: LockOwner, span: Span, quota: usize) -> Result<(), TooManyRanges> {
+        self.change(owner, span, None, quota)
     }
 
-    fn change(&mut self, owner: LockOwner, span: Span, wanted: Option<Lock>, room: usize) -> Result<(), NoRoom> {
+    fn change(
+        &mut self,
+        owner: LockOwner,
+        span: Span,
+        wanted: Option<Lock>,
+        quota: usize,
+    ) -> Result<(), TooManyRanges> {
         let plan = Plan::of(self.owners.get(&owner), span, wanted);
         let added = plan.added.iter().filter(|lock| lock.is_some()).count();
-        if added > plan.removed && added > plan.removed + room {
-            return Err(NoRoom);
+        if added > plan.removed && added > plan.removed + quota {
+            return Err(TooManyRanges);
         }
         if plan.removed > 0 {
             self.remove(owner, span, wanted, plan.removed);

@@ -19,7 +19,7 @@ use super::host::is_of_program;
 use super::of_file::{LockTable, WaitForProgram, Wakers};
 use super::owner::{HolderId, Lock, LockMode, LockOwner};
 use super::queue::LockWaker;
-use super::ranges::NoRoom;
+use super::ranges::TooManyRanges;
 use super::shared::SharedTable;
 use super::shares::{Share, ShareRefusal};
 use super::span::Span;
@@ -148,7 +148,7 @@ impl Locks {
             let is_ending = table.holders.try_revoke(holder, now);
             return Err(if is_ending { LockRefusal::Ending(holder) } else { LockRefusal::Held(held) });
         }
-        let taken = Self::with_room(table, wanted.owner.holder, now, wakers, |table, wakers| {
+        let taken = Self::with_quota(table, wanted.owner.holder, now, wakers, |table, wakers| {
             table.with(file, |holders, of_file| {
                 of_file.queue.expire(now, |holder| holders.is_gone(holder, now), wakers);
                 if !of_file.ranges.has(wanted.owner)
@@ -160,8 +160,8 @@ impl Locks {
                     return Err(LockRefusal::Busy);
                 }
                 let (before, changed) = (of_file.ranges.len(), of_file.ranges.changed_by(&wanted));
-                let (room, refusal) = of_file.room(holders, wanted.owner.holder);
-                of_file.ranges.lock(wanted, room).map_err(|NoRoom| refusal)?;
+                let (quota, refusal) = of_file.quota(holders, wanted.owner.holder);
+                of_file.ranges.lock(wanted, quota).map_err(|TooManyRanges| refusal)?;
                 of_file.count(holders, wanted.owner.holder, before);
                 holders.add_file(wanted.owner.holder, file);
                 if let Some(host) = &mut of_file.host {
@@ -181,7 +181,7 @@ impl Locks {
     }
 
     /// Makes a change. If it lacks room, the end of a lapsed holder begins.
-    fn with_room(
+    fn with_quota(
         table: &mut LockTable,
         holder: HolderId,
         now: Nanos,
@@ -220,8 +220,8 @@ impl Locks {
             if let Some(held) = of_file.ranges.conflict(&wanted) {
                 return Err(LockRefusal::Held(held));
             }
-            let (before, (room, refusal)) = (of_file.ranges.len(), of_file.room(holders, wanted.owner.holder));
-            of_file.ranges.lock(wanted, room).map_err(|NoRoom| refusal)?;
+            let (before, (quota, refusal)) = (of_file.ranges.len(), of_file.quota(holders, wanted.owner.holder));
+            of_file.ranges.lock(wanted, quota).map_err(|TooManyRanges| refusal)?;
             of_file.count(holders, wanted.owner.holder, before);
             holders.add_file(wanted.owner.holder, file);
             of_file.host.iter_mut().for_each(|host| host.note(None, wanted.span));
@@ -271,9 +271,9 @@ impl Locks {
             let is_behind_program = matches!(&result, Err(LockRefusal::Held(held)) if is_of_program(held));
             let (waits, host) = table.with(file, |holders, it| {
                 let group = holders.group(wanted.owner.holder).unwrap_or_default();
-                let has_room = holders.has_room_to_wait(&it.queue, group);
+                let may_wait = holders.may_wait(&it.queue, group);
                 let behind = it.ranges.conflict(&wanted);
-                let waits = it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, has_room));
+                let waits = it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, may_wait));
                 let host = it.host.as_ref().filter(|_| is_behind_program);
                 (waits, host.map(|host| Arc::clone(host.get())))
             });
@@ -296,8 +296,8 @@ impl Locks {
         let mut table = lock(&self.shared.table);
         let waits = table.with(file, |holders, of_file| {
             let group = holders.group(wanted.owner.holder).unwrap_or_default();
-            let has_room = holders.has_room_to_wait(&of_file.queue, group);
-            of_file.queue.try_wait(wanted, waker, group, (None, has_room))
+            let may_wait = holders.may_wait(&of_file.queue, group);
+            of_file.queue.try_wait(wanted, waker, group, (None, may_wait))
         });
         if waits {
             table.holders.add_file(wanted.owner.holder, file);
@@ -356,13 +356,13 @@ impl Locks {
     pub fn unlock(&self, file: u64, owner: LockOwner, span: Span, now: Nanos) -> Result<(), LockRefusal> {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.shared.table);
-        let result = Self::with_room(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
+        let result = Self::with_quota(&mut table, owner.holder, now, &mut wakers, |table, wakers| {
             table.with(file, |holders, of_file| {
                 of_file.queue.leave_all(|wanted, _| wanted.owner == owner && wanted.span.is_overlapping(span));
                 let before = of_file.ranges.len();
-                let (room, refusal) = of_file.room(holders, owner.holder);
+                let (quota, refusal) = of_file.quota(holders, owner.holder);
                 let had_any = of_file.ranges.has(owner);
-                let result = of_file.ranges.unlock(owner, span, room).map_err(|NoRoom| refusal);
+                let result = of_file.ranges.unlock(owner, span, quota).map_err(|TooManyRanges| refusal);
                 if had_any && result.is_ok() {
                     of_file.host.iter_mut().for_each(|host| host.note(Some(owner), span));
                 }

@@ -229,7 +229,7 @@ impl<P: Platform> Volume<P> {
         if let Some(made) = self.made_before(caller, (parent, &name)).await {
             return made;
         }
-        self.make_room().await;
+        self.trim_inodes().await;
         let attributes = AttributeChange { size: None, ..attributes };
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);

@@ -107,7 +107,7 @@ impl<P: Platform> Volume<P> {
             let attributes = self.attributes(directory).await?;
             return Ok((Arc::clone(directory), attributes));
         }
-        self.make_room().await;
+        self.trim_inodes().await;
         let (export, node) = (self.export_of(directory), directory.node.used_by(caller));
         let inode = if name == b".." {
             if self.exports.iter().any(|served| Arc::ptr_eq(&served.root, directory)) {

@@ -45,7 +45,7 @@ impl<P: Platform> Volume<P> {
         if attributes.size.is_some() {
             return Err(VolumeError::Invalid { what: "a size of a file without a name" });
         }
-        self.make_room().await;
+        self.trim_inodes().await;
         let Unnamed { found, data } = self.tree.create_unnamed(&parent.node.used_by(caller), attributes).await?;
         let (inode, _) = self.inode_of(found, self.export_of(parent))?;
         // Held before it has lost its name, so it does not end in between.

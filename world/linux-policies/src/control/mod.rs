@@ -30,8 +30,8 @@ mod position;
 mod rate;
 
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, Dirtier, DirtyFiles, LentMemory, LimitPages, Needs, Next, Pace, Pause,
-    PauseCause, Room, Turn, View,
+    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, DirtyFiles, LentMemory, LimitPages, Needs, Next, Pace,
+    Pause, PauseCause, Turn, View,
 };
 
 use self::bandwidth::Bandwidth;
@@ -517,8 +517,8 @@ impl DevicePolicy for Control {
         allowance.saturating_sub(task.dirtied).min(of_cpu)
     }
 
-    fn room(&self, _: &View, _: &mut Device) -> Room {
-        Room::UNLIMITED
+    fn charge_bounds(&self, _: &View, _: &mut Device) -> ChargeBounds {
+        ChargeBounds::UNLIMITED
     }
 
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {

@@ -77,7 +77,7 @@ fn left_of_hot_set(frames: u32) -> (u32, u32) {
     let (mut next, mut left) = (u64::from(frames), hot);
     for _ in 0..frames / 10 {
         cache.evict(32, |page| left -= u32::from(page < u64::from(hot)));
-        while cache.has_room() {
+        while cache.has_free_frame() {
             cache.admit(next, Admitted::Demand).unwrap();
             next += 1;
         }

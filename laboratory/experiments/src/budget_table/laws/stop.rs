@@ -21,7 +21,8 @@
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause, Room, View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause,
+    View,
 };
 
 /// A transaction's least time when half of the room above the start is used up.
@@ -95,8 +96,8 @@ impl DevicePolicy for StopAtLimit {
         Pace { payer_pages: 1, payer_runs: 1, ..Pace::UNASKED }
     }
 
-    fn room(&self, _: &View, (): &mut ()) -> Room {
-        Room { wake_above: Cost(self.written_from_pages), ..Room::UNLIMITED }
+    fn charge_bounds(&self, _: &View, (): &mut ()) -> ChargeBounds {
+        ChargeBounds { wake_above: Cost(self.written_from_pages), ..ChargeBounds::UNLIMITED }
     }
 
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission {

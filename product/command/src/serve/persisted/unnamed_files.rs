@@ -26,7 +26,7 @@ pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: 
         }
         return Ok(());
     };
-    let most = store.room_beside(MEMORY_IN_STORE + front.in_store(), UNNAMED_FILES_MAX);
+    let most = store.capacity_beside(MEMORY_IN_STORE + front.in_store(), UNNAMED_FILES_MAX);
     let files = tree.keep_unnamed_files(store, most, |why| warn!("{why}"));
     if files > 0 {
         warn!("{files} descriptors in systemd's store are not of the files in their names, and are dropped");

@@ -49,13 +49,16 @@ fn an_ordinary_terminal_has_all_tables_and_says_what_is_left_out() {
 fn rooms_are_given_once_and_wholly() {
     for height in 0..100 {
         for wanted in [[2, 2, 2, 2], [5, 1, 40, 200], [60, 3, 3, 3], [1, 1, 1, 1]] {
-            let rooms = rooms(height, &wanted);
-            assert!(rooms.iter().sum::<usize>() <= height, "{height} {wanted:?} {rooms:?}");
-            assert!(rooms[1..].iter().all(|room| *room == 0 || *room >= TABLE_MIN), "{height} {wanted:?} {rooms:?}");
-            assert_eq!(rooms[0], wanted[0].max(TABLE_MIN).min(height));
+            let heights = heights(height, &wanted);
+            assert!(heights.iter().sum::<usize>() <= height, "{height} {wanted:?} {heights:?}");
+            assert!(
+                heights[1..].iter().all(|its_height| *its_height == 0 || *its_height >= TABLE_MIN),
+                "{height} {wanted:?} {heights:?}"
+            );
+            assert_eq!(heights[0], wanted[0].max(TABLE_MIN).min(height));
         }
     }
-    assert_eq!(rooms(22, &[3, 3, 40, 200]), [3, 3, 8, 8]);
+    assert_eq!(heights(22, &[3, 3, 40, 200]), [3, 3, 8, 8]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
 /// A queue whose policy admits everything.
 fn unlimited() -> AdmissionQueue {
     let queue = AdmissionQueue::new(Arc::default());
-    queue.set_room(&Room::UNLIMITED);
+    queue.set_bounds(&ChargeBounds::UNLIMITED);
     queue
 }
 
@@ -54,7 +54,7 @@ impl Wake for Woken {
 fn a_writer_whose_file_changes_keeps_its_place_and_others_are_not_woken() {
     let queue = AdmissionQueue::new(Arc::default());
     queue.set_guard(PageCount(4));
-    queue.set_room(&Room::UNLIMITED);
+    queue.set_bounds(&ChargeBounds::UNLIMITED);
     assert!(queue.try_take(PageCount(4)));
     let woken: [Arc<Woken>; 4] = std::array::from_fn(|_| Arc::default());
     let mut writers: Vec<_> = [1, 2, 1, 3].map(|file| Box::pin(queue.take(PageCount(2), file))).into();
@@ -102,18 +102,18 @@ fn a_writer_that_looks_at_its_file_gets_the_room_at_once_if_it_fits_by_then() {
 #[test]
 fn runs_and_pages_cost_what_the_policy_says_and_new_prices_hold_for_all() {
     let queue = AdmissionQueue::new(Arc::default());
-    let room = |cost_max, page, run| {
+    let bounds = |cost_max, page, run| {
         let prices = Prices { page: Cost(page), run: Cost(run) };
-        queue.set_room(&Room { cost_max: Cost(cost_max), prices, ..Room::UNLIMITED });
+        queue.set_bounds(&ChargeBounds { cost_max: Cost(cost_max), prices, ..ChargeBounds::UNLIMITED });
     };
-    room(100, 10, 50);
+    bounds(100, 10, 50);
     assert!(queue.try_take(PageCount(5)), "five pages in a run");
     queue.runs.store(1, Ordering::Relaxed);
     assert!(!queue.try_take(PageCount(1)), "with another run that is 160");
     assert_eq!(queue.cause(PageCount(1)), PauseCause::MemoryGuard);
-    room(160, 10, 50);
+    bounds(160, 10, 50);
     assert!(queue.try_take(PageCount(1)));
-    room(160, 20, 0);
+    bounds(160, 20, 0);
     assert!(queue.try_take(PageCount(2)) && !queue.try_take(PageCount(1)), "eight pages at 20 are all there is");
 }
 

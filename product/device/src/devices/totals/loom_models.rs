@@ -13,7 +13,7 @@ use loom::thread;
 
 use super::super::admission::AdmissionQueue;
 use super::*;
-use crate::policy::Room;
+use crate::policy::ChargeBounds;
 
 /// Two devices that may have two pages together, and have one each.
 struct World {
@@ -27,7 +27,7 @@ impl World {
         totals.divide(2, 1);
         totals.hold(DeviceId(0), 1);
         let second = AdmissionQueue::new(Arc::default());
-        second.set_room(&Room::UNLIMITED);
+        second.set_bounds(&ChargeBounds::UNLIMITED);
         second.set_guard(PageCount(1));
         // A device without pages gets the pages it asks for.
         second.force(PageCount(1));

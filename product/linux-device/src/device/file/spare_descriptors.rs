@@ -85,7 +85,7 @@ impl SpareMember {
     }
 
     /// Makes room for a descriptor that the file is about to open.
-    pub(super) fn make_room(&self) {
+    pub(super) fn close_for_next(&self) {
         self.pool.close_until(self.pool.max.saturating_sub(1));
     }
 

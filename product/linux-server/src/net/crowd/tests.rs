@@ -23,10 +23,10 @@ fn the_oldest_idle_one_of_the_party_with_the_most_makes_room() {
     let four = [member(0, B, 1), member(1, A, 7), member(2, A, 5), member(3, A, 6)];
     assert_eq!(choose(&four[..3], B), Choice::Serve);
     // All places are taken: the only connection of `B` is the oldest, and stays.
-    assert_eq!(choose(&four, B), Choice::MakeRoom(2));
-    assert_eq!(choose(&four, C), Choice::MakeRoom(2));
+    assert_eq!(choose(&four, B), Choice::Evict(2));
+    assert_eq!(choose(&four, C), Choice::Evict(2));
     // A party at its own bound makes room itself, even if there is room for others.
-    assert_eq!(choose(&four[1..], A), Choice::MakeRoom(2));
+    assert_eq!(choose(&four[1..], A), Choice::Evict(2));
     // Only one connection at a time is told to go.
     let leaving = four.map(|member| Member { leaving: member.number == 3, ..member });
     assert_eq!(choose(&leaving, B), Choice::Wait);
@@ -36,19 +36,19 @@ fn the_oldest_idle_one_of_the_party_with_the_most_makes_room() {
 fn who_does_not_read_makes_room_before_who_works_and_the_party_with_the_most_before_all() {
     let choose = |members: &[Member], party| choose(members, party, &limits(8, 6));
     let mut members = [at_work(A, 0..5), at_work(B, 5..8)].concat();
-    assert_eq!(choose(&members, C), Choice::MakeRoom(0), "the one that has moved nothing for the longest");
+    assert_eq!(choose(&members, C), Choice::Evict(0), "the one that has moved nothing for the longest");
     members[3].stalled = true;
-    assert_eq!(choose(&members, C), Choice::MakeRoom(3));
+    assert_eq!(choose(&members, C), Choice::Evict(3));
     members[4].idle = true;
-    assert_eq!(choose(&members, C), Choice::MakeRoom(4));
+    assert_eq!(choose(&members, C), Choice::Evict(4));
     // Idle and stalled connections of a smaller party stay while there is a larger one.
     let mut members = [at_work(A, 0..5), at_work(B, 5..8)].concat();
     (members[5].idle, members[6].stalled) = (true, true);
-    assert_eq!(choose(&members, C), Choice::MakeRoom(0));
+    assert_eq!(choose(&members, C), Choice::Evict(0));
     // The party with the most connections makes room for itself by a stalled one, not by one at work.
     assert_eq!(choose(&members, A), Choice::Refuse);
     members[2].stalled = true;
-    assert_eq!(choose(&members, A), Choice::MakeRoom(2));
+    assert_eq!(choose(&members, A), Choice::Evict(2));
     // A party with all the connections that it may have.
     let mut members = [at_work(A, 0..6), at_work(B, 6..7)].concat();
     assert_eq!(choose(&members, A), Choice::Refuse);
@@ -60,7 +60,7 @@ fn who_does_not_read_makes_room_before_who_works_and_the_party_with_the_most_bef
         (0..8).flat_map(|uid| at_work(Party::User(uid + 1), uid.into()..u64::from(uid) + 1)).collect();
     assert_eq!(choose(&members, Party::User(100)), Choice::Refuse);
     members[1].idle = true;
-    assert_eq!(choose(&members, Party::User(100)), Choice::MakeRoom(1));
+    assert_eq!(choose(&members, Party::User(100)), Choice::Evict(1));
 }
 
 /// Parties come one after the other. Each gets as many connections as it can, all at work for ever.
@@ -73,7 +73,7 @@ fn no_number_of_parties_takes_all_places_from_the_next() {
         for _ in 0..most {
             match choose(members, party, &limits) {
                 Choice::Serve => {}
-                Choice::MakeRoom(gone) => members.retain(|member| member.number != gone),
+                Choice::Evict(gone) => members.retain(|member| member.number != gone),
                 Choice::Wait | Choice::Refuse => return,
             }
             members.extend(at_work(party, next..next + 1));

@@ -35,7 +35,7 @@ fn by(clientid: u64, party: Party) -> Opener<'static> {
 fn open(state: &mut State<u64>, by: Opener<'_>, file: u64, now_ns: u64) -> Result<Vec<u64>, NfsStatus> {
     let (locks, mut held) = (Locks::default(), Vec::new());
     let opens = (by.party, StateTable::Opens);
-    state.make_room(opens, (&locks, now_ns), &mut held, |state, _| state.opens.check_quota(&by, file, FILES))?;
+    state.evict_for(opens, (&locks, now_ns), &mut held, |state, _| state.opens.check_quota(&by, file, FILES))?;
     state.opens.open(by, file, READS, |_, _| true, || Ok(file))?;
     Ok(held)
 }
@@ -153,7 +153,7 @@ fn try_session(
     };
     let lease = state.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
     let (locks, table) = (Locks::default(), (party, StateTable::Sessions));
-    state.make_room(table, (&locks, now_ns), &mut Vec::new(), |state, _| state.sessions.check_quota(party))?;
+    state.evict_for(table, (&locks, now_ns), &mut Vec::new(), |state, _| state.sessions.check_quota(party))?;
     let mut id = [0; 16];
     id[..8].copy_from_slice(&clientid.to_be_bytes());
     id[8..].copy_from_slice(&number.to_be_bytes());
@@ -171,7 +171,7 @@ fn try_lock(
     const NONE: RangesAfter<'static> = RangesAfter { step: (Span::WHOLE, None), count: &|| 0, all: &Vec::new };
     let open = state.opens.first_of(clientid).ok_or(NfsStatus::BadStateid)?;
     let (locks, table) = (Locks::default(), (party, StateTable::LockStates));
-    state.make_room(table, (&locks, now_ns), &mut Vec::new(), |state, _| {
+    state.evict_for(table, (&locks, now_ns), &mut Vec::new(), |state, _| {
         state.lock_states.check_quota(None, (party, b"owner"), || 1)
     })?;
     let number = clientid << 20 | number;

@@ -33,7 +33,7 @@ const ENTRY_BYTES_USUAL: usize = 32;
 const ATTRIBUTES_BYTES_USUAL: usize = 160;
 
 /// The bounds of one listing.
-struct Room {
+struct ListingBounds {
     bytes: usize,
     names: usize,
 }
@@ -53,12 +53,12 @@ pub(super) async fn readdir<P: Platform>(
     }
     let bytes = arguments.bytes_max.min(LISTING_BYTES_MAX).min(compound.data_left) as usize;
     let names = if arguments.names_max == 0 { usize::MAX } else { arguments.names_max as usize };
-    let room = Room { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(NfsStatus::Toosmall)?, names };
+    let bounds = ListingBounds { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(NfsStatus::Toosmall)?, names };
     match compound.object()?.clone() {
-        Object::Above => list_above(on, compound, draft, arguments, room).await?,
+        Object::Above => list_above(on, compound, draft, arguments, bounds).await?,
         Object::Inode(directory) => {
             check_directory(directory.kind())?;
-            list_inode(on, &compound.known(), draft, &directory, arguments, room).await?;
+            list_inode(on, &compound.known(), draft, &directory, arguments, bounds).await?;
         }
     }
     compound.data_left = compound.data_left.saturating_sub(bytes as u32);
@@ -70,14 +70,14 @@ pub(super) async fn readdir<P: Platform>(
 /// Writes entries while they fit.
 struct Entries<'a> {
     writer: &'a mut Writer,
-    room: Room,
+    bounds: ListingBounds,
     written: usize,
 }
 
 impl<'a> Entries<'a> {
-    fn begin(writer: &'a mut Writer, room: Room) -> Self {
+    fn begin(writer: &'a mut Writer, bounds: ListingBounds) -> Self {
         writer.raw(&VERIFIER);
-        Self { writer, room, written: 0 }
+        Self { writer, bounds, written: 0 }
     }
 
     /// Writes an entry. False if it does not fit.
@@ -88,12 +88,12 @@ impl<'a> Entries<'a> {
         self.writer.opaque(name);
         write_attributes(self.writer);
         let (bytes, names) = (self.writer.len() - start, 8 + opaque_bytes(name.len()));
-        if bytes > self.room.bytes || (names > self.room.names && self.written > 0) {
+        if bytes > self.bounds.bytes || (names > self.bounds.names && self.written > 0) {
             self.writer.truncate(start);
             return false;
         }
-        self.room.bytes -= bytes;
-        self.room.names = self.room.names.saturating_sub(names);
+        self.bounds.bytes -= bytes;
+        self.bounds.names = self.bounds.names.saturating_sub(names);
         self.written += 1;
         true
     }
@@ -114,17 +114,17 @@ async fn list_inode<P: Platform>(
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
     arguments: &ReaddirArgs,
-    room: Room,
+    bounds: ListingBounds,
 ) -> Ended {
     /// The entries "." and "..", which are the first ones.
     const OWN: usize = 2;
     let asked = &arguments.attributes;
     let with_objects = asked.needs_objects();
     let entry_bytes = ENTRY_BYTES_USUAL + if with_objects { ATTRIBUTES_BYTES_USUAL } else { 24 };
-    let most = (room.bytes / entry_bytes).max(1) + if arguments.cookie == 0 { OWN } else { 0 };
+    let most = (bounds.bytes / entry_bytes).max(1) + if arguments.cookie == 0 { OWN } else { 0 };
     let listing = on.volume.list_by(on.caller, directory, arguments.cookie, most, with_objects).await?;
     let of_host = if asked.needs_host() { Some(of_host(on, directory).await?) } else { None };
-    let mut entries = Entries::begin(&mut draft.writer, room);
+    let mut entries = Entries::begin(&mut draft.writer, bounds);
     let (mut fits, unit) = (true, directory.time_unit_ns());
     let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
     for entry in shown {
@@ -185,7 +185,7 @@ async fn list_above<P: Platform>(
     compound: &Compound<P>,
     draft: &mut Draft,
     arguments: &ReaddirArgs,
-    room: Room,
+    bounds: ListingBounds,
 ) -> Ended {
     let first = *RESERVED_COOKIES.end() + 1;
     let exports = compound.service.root.exports();
@@ -193,7 +193,7 @@ async fn list_above<P: Platform>(
     if arguments.cookie != 0 && !known.contains(&arguments.cookie) {
         return Err(NfsStatus::BadCookie.into());
     }
-    let mut entries = Entries::begin(&mut draft.writer, room);
+    let mut entries = Entries::begin(&mut draft.writer, bounds);
     let mut fits = true;
     for (place, path) in (0..).zip(exports) {
         let cookie = first + place;

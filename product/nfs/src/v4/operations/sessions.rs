@@ -256,11 +256,11 @@ fn create_session<P: Platform>(
     }
     let lease = state.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
     let clock = (compound.service.locks(), compound.now_ns);
-    let has_room = state.make_room((party, StateTable::Sessions), clock, &mut held, |state, _| {
+    let evicted = state.evict_for((party, StateTable::Sessions), clock, &mut held, |state, _| {
         state.clients.check_quota(clientid).and_then(|()| state.sessions.check_quota(party))
     });
     compound.service.keep_list(&mut state);
-    has_room?;
+    evicted?;
     let session = state.sessions.make(id, (clientid, party), fore, lease);
     let has_back_channel = arguments.flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 && arguments.calling.is_some();
     session.back.call_by(arguments.calling.unwrap_or_default(), compound.minor);

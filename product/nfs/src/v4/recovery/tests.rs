@@ -21,9 +21,9 @@ const FILES: [(&[u8], u64); 3] = [(b"first", 10), (b"second", 20), (b"third", 30
 /// A client that has each file open, closed to writers, and locked at the byte of its number. Its memory.
 fn left() -> PersistedWords {
     let words: PersistedWords = Arc::new((0..4 + 64 * 16).map(|_| AtomicU64::new(0)).collect::<Vec<_>>());
-    let (room, found) = PersistedRecords::new(Arc::clone(&words), 0);
+    let (records, found) = PersistedRecords::new(Arc::clone(&words), 0);
     assert!(found.is_none());
-    let (mut state, locks) = (State::new(&ServerMemory::new(3, 0, Some(&room))), Locks::default());
+    let (mut state, locks) = (State::new(&ServerMemory::new(3, 0, Some(&records))), Locks::default());
     let who = ExchangeIdClient { owner: b"client", verifier: [0; 8], updates: false };
     let clientid = state.clients.exchange_id(who, (PARTY, None), 0, |_| true, &mut Vec::new()).unwrap().clientid;
     assert_eq!(state.clients.create_session(clientid, (PARTY, None), 1, 0), Ok(CreateSessionStep::New));
@@ -57,7 +57,7 @@ fn left() -> PersistedWords {
 
 /// The next server, for which the files have these numbers, or are gone. Also what it tells as lost.
 fn next(words: &PersistedWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks, Vec<u64>) {
-    let (room, found) = PersistedRecords::new(Arc::clone(words), 0);
+    let (records, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();
     assert_eq!(handles(&found).len(), FILES.len());
     let (number, run, ..) = of_server(&found).unwrap();
@@ -66,7 +66,7 @@ fn next(words: &PersistedWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks
         numbers[at].map(|number| (number, number)).ok_or(VolumeError::Stale)
     };
     let locks = Locks::default();
-    let memory = ServerMemory::new(number, run, Some(&room));
+    let memory = ServerMemory::new(number, run, Some(&records));
     let (state, lost) = State::recovered(&memory, found, (&|_, _| OWNER, &file_of), &locks, 0).unwrap();
     (state, locks, lost.into_iter().map(|it| it.file).collect())
 }
@@ -109,12 +109,12 @@ fn each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials() {
 
 /// The server after the one that has ended an open.
 fn next_of_two(words: &PersistedWords) -> (State<u64>, Locks, Vec<u64>) {
-    let (room, found) = PersistedRecords::new(Arc::clone(words), 0);
+    let (records, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();
     assert_eq!(handles(&found), [Box::from(b"first".as_slice()), Box::from(b"third".as_slice())]);
     let locks = Locks::default();
     let file_of = |handle: &[u8]| Ok(if handle == b"first" { (10, 10) } else { (30, 30) });
-    let memory = ServerMemory::new(3, 2, Some(&room));
+    let memory = ServerMemory::new(3, 2, Some(&records));
     let (state, lost) = State::recovered(&memory, found, (&|_, _| OWNER, &file_of), &locks, 0).unwrap();
     (state, locks, lost.into_iter().map(|it| it.file).collect())
 }

@@ -223,7 +223,7 @@ impl Clients {
         if let Some(id) = unconfirmed {
             self.forget(id, gone);
         }
-        self.make_room(party, now_ns, |id| !is_idle(id), gone)?;
+        self.evict_for(party, now_ns, |id| !is_idle(id), gone)?;
         let clientid = self.next;
         self.next += 1;
         let made = Client {
@@ -258,7 +258,7 @@ impl Clients {
 
     /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client
     /// with an ended lease, and that before one of the party with most.
-    fn make_room(
+    fn evict_for(
         &mut self,
         party: Party,
         now_ns: u64,

@@ -162,7 +162,7 @@ impl ServerMemory {
             // A change needs an eighth for a moment.
             records.taken().pieces.check_quota(party, after - before, records.items.capacity() / 8 * 7)?;
         }
-        if records.items.has_room(item, bytes) { Ok(()) } else { Err(TableFull::Even) }
+        if records.items.has_space(item, bytes) { Ok(()) } else { Err(TableFull::Even) }
     }
 
     /// Persists a record in place of the one before. The caller has checked that there is space.

@@ -27,8 +27,8 @@ impl World {
         let frame = FrameId::new(frame);
         self.pages.occupy(frame, PageIdentity { file, index: page }, PRESENT | UPTODATE);
         let index = &self.files[file as usize];
-        let room = index.room_for(&self.nodes, page, || None).unwrap();
-        index.insert(&self.nodes, page, frame, room);
+        let reserved = index.reserve_nodes(&self.nodes, page, || None).unwrap();
+        index.insert(&self.nodes, page, frame, reserved);
     }
 
     fn remove(&self, file: u32, page: u64, frame: u32) {

@@ -19,8 +19,8 @@ impl Numbers {
 const TAGS: [Tag; 3] = [Tag::Dirty, Tag::ToWrite, Tag::Unflushed];
 
 fn put(index: &Index, nodes: &Nodes, page: u64, frame: FrameId) {
-    let room = index.room_for(nodes, page, || None).expect("memory of the heap");
-    index.insert(nodes, page, frame, room);
+    let reserved = index.reserve_nodes(nodes, page, || None).expect("memory of the heap");
+    index.insert(nodes, page, frame, reserved);
 }
 
 /// Clears a tag in pieces of `leaves` leaves.
@@ -147,12 +147,12 @@ fn nodes_come_from_the_arena_and_go_back() {
     let arena = std::sync::Arc::new(afflux_frames::Frames::new(256 << 10).unwrap());
     let (nodes, index) = (Nodes::new(std::sync::Arc::clone(&arena)), Index::new());
     let all = arena.free_count();
-    assert!(index.room_for(&nodes, 64, || None).is_none(), "there is no memory for its nodes");
+    assert!(index.reserve_nodes(&nodes, 64, || None).is_none(), "there is no memory for its nodes");
     let take = || arena.allocate(afflux_frames::Effort::Reserve);
     let mut pages = Vec::new();
-    while let Some(room) = index.room_for(&nodes, (pages.len() as u64 + 1) << 12, take) {
+    while let Some(reserved) = index.reserve_nodes(&nodes, (pages.len() as u64 + 1) << 12, take) {
         let page = (pages.len() as u64 + 1) << 12;
-        index.insert(&nodes, page, FrameId::new(page as u32), room);
+        index.insert(&nodes, page, FrameId::new(page as u32), reserved);
         pages.push(page);
     }
     assert_eq!(arena.free_count(), 0);
@@ -182,7 +182,7 @@ fn a_reader_with_one_frame_at_a_time_gets_its_page() {
         first.inspect(|page| put(&index, &nodes, *page, FrameId::new(1)));
         let tries = (0..8).take_while(|_| {
             let mut hand = arena.allocate(afflux_frames::Effort::Reserve);
-            let lacks = index.room_for(&nodes, 1 << 50, || hand.take()).is_none() || hand.is_none();
+            let lacks = index.reserve_nodes(&nodes, 1 << 50, || hand.take()).is_none() || hand.is_none();
             hand.into_iter().for_each(|frame| arena.free(frame));
             lacks
         });

@@ -49,7 +49,7 @@ impl Tried {
 
     fn come(&mut self, page: u64) {
         let mut looks = 0;
-        while !self.cache.has_room() && looks < 100 {
+        while !self.cache.has_free_frame() && looks < 100 {
             self.evict(1);
             looks += 1;
         }

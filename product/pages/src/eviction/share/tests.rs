@@ -20,7 +20,7 @@ fn misses(frames: u32, reads: &[u64]) -> usize {
             cache.read(*frame);
             continue;
         }
-        while !cache.has_room() {
+        while !cache.has_free_frame() {
             cache.evict(1, |page| {
                 there.remove(&page);
             });

@@ -39,8 +39,8 @@ fn ranges_are_split_joined_and_changed() {
 fn a_split_without_room_changes_nothing() {
     let (mut ranges, me) = (LockedRanges::default(), owner(1, LockFamily::Bytes));
     ranges.lock(lock(me, span(0, 99), LockMode::Exclusive), 1).unwrap();
-    assert_eq!(ranges.unlock(me, span(10, 19), 0), Err(NoRoom));
-    assert_eq!(ranges.lock(lock(me, span(10, 19), LockMode::Shared), 1), Err(NoRoom));
+    assert_eq!(ranges.unlock(me, span(10, 19), 0), Err(TooManyRanges));
+    assert_eq!(ranges.lock(lock(me, span(10, 19), LockMode::Shared), 1), Err(TooManyRanges));
     assert_eq!(of(&ranges, me), [(0, 99, LockMode::Exclusive)]);
     ranges.unlock(me, span(0, 9), 0).unwrap();
     assert_eq!(of(&ranges, me), [(10, 99, LockMode::Exclusive)]);

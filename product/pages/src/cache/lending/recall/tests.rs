@@ -26,8 +26,8 @@ impl LendingFixture {
         let file = FilePages::new(cache.number_file(), 0, 4096);
         let frame = cache.frames.allocate(Effort::Normal).expect("a free frame");
         cache.pages.occupy(frame, file.identity(0), PRESENT | UPTODATE);
-        let room = file.index.room_for(&cache.nodes, 0, || None).expect("a page alone needs no node");
-        file.index.insert(&cache.nodes, 0, frame, room);
+        let reserved = file.index.reserve_nodes(&cache.nodes, 0, || None).expect("a page alone needs no node");
+        file.index.insert(&cache.nodes, 0, frame, reserved);
         cache.admit(&file, 0, frame, Admitted::Demand);
         Self { places: GuardPlaces::new(&cache), cache, file, frame, hazards: Arc::new(Hazards::new()) }
     }

@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// A bounded whole, and the part of each user.
-pub struct FairShares {
+pub struct FairQuotas {
     of_users: HashMap<u32, usize>,
     taken: usize,
     most: usize,
 }
 
-impl FairShares {
+impl FairQuotas {
     /// Nothing is taken of `most`.
     pub fn new(most: usize) -> Self {
         Self { of_users: HashMap::new(), taken: 0, most }
@@ -32,12 +32,12 @@ impl FairShares {
     }
 
     /// Whether a user under the rule may take more.
-    pub fn has_room(&self, user: u32) -> bool {
-        self.has_room_in(user, self.left())
+    pub fn may_take(&self, user: u32) -> bool {
+        self.may_take_of(user, self.left())
     }
 
-    /// As [`FairShares::has_room`], with `left` parts for all users: others outside of this table take parts, too.
-    pub fn has_room_in(&self, user: u32, left: usize) -> bool {
+    /// As [`FairQuotas::may_take`], with `left` parts for all users: others outside of this table take parts, too.
+    pub fn may_take_of(&self, user: u32, left: usize) -> bool {
         self.of_users.get(&user).copied().unwrap_or_default() < left.min(self.left())
     }
 

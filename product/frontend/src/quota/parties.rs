@@ -43,7 +43,7 @@ struct PartyBytes {
 }
 
 /// The bytes that one connection has added to its party's sum.
-pub struct PartyShare {
+pub struct PartyQuota {
     party: Arc<PartyBytes>,
     number: u64,
     own: u64,
@@ -51,7 +51,7 @@ pub struct PartyShare {
 
 /// The bytes of calls that outlive their connection.
 pub struct OutlivingBytes {
-    share: PartyShare,
+    quota: PartyQuota,
 }
 
 impl Sum {
@@ -72,7 +72,7 @@ impl Sum {
 
 impl Parties {
     /// The part of a new connection of this party.
-    pub fn share(&self, party: Party) -> PartyShare {
+    pub fn quota(&self, party: Party) -> PartyQuota {
         let mut parties = lock(&self.of);
         parties.retain(|_, bytes| bytes.strong_count() > 0);
         let bytes = parties.get(&party).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -80,11 +80,11 @@ impl Parties {
             Arc::new(PartyBytes { all, outliving, outliving_of_all: Arc::clone(&self.outliving) })
         });
         parties.insert(party, Arc::downgrade(&bytes));
-        PartyShare { party: bytes, number: self.last.fetch_add(1, Ordering::Relaxed), own: 0 }
+        PartyQuota { party: bytes, number: self.last.fetch_add(1, Ordering::Relaxed), own: 0 }
     }
 }
 
-impl PartyShare {
+impl PartyQuota {
     /// Sets the number of bytes that the connection holds.
     #[inline]
     pub fn hold(&mut self, bytes: u64) {
@@ -120,31 +120,31 @@ impl PartyShare {
 
     /// The connection ends, and calls with so many bytes go on.
     pub fn outlive(&mut self, bytes: u64) -> OutlivingBytes {
-        let mut share = Self { party: Arc::clone(&self.party), number: self.number, own: 0 };
-        share.hold(bytes);
-        share.party.outliving.fetch_add(bytes, Ordering::SeqCst);
-        share.party.outliving_of_all.add(bytes);
-        OutlivingBytes { share }
+        let mut quota = Self { party: Arc::clone(&self.party), number: self.number, own: 0 };
+        quota.hold(bytes);
+        quota.party.outliving.fetch_add(bytes, Ordering::SeqCst);
+        quota.party.outliving_of_all.add(bytes);
+        OutlivingBytes { quota }
     }
 }
 
 impl OutlivingBytes {
     /// One of the calls has ended.
     pub fn give_back(&mut self, bytes: u64) {
-        let own = self.share.own;
-        self.share.hold(own - bytes);
-        self.share.party.outliving.fetch_sub(bytes, Ordering::SeqCst);
-        self.share.party.outliving_of_all.remove(bytes);
+        let own = self.quota.own;
+        self.quota.hold(own - bytes);
+        self.quota.party.outliving.fetch_sub(bytes, Ordering::SeqCst);
+        self.quota.party.outliving_of_all.remove(bytes);
     }
 }
 
 impl Drop for OutlivingBytes {
     fn drop(&mut self) {
-        self.give_back(self.share.own);
+        self.give_back(self.quota.own);
     }
 }
 
-impl Drop for PartyShare {
+impl Drop for PartyQuota {
     fn drop(&mut self) {
         self.hold(0);
         for sum in [&self.party.all, &*self.party.outliving_of_all] {

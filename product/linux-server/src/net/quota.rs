@@ -1,11 +1,11 @@
 //! The bytes that all connections together hold for their peers, and the share that each may hold.
 //!
-//! Owns: the sum, the rule of the bound, the connections that wait for room.
+//! Owns: the sum, the rule of the bound, the connections that wait for quota.
 //! Does not own: the bytes, and which of them count (`connection`).
 //! Invariants: a connection always has [`UNIT_BYTES`]. The units of all possible connections are taken from the bound
 //! before the first one comes, so that a newcomer never exceeds it. A connection gets more than its unit only while the
-//! excess is at most the room that is then left free. So one connection alone gets half, n greedy ones get one part of
-//! n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no room waits and
+//! excess is at most the quota that is then left free. So one connection alone gets half, n greedy ones get one part of
+//! n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no quota waits and
 //! stops nothing else. It is woken when bytes come back, in turn with the other waiting ones.
 
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ const WAKES_MAX: usize = 8;
 /// The bytes that must come back before the allocator is asked to return memory to the system.
 const SLACK_BYTES: u64 = 16 << 20;
 
-/// One connection's part of the room. Only that connection writes it.
-pub(super) struct RoomShare {
+/// One connection's part of the quota. Only that connection writes it.
+pub(super) struct ConnectionBytes {
     held: AtomicU64,
     /// The connection's part of the bound: its unit, which is taken in advance, or the bytes that it holds if more.
     taken: AtomicU64,
 }
 
-impl RoomShare {
+impl ConnectionBytes {
     /// The share of a connection that begins.
     pub(super) fn new() -> Self {
         Self { held: AtomicU64::new(0), taken: AtomicU64::new(UNIT_BYTES) }
@@ -44,25 +44,25 @@ impl RoomShare {
     }
 }
 
-pub(super) struct SharedRoom {
+pub(super) struct SharedQuota {
     /// The taken part of the bound: the units of all possible connections, and the bytes held beyond them.
     taken: AtomicU64,
     /// The maximum of `taken` since memory was last given back.
     peak: AtomicU64,
-    waiting: Mutex<RoomWaiters>,
+    waiting: Mutex<QuotaWaiters>,
     /// The number of waiting connections. Read after `taken` has shrunk, written before `taken` is read again.
     waiters: AtomicUsize,
 }
 
 #[derive(Default)]
-struct RoomWaiters {
+struct QuotaWaiters {
     wakers: BTreeMap<u64, Waker>,
     /// The connection woken last; those with greater numbers are next.
     turn: u64,
 }
 
-impl SharedRoom {
-    /// Room for `connections_max` connections at a time.
+impl SharedQuota {
+    /// Quota for `connections_max` connections at a time.
     pub(super) fn new(connections_max: usize) -> Self {
         let units = connections_max as u64 * UNIT_BYTES;
         Self {
@@ -74,7 +74,7 @@ impl SharedRoom {
     }
 
     /// The connection `number` is gone.
-    pub(super) fn leave(&self, number: u64, share: &RoomShare) {
+    pub(super) fn leave(&self, number: u64, share: &ConnectionBytes) {
         self.forget(number);
         self.taken.fetch_sub(share.taken() - UNIT_BYTES, Ordering::SeqCst);
         self.wake(WAKES_MAX);
@@ -86,8 +86,8 @@ impl SharedRoom {
         if free == 0 { UNIT_BYTES } else { (free + share + UNIT_BYTES) / 2 }
     }
 
-    /// Takes the room for a connection to hold `bytes`, all of it or nothing; leaves `spare` of the bound free.
-    pub(super) fn try_hold(&self, share: &RoomShare, bytes: u64, spare: u64, bytes_max: u64) -> bool {
+    /// Takes the quota for a connection to hold `bytes`, all of it or nothing; leaves `spare` of the bound free.
+    pub(super) fn try_hold(&self, share: &ConnectionBytes, bytes: u64, spare: u64, bytes_max: u64) -> bool {
         let own = share.taken();
         let granted = bytes <= own
             || self
@@ -105,7 +105,7 @@ impl SharedRoom {
     }
 
     /// Takes up to `more` beyond a connection's bytes, for a moment; returns the bytes that it may then hold.
-    pub(super) fn reserve(&self, share: &RoomShare, more: u64, bytes_max: u64) -> u64 {
+    pub(super) fn reserve(&self, share: &ConnectionBytes, more: u64, bytes_max: u64) -> u64 {
         let own = share.taken();
         let wanted = share.held() + more;
         let grant = |taken| Some(wanted.min(Self::held_max(own, taken, bytes_max)).saturating_sub(own));
@@ -114,9 +114,9 @@ impl SharedRoom {
         own + granted
     }
 
-    /// Records that a connection holds `bytes`, permitted or not, and gives back its further room. Wakes others if that
-    /// is less than `before`: the return of a moment's reservation is no news.
-    pub(super) fn settle(&self, share: &RoomShare, bytes: u64, before: u64) {
+    /// Records that a connection holds `bytes`, permitted or not, and gives back its further quota. Wakes others if
+    /// that is less than `before`: the return of a moment's reservation is no news.
+    pub(super) fn settle(&self, share: &ConnectionBytes, bytes: u64, before: u64) {
         let (was, is) = (share.taken(), bytes.max(UNIT_BYTES));
         share.held.store(bytes, Ordering::Relaxed);
         share.taken.store(is, Ordering::Relaxed);
@@ -154,7 +154,7 @@ impl SharedRoom {
         self.taken.load(Ordering::SeqCst)
     }
 
-    /// Connections that wait for room.
+    /// Connections that wait for quota.
     pub(super) fn waiters(&self) -> usize {
         self.waiters.load(Ordering::SeqCst)
     }
@@ -217,7 +217,7 @@ impl SharedRoom {
         }));
     }
 
-    fn lock(&self) -> MutexGuard<'_, RoomWaiters> {
+    fn lock(&self) -> MutexGuard<'_, QuotaWaiters> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use super::super::Parties;
 use super::*;
 use crate::Party;
 
-const BOUNDS: RoomBounds = RoomBounds { connection_bytes: 100, party_bytes: 150 };
+const BOUNDS: ByteBounds = ByteBounds { connection_bytes: 100, party_bytes: 150 };
 const SHORT: u32 = 16;
 
 #[derive(Default)]
@@ -20,11 +20,11 @@ impl Wake for Count {
 
 #[test]
 fn a_reply_is_cut_for_the_first_call_of_a_turn_and_for_a_call_that_is_alone() {
-    let mut room = ConnectionRoom::new(Parties::default().share(Party::ROOT));
+    let mut quota = ConnectionQuota::new(Parties::default().quota(Party::ROOT));
     let reply =
-        |room: &ConnectionRoom, held, is_first, is_alone| room.reply_bytes((1000, SHORT), held, is_first, is_alone);
-    assert_eq!(reply(&room, 500, false, false), Some(1000), "a world without a bound");
-    room.set_world_bytes(1200);
+        |quota: &ConnectionQuota, held, is_first, is_alone| quota.reply_bytes((1000, SHORT), held, is_first, is_alone);
+    assert_eq!(reply(&quota, 500, false, false), Some(1000), "a world without a bound");
+    quota.set_world_bytes(1200);
     // Held, first of a turn, alone: the reply.
     for (held, is_first, is_alone, wanted) in [
         (200, false, false, Some(1000)),
@@ -35,15 +35,15 @@ fn a_reply_is_cut_for_the_first_call_of_a_turn_and_for_a_call_that_is_alone() {
         (1185, false, true, Some(SHORT)),
         (5000, false, true, Some(SHORT)),
     ] {
-        assert_eq!(reply(&room, held, is_first, is_alone), wanted, "{held} {is_first} {is_alone}");
+        assert_eq!(reply(&quota, held, is_first, is_alone), wanted, "{held} {is_first} {is_alone}");
     }
-    assert_eq!(room.reply_bytes((10, SHORT), 5000, true, true), Some(10), "a short reply is never made longer");
+    assert_eq!(quota.reply_bytes((10, SHORT), 5000, true, true), Some(10), "a short reply is never made longer");
 }
 
 #[test]
 fn a_connection_waits_for_others_of_its_party_and_is_woken_by_them() {
     let parties = Parties::default();
-    let [mut one, mut other] = [(); 2].map(|()| ConnectionRoom::new(parties.share(Party::ROOT)));
+    let [mut one, mut other] = [(); 2].map(|()| ConnectionQuota::new(parties.quota(Party::ROOT)));
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     assert!(one.may_hold_more(100, BOUNDS) && !one.may_hold_more(101, BOUNDS), "its own bound");

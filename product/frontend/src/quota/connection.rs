@@ -1,4 +1,4 @@
-//! The room of one connection: whether it may hold more, and how long a reply may be.
+//! The quota of one connection: whether it may hold more, and how long a reply may be.
 //!
 //! Owns: the bytes of its calls in progress, the world's bound on all that it holds.
 //! Does not own: the bytes of replies and of records that wait (front ends), the sum of its party (`parties`).
@@ -7,11 +7,11 @@
 
 use std::task::Waker;
 
-use super::parties::{OutlivingBytes, PartyShare};
+use super::parties::{OutlivingBytes, PartyQuota};
 
 /// The front end's bounds.
 #[derive(Clone, Copy, Debug)]
-pub struct RoomBounds {
+pub struct ByteBounds {
     /// Most bytes in progress of a connection.
     pub connection_bytes: u64,
     /// Most bytes that all connections of a party hold together. Also the bound on the calls of all parties that
@@ -19,19 +19,19 @@ pub struct RoomBounds {
     pub party_bytes: u64,
 }
 
-/// The room of one connection.
-pub struct ConnectionRoom {
-    share: PartyShare,
+/// The quota of one connection.
+pub struct ConnectionQuota {
+    party: PartyQuota,
     /// Bytes of requests and expected replies of the calls in progress.
     charged: u64,
     /// The world's bound on the bytes that the connection may hold.
     world_bytes: u64,
 }
 
-impl ConnectionRoom {
-    /// The room of a connection that holds nothing yet.
-    pub fn new(share: PartyShare) -> Self {
-        Self { share, charged: 0, world_bytes: u64::MAX }
+impl ConnectionQuota {
+    /// The quota of a connection that holds nothing yet.
+    pub fn new(party: PartyQuota) -> Self {
+        Self { party, charged: 0, world_bytes: u64::MAX }
     }
 
     /// A call begins, with so many bytes of its request and its expected reply.
@@ -60,26 +60,26 @@ impl ConnectionRoom {
 
     /// Whether the connection may hold more than these bytes.
     #[inline]
-    pub fn may_hold_more(&self, bytes: u64, bounds: RoomBounds) -> bool {
-        bytes <= bounds.connection_bytes && self.has_room_beside_others(bytes, bounds)
+    pub fn may_hold_more(&self, bytes: u64, bounds: ByteBounds) -> bool {
+        bytes <= bounds.connection_bytes && self.may_hold_beside_others(bytes, bounds)
     }
 
     #[inline]
-    fn has_room_beside_others(&self, bytes: u64, bounds: RoomBounds) -> bool {
-        let has_room = bytes == 0 || self.share.others() + bytes <= bounds.party_bytes;
-        has_room && self.share.may_begin(bounds.party_bytes)
+    fn may_hold_beside_others(&self, bytes: u64, bounds: ByteBounds) -> bool {
+        let may_hold = bytes == 0 || self.party.others() + bytes <= bounds.party_bytes;
+        may_hold && self.party.may_begin(bounds.party_bytes)
     }
 
     /// The bytes of a reply of `wanted` bytes beside the `held` ones; none if its call has to wait. A reply that does
-    /// not fit may be cut to the room that is left, but not below `short`: the first one of a turn if `short` fits, and
-    /// the only one always.
+    /// not fit may be cut to the quota that is left, but not below `short`: the first one of a turn if `short` fits,
+    /// and the only one always.
     #[inline]
     pub fn reply_bytes(&self, (wanted, short): (u32, u32), held: u64, is_first: bool, is_alone: bool) -> Option<u32> {
         let (left, short) = (self.world_bytes.saturating_sub(held), wanted.min(short));
-        let has_room = |bytes: u32| u64::from(bytes) <= left && held <= self.world_bytes;
-        if has_room(wanted) {
+        let may_hold = |bytes: u32| u64::from(bytes) <= left && held <= self.world_bytes;
+        if may_hold(wanted) {
             Some(wanted)
-        } else if is_first && has_room(short) || is_alone {
+        } else if is_first && may_hold(short) || is_alone {
             Some((left as u32).clamp(short, wanted))
         } else {
             None
@@ -87,14 +87,14 @@ impl ConnectionRoom {
     }
 
     /// Publishes the bytes that the connection holds to the others of its party. A connection that lacks
-    /// room beside the others is woken when they hold less.
+    /// quota beside the others is woken when they hold less.
     #[inline]
-    pub fn publish(&mut self, held: u64, bounds: RoomBounds, waker: &Waker) {
-        self.share.hold(held);
-        if !self.has_room_beside_others(held, bounds) {
-            self.share.wake_when_less(waker);
+    pub fn publish(&mut self, held: u64, bounds: ByteBounds, waker: &Waker) {
+        self.party.hold(held);
+        if !self.may_hold_beside_others(held, bounds) {
+            self.party.wake_when_less(waker);
             // The others may have given back meanwhile.
-            if self.has_room_beside_others(held, bounds) {
+            if self.may_hold_beside_others(held, bounds) {
                 waker.wake_by_ref();
             }
         }
@@ -102,7 +102,7 @@ impl ConnectionRoom {
 
     /// The connection ends, and calls that were charged with so many bytes go on.
     pub fn outlive(&mut self, bytes: u64) -> OutlivingBytes {
-        self.share.outlive(bytes)
+        self.party.outlive(bytes)
     }
 }
 

@@ -6,8 +6,8 @@ use super::*;
 const USER: u32 = 1;
 const BYTES: usize = 1000;
 
-/// Messages of a user until there is no room, and the turn of the last one.
-fn full(waiting: &Arc<MessageRoom>) -> (Vec<HeldMessage>, RoomTurn) {
+/// Messages of a user until there is no quota, and the turn of the last one.
+fn full(waiting: &Arc<MessageQuota>) -> (Vec<HeldMessage>, QuotaFreed) {
     let mut held = Vec::new();
     loop {
         match waiting.hold(USER, true, BYTES) {
@@ -18,7 +18,7 @@ fn full(waiting: &Arc<MessageRoom>) -> (Vec<HeldMessage>, RoomTurn) {
 }
 
 /// Looks whether the lock is free when it is called.
-struct Looks(Arc<MessageRoom>);
+struct Looks(Arc<MessageQuota>);
 
 impl Wake for Looks {
     fn wake(self: Arc<Self>) {
@@ -28,7 +28,7 @@ impl Wake for Looks {
 
 #[test]
 fn a_call_is_woken_outside_the_lock() {
-    let waiting = MessageRoom::new(10 * BYTES);
+    let waiting = MessageQuota::new(10 * BYTES);
     let (mut held, turn) = full(&waiting);
     let (waker, mut turn) = (Waker::from(Arc::new(Looks(Arc::clone(&waiting)))), pin!(turn));
     let mut context = Context::from_waker(&waker);
@@ -39,7 +39,7 @@ fn a_call_is_woken_outside_the_lock() {
 
 #[test]
 fn calls_that_were_given_up_are_not_kept() {
-    let waiting = MessageRoom::new(10 * BYTES);
+    let waiting = MessageQuota::new(10 * BYTES);
     let (held, turn) = full(&waiting);
     for _ in 0..1000 {
         assert!(waiting.hold(USER, true, BYTES).is_err());

@@ -18,7 +18,7 @@ fn user(uid: u32) -> Party {
 #[test]
 fn connections_of_one_party_are_added_up_and_those_of_others_are_not() {
     let parties = Parties::default();
-    let (mut first, mut second, mut other) = (parties.share(user(1)), parties.share(user(1)), parties.share(user(2)));
+    let (mut first, mut second, mut other) = (parties.quota(user(1)), parties.quota(user(1)), parties.quota(user(2)));
     first.hold(100);
     second.hold(30);
     other.hold(7);
@@ -32,7 +32,7 @@ fn connections_of_one_party_are_added_up_and_those_of_others_are_not() {
 #[test]
 fn who_waits_is_woken_when_another_holds_less_and_not_when_it_holds_more() {
     let parties = Parties::default();
-    let (mut first, second) = (parties.share(user(1)), parties.share(user(1)));
+    let (mut first, second) = (parties.quota(user(1)), parties.quota(user(1)));
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&count));
     first.hold(100);
@@ -51,9 +51,9 @@ fn who_waits_is_woken_when_another_holds_less_and_not_when_it_holds_more() {
 fn parties_that_went_are_forgotten_when_the_next_comes() {
     let parties = Parties::default();
     for last in 0..100 {
-        drop(parties.share(user(last)));
+        drop(parties.quota(user(last)));
     }
-    let _one = parties.share(user(200));
+    let _one = parties.quota(user(200));
     assert_eq!(lock(&parties.of).len(), 1);
 }
 
@@ -63,10 +63,10 @@ fn calls_that_outlive_their_connections_count_until_they_end_and_leave_room_for_
     let mut left: Vec<OutlivingBytes> = Vec::new();
     // Each connection of a party that begins no more than it may leaves calls behind.
     let mut leave = |uid| {
-        let mut share = parties.share(user(uid));
-        let may_begin = share.may_begin(1000);
+        let mut quota = parties.quota(user(uid));
+        let may_begin = quota.may_begin(1000);
         if may_begin {
-            left.push(share.outlive(10));
+            left.push(quota.outlive(10));
         }
         may_begin
     };
@@ -74,7 +74,7 @@ fn calls_that_outlive_their_connections_count_until_they_end_and_leave_room_for_
     assert_eq!(of_one, 51, "half of all, and the call that was begun then");
     let of_others = (2..10).map(|uid| (0..1000).take_while(|_| leave(uid)).count());
     assert_eq!(of_others.collect::<Vec<_>>(), [25, 13, 6, 3, 2, 1, 1, 1]);
-    let (of_first, of_new) = (parties.share(user(1)), parties.share(user(20)));
+    let (of_first, of_new) = (parties.quota(user(1)), parties.quota(user(20)));
     assert_eq!((of_first.others(), of_first.may_begin(1000)), (510, false));
     assert!(of_new.may_begin(1000), "who has left nothing waits for nobody");
     let count = Arc::new(Count(AtomicUsize::new(0)));
@@ -88,12 +88,12 @@ fn calls_that_outlive_their_connections_count_until_they_end_and_leave_room_for_
 #[test]
 fn a_connection_waits_once_and_not_after_its_end() {
     let parties = Parties::default();
-    let held = parties.share(user(1)).outlive(100);
+    let held = parties.quota(user(1)).outlive(100);
     for _ in 0..100 {
-        let share = parties.share(user(1));
-        (0..3).for_each(|_| share.wake_when_less(Waker::noop()));
+        let quota = parties.quota(user(1));
+        (0..3).for_each(|_| quota.wake_when_less(Waker::noop()));
         assert_eq!(lock(&parties.outliving.waiting).len(), 1);
     }
     assert_eq!(lock(&parties.outliving.waiting).len(), 0);
-    assert_eq!(lock(&held.share.party.all.waiting).len(), 0);
+    assert_eq!(lock(&held.quota.party.all.waiting).len(), 0);
 }
