@@ -158,9 +158,9 @@ impl<T: Send + Sync + 'static> HandleTable<T> {
     /// A slot that has been used.
     #[inline]
     fn slot(&self, index: u32) -> Option<&'static Slot<T>> {
-        let (chunk, offset) = place(index)?;
+        let (chunk, offset) = position(index)?;
         let chunk = self.chunks[chunk].load(Ordering::Acquire);
-        // SAFETY: a chunk is never freed, and has the slots that `place` counts in it.
+        // SAFETY: a chunk is never freed, and has the slots that `position` counts in it.
         (!chunk.is_null()).then(|| unsafe { &*chunk.add(offset) })
     }
 
@@ -178,7 +178,7 @@ impl<T: Send + Sync + 'static> HandleTable<T> {
         let index = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let index =
             index.map_err(|_| CallFailure::no_memory(format!("{SLOTS_MAX} handles of a {} are open", self.name)))?;
-        let slot = place(index).and_then(|(chunk, _)| {
+        let slot = position(index).and_then(|(chunk, _)| {
             self.make_chunk(chunk);
             self.slot(index)
         });
@@ -186,8 +186,8 @@ impl<T: Send + Sync + 'static> HandleTable<T> {
     }
 
     fn make_chunk(&self, chunk: usize) {
-        let place = &self.chunks[chunk];
-        if !place.load(Ordering::Acquire).is_null() {
+        let position = &self.chunks[chunk];
+        if !position.load(Ordering::Acquire).is_null() {
             return;
         }
         let vacant = |_| Slot {
@@ -198,7 +198,7 @@ impl<T: Send + Sync + 'static> HandleTable<T> {
         };
         let made: Box<[Slot<T>]> = (0..FIRST_SLOTS << chunk).map(vacant).collect();
         let made = Box::into_raw(made);
-        if place.compare_exchange(null_mut(), made.cast(), Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        if position.compare_exchange(null_mut(), made.cast(), Ordering::AcqRel, Ordering::Relaxed).is_err() {
             // Another thread was faster. SAFETY: made above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
         }
@@ -219,7 +219,7 @@ impl<T: Send + Sync + 'static> HandleTable<T> {
 
 /// The chunk of a slot and its index there.
 #[inline]
-fn place(index: u32) -> Option<(usize, usize)> {
+fn position(index: u32) -> Option<(usize, usize)> {
     let from_first = index.checked_add(FIRST_SLOTS).filter(|_| index < SLOTS_MAX)?;
     let chunk = from_first.ilog2() - FIRST_SLOTS.ilog2();
     Some((chunk as usize, (from_first - (FIRST_SLOTS << chunk)) as usize))

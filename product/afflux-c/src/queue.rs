@@ -135,7 +135,7 @@ struct EventDescriptor {
 /// A call in flight.
 struct Call {
     queue: Arc<Shared>,
-    place: usize,
+    index: usize,
     tag: u64,
     /// Whether it is in `ready`, or is about to be.
     scheduled: AtomicBool,
@@ -153,8 +153,8 @@ struct PendingWork {
 pub unsafe extern "C" fn afflux_queue_new(depth: u32, queue: *mut *mut QueueHandle) -> c_int {
     status(|| {
         // SAFETY: the caller's promise.
-        let place = unsafe { Out::new(queue, "the place for the queue") }?;
-        place.put(QUEUES.open(Queue { shared: Shared::new(depth)?, own: None })?);
+        let index = unsafe { Out::new(queue, "the place for the queue") }?;
+        index.put(QUEUES.open(Queue { shared: Shared::new(depth)?, own: None })?);
         Ok(())
     })
 }
@@ -176,9 +176,9 @@ pub unsafe extern "C" fn afflux_queue_new_own(
     status(|| {
         on_cache(cache, |cache| {
             // SAFETY: the caller's promise.
-            let place = unsafe { Out::new(queue, "the place for the queue") }?;
+            let index = unsafe { Out::new(queue, "the place for the queue") }?;
             let shared = Shared::new(depth)?;
-            place.put(QUEUES.open(Queue { shared, own: Some(OwnThread::begin(cache)?) })?);
+            index.put(QUEUES.open(Queue { shared, own: Some(OwnThread::begin(cache)?) })?);
             Ok(())
         })
     })
@@ -322,13 +322,13 @@ impl Shared {
             self.inside.fetch_sub(1, Ordering::Relaxed);
             return Err(closed());
         }
-        let place = state.vacant.pop().unwrap_or(state.calls.len());
-        if place == state.calls.len() {
+        let index = state.vacant.pop().unwrap_or(state.calls.len());
+        if index == state.calls.len() {
             state.calls.push(None);
         }
         let scheduled = AtomicBool::new(true);
-        let call = Arc::new(Call { queue: Arc::clone(self), place, tag, scheduled, work: Mutex::new(Some(work)) });
-        state.calls[place] = Some(Arc::clone(&call));
+        let call = Arc::new(Call { queue: Arc::clone(self), index, tag, scheduled, work: Mutex::new(Some(work)) });
+        state.calls[index] = Some(Arc::clone(&call));
         drop(state);
         call.go_on();
         Ok(())
@@ -430,7 +430,7 @@ impl Shared {
         let count = state.done.len().min(room);
         let (mut few, mut many) = ([Completion { tag: 0, result: 0 }; FEW], Vec::new());
         if count <= FEW {
-            few.iter_mut().zip(state.done.drain(..count)).for_each(|(place, completion)| *place = completion);
+            few.iter_mut().zip(state.done.drain(..count)).for_each(|(index, completion)| *index = completion);
         } else {
             many.extend(state.done.drain(..count));
         }
@@ -514,10 +514,10 @@ impl Call {
 
     /// Carries the call on, on this thread.
     fn go_on(self: &Arc<Self>) {
-        let mut place = self.work();
+        let mut index = self.work();
         // A wake from here on schedules it again.
         self.scheduled.swap(false, Ordering::AcqRel);
-        let Some(work) = &mut *place else { return };
+        let Some(work) = &mut *index else { return };
         let waker = Waker::from(Arc::clone(self));
         let PendingWork { future, cache } = work;
         let polled = guarded(
@@ -532,16 +532,16 @@ impl Call {
             Ok(Some(count)) => Ok(count),
             Err(failure) => Err(failure),
         };
-        let ended = place.take();
-        drop(place);
+        let ended = index.take();
+        drop(index);
         drop(ended);
         let mut state = self.queue.state();
         // The queue was closed meanwhile: nobody takes the outcome.
         if state.closed {
             return;
         }
-        let call = state.calls[self.place].take();
-        state.vacant.push(self.place);
+        let call = state.calls[self.index].take();
+        state.vacant.push(self.index);
         self.queue.done(&mut state, self.tag, result);
         drop(state);
         drop(call);

@@ -124,7 +124,7 @@ impl Layers {
                 continue;
             }
             let arg = file.setting(key)?;
-            let origin = format!("{}: {}", file.place(key), key.get_ref());
+            let origin = format!("{}: {}", file.position(key), key.get_ref());
             let texts = texts(&arg, &origin, value.get_ref())?.into_iter().map(OsString::from).collect();
             self.values.insert(arg.get_id().clone(), GivenValue { origin, texts });
         }
@@ -133,13 +133,16 @@ impl Layers {
 
     fn add_knobs(&mut self, file: &File<'_>, table: &Spanned<DeValue<'_>>) -> Outcome {
         let DeValue::Table(table) = table.get_ref() else {
-            return Err(Failure::wrong_use(format!("{}: '{KNOB_TABLE}' is not a table of knobs", file.place(table))));
+            return Err(Failure::wrong_use(format!(
+                "{}: '{KNOB_TABLE}' is not a table of knobs",
+                file.position(table)
+            )));
         };
         for (key, value) in table {
-            let place = file.place(key);
+            let position = file.position(key);
             let name = knobs::name_of(key.get_ref());
-            let name = name.map_err(|error| Failure::wrong_use(format!("{place}: {error}")))?;
-            let origin = format!("{place}: {KNOB_TABLE}.{}", key.get_ref());
+            let name = name.map_err(|error| Failure::wrong_use(format!("{position}: {error}")))?;
+            let origin = format!("{position}: {KNOB_TABLE}.{}", key.get_ref());
             let text = plain(&origin, value.get_ref())?;
             self.knobs.insert(name.to_owned(), GivenKnob { origin, text });
         }
@@ -240,7 +243,7 @@ struct File<'a> {
 
 impl File<'_> {
     /// The file and the line of a key or a value.
-    fn place<T>(&self, of: &Spanned<T>) -> String {
+    fn position<T>(&self, of: &Spanned<T>) -> String {
         let before = self.text.get(..of.span().start).unwrap_or_default();
         format!("{}:{}", self.shown, before.matches('\n').count() + 1)
     }
@@ -251,12 +254,12 @@ impl File<'_> {
         all.iter().find(|arg| arg.get_id() == wanted).cloned().ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|arg| arg.get_id().as_str()).chain([KNOB_TABLE]).collect();
             let near = did_you_mean(wanted, names.iter().copied());
-            let place = self.place(key);
+            let position = self.position(key);
             if let Ok(knob) = knobs::name_of(wanted) {
-                return Failure::wrong_use(format!("{place}: {knob} is a knob: put it under [{KNOB_TABLE}]"));
+                return Failure::wrong_use(format!("{position}: {knob} is a knob: put it under [{KNOB_TABLE}]"));
             }
             Failure::wrong_use(format!(
-                "{place}: there is no setting '{wanted}'{near}; allowed are {}",
+                "{position}: there is no setting '{wanted}'{near}; allowed are {}",
                 names.join(", ")
             ))
         })

@@ -114,7 +114,7 @@ fn unmount_all(host: &Host, disk: &Disk) -> Outcome {
         if places.is_empty() {
             break;
         }
-        places.iter().rev().try_for_each(|place| unmount(host, disk, place))?;
+        places.iter().rev().try_for_each(|mount_point| unmount(host, disk, mount_point))?;
     }
     Ok(())
 }
@@ -215,16 +215,17 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[FileSystem], start: Instant, as
         }
     }
     display.finish();
-    for (place, writer) in writers {
+    for (mount_point, writer) in writers {
         let written = writer.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
         match written {
             Ok(()) => {}
             Err(_) if has_gone(host, disk) => return Err(gone(disk)),
             // Another program has unmounted it meanwhile, which writes everything.
-            Err(error) if error.kind() == ErrorKind::NotFound && !host.mounts_of(&disk.number).contains(&place) => {}
+            Err(error)
+                if error.kind() == ErrorKind::NotFound && !host.mounts_of(&disk.number).contains(&mount_point) => {}
             Err(error) => {
-                let place = output::shown(place.display());
-                return Err(Failure::failed(format!("{place}: not everything could be written: {error}")));
+                let mount_point = output::shown(mount_point.display());
+                return Err(Failure::failed(format!("{mount_point}: not everything could be written: {error}")));
             }
         }
     }
@@ -246,13 +247,13 @@ fn gone(disk: &Disk) -> Failure {
 /// Starts a thread that has the file system at a place write everything.
 fn writer(of: &FileSystem) -> Outcome<(PathBuf, JoinHandle<std::io::Result<()>>)> {
     let Some(path) = of.path.clone() else {
-        let place = output::shown(of.place.display());
+        let mount_point = output::shown(of.mount_point.display());
         return Err(Failure::failed(format!(
-            "the server of the mount over {place} is gone, and hides the disk: umount {place}, then try again"
+            "the server of the mount over {mount_point} is gone, and hides the disk: umount {mount_point}, then try again"
         )));
     };
     let writer = thread::spawn(move || Ok(rustix::fs::syncfs(File::open(&path)?)?));
-    Ok((of.place.clone(), writer))
+    Ok((of.mount_point.clone(), writer))
 }
 
 /// Dirty bytes of a disk and of the devices made from it; none if the kernel does not report them.
@@ -278,43 +279,44 @@ fn flush(host: &Host, disk: &Disk) -> Outcome {
     })
 }
 
-fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
+fn unmount(host: &Host, disk: &Disk, mount_point: &Path) -> Outcome {
     let start = Instant::now();
-    while let Err(why) = try_umount(place, &[])? {
+    while let Err(why) = try_umount(mount_point, &[])? {
         // Another program may have unmounted it first.
-        if !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
+        if !host.mounts_of(&disk.number).iter().any(|mounted| mounted == mount_point) {
             break;
         }
         // The kernel may not yet have closed the files of a program that has just ended.
         if start.elapsed() > CLAIM_MAX {
-            return Err(not_unmounted(place, &why));
+            return Err(not_unmounted(mount_point, &why));
         }
         thread::sleep(LOOK_EVERY);
     }
     Ok(())
 }
 
-fn not_unmounted(place: &Path, why: &str) -> Failure {
-    Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())))
+fn not_unmounted(mount_point: &Path, why: &str) -> Failure {
+    Failure::failed(format!("{}: not unmounted: {why}", output::shown(mount_point.display())))
 }
 
 /// `afflux umount`: the end of one mount, with the progress of its writes. The helper of umount(8) calls it. On success
 /// the mount is gone, and its server has written everything unless it could not be asked. A server of the mount alone
 /// has ended by then.
 pub(crate) fn umount(args: &args::Umount) -> Outcome {
-    let place: PathBuf = std::path::absolute(&args.point).map_err(Failure::failed)?.components().collect();
-    let shown = output::shown(place.display());
+    let mount_point: PathBuf = std::path::absolute(&args.point).map_err(Failure::failed)?.components().collect();
+    let shown = output::shown(mount_point.display());
     let mounts = Host::new(Path::new("/")).mounts();
-    if !mounts.iter().any(|mount| mount.kind == KIND && mount.place == place) {
+    if !mounts.iter().any(|mount| mount.kind == KIND && mount.mount_point == mount_point) {
         return Err(Failure::failed(format!("{shown} is no mount of `afflux mount`")));
     }
-    let server = servers::of_mount(&place);
+    let server = servers::of_mount(&mount_point);
     if let Some(server) = &server {
         servers::drained(&server.process, false)?;
     }
     // Without a further helper: this is the helper.
     let flags = if args.lazy { &["-i", "-l"][..] } else { &["-i"] };
-    try_umount(&place, flags)?.map_err(|why| Failure::failed(format!("{}{}", output::shown(why), used_by(&place))))?;
+    try_umount(&mount_point, flags)?
+        .map_err(|why| Failure::failed(format!("{}{}", output::shown(why), used_by(&mount_point))))?;
     match server.filter(|server| server.ends_with_mount && !args.lazy) {
         Some(server) => servers::ended(&server.process),
         None => Ok(()),
@@ -322,10 +324,10 @@ pub(crate) fn umount(args: &args::Umount) -> Outcome {
 }
 
 /// Names the programs that use files of a mount, as far as this user may see. Empty if no program is seen.
-fn used_by(place: &Path) -> String {
+fn used_by(mount_point: &Path) -> String {
     let uses = |pid: &u32| {
         let of_process = ["cwd", "root", "exe"].map(|name| fs::read_link(format!("/proc/{pid}/{name}")).ok());
-        of_process.into_iter().flatten().chain(processes::links(*pid)).any(|path| path.starts_with(place))
+        of_process.into_iter().flatten().chain(processes::links(*pid)).any(|path| path.starts_with(mount_point))
     };
     let named = |pid| format!("{} (process {pid})", output::shown(processes::program(pid)));
     let all: Vec<String> = processes::all().filter(uses).take(NAMED_MAX).map(named).collect();
@@ -333,9 +335,9 @@ fn used_by(place: &Path) -> String {
 }
 
 /// Runs umount(8), and returns its refusal. Fails if the program cannot be started: another try would not help.
-fn try_umount(place: &Path, flags: &[&str]) -> Outcome<Result<(), String>> {
-    let ran = Command::new("umount").args(flags).arg(place).output();
-    let ended = ran.map_err(|error| not_unmounted(place, &format!("umount(8) cannot be started: {error}")))?;
+fn try_umount(mount_point: &Path, flags: &[&str]) -> Outcome<Result<(), String>> {
+    let ran = Command::new("umount").args(flags).arg(mount_point).output();
+    let ended = ran.map_err(|error| not_unmounted(mount_point, &format!("umount(8) cannot be started: {error}")))?;
     let refused = || String::from_utf8_lossy(&ended.stderr).trim().to_owned();
     Ok(if ended.status.success() { Ok(()) } else { Err(refused()) })
 }
@@ -378,15 +380,15 @@ fn words(disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], (written_by
     if mounts.is_empty() && serving.is_empty() {
         return format!("{done} It is safe to unplug.");
     }
-    let of_own = |place: &PathBuf| serving.iter().find(|server| server.mount.as_ref() == Some(place));
+    let of_own = |mount_point: &PathBuf| serving.iter().find(|server| server.mount.as_ref() == Some(mount_point));
     // A server of a mount alone ends with the mount. Another server unmounts its mount at its end.
     let stays =
         |server: &&WrittenServer| !(server.ends_with_mount && server.mount.iter().any(|it| mounts.contains(it)));
     let ends = serving.iter().filter(stays).map(|WrittenServer { process, .. }| {
         format!("{} (process {}) has ended", output::shown(&process.program), process.pid)
     });
-    let places = mounts.iter().filter(|place| of_own(place).is_none_or(|server| server.ends_with_mount));
-    let places: Vec<String> = places.map(|place| output::shown(place.display())).collect();
+    let places = mounts.iter().filter(|mount_point| of_own(mount_point).is_none_or(|server| server.ends_with_mount));
+    let places: Vec<String> = places.map(|mount_point| output::shown(mount_point.display())).collect();
     let unmounted =
         (!places.is_empty()).then(|| format!("it is unmounted: umount {} (or --unmount)", places.join(" ")));
     let steps: Vec<String> = ends.chain(unmounted).collect();

@@ -43,8 +43,8 @@ use self::persisted::unnamed_files;
 use self::start::check;
 use self::start::engine::{persisted_prices, start, start_reactors};
 use self::start::open_files;
-use self::start::places::{Places, Taking, WantedPlaces};
 use self::start::prefault::Prefault;
+use self::start::resources::{StartResources, Taking, WantedResources};
 use self::start::source::Source;
 use self::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
@@ -55,7 +55,7 @@ use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
 use crate::control::socket_paths::BoundSocket;
 use crate::progress::{self, DrainDisplay};
-use crate::settings::{ArenaPlace, NfsVersion, OF_SERVE, ServeSettings};
+use crate::settings::{ArenaLocation, NfsVersion, OF_SERVE, ServeSettings};
 use crate::{log, metrics, service, watch};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
@@ -91,7 +91,7 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     if let Some(point) = settings.mount.point.as_ref().filter(|_| !args.check) {
         left.clear(point, is_persistent);
     }
-    let arena = settings.arena.as_ref().and_then(ArenaPlace::path);
+    let arena = settings.arena.as_ref().and_then(ArenaLocation::path);
     let own_paths = [("--arena", arena), ("--control", settings.control.as_deref())];
     state::refuse_one_path(settings.state.as_deref(), &own_paths)?;
     let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_persistent)?;
@@ -144,10 +144,10 @@ fn run_over(
         admission::note_limits(settings.nfs, settings.posix_locks, &mut notes);
     }
     let rules = admission::rules(&settings.at_once, &mut notes);
-    let wanted_places = WantedPlaces::of(&settings);
-    let places = Places::take(&wanted_places, source, (wanted, &mut store), Taking::Start)?;
+    let wanted_places = WantedResources::of(&settings);
+    let places = StartResources::take(&wanted_places, source, (wanted, &mut store), Taking::Start)?;
     let own_places = places.needed(&wanted_places, configuration::path(args).as_deref());
-    let Places { state, tls, listening, listen, figures, control } = places;
+    let StartResources { state, tls, listening, listen, figures, control } = places;
     let starts = wanted.start_record(source.and_then(Source::host), &state, Taking::Start.missing());
     let (control, control_listener) = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     drop(store);
@@ -201,7 +201,7 @@ fn run_over(
     notes.extend(in_force::of_configuration(running.served(), &configuration.knobs));
     notes.extend(naming.iter().filter_map(|naming| naming.begin()));
     print_ready(&running, &rules, &ways, host, &notes, args.json);
-    service::notify_ready(&format!("Serving on {}", running.front.place()));
+    service::notify_ready(&format!("Serving on {}", running.front.address()));
     let mut loaded = Reload { args, host, in_force: configuration };
     // An error means that the signal thread is gone: then there is nothing to wait for.
     while signalled.recv() == Ok(SignalRequest::Reload) {

@@ -113,8 +113,8 @@ pub(crate) struct ServeSettings {
     /// in order removes FILE. The word systemd has the service manager keep memory, socket and mount: its unit needs
     /// FileDescriptorStoreMax=. A mount takes that alone. For a file of that name say ./systemd.
     #[arg(long, value_name = "FILE|systemd", help_heading = CACHE)]
-    #[arg(value_parser = PathBufValueParser::new().map(ArenaPlace::named))]
-    pub(crate) arena: Option<ArenaPlace>,
+    #[arg(value_parser = PathBufValueParser::new().map(ArenaLocation::named))]
+    pub(crate) arena: Option<ArenaLocation>,
     /// How writers are throttled
     #[arg(long, value_name = "NAME", help_heading = CACHE, default_value = OWN_POLICY)]
     pub(crate) policy: Policy,
@@ -301,7 +301,7 @@ pub(crate) enum NfsVersion {
 
 /// The holder of the cache's memory after the server's death.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum ArenaPlace {
+pub(crate) enum ArenaLocation {
     /// The service manager, in its store of descriptors.
     Systemd,
     /// A file on a tmpfs.
@@ -311,7 +311,7 @@ pub(crate) enum ArenaPlace {
 impl ServeSettings {
     /// Whether the service manager keeps the cache's memory after the server's death.
     pub(crate) fn is_stored_by_systemd(&self) -> bool {
-        self.arena == Some(ArenaPlace::Systemd)
+        self.arena == Some(ArenaLocation::Systemd)
     }
 
     /// Fails for a setting of stores that has no sense, or if directories alone are served.
@@ -362,7 +362,7 @@ impl ServeSettings {
     }
 }
 
-impl ArenaPlace {
+impl ArenaLocation {
     fn named(name: PathBuf) -> Self {
         if name.as_os_str() == "systemd" { Self::Systemd } else { Self::File(name) }
     }

@@ -18,7 +18,7 @@ pub(crate) use self::snapshot::SnapshotArgs;
 
 /// The place that a command is about.
 #[derive(Debug, Args)]
-pub(crate) struct CommandPlace {
+pub(crate) struct CommandTarget {
     /// s3://BUCKET/PREFIX, gs://…, az://… or file:///DIR
     #[arg(value_name = "STORE")]
     url: String,
@@ -27,7 +27,7 @@ pub(crate) struct CommandPlace {
     endpoint: Option<String>,
 }
 
-impl CommandPlace {
+impl CommandTarget {
     /// Opens the store of a volume that is there.
     async fn open(&self) -> Result<Store, StoreError> {
         Store::open_to_read(&self.url, &options(self.endpoint.as_ref())).await
@@ -51,7 +51,7 @@ fn tell_waits(url: &str, waits: &RequestWaits) {
     Lists the volumes at the address and below, one address a line.")]
 pub(crate) struct Volumes {
     #[command(flatten)]
-    place: CommandPlace,
+    target: CommandTarget,
     /// One JSON object a volume, one a line
     #[arg(long)]
     json: bool,
@@ -60,7 +60,7 @@ pub(crate) struct Volumes {
 impl Volumes {
     /// Prints addresses that `afflux serve` takes.
     pub(crate) fn run(&self) -> Outcome {
-        for volume in call(Store::volumes(&self.place.url, &options(self.place.endpoint.as_ref())))? {
+        for volume in call(Store::volumes(&self.target.url, &options(self.target.endpoint.as_ref())))? {
             match self.json {
                 true => output::say(json!({ "volume": volume })),
                 false => output::say(output::shown(volume)),

@@ -160,7 +160,7 @@ impl<P: Platform> Writeback<P> {
                 let mut later = std::mem::take(state.withheld.later());
                 let freed = later.take(last, range, |range| file.has_withheld_in(state, range));
                 *state.withheld.later() = later;
-                if state.withheld.later().last_place().is_some() {
+                if state.withheld.later().last_position().is_some() {
                     file.owe_awaited_flush(state, self.base.now());
                 }
                 freed

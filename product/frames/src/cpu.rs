@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The number of slots: more threads than this share them.
 pub(crate) const SLOTS: usize = 32;
 
-/// Set in a place that other threads may use at the same time.
+/// Set in a slot that other threads may use at the same time.
 const SHARED: u32 = 1 << 8;
-/// The thread has no place yet.
+/// The thread has no slot yet.
 const UNSET: u32 = u32::MAX;
 
 /// One bit a slot, set while a thread has it.
@@ -27,8 +27,8 @@ static TAKEN: AtomicU32 = AtomicU32::new(0);
 static SHARERS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    /// The place in use. Has no destructor, so that reading it is one load.
-    static PLACE: Cell<u32> = const { Cell::new(UNSET) };
+    /// The slot in use. Has no destructor, so that reading it is one load.
+    static SLOT: Cell<u32> = const { Cell::new(UNSET) };
     /// The thread's own slot.
     static OWN: Own = const { Own(Cell::new(UNSET)) };
 }
@@ -54,23 +54,23 @@ impl ListSlot {
         self.0 as usize
     }
 
-    /// The place itself, or a new one if the thread has none yet.
+    /// The slot itself, or a new one if the thread has none yet.
     #[inline]
     pub(crate) fn or_settle(self) -> Self {
         if self.0 == UNSET { settle() } else { self }
     }
 }
 
-/// The calling thread's place, or none. One load.
+/// The calling thread's slot, or none. One load.
 #[inline]
-pub(crate) fn place() -> ListSlot {
-    ListSlot(PLACE.get())
+pub(crate) fn slot() -> ListSlot {
+    ListSlot(SLOT.get())
 }
 
 /// Makes the calling thread use the lists of this CPU until the next call; `None` restores its own. For simulators: the
 /// allocator's behaviour then depends on the calls alone, not on the threads. CPUs are counted modulo 32.
 pub fn run_as_cpu(cpu: Option<u32>) {
-    PLACE.set(match cpu {
+    SLOT.set(match cpu {
         Some(cpu) => ListSlot::shared(cpu as usize).0,
         None => OWN.try_with(|own| own.0.get()).unwrap_or(UNSET),
     });
@@ -85,9 +85,9 @@ fn settle() -> ListSlot {
         Some(ListSlot(slot as u32))
     });
     let sharing = || ListSlot::shared(SHARERS.fetch_add(1, Ordering::Relaxed) as usize);
-    let place = own.ok().flatten().unwrap_or_else(sharing);
-    PLACE.set(place.0);
-    place
+    let slot = own.ok().flatten().unwrap_or_else(sharing);
+    SLOT.set(slot.0);
+    slot
 }
 
 pub(crate) fn try_claim(slot: usize) -> bool {
@@ -109,7 +109,7 @@ impl Drop for Own {
         let own = self.0.replace(UNSET);
         if own != UNSET {
             // Later destructors that free frames use the slot as a shared one.
-            PLACE.set(ListSlot::shared(own as usize).0);
+            SLOT.set(ListSlot::shared(own as usize).0);
             TAKEN.fetch_and(!(1 << own), Ordering::Release);
         }
     }

@@ -78,13 +78,13 @@ impl Frames {
     /// Takes a frame. Its contents are undefined.
     #[inline]
     pub fn allocate(&self, effort: Effort) -> Option<FrameId> {
-        self.free.allocate(cpu::place(), effort).map(FrameId::new)
+        self.free.allocate(cpu::slot(), effort).map(FrameId::new)
     }
 
     /// Takes up to `count` frames at once and hands each to `take`; returns their number. `take` may allocate and free.
     #[inline]
     pub fn allocate_bulk(&self, count: u32, effort: Effort, mut take: impl FnMut(FrameId)) -> u32 {
-        self.free.allocate_bulk(cpu::place(), count, effort, |frame| take(FrameId::new(frame)))
+        self.free.allocate_bulk(cpu::slot(), count, effort, |frame| take(FrameId::new(frame)))
     }
 
     /// Gives a frame back.
@@ -93,7 +93,7 @@ impl Frames {
     /// repair that.
     #[inline]
     pub fn free(&self, frame: FrameId) {
-        if let Err(bad) = self.free.free(cpu::place(), frame.raw()) {
+        if let Err(bad) = self.free.free(cpu::slot(), frame.raw()) {
             abort_on(&bad);
         }
     }

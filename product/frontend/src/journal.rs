@@ -1,6 +1,6 @@
 //! A journal of the newest changing calls and their answers, in memory that outlives the process.
 //!
-//! Owns: the form of this memory, the check of each entry, the places of entries.
+//! Owns: the form of this memory, the check of each entry, the slots of entries.
 //! Does not own: the memory (worlds), which calls these are and their keys (front ends), the judgement of a call that
 //! was begun (the volume).
 //! Invariants: a call has its entry before the host is asked, and its answer there before the client gets it. An entry
@@ -23,7 +23,7 @@ use crate::checksum::words_checksum;
 use crate::owned_queues::OwnedQueues;
 use crate::persisted_records::PersistedWords;
 
-/// The places of an entry's words.
+/// The slots of an entry's words.
 mod at {
     /// The check of the key, the value and the object. The entry counts once it is there. With [`super::DONE`] the host
     /// has carried out a step, and the value's lowest bits are the step's number.
@@ -65,7 +65,7 @@ pub struct EntryOwner {
     pub party: u64,
     /// One of the party.
     pub user: u64,
-    /// The place of the user's calls in which a call ends the need for the one before it.
+    /// The slot of the user's calls in which a call ends the need for the one before it.
     pub slot: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub struct EntryOwner {
 pub struct EntryForm {
     /// Words of an entry.
     pub words: usize,
-    /// Orders the entries of earlier processes by key and value: the least gives its place first.
+    /// Orders the entries of earlier processes by key and value: the least gives its slot first.
     pub age: fn(&CallKey, u64) -> u64,
     /// The owner of a call with this key.
     pub owner: fn(&CallKey) -> EntryOwner,
@@ -86,11 +86,11 @@ pub struct CallJournal {
     part: Range<usize>,
     form: EntryForm,
     count: usize,
-    places: Mutex<Places>,
+    slots: Mutex<Slots>,
 }
 
 #[derive(Default)]
-struct Places {
+struct Slots {
     /// Without a call.
     free: VecDeque<usize>,
     /// Calls that have ended, with their slots.
@@ -172,14 +172,14 @@ impl Left {
     }
 }
 
-/// A call that runs. The drop of the last clone gives the place to later calls, as its owner's newest.
+/// A call that runs. The drop of the last clone gives the slot to later calls, as its owner's newest.
 #[derive(Clone)]
 pub struct JournalCall(Arc<RunningEntry>);
 
 struct RunningEntry {
     of: Arc<CallJournal>,
     key: CallKey,
-    place: Option<usize>,
+    slot: Option<usize>,
 }
 
 /// One step of a call, for the volume.
@@ -209,28 +209,28 @@ impl CallJournal {
     /// The entries in this part of the memory, with those of earlier processes. Any bytes will do.
     pub fn new(words: PersistedWords, part: Range<usize>, form: EntryForm) -> Arc<Self> {
         let count = part.len() / form.words;
-        let journal = Self { words, part, form, count, places: Mutex::default() };
-        let (mut places, mut found) = (Places::default(), Vec::new());
-        for place in 0..count {
-            match journal.key(place) {
-                Some(key) => found.push(((form.age)(&key, journal.get(place, at::VALUE)), place, key)),
-                None => places.free.push_back(place),
+        let journal = Self { words, part, form, count, slots: Mutex::default() };
+        let (mut slots, mut found) = (Slots::default(), Vec::new());
+        for slot in 0..count {
+            match journal.key(slot) {
+                Some(key) => found.push(((form.age)(&key, journal.get(slot, at::VALUE)), slot, key)),
+                None => slots.free.push_back(slot),
             }
         }
         found.sort_unstable();
-        for (_, place, key) in found {
-            places.left.insert(key, place);
-            match journal.has_ended(place) {
-                true => places.end((form.owner)(&key), place),
-                false => places.cut_off.push_back(place),
+        for (_, slot, key) in found {
+            slots.left.insert(key, slot);
+            match journal.has_ended(slot) {
+                true => slots.end((form.owner)(&key), slot),
+                false => slots.cut_off.push_back(slot),
             }
         }
-        *journal.lock() = places;
+        *journal.lock() = slots;
         Arc::new(journal)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Most bytes of an answer that is kept.
@@ -238,128 +238,128 @@ impl CallJournal {
         (self.form.words - at::BYTES) * 8
     }
 
-    fn word(&self, place: usize, at: usize) -> &AtomicU64 {
-        &(*self.words).as_ref()[self.part.start + place * self.form.words + at]
+    fn word(&self, slot: usize, at: usize) -> &AtomicU64 {
+        &(*self.words).as_ref()[self.part.start + slot * self.form.words + at]
     }
 
-    fn get(&self, place: usize, at: usize) -> u64 {
-        self.word(place, at).load(Ordering::Acquire)
+    fn get(&self, slot: usize, at: usize) -> u64 {
+        self.word(slot, at).load(Ordering::Acquire)
     }
 
-    fn set(&self, place: usize, at: usize, value: u64) {
-        self.word(place, at).store(value, Ordering::Release);
+    fn set(&self, slot: usize, at: usize, value: u64) {
+        self.word(slot, at).store(value, Ordering::Release);
     }
 
-    fn begun_check(&self, place: usize) -> u64 {
-        words_checksum((at::KEY..at::ANSWERED).map(|at| self.get(place, at)))
+    fn begun_check(&self, slot: usize) -> u64 {
+        words_checksum((at::KEY..at::ANSWERED).map(|at| self.get(slot, at)))
     }
 
     /// The key of an entry that counts.
-    fn key(&self, place: usize) -> Option<CallKey> {
-        let check = self.get(place, at::BEGUN);
-        let key = std::array::from_fn(|at| self.get(place, at::KEY + at));
-        let counts = check == self.begun_check(place) || self.is_done(place);
+    fn key(&self, slot: usize) -> Option<CallKey> {
+        let check = self.get(slot, at::BEGUN);
+        let key = std::array::from_fn(|at| self.get(slot, at::KEY + at));
+        let counts = check == self.begun_check(slot) || self.is_done(slot);
         (check != 0 && counts).then_some(key)
     }
 
     /// Whether the host has carried out a step.
-    fn is_done(&self, place: usize) -> bool {
-        self.get(place, at::BEGUN) == DONE ^ self.begun_check(place)
+    fn is_done(&self, slot: usize) -> bool {
+        self.get(slot, at::BEGUN) == DONE ^ self.begun_check(slot)
     }
 
-    fn done_step(&self, place: usize) -> Option<DoneStep> {
-        let step = (self.get(place, at::VALUE) & STEP) as u16;
-        self.is_done(place).then(|| DoneStep { step, object: self.get(place, at::OBJECT) })
+    fn done_step(&self, slot: usize) -> Option<DoneStep> {
+        let step = (self.get(slot, at::VALUE) & STEP) as u16;
+        self.is_done(slot).then(|| DoneStep { step, object: self.get(slot, at::OBJECT) })
     }
 
-    fn answered_check(&self, place: usize, bytes: usize) -> u64 {
+    fn answered_check(&self, slot: usize, bytes: usize) -> u64 {
         let answer = at::ANSWER..at::BYTES + bytes.div_ceil(8);
-        words_checksum([self.get(place, at::BEGUN)].into_iter().chain(answer.map(|at| self.get(place, at))))
+        words_checksum([self.get(slot, at::BEGUN)].into_iter().chain(answer.map(|at| self.get(slot, at))))
     }
 
     /// The code and the length of the answer in an entry.
-    fn answer(&self, place: usize) -> Option<(u32, usize)> {
-        let head = self.get(place, at::ANSWER);
+    fn answer(&self, slot: usize) -> Option<(u32, usize)> {
+        let head = self.get(slot, at::ANSWER);
         let (code, bytes) = ((head >> 32) as u32, head as u32 as usize);
         let is_whole =
-            bytes <= self.answer_bytes_max() && self.get(place, at::ANSWERED) == self.answered_check(place, bytes);
+            bytes <= self.answer_bytes_max() && self.get(slot, at::ANSWERED) == self.answered_check(slot, bytes);
         is_whole.then_some((code, bytes))
     }
 
-    fn too_long_check(&self, place: usize) -> u64 {
-        TOO_LONG ^ words_checksum([at::BEGUN, at::ANSWER].map(|at| self.get(place, at)))
+    fn too_long_check(&self, slot: usize) -> u64 {
+        TOO_LONG ^ words_checksum([at::BEGUN, at::ANSWER].map(|at| self.get(slot, at)))
     }
 
     /// The code and the number of steps of a call whose answer did not fit.
-    fn too_long(&self, place: usize) -> Option<(u32, u32)> {
-        let head = self.get(place, at::ANSWER);
-        (self.get(place, at::ANSWERED) == self.too_long_check(place)).then_some(((head >> 32) as u32, head as u32))
+    fn too_long(&self, slot: usize) -> Option<(u32, u32)> {
+        let head = self.get(slot, at::ANSWER);
+        (self.get(slot, at::ANSWERED) == self.too_long_check(slot)).then_some(((head >> 32) as u32, head as u32))
     }
 
-    fn has_ended(&self, place: usize) -> bool {
-        let is_ended = self.get(place, at::ANSWERED) == ENDED ^ self.get(place, at::BEGUN);
-        is_ended || self.answer(place).is_some() || self.too_long(place).is_some()
+    fn has_ended(&self, slot: usize) -> bool {
+        let is_ended = self.get(slot, at::ANSWERED) == ENDED ^ self.get(slot, at::BEGUN);
+        is_ended || self.answer(slot).is_some() || self.too_long(slot).is_some()
     }
 
-    fn left_at(&self, place: usize) -> Left {
-        let done = self.done_step(place);
-        if let Some((code, bytes)) = self.answer(place) {
-            let words = (at::BYTES..self.form.words).flat_map(|at| self.get(place, at).to_le_bytes());
+    fn left_at(&self, slot: usize) -> Left {
+        let done = self.done_step(slot);
+        if let Some((code, bytes)) = self.answer(slot) {
+            let words = (at::BYTES..self.form.words).flat_map(|at| self.get(slot, at).to_le_bytes());
             return Left::Answered { code, bytes: words.take(bytes).collect(), done };
         }
-        match (self.too_long(place), done) {
+        match (self.too_long(slot), done) {
             (Some((code, steps)), done) => Left::TooLong { code, steps, done },
             (None, Some(done)) => Left::Done(done),
-            (None, None) => Left::Begun { value: self.get(place, at::VALUE), object: self.get(place, at::OBJECT) },
+            (None, None) => Left::Begun { value: self.get(slot, at::VALUE), object: self.get(slot, at::OBJECT) },
         }
     }
 
-    /// The place of a call of an earlier process, and the key that it has there.
-    fn find(&self, places: &Places, keys: &CallKeys) -> Option<(CallKey, usize)> {
-        let found = |key: &CallKey| Some((*key, *places.left.get(key)?));
-        keys.iter().filter_map(found).find(|(key, place)| self.key(*place).as_ref() == Some(key))
+    /// The slot of a call of an earlier process, and the key that it has there.
+    fn find(&self, slots: &Slots, keys: &CallKeys) -> Option<(CallKey, usize)> {
+        let found = |key: &CallKey| Some((*key, *slots.left.get(key)?));
+        keys.iter().filter_map(found).find(|(key, slot)| self.key(*slot).as_ref() == Some(key))
     }
 
     /// The part of a call that an earlier process has done. It is asked once, before or by [`CallJournal::begin`].
     pub fn left(&self, keys: &CallKeys) -> Left {
         let found = self.find(&self.lock(), keys);
-        found.map_or(Left::Nothing, |(_, place)| self.left_at(place))
+        found.map_or(Left::Nothing, |(_, slot)| self.left_at(slot))
     }
 
     /// Begins a call, before the host is asked. `value` is the wall clock's time, say, and `object` the number of the
     /// object that a rename is about. Also returns what an earlier process has done of the same call.
     pub fn begin(self: &Arc<Self>, keys: CallKeys, value: u64, object: u64) -> (JournalCall, Left) {
-        let mut places = self.lock();
-        if let Some((key, place)) = self.find(&places, &keys) {
-            places.left.remove(&key);
-            places.resume((self.form.owner)(&key), place);
-            let entry = RunningEntry { of: Arc::clone(self), key, place: Some(place) };
-            return (JournalCall(Arc::new(entry)), self.left_at(place));
+        let mut slots = self.lock();
+        if let Some((key, slot)) = self.find(&slots, &keys) {
+            slots.left.remove(&key);
+            slots.resume((self.form.owner)(&key), slot);
+            let entry = RunningEntry { of: Arc::clone(self), key, slot: Some(slot) };
+            return (JournalCall(Arc::new(entry)), self.left_at(slot));
         }
         let [key, _] = keys;
-        let place = places.take((self.form.owner)(&key), self.count);
-        let call = JournalCall(Arc::new(RunningEntry { of: Arc::clone(self), key, place }));
+        let slot = slots.take((self.form.owner)(&key), self.count);
+        let call = JournalCall(Arc::new(RunningEntry { of: Arc::clone(self), key, slot }));
         call.note(value, object);
         (call, Left::Nothing)
     }
 }
 
-impl Places {
+impl Slots {
     /// A call has ended, and its owner may repeat it.
-    fn end(&mut self, owner: EntryOwner, place: usize) {
-        self.ended.push((owner.party, owner.user), (place, owner.slot));
+    fn end(&mut self, owner: EntryOwner, slot: usize) {
+        self.ended.push((owner.party, owner.user), (slot, owner.slot));
     }
 
     /// A call of an earlier process runs again.
-    fn resume(&mut self, owner: EntryOwner, place: usize) {
-        let is_it = |(it, _): &(usize, _)| *it == place;
+    fn resume(&mut self, owner: EntryOwner, slot: usize) {
+        let is_it = |(it, _): &(usize, _)| *it == slot;
         if self.ended.take((owner.party, owner.user), |calls| calls.iter().position(is_it)).is_none() {
-            self.cut_off.retain(|it| *it != place);
+            self.cut_off.retain(|it| *it != slot);
         }
         *self.running.entry(owner.party).or_default() += 1;
     }
 
-    /// A place for a new call, of `count` in all. None if too many calls run.
+    /// A slot for a new call, of `count` in all. None if too many calls run.
     fn take(&mut self, owner: EntryOwner, count: usize) -> Option<usize> {
         let running = self.running.get(&owner.party).copied().unwrap_or_default();
         // The rest is for calls of others.
@@ -368,12 +368,12 @@ impl Places {
         }
         let same = |calls: &VecDeque<(usize, Option<u64>)>| calls.iter().position(|(_, slot)| *slot == owner.slot);
         let before = match owner.slot {
-            Some(_) => self.ended.take((owner.party, owner.user), same).map(|(place, _)| place),
+            Some(_) => self.ended.take((owner.party, owner.user), same).map(|(slot, _)| slot),
             None => None,
         };
-        let place = before.or_else(|| self.free.pop_front()).or_else(|| self.evict(count))?;
+        let slot = before.or_else(|| self.free.pop_front()).or_else(|| self.evict(count))?;
         *self.running.entry(owner.party).or_default() += 1;
-        Some(place)
+        Some(slot)
     }
 
     fn evict(&mut self, count: usize) -> Option<usize> {
@@ -381,7 +381,7 @@ impl Places {
         if self.cut_off.len() <= count / 2
             && let Some(owner) = self.ended.heaviest(|_, _| false)
         {
-            return self.ended.take(owner, |_| Some(0)).map(|(place, _)| place);
+            return self.ended.take(owner, |_| Some(0)).map(|(slot, _)| slot);
         }
         self.cut_off.pop_front()
     }
@@ -409,63 +409,63 @@ impl JournalCall {
 
     /// The host has carried out a step.
     pub fn note_done(&self, done: DoneStep) {
-        let RunningEntry { of, place: Some(place), .. } = &*self.0 else { return };
-        let value = of.get(*place, at::VALUE) & !STEP | u64::from(done.step);
+        let RunningEntry { of, slot: Some(slot), .. } = &*self.0 else { return };
+        let value = of.get(*slot, at::VALUE) & !STEP | u64::from(done.step);
         self.0.begin(value, done.object, DONE);
     }
 
     /// The call has this answer, which the client may get from now on. Of a longer one than the bound, only the code
     /// and the number of the call's steps are kept.
     pub fn answered(&self, code: u32, bytes: &[u8], steps: u32) {
-        let RunningEntry { of, place: Some(place), .. } = &*self.0 else { return };
-        let (of, place, code) = (of, *place, u64::from(code) << 32);
+        let RunningEntry { of, slot: Some(slot), .. } = &*self.0 else { return };
+        let (of, slot, code) = (of, *slot, u64::from(code) << 32);
         if bytes.len() > of.answer_bytes_max() {
-            of.set(place, at::ANSWER, code | u64::from(steps));
-            return of.set(place, at::ANSWERED, of.too_long_check(place));
+            of.set(slot, at::ANSWER, code | u64::from(steps));
+            return of.set(slot, at::ANSWERED, of.too_long_check(slot));
         }
-        of.set(place, at::ANSWER, code | bytes.len() as u64);
+        of.set(slot, at::ANSWER, code | bytes.len() as u64);
         for (at, chunk) in bytes.chunks(8).enumerate() {
             let mut value = [0; 8];
             value[..chunk.len()].copy_from_slice(chunk);
-            of.set(place, at::BYTES + at, u64::from_le_bytes(value));
+            of.set(slot, at::BYTES + at, u64::from_le_bytes(value));
         }
-        of.set(place, at::ANSWERED, of.answered_check(place, bytes.len()));
+        of.set(slot, at::ANSWERED, of.answered_check(slot, bytes.len()));
     }
 
     /// The call has ended. Its repetition is one that was begun.
     pub fn ended(&self) {
-        let RunningEntry { of, place, .. } = &*self.0;
-        place.iter().for_each(|place| of.set(*place, at::ANSWERED, ENDED ^ of.get(*place, at::BEGUN)));
+        let RunningEntry { of, slot, .. } = &*self.0;
+        slot.iter().for_each(|slot| of.set(*slot, at::ANSWERED, ENDED ^ of.get(*slot, at::BEGUN)));
     }
 
     /// The call has failed: its repetition is a new one.
     pub fn forget(&self) {
-        let RunningEntry { of, place, .. } = &*self.0;
-        place.iter().for_each(|place| of.set(*place, at::BEGUN, 0));
+        let RunningEntry { of, slot, .. } = &*self.0;
+        slot.iter().for_each(|slot| of.set(*slot, at::BEGUN, 0));
     }
 }
 
 impl RunningEntry {
     /// Writes the beginning, with a mark.
     fn begin(&self, value: u64, object: u64, mark: u64) {
-        let (of, Some(place)) = (&self.of, self.place) else { return };
-        of.set(place, at::BEGUN, 0);
-        of.set(place, at::ANSWERED, 0);
-        self.key.iter().enumerate().for_each(|(at, word)| of.set(place, at::KEY + at, *word));
-        of.set(place, at::VALUE, value);
-        of.set(place, at::OBJECT, object);
-        of.set(place, at::BEGUN, mark ^ of.begun_check(place));
+        let (of, Some(slot)) = (&self.of, self.slot) else { return };
+        of.set(slot, at::BEGUN, 0);
+        of.set(slot, at::ANSWERED, 0);
+        self.key.iter().enumerate().for_each(|(at, word)| of.set(slot, at::KEY + at, *word));
+        of.set(slot, at::VALUE, value);
+        of.set(slot, at::OBJECT, object);
+        of.set(slot, at::BEGUN, mark ^ of.begun_check(slot));
     }
 }
 
 impl Drop for RunningEntry {
     fn drop(&mut self) {
-        let Some(place) = self.place else { return };
-        let (owner, mut places) = ((self.of.form.owner)(&self.key), self.of.lock());
-        places.stop(owner.party);
-        match self.of.get(place, at::BEGUN) {
-            0 => places.free.push_back(place),
-            _ => places.end(owner, place),
+        let Some(slot) = self.slot else { return };
+        let (owner, mut slots) = ((self.of.form.owner)(&self.key), self.of.lock());
+        slots.stop(owner.party);
+        match self.of.get(slot, at::BEGUN) {
+            0 => slots.free.push_back(slot),
+            _ => slots.end(owner, slot),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::checksum::words_checksum;
 use crate::persisted_records::{PersistedRecordTable, PersistedWords};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXITEMS");
-/// Words of the magic number, of the number of pieces with the check of both, and of the places in use.
+/// Words of the magic number, of the number of pieces with the check of both, and of the slots in use.
 const HEADER_WORDS: usize = 4;
 /// The state, the tag, the version, and the bytes.
 const PIECE_WORDS: usize = 16;
@@ -30,7 +30,7 @@ const COUNT_BITS: u32 = 12;
 const PIECES_MAX: usize = (1 << COUNT_BITS) - 1;
 const NONE: u32 = u32::MAX;
 
-/// An item's place in the memory; the default is none yet.
+/// An item's slot in the memory; the default is none yet.
 #[derive(Debug)]
 pub struct PersistedItem(u32);
 
@@ -63,7 +63,7 @@ pub struct PersistedItems {
 
 struct ItemTable {
     free: Vec<u32>,
-    /// The next piece of an item, by place.
+    /// The next piece of an item, by slot.
     next: Vec<u32>,
     version: u64,
 }
@@ -149,7 +149,7 @@ impl PersistedItems {
 
     /// Pieces that an item has.
     pub fn pieces(&self, item: &PersistedItem) -> usize {
-        self.lock().places_of(item).count()
+        self.lock().slots_of(item).count()
     }
 
     /// Pieces of an item with so many bytes.
@@ -167,13 +167,13 @@ impl PersistedItems {
             let word = |at: usize| record[at].load(Ordering::Relaxed);
             Some((Tag::of(word(1)), word(2)))
         };
-        let places = self.pieces.all(&self.words, self.count, piece)?;
-        // By item and from the newest version on: the places of its pieces in their order.
+        let slots = self.pieces.all(&self.words, self.count, piece)?;
+        // By item and from the newest version on: the slots of its pieces in their order.
         let mut versions: BTreeMap<Version, Vec<(Tag, u32)>> = BTreeMap::new();
         let (mut table, mut is_free) = (self.lock(), vec![true; self.count]);
-        for (place, (_, piece)) in places.into_iter().enumerate() {
+        for (slot, (_, piece)) in slots.into_iter().enumerate() {
             let Some((tag, version)) = piece else { continue };
-            versions.entry((tag.kind, tag.id, std::cmp::Reverse(version))).or_default().push((tag, place as u32));
+            versions.entry((tag.kind, tag.id, std::cmp::Reverse(version))).or_default().push((tag, slot as u32));
             table.version = table.version.max(version);
         }
         let mut found: Vec<FoundItem> = Vec::new();
@@ -182,20 +182,19 @@ impl PersistedItems {
             let is_whole = pieces.iter().enumerate().all(|(index, (tag, _))| usize::from(tag.index) == index)
                 && pieces.iter().all(|(tag, _)| usize::from(tag.count) == pieces.len());
             if !is_whole || found.last().is_some_and(|newer| (newer.kind, newer.id) == (kind, id)) {
-                pieces.iter().for_each(|(_, place)| self.pieces.free(&self.words, *place as usize, 0));
+                pieces.iter().for_each(|(_, slot)| self.pieces.free(&self.words, *slot as usize, 0));
                 continue;
             }
-            let behind = pieces.iter().skip(1).map(|(_, place)| *place).chain([NONE]);
-            for ((_, place), next) in pieces.iter().zip(behind) {
-                table.next[*place as usize] = next;
-                is_free[*place as usize] = false;
+            let behind = pieces.iter().skip(1).map(|(_, slot)| *slot).chain([NONE]);
+            for ((_, slot), next) in pieces.iter().zip(behind) {
+                table.next[*slot as usize] = next;
+                is_free[*slot as usize] = false;
             }
-            let words =
-                pieces.iter().flat_map(|(_, place)| &self.pieces.record(&self.words, *place as usize)[BODY_AT..]);
+            let words = pieces.iter().flat_map(|(_, slot)| &self.pieces.record(&self.words, *slot as usize)[BODY_AT..]);
             let bytes = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
             found.push(FoundItem { kind, id, item: PersistedItem(pieces[0].1), bytes });
         }
-        table.free = (0..self.count as u32).rev().filter(|place| is_free[*place as usize]).collect();
+        table.free = (0..self.count as u32).rev().filter(|slot| is_free[*slot as usize]).collect();
         Some(found)
     }
 
@@ -210,7 +209,7 @@ impl PersistedItems {
         let version = table.version;
         let mut first = NONE;
         for index in (0..count).rev() {
-            let Some(place) = table.free.pop() else { return false };
+            let Some(slot) = table.free.pop() else { return false };
             let body = bytes[index * PERSISTED_PIECE_BYTES..].chunks(8).map(|chunk| {
                 let mut value = [0; 8];
                 value[..chunk.len()].copy_from_slice(chunk);
@@ -218,9 +217,9 @@ impl PersistedItems {
             });
             let body = body.chain(std::iter::repeat(0)).take(PIECE_WORDS - BODY_AT);
             let tag = Tag { kind, id, count: count as u16, index: index as u16 };
-            self.pieces.put(&self.words, place as usize, 0, [tag.word(), version].into_iter().chain(body));
-            table.next[place as usize] = first;
-            first = place;
+            self.pieces.put(&self.words, slot as usize, 0, [tag.word(), version].into_iter().chain(body));
+            table.next[slot as usize] = first;
+            first = slot;
         }
         self.free(&mut table, item);
         item.0 = first;
@@ -233,11 +232,11 @@ impl PersistedItems {
     }
 
     fn free(&self, table: &mut ItemTable, item: &mut PersistedItem) {
-        let mut place = std::mem::take(item).0;
-        while place != NONE {
-            self.pieces.free(&self.words, place as usize, 0);
-            table.free.push(place);
-            place = std::mem::replace(&mut table.next[place as usize], NONE);
+        let mut slot = std::mem::take(item).0;
+        while slot != NONE {
+            self.pieces.free(&self.words, slot as usize, 0);
+            table.free.push(slot);
+            slot = std::mem::replace(&mut table.next[slot as usize], NONE);
         }
     }
 }
@@ -246,13 +245,13 @@ impl ItemTable {
     /// Whether the room of `all` pieces has enough free ones for a new version of the item.
     fn has_space_for(&self, item: &PersistedItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
-        let spare = if pieces > self.places_of(item).count() { all / 8 } else { 0 };
+        let spare = if pieces > self.slots_of(item).count() { all / 8 } else { 0 };
         pieces <= PIECES_MAX && self.free.len() >= pieces + spare
     }
 
-    fn places_of(&self, item: &PersistedItem) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(item.0).filter(|place| *place != NONE), |place| {
-            Some(self.next[*place as usize]).filter(|next| *next != NONE)
+    fn slots_of(&self, item: &PersistedItem) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(item.0).filter(|slot| *slot != NONE), |slot| {
+            Some(self.next[*slot as usize]).filter(|next| *next != NONE)
         })
     }
 }

@@ -1,10 +1,10 @@
 //! Records of one size, in memory that outlives the process.
 //!
-//! Owns: the state of a record and the check in it, the number of places in use.
+//! Owns: the state of a record and the check in it, the number of slots in use.
 //! Does not own: the memory (worlds), the contents of records and their meaning (front ends).
 //! Invariants: a record appears and goes in one store. A kill between two stores leaves each record as it was, or as it
-//! is to be. Each place in use has a state whose check is right, so memory that was changed by others is known. Memory
-//! beyond the highest used place is not touched.
+//! is to be. Each slot in use has a state whose check is right, so memory that was changed by others is known. Memory
+//! beyond the highest used slot is not touched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::checksum::words_checksum;
 /// finds.
 pub type PersistedWords = Arc<dyn AsRef<[AtomicU64]> + Send + Sync>;
 
-/// A place of a table: its generation, and its record.
+/// A slot of a table: its generation, and its record.
 pub type PersistedSlot<T> = (u32, Option<T>);
 
 /// A table of records with a state of their own in front.
@@ -25,7 +25,7 @@ pub struct PersistedRecordTable {
     pub at: usize,
     /// Words of a record.
     pub words: usize,
-    /// The word with one more than the highest place in use.
+    /// The word with one more than the highest slot in use.
     pub used_at: usize,
     /// Words behind the state that its check covers. Those after them have checks of their own.
     pub covered: usize,
@@ -33,31 +33,31 @@ pub struct PersistedRecordTable {
 
 impl PersistedRecordTable {
     /// The words of a record, the state first.
-    pub fn record<'a>(&self, all: &'a PersistedWords, place: usize) -> &'a [AtomicU64] {
-        let start = self.at + place * self.words;
+    pub fn record<'a>(&self, all: &'a PersistedWords, slot: usize) -> &'a [AtomicU64] {
+        let start = self.at + slot * self.words;
         &(**all).as_ref()[start..start + self.words]
     }
 
     /// The generation, whether the record stands, and the check of both and of the words that count with them.
-    fn state(&self, all: &PersistedWords, place: usize, generation: u32, is_there: bool) -> u64 {
-        let covered = if is_there { &self.record(all, place)[1..=self.covered] } else { &[] };
+    fn state(&self, all: &PersistedWords, slot: usize, generation: u32, is_there: bool) -> u64 {
+        let covered = if is_there { &self.record(all, slot)[1..=self.covered] } else { &[] };
         let head = u64::from(generation) << 1 | u64::from(is_there);
         let words = covered.iter().map(|word| word.load(Ordering::Relaxed));
-        head << 32 | words_checksum([place as u64, head].into_iter().chain(words)) >> 32
+        head << 32 | words_checksum([slot as u64, head].into_iter().chain(words)) >> 32
     }
 
-    fn set_state(&self, all: &PersistedWords, place: usize, generation: u32, is_there: bool) {
-        let state = self.state(all, place, generation, is_there);
-        self.record(all, place)[0].store(state, Ordering::Release);
+    fn set_state(&self, all: &PersistedWords, slot: usize, generation: u32, is_there: bool) {
+        let state = self.state(all, slot, generation, is_there);
+        self.record(all, slot)[0].store(state, Ordering::Release);
     }
 
-    /// One more than the highest place in use; none if the word is damaged.
+    /// One more than the highest slot in use; none if the word is damaged.
     fn used(&self, all: &PersistedWords) -> Option<usize> {
         let word = (**all).as_ref()[self.used_at].load(Ordering::Acquire);
         (word == self.used_word(word >> 32)).then_some((word >> 32) as usize)
     }
 
-    /// Sets the number of places in use. To be called with zero before the first record.
+    /// Sets the number of slots in use. To be called with zero before the first record.
     pub fn set_used(&self, all: &PersistedWords, used: usize) {
         (**all).as_ref()[self.used_at].store(self.used_word(used as u64), Ordering::Release);
     }
@@ -66,24 +66,24 @@ impl PersistedRecordTable {
         used << 32 | words_checksum([self.used_at as u64, used]) >> 32
     }
 
-    /// Writes a record and then, in one store, that it stands. The place has none.
-    pub fn put(&self, all: &PersistedWords, place: usize, generation: u32, body: impl IntoIterator<Item = u64>) {
-        if self.used(all).is_none_or(|used| used <= place) {
-            self.set_state(all, place, 0, false);
-            self.set_used(all, place + 1);
+    /// Writes a record and then, in one store, that it stands. The slot has none.
+    pub fn put(&self, all: &PersistedWords, slot: usize, generation: u32, body: impl IntoIterator<Item = u64>) {
+        if self.used(all).is_none_or(|used| used <= slot) {
+            self.set_state(all, slot, 0, false);
+            self.set_used(all, slot + 1);
         }
         for (at, value) in (1..self.words).zip(body) {
-            self.record(all, place)[at].store(value, Ordering::Relaxed);
+            self.record(all, slot)[at].store(value, Ordering::Relaxed);
         }
-        self.set_state(all, place, generation, true);
+        self.set_state(all, slot, generation, true);
     }
 
-    /// The record is gone, in one store: its place has this generation.
-    pub fn free(&self, all: &PersistedWords, place: usize, generation: u32) {
-        self.set_state(all, place, generation, false);
+    /// The record is gone, in one store: its slot has this generation.
+    pub fn free(&self, all: &PersistedWords, slot: usize, generation: u32) {
+        self.set_state(all, slot, generation, false);
     }
 
-    /// All places in use, with the results of `read`. None if a place or a record is in a state that no kill leaves.
+    /// All slots in use, with the results of `read`. None if a slot or a record is in a state that no kill leaves.
     pub fn all<T>(
         &self,
         all: &PersistedWords,
@@ -91,14 +91,14 @@ impl PersistedRecordTable {
         read: impl Fn(usize, u32, &[AtomicU64]) -> Option<T>,
     ) -> Option<Vec<PersistedSlot<T>>> {
         let used = self.used(all).filter(|used| *used <= most)?;
-        let slot = |place| {
-            let record = self.record(all, place);
+        let slot = |slot| {
+            let record = self.record(all, slot);
             let state = record[0].load(Ordering::Acquire);
             let (generation, is_there) = ((state >> 33) as u32, state >> 32 & 1 == 1);
-            if state != self.state(all, place, generation, is_there) {
+            if state != self.state(all, slot, generation, is_there) {
                 return None;
             }
-            let found = if is_there { Some(read(place, generation, record)?) } else { None };
+            let found = if is_there { Some(read(slot, generation, record)?) } else { None };
             Some((generation, found))
         };
         (0..used).map(slot).collect()

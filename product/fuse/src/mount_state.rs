@@ -13,7 +13,7 @@ use afflux_frontend::{ENTRY_WORDS_MIN, PersistedRecordTable, PersistedSlot, Pers
 use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
 
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
-use crate::slots::{self, SlotPlace};
+use crate::slots::{self, SlotId};
 
 pub(crate) mod changes;
 pub(crate) mod grants;
@@ -238,25 +238,25 @@ impl MountState {
 
     /// Writes a record and then, in one store, that it stands.
     fn put(&self, of: PersistedRecordTable, number: u64, body: impl IntoIterator<Item = u64>) {
-        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
-        of.put(&self.words, place, generation, body);
+        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        of.put(&self.words, slot, generation, body);
     }
 
     /// The record is gone, in one store: its place has its next generation.
     fn free(&self, of: PersistedRecordTable, number: u64) {
-        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
-        of.free(&self.words, place, slots::next(generation));
+        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        of.free(&self.words, slot, slots::next(generation));
     }
 
     pub(crate) fn put_node(&self, number: u64, node: PersistedNode) {
-        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
-        let count = checked(place, generation, node.lookups);
+        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let count = checked(slot, generation, node.lookups);
         self.put(NODES, number, handle_words(&node.handle).chain([count]));
     }
 
     pub(crate) fn set_lookups(&self, number: u64, lookups: u64) {
-        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
-        NODES.record(&self.words, place)[LOOKUPS_AT].store(checked(place, generation, lookups), Ordering::Release);
+        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        NODES.record(&self.words, slot)[LOOKUPS_AT].store(checked(slot, generation, lookups), Ordering::Release);
     }
 
     pub(crate) fn free_node(&self, number: u64) {
@@ -265,10 +265,10 @@ impl MountState {
 
     /// All nodes, by their places.
     pub(crate) fn nodes(&self) -> Result<Vec<PersistedSlot<PersistedNode>>, MountStateError> {
-        let nodes = NODES.all(&self.words, self.nodes, |place, generation, record| {
+        let nodes = NODES.all(&self.words, self.nodes, |slot, generation, record| {
             let count = record[LOOKUPS_AT].load(Ordering::Relaxed);
             let lookups = count >> WORD_CHECK_BITS;
-            let is_right = lookups > 0 && checked(place, generation, lookups) == count;
+            let is_right = lookups > 0 && checked(slot, generation, lookups) == count;
             Some(PersistedNode { handle: handle_of(&record[1..])?, lookups }).filter(|_| is_right)
         });
         nodes.ok_or(MountStateError::Damaged("nodes"))
@@ -277,14 +277,14 @@ impl MountState {
     pub(crate) fn put_file(&self, number: u64, file: &PersistedOpenFile) {
         let process = file.process | if file.is_synchronous { SYNCHRONOUS } else { 0 };
         let opener = u64::from(process) << 32 | u64::from(file.user);
-        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
-        let verifier = checked(place, generation, file.verifier.0);
+        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let verifier = checked(slot, generation, file.verifier.0);
         self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener, verifier]));
     }
 
     pub(crate) fn set_verifier(&self, number: u64, verifier: ShortVerifier) {
-        let Some(SlotPlace { at: place, generation }) = slots::place(number) else { return };
-        FILES.record(&self.words, place)[VERIFIER_AT].store(checked(place, generation, verifier.0), Ordering::Release);
+        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        FILES.record(&self.words, slot)[VERIFIER_AT].store(checked(slot, generation, verifier.0), Ordering::Release);
     }
 
     pub(crate) fn free_file(&self, number: u64) {
@@ -293,22 +293,22 @@ impl MountState {
 
     /// All open files, by their places.
     pub(crate) fn files(&self) -> Result<Vec<PersistedSlot<PersistedOpenFile>>, MountStateError> {
-        let files = FILES.all(&self.words, OPEN_FILES_MAX, |place, generation, record| {
+        let files = FILES.all(&self.words, OPEN_FILES_MAX, |slot, generation, record| {
             let rest = &record[2 + HANDLE_WORDS..];
             let [node, opener, word] = [0, 1, 2].map(|at: usize| rest[at].load(Ordering::Relaxed));
             let (handle, verifier) = (handle_of(&record[1..])?, ShortVerifier(word >> WORD_CHECK_BITS));
             let (process, user) = ((opener >> 32) as u32, opener as u32);
             let (is_synchronous, process) = (process & SYNCHRONOUS != 0, process & !SYNCHRONOUS);
             let file = PersistedOpenFile { handle, node, process, user, is_synchronous, verifier };
-            Some(file).filter(|_| checked(place, generation, verifier.0) == word)
+            Some(file).filter(|_| checked(slot, generation, verifier.0) == word)
         });
         files.ok_or(MountStateError::Damaged("open files"))
     }
 }
 
 /// A count of lookups or a verifier, with the check of it.
-fn checked(place: usize, generation: u32, value: u64) -> u64 {
-    let check = words_checksum([place as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
+fn checked(slot: usize, generation: u32, value: u64) -> u64 {
+    let check = words_checksum([slot as u64, generation.into(), value]) >> (u64::BITS - WORD_CHECK_BITS);
     value << WORD_CHECK_BITS | check
 }
 

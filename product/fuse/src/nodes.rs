@@ -16,7 +16,7 @@ use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 use crate::abi::ROOT;
 use crate::limits::NODES_USUAL;
 use crate::mount_state::{MountState, MountStateError, PersistedNode};
-use crate::slots::{NumberedSlots, number, place};
+use crate::slots::{NumberedSlots, number, slot};
 
 /// What a file's bytes are known by: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,9 +91,9 @@ impl KernelNodes {
     /// The nodes of an earlier server for this root. Its knowledge about their objects is gone.
     pub(crate) fn left(root: FileHandle, persisted: MountState) -> Result<Self, MountStateError> {
         let (mut slots, mut by_handle) = (Vec::new(), BTreeMap::new());
-        for (place, (generation, found)) in persisted.nodes()?.into_iter().enumerate() {
+        for (slot, (generation, found)) in persisted.nodes()?.into_iter().enumerate() {
             let node = found.map(|PersistedNode { handle, lookups }| {
-                by_handle.insert(key(&handle), number(place, generation));
+                by_handle.insert(key(&handle), number(slot, generation));
                 // A sync of the earlier server may not have covered everything.
                 Node { unsynced: 1, ..Node::new(handle, lookups) }
             });
@@ -135,7 +135,7 @@ impl KernelNodes {
         }
         self.surplus.made = 0;
         let named: Vec<u64> = self.slots.numbers_from(self.surplus.hand).filter(|it| *it != ROOT).take(NAMED).collect();
-        let last = named.last().and_then(|last| place(*last));
+        let last = named.last().and_then(|last| slot(*last));
         self.surplus.hand = last.map_or(0, |last| last.at + 1);
         named
     }

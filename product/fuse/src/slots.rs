@@ -13,18 +13,18 @@ pub(crate) struct NumberedSlots<T> {
 
 /// The place that a number names.
 #[derive(Clone, Copy)]
-pub(crate) struct SlotPlace {
+pub(crate) struct SlotId {
     pub(crate) at: usize,
     pub(crate) generation: u32,
 }
 
 /// The place in the lower half, the generation in the upper one.
-pub(crate) fn number(place: usize, generation: u32) -> u64 {
-    u64::from(generation) << 32 | (place as u64 + 1)
+pub(crate) fn number(slot_id: usize, generation: u32) -> u64 {
+    u64::from(generation) << 32 | (slot_id as u64 + 1)
 }
 
-pub(crate) fn place(number: u64) -> Option<SlotPlace> {
-    Some(SlotPlace { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
+pub(crate) fn slot_id(number: u64) -> Option<SlotId> {
+    Some(SlotId { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
 }
 
 /// The generation of a place after the removal of its value.
@@ -41,7 +41,7 @@ impl<T> NumberedSlots<T> {
     /// The values of an earlier process, by their places, with the generations of these.
     pub(crate) fn restored(slots: Vec<(u32, Option<T>)>, most: usize) -> Self {
         let free = slots.iter().enumerate().filter(|(_, (_, value))| value.is_none());
-        let free = free.map(|(place, _)| place as u32).collect();
+        let free = free.map(|(slot_id, _)| slot_id as u32).collect();
         Self { slots, free, most }
     }
 
@@ -60,21 +60,21 @@ impl<T> NumberedSlots<T> {
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&T> {
-        let SlotPlace { at: place, generation: wanted } = place(number)?;
-        self.slots.get(place).filter(|(generation, _)| *generation == wanted)?.1.as_ref()
+        let SlotId { at: slot_id, generation: wanted } = slot_id(number)?;
+        self.slots.get(slot_id).filter(|(generation, _)| *generation == wanted)?.1.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let SlotPlace { at: place, generation: wanted } = place(number)?;
-        self.slots.get_mut(place).filter(|(generation, _)| *generation == wanted)?.1.as_mut()
+        let SlotId { at: slot_id, generation: wanted } = slot_id(number)?;
+        self.slots.get_mut(slot_id).filter(|(generation, _)| *generation == wanted)?.1.as_mut()
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        let SlotPlace { at: place, generation: wanted } = place(number)?;
-        let (generation, slot) = self.slots.get_mut(place).filter(|(generation, _)| *generation == wanted)?;
+        let SlotId { at: slot_id, generation: wanted } = slot_id(number)?;
+        let (generation, slot) = self.slots.get_mut(slot_id).filter(|(generation, _)| *generation == wanted)?;
         let value = slot.take()?;
         *generation = next(*generation);
-        self.free.push(place as u32);
+        self.free.push(slot_id as u32);
         Some(value)
     }
 

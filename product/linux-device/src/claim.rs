@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// The byte before the largest offset.
-const PLACE: i64 = i64::MAX - 1;
+const CLAIM_OFFSET: i64 = i64::MAX - 1;
 
 /// How a cache uses a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +49,7 @@ fn set(fd: impl AsFd, kind: libc::c_int) -> io::Result<bool> {
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
-    (lock.l_start, lock.l_len) = (PLACE, 1);
+    (lock.l_start, lock.l_len) = (CLAIM_OFFSET, 1);
     // SAFETY: the descriptor is open, and the call reads the lock alone.
     let result = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
     if result == 0 {

@@ -24,14 +24,14 @@ pub trait Leave: Send + Sync {
 }
 
 /// The state of a thread that makes host calls itself.
-struct Place {
+struct ThreadState {
     leave: Arc<dyn Leave>,
     /// The answer to the first question.
     permitted: Option<bool>,
     later: Vec<Work>,
 }
 
-impl Place {
+impl ThreadState {
     fn try_permit(&mut self) -> bool {
         *self.permitted.get_or_insert_with(|| self.leave.try_permit())
     }
@@ -45,7 +45,7 @@ impl Place {
 
 thread_local! {
     static IS_MARKED: Cell<bool> = const { Cell::new(false) };
-    static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
+    static THREAD: RefCell<Option<ThreadState>> = const { RefCell::new(None) };
 }
 
 /// Whether this thread is in a part of its work that may ask for the permission to block.
@@ -55,17 +55,17 @@ pub(crate) fn is_marked() -> bool {
 
 /// Whether this thread may make a call of the host itself, now.
 pub fn may_block() -> bool {
-    is_marked() && PLACE.with_borrow_mut(|place| place.as_mut().is_some_and(Place::try_permit))
+    is_marked() && THREAD.with_borrow_mut(|thread| thread.as_mut().is_some_and(ThreadState::try_permit))
 }
 
 /// Leaves work for this thread, if it may do such work. Otherwise the work comes back.
 pub fn leave(work: Work) -> Option<Work> {
     let mut work = Some(work);
-    let _ = PLACE.try_with(|place| {
-        if let Some(place) = &mut *place.borrow_mut()
-            && place.try_permit()
+    let _ = THREAD.try_with(|thread| {
+        if let Some(thread) = &mut *thread.borrow_mut()
+            && thread.try_permit()
         {
-            place.later.extend(work.take());
+            thread.later.extend(work.take());
         }
     });
     work
@@ -74,14 +74,14 @@ pub fn leave(work: Work) -> Option<Work> {
 /// Does work that may block in parts, and may ask `leave`. Then does the work that these parts left, and ends the
 /// permission; also after a panic.
 pub fn scope<T>(leave: Arc<dyn Leave>, work: impl FnOnce(&InPlace) -> T) -> T {
-    PLACE.set(Some(Place { leave, permitted: None, later: Vec::new() }));
+    THREAD.set(Some(ThreadState { leave, permitted: None, later: Vec::new() }));
     let result = catch_unwind(AssertUnwindSafe(|| work(&InPlace(()))));
-    if let Some(mut place) = PLACE.take() {
-        for left in place.later.drain(..) {
+    if let Some(mut thread) = THREAD.take() {
+        for left in thread.later.drain(..) {
             // It may panic; the thread goes on.
             let _ = catch_unwind(AssertUnwindSafe(left));
         }
-        place.end();
+        thread.end();
     }
     result.unwrap_or_else(|panic| resume_unwind(panic))
 }
@@ -98,10 +98,10 @@ impl InPlace {
 
     /// The thread makes no more host calls, but for work that it left. Without such work the permission ends here.
     pub fn end_calls(&self) {
-        let place = PLACE.take();
-        match place {
-            Some(place) if place.later.is_empty() => place.end(),
-            place => PLACE.set(place),
+        let thread = THREAD.take();
+        match thread {
+            Some(thread) if thread.later.is_empty() => thread.end(),
+            thread => THREAD.set(thread),
         }
     }
 }

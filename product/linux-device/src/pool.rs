@@ -243,7 +243,7 @@ struct OwnThread {
     /// The work to do after the current result was given.
     left: Vec<PoolTask>,
     /// The place of the current call.
-    place: Option<usize>,
+    slot: Option<usize>,
 }
 
 thread_local! {
@@ -254,8 +254,8 @@ thread_local! {
 /// Called by work of several calls between two of them.
 pub fn begin_next_call() {
     OWN.with_borrow(|own| {
-        if let Some(OwnThread { inner, place: Some(place), .. }) = own {
-            inner.underway.begin_next(*place);
+        if let Some(OwnThread { inner, slot: Some(slot), .. }) = own {
+            inner.underway.begin_next(*slot);
         }
     });
 }
@@ -322,7 +322,7 @@ impl Inner {
     }
 
     fn serve(self: Arc<Self>) {
-        OWN.set(Some(OwnThread { inner: Arc::clone(&self), left: Vec::new(), place: None }));
+        OWN.set(Some(OwnThread { inner: Arc::clone(&self), left: Vec::new(), slot: None }));
         let _held = DeferredWakes::new();
         let mut state = self.lock();
         state.coming -= 1;
@@ -362,13 +362,13 @@ impl Inner {
     /// Does a piece of work, and the work that it left for later.
     fn carry_out(&self, work: PoolTask) {
         let begun = self.underway.begin();
-        OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.place = begun.place()));
+        OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.slot = begun.slot()));
         // Posted work reports its own failure: the unwinding drops the objects in it, which then complete as lost. The
         // thread goes on.
         let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
         make_wakes();
         run_deferred();
-        OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.place = None));
+        OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.slot = None));
         drop(begun);
         make_wakes();
     }

@@ -88,7 +88,7 @@ pub enum ArenaContents {
 /// A file with an engine's memory, locked by this process. If this process made its contents, the drop removes it until
 /// [`Self::keep`].
 pub struct ArenaFile {
-    place: Place,
+    location: FoundAt,
     /// Has the lock. No child gets it, nor does the service manager.
     file: OwnedFd,
     /// Nobody was told of the contents yet.
@@ -96,7 +96,7 @@ pub struct ArenaFile {
 }
 
 /// Where the next server finds the memory.
-enum Place {
+enum FoundAt {
     Path(PathBuf),
     /// In the service manager's store, by this description.
     Store(OwnedFd),
@@ -122,7 +122,7 @@ impl ArenaFile {
                 // Its last user has removed it.
                 continue;
             }
-            let mut opened = Self { place: Place::Path(path.to_path_buf()), file, is_fresh: false };
+            let mut opened = Self { location: FoundAt::Path(path.to_path_buf()), file, is_fresh: false };
             if let Some(left) = opened.left(boot)? {
                 return Ok((opened, ArenaContents::Left(left)));
             }
@@ -217,7 +217,7 @@ impl ArenaFile {
     /// New memory for the service manager.
     fn made_for_store(layout: Layout, boot: [u8; 16]) -> Result<(Self, Arc<Memory>), ArenaFileError> {
         let made = memory_file::made("afflux-arena", layout.bytes() as u64, MemoryReservation::Taken)?;
-        let opened = Self { file: memory_file::reopened(&made)?, place: Place::Store(made), is_fresh: true };
+        let opened = Self { file: memory_file::reopened(&made)?, location: FoundAt::Store(made), is_fresh: true };
         lock(&opened.file, &mut |_| {})?;
         let memory = opened.begun(layout, boot)?;
         Ok((opened, memory))
@@ -230,7 +230,7 @@ impl ArenaFile {
         told: &mut dyn FnMut(ArenaWait),
     ) -> Result<Option<(Self, Arc<Memory>)>, ArenaFileError> {
         memory_file::refuse_foreign(&file)?;
-        let opened = Self { file: memory_file::reopened(&file)?, place: Place::Store(file), is_fresh: false };
+        let opened = Self { file: memory_file::reopened(&file)?, location: FoundAt::Store(file), is_fresh: false };
         lock(&opened.file, told)?;
         match opened.left(boot) {
             Ok(Some(memory)) => Ok(Some((opened, memory))),
@@ -283,9 +283,9 @@ impl ArenaFile {
     /// # Errors
     /// The manager cannot be told.
     pub fn offer(&self) -> io::Result<()> {
-        match &self.place {
-            Place::Path(_) => Ok(()),
-            Place::Store(memory) => DescriptorStore::put(IN_STORE, memory.as_fd()),
+        match &self.location {
+            FoundAt::Path(_) => Ok(()),
+            FoundAt::Store(memory) => DescriptorStore::put(IN_STORE, memory.as_fd()),
         }
     }
 
@@ -296,9 +296,9 @@ impl ArenaFile {
 
     /// The path; `None` if the service manager keeps the file.
     pub fn path(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Path(path) => Some(path),
-            Place::Store(_) => None,
+        match &self.location {
+            FoundAt::Path(path) => Some(path),
+            FoundAt::Store(_) => None,
         }
     }
 
@@ -313,9 +313,9 @@ impl ArenaFile {
 
     /// The next server does not find the file.
     fn forget(&self) -> io::Result<()> {
-        match &self.place {
-            Place::Path(path) => Ok(unlink(path)?),
-            Place::Store(_) => Self::forget_stored(),
+        match &self.location {
+            FoundAt::Path(path) => Ok(unlink(path)?),
+            FoundAt::Store(_) => Self::forget_stored(),
         }
     }
 
@@ -335,9 +335,9 @@ impl ArenaFile {
 
 impl fmt::Display for ArenaFile {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Path(path) => path.display().fmt(out),
-            Place::Store(_) => out.write_str("the memory that systemd keeps"),
+        match &self.location {
+            FoundAt::Path(path) => path.display().fmt(out),
+            FoundAt::Store(_) => out.write_str("the memory that systemd keeps"),
         }
     }
 }

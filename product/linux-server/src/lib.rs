@@ -26,7 +26,7 @@ pub use fuse::{
     PersistedMount, SyncFlags, is_killed, is_over, process_of, remove_mount, rights_of, unmount,
 };
 pub use host::{
-    HostError, HostOptions, HostTree, KeyOrigin, OnFileSystem, RescueFile, ServedPlace, UNNAMED_FILES_MAX,
+    ExportedDirectory, HostError, HostOptions, HostTree, KeyOrigin, OnFileSystem, RescueFile, UNNAMED_FILES_MAX,
     UnstoredFile, connections_max, handle_key, host_device, host_devices, host_path, open_location_file,
 };
 pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};

@@ -29,7 +29,7 @@ pub(crate) enum ScrapeRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RequestRefusal {
     NotHttp,
-    NoSuchPlace,
+    NoSuchPath,
     NoSuchMethod,
     TooLong,
     OtherHost,
@@ -101,7 +101,7 @@ fn first_line(line: &[u8]) -> ScrapeRequest {
     match (method, place) {
         ("GET" | "HEAD", "/metrics") => ScrapeRequest::Metrics { head_only: method == "HEAD" },
         ("GET" | "HEAD", "/") => ScrapeRequest::Index,
-        ("GET" | "HEAD", _) => ScrapeRequest::Refused(RequestRefusal::NoSuchPlace),
+        ("GET" | "HEAD", _) => ScrapeRequest::Refused(RequestRefusal::NoSuchPath),
         _ => ScrapeRequest::Refused(RequestRefusal::NoSuchMethod),
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn answer(asked: ScrapeRequest, figures: impl FnOnce() -> String) -> 
         ScrapeRequest::More | ScrapeRequest::Refused(RequestRefusal::NotHttp) => {
             ("400 Bad Request", plain, "not HTTP/1\n".to_owned())
         }
-        ScrapeRequest::Refused(RequestRefusal::NoSuchPlace) => {
+        ScrapeRequest::Refused(RequestRefusal::NoSuchPath) => {
             ("404 Not Found", plain, "figures are at /metrics\n".to_owned())
         }
         ScrapeRequest::Refused(RequestRefusal::NoSuchMethod) => {

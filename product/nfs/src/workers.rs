@@ -58,7 +58,7 @@ pub(crate) enum WorkerTask<P: Platform> {
 
 /// An idle worker, and the memory of its last call.
 pub(crate) struct Free {
-    place: usize,
+    index: usize,
     /// For the copy of a call's record.
     pub(crate) record: BytesMut,
     /// For the reply.
@@ -84,13 +84,13 @@ struct Desk<P: Platform> {
 /// The queue of workers to poll.
 #[derive(Default)]
 struct Ready {
-    places: Mutex<VecDeque<usize>>,
+    ready: Mutex<VecDeque<usize>>,
     task: AtomicWaker,
 }
 
 /// Wakes a worker.
 struct Bell {
-    place: usize,
+    index: usize,
     rung: AtomicBool,
     ready: Arc<Ready>,
 }
@@ -125,16 +125,16 @@ impl<P: Platform> Workers<P> {
 
     #[cold]
     fn hire(&mut self) -> Free {
-        let place = self.workers.iter().position(Option::is_none).unwrap_or(self.workers.len());
+        let index = self.workers.iter().position(Option::is_none).unwrap_or(self.workers.len());
         let (desk, ready) = (Arc::new(Desk::default()), Arc::clone(&self.ready));
-        let bell = Arc::new(Bell { place, rung: AtomicBool::new(false), ready });
+        let bell = Arc::new(Bell { index, rung: AtomicBool::new(false), ready });
         let future = Box::pin(work(Arc::clone(&self.volume), Arc::clone(&desk)));
         let worker = Worker { future, desk, waker: Waker::from(Arc::clone(&bell)), bell, busy: None };
-        match self.workers.get_mut(place) {
+        match self.workers.get_mut(index) {
             Some(vacant) => *vacant = Some(worker),
             None => self.workers.push(Some(worker)),
         }
-        Free { place, record: BytesMut::new(), draft: Vec::new() }
+        Free { index, record: BytesMut::new(), draft: Vec::new() }
     }
 
     /// Takes an idle worker back.
@@ -142,22 +142,22 @@ impl<P: Platform> Workers<P> {
         if self.free.len() < IDLE_MAX || self.spares.try_add() {
             self.free.push(free);
         } else {
-            self.workers[free.place] = None;
+            self.workers[free.index] = None;
         }
     }
 
     /// Drops the workers that only a busy connection needs.
     pub(crate) fn shrink(&mut self) {
         for free in self.free.drain(IDLE_MAX.min(self.free.len())..) {
-            self.workers[free.place] = None;
+            self.workers[free.index] = None;
             self.spares.remove(1);
         }
     }
 
     /// Begins a call with the charge `charge`.
     pub(crate) fn begin(&mut self, free: Free, work: WorkerTask<P>, charge: u64) {
-        let place = free.place;
-        let worker = self.workers[place].as_mut().unwrap_or_else(|| unreachable!("worker {place} is free"));
+        let index = free.index;
+        let worker = self.workers[index].as_mut().unwrap_or_else(|| unreachable!("worker {index} is free"));
         let lasts = matches!(&work, WorkerTask::Compound(waiting) if waiting.compound.has_to_last());
         worker.desk.lasts.store(lasts, Ordering::Release);
         worker.desk.lock().0 = Some(work);
@@ -165,7 +165,7 @@ impl<P: Platform> Workers<P> {
         self.calls += 1;
         // The caller polls after this, so that no task needs a wake.
         if !worker.bell.rung.swap(true, Ordering::AcqRel) {
-            lock(&self.ready.places).push_back(place);
+            lock(&self.ready.ready).push_back(index);
         }
     }
 
@@ -173,14 +173,14 @@ impl<P: Platform> Workers<P> {
     /// charge, and the worker, which is idle again.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>, left: &mut u64) -> Option<(Reply, u64, Free)> {
         self.ready.task.register(cx.waker());
-        let turns = lock(&self.ready.places).len();
+        let turns = lock(&self.ready.ready).len();
         for _ in 0..turns {
             if *left == 0 {
                 break;
             }
-            let place = lock(&self.ready.places).pop_front()?;
+            let index = lock(&self.ready.ready).pop_front()?;
             // A worker that is gone may have been woken before.
-            let Some(worker) = &mut self.workers[place] else { continue };
+            let Some(worker) = &mut self.workers[index] else { continue };
             *left = left.saturating_sub(worker.busy.as_ref().map_or(0, |(charge, _)| *charge));
             worker.bell.rung.swap(false, Ordering::AcqRel);
             let ended = worker.future.as_mut().poll(&mut Context::from_waker(&worker.waker)).is_ready();
@@ -191,7 +191,7 @@ impl<P: Platform> Workers<P> {
                 return Some((reply, charge, free));
             }
         }
-        if turns > 0 && !lock(&self.ready.places).is_empty() {
+        if turns > 0 && !lock(&self.ready.ready).is_empty() {
             // These workers were woken meanwhile, or had no turn: other tasks have theirs first.
             cx.waker().wake_by_ref();
         }
@@ -222,7 +222,7 @@ impl<P: Platform> Workers<P> {
         Some(poll_fn(move |cx| {
             let mut left = CHARGES_PER_POLL_MAX;
             while let Some((_, charge, free)) = rest.poll_next(cx, &mut left) {
-                rest.workers[free.place] = None;
+                rest.workers[free.index] = None;
                 ended(charge);
             }
             if rest.len() == 0 { Poll::Ready(()) } else { Poll::Pending }
@@ -251,7 +251,7 @@ impl Wake for Bell {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.rung.swap(true, Ordering::AcqRel) {
-            lock(&self.ready.places).push_back(self.place);
+            lock(&self.ready.ready).push_back(self.index);
             self.ready.task.wake();
         }
     }

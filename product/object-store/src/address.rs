@@ -33,7 +33,7 @@ pub(crate) enum StoreAddress {
 /// A volume's place in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) place: StoreAddress,
+    pub(crate) store: StoreAddress,
     /// All names of the volume begin with it.
     pub(crate) prefix: Path,
 }
@@ -64,22 +64,22 @@ impl Address {
             return Err(wrong("a port has no place before a bucket; --endpoint names a server"));
         }
         let bucket = || url.host_str().map(str::to_owned).ok_or_else(|| wrong("it names no bucket"));
-        let place = match url.scheme() {
+        let store = match url.scheme() {
             "s3" => StoreAddress::S3 { bucket: bucket()? },
             "gs" => StoreAddress::Google { bucket: bucket()? },
             "az" => StoreAddress::Azure { container: bucket()? },
             "file" => {
                 let directory = directory(text).map_err(wrong)?;
-                return Ok(Self { place: StoreAddress::Directory(directory), prefix: Path::default() });
+                return Ok(Self { store: StoreAddress::Directory(directory), prefix: Path::default() });
             }
             "memory" if url.path().is_empty() => {
-                return Ok(Self { place: StoreAddress::Memory, prefix: Path::default() });
+                return Ok(Self { store: StoreAddress::Memory, prefix: Path::default() });
             }
             "memory" => return Err(wrong("memory: takes no name")),
             _ => return Err(wrong("its kind is unknown")),
         };
         let prefix = prefix(name_of(text)).map_err(|why| wrong(&why))?;
-        Ok(Self { place, prefix })
+        Ok(Self { store, prefix })
     }
 
     /// The path of a name of the volume.
@@ -89,7 +89,7 @@ impl Address {
 
     /// The address of a path in the place.
     pub(crate) fn url(&self, path: &Path) -> String {
-        let kind = match self.place {
+        let kind = match self.store {
             StoreAddress::S3 { .. } => "s3",
             StoreAddress::Google { .. } => "gs",
             StoreAddress::Azure { .. } => "az",
@@ -102,7 +102,7 @@ impl Address {
 
     /// The bucket, or another word for the place.
     pub(crate) fn bucket(&self) -> String {
-        match &self.place {
+        match &self.store {
             StoreAddress::S3 { bucket }
             | StoreAddress::Google { bucket }
             | StoreAddress::Azure { container: bucket } => bucket.clone(),

@@ -44,17 +44,17 @@ pub(crate) fn connect(
     if let Some(endpoint) = &options.endpoint {
         check_endpoint("--endpoint", endpoint).map_err(wrong)?;
     }
-    if !matches!(address.place, StoreAddress::Directory(_) | StoreAddress::Memory) {
+    if !matches!(address.store, StoreAddress::Directory(_) | StoreAddress::Memory) {
         check_proxies(variables).map_err(wrong)?;
     }
-    let certificates = match address.place {
+    let certificates = match address.store {
         StoreAddress::S3 { .. } => certificates(variables).map_err(wrong)?,
         _ => Vec::new(),
     };
     let transport = Transport { doubt: Arc::default(), certificates };
     let doubt = Arc::clone(&transport.doubt);
     let (options, variables) = (options.clone(), variables.clone());
-    Ok(match &address.place {
+    Ok(match &address.store {
         StoreAddress::S3 { bucket } => {
             let built = built(bucket, options, variables, move |bucket, options, variables| {
                 s3(bucket, options, variables)

@@ -46,7 +46,7 @@ fn behind_the_end(error: Error) -> Result<ByteParts, Error> {
 impl Objects for StoreObjects {
     async fn create(&self, name: &str, parts: impl Into<ByteParts> + Send) -> Result<PutOutcome, ObjectError> {
         let parts = parts.into();
-        let payload = match self.site.address.place {
+        let payload = match self.site.address.store {
             // A file system takes each part by a system call of its own.
             StoreAddress::Directory(_) => parts.joined().into(),
             _ => parts.0.into_iter().collect::<PutPayload>(),
@@ -124,7 +124,7 @@ impl DatedObjects for StoreObjects {
         bytes: Bytes,
         version: Option<&ObjectVersion>,
     ) -> Result<ReplaceOutcome, ObjectError> {
-        let mode = match (version.cloned(), &self.site.address.place) {
+        let mode = match (version.cloned(), &self.site.address.store) {
             // The directory's lock keeps others away, and a file system replaces no version.
             (_, StoreAddress::Directory(_)) => PutMode::Overwrite,
             (Some(ObjectVersion { tag, number }), _) => PutMode::Update(UpdateVersion { e_tag: tag, version: number }),

@@ -42,7 +42,7 @@ impl Private {
     }
 
     /// The file of an object, in a private folder.
-    fn place(&self, location: &Path) -> Result<PathBuf> {
+    fn file_path(&self, location: &Path) -> Result<PathBuf> {
         let file = self.files.path_to_filesystem(location)?;
         if let Some(folder) = file.parent() {
             self.make(folder).map_err(|error| failed(&file, error))?;
@@ -86,7 +86,7 @@ impl fmt::Display for Private {
 #[async_trait]
 impl ObjectStore for Private {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
-        let file = self.place(location)?;
+        let file = self.file_path(location)?;
         let made = self.files.put_opts(location, payload, options).await?;
         close(&file)?;
         Ok(made)
@@ -97,7 +97,7 @@ impl ObjectStore for Private {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        let file = self.place(location)?;
+        let file = self.file_path(location)?;
         let upload = self.files.put_multipart_opts(location, options).await?;
         Ok(Box::new(PrivateUpload { upload, file }))
     }
@@ -127,7 +127,7 @@ impl ObjectStore for Private {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        let file = self.place(to)?;
+        let file = self.file_path(to)?;
         self.files.copy_opts(from, to, options).await?;
         close(&file)
     }

@@ -60,7 +60,7 @@ impl Site {
         let wire = Arc::new(Wire::new(
             connect(url, &address, options, &variables)?,
             time.now_ns,
-            Patience::of(&address.place),
+            Patience::of(&address.store),
         ));
         if let Some(told) = options.told {
             drop(threads.run(tell(told, url.to_owned(), Arc::downgrade(&wire))));

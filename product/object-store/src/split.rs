@@ -34,7 +34,7 @@ const COPIES: usize = 16;
 /// Where an earlier version put the log and the tables, if elsewhere than the rest.
 pub(crate) fn other_folder(address: &Address) -> Option<Path> {
     // A directory's names are decoded again.
-    if matches!(address.place, StoreAddress::Directory(_) | StoreAddress::Memory) {
+    if matches!(address.store, StoreAddress::Directory(_) | StoreAddress::Memory) {
         return None;
     }
     let folder = address.path(RECORDS);

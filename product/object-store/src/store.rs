@@ -56,14 +56,14 @@ impl Store {
     /// With advice, if the URL or the settings are wrong or the store does not tell what is there.
     pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
-        let lock = match &address.place {
+        let lock = match &address.store {
             StoreAddress::Directory(directory) => Some(DirectoryLock::take(directory)?),
             _ => None,
         };
         let site = Site::reach(url, address, options, lock)?;
         let random = random();
         let names = ["create", "update"].map(|kind| site.address.path(&format!("{PROBES}/{random:016x}-{kind}")));
-        let can_update = !matches!(site.address.place, StoreAddress::Directory(_));
+        let can_update = !matches!(site.address.store, StoreAddress::Directory(_));
         let probed = begin_probe(&site, names, can_update);
         let there = look(&site).await.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })?;
         match there.map_err(|failure| advice(url, &site.address, failure))? {
@@ -135,7 +135,7 @@ impl Store {
 
     /// Where an earlier version put the log and the tables of the volume, if elsewhere than the rest. [`Self::records`]
     /// moves them to the rest.
-    pub fn other_place(&self) -> Option<String> {
+    pub fn other_folder_name(&self) -> Option<String> {
         let folder = split::other_folder(&self.site.address).filter(|_| self.site.is_split())?;
         Some(self.site.address.url(&folder))
     }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::error::{ObjectVolumeError, refused};
 use crate::format::error::FormatError;
-use crate::format::extent::SegmentPlace;
+use crate::format::extent::SegmentRange;
 use crate::format::records::{Lineage, SegmentBytes, SegmentRecord, VolumeHeader};
 use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines};
 use crate::format::segment_id::SegmentId;
@@ -174,7 +174,7 @@ const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
 const REFUSED_MAX: u32 = 3;
 
 /// The mark of a run: a checksum of its file, its offset in the file and its offset in the segment.
-fn run_mark(ino: u64, start: u64, place: &SegmentPlace) -> u32 {
+fn run_mark(ino: u64, start: u64, place: &SegmentRange) -> u32 {
     let mark = crc32c::crc32c(&ino.to_be_bytes());
     let mark = crc32c::crc32c_append(mark, &start.to_be_bytes());
     let mark = crc32c::crc32c_append(mark, &place.offset.to_be_bytes());
@@ -244,7 +244,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         }
         let (object, mut runs) = (object?, Vec::new());
         for entry in directory(segment, &object)? {
-            let place = SegmentPlace { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
+            let place = SegmentRange { segment, offset: entry.offset, skipped: 0, run: entry.bytes };
             let lines = lines(&place, entry.bytes);
             check_lines(&place, entry.bytes, &object.slice(lines.start as usize..lines.end as usize))?;
             runs.push(run_mark(entry.ino, entry.start, &place));

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use crate::extents::{ExtentMap, MapChanges};
-use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::records::Body;
 use crate::format::segment_id::SegmentId;
 use crate::seams::Sequence;
@@ -37,7 +37,7 @@ pub(crate) enum UnnamedContent {
     Cut(Cut),
     Buffered(Bytes),
     /// In a segment; with its bytes until the PUT is answered.
-    Segment(SegmentPlace, Option<Bytes>),
+    Segment(SegmentRange, Option<Bytes>),
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use crate::control::CheckedRule;
 use crate::error::ObjectVolumeError;
 use crate::extents::MapChanges;
-use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::segment::stored_bytes;
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
@@ -38,7 +38,7 @@ impl VolumeState {
         let (mut runs, mut moves, mut offset) = (Vec::new(), VecDeque::new(), 0);
         for (ino, old, bytes) in extents {
             // A segment's runs are at most 8 MiB.
-            let place = SegmentPlace { segment, offset, skipped: 0, run: bytes.len() as u32 };
+            let place = SegmentRange { segment, offset, skipped: 0, run: bytes.len() as u32 };
             offset += stored_bytes(place.run) as u32;
             runs.push(SegmentRun { ino, start: old.start, bytes });
             let new = StoredExtent { source: ExtentSource::Segment(place), ..old };

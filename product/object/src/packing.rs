@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::error::ObjectVolumeError;
 use crate::extents::MapChanges;
 use crate::file::UnnamedContent;
-use crate::format::extent::SegmentPlace;
+use crate::format::extent::SegmentRange;
 use crate::format::segment::stored_bytes;
 use crate::format::segment_id::SegmentId;
 use crate::retry::{OnWay, SegmentRun, Upload};
@@ -58,7 +58,7 @@ impl VolumeState {
             let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*number)) else { continue };
             let UnnamedContent::Buffered(run) = &write.content else { continue };
             // A segment's runs are at most 8 MiB.
-            let place = SegmentPlace { segment, offset, skipped: 0, run: run.len() as u32 };
+            let place = SegmentRange { segment, offset, skipped: 0, run: run.len() as u32 };
             offset += stored_bytes(place.run) as u32;
             runs.push(SegmentRun { ino: *ino, start: write.start, bytes: run.clone() });
             write.content = UnnamedContent::Segment(place, Some(run.clone()));

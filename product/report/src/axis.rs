@@ -155,7 +155,7 @@ pub struct Axis {
 /// A tick: its place (0 to 1) and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
-    pub(crate) place: f64,
+    pub(crate) position: f64,
     pub(crate) text: String,
 }
 
@@ -237,7 +237,8 @@ impl Axis {
     pub(crate) fn ticks(&self, scale: &Scale, wanted: usize) -> (Vec<Tick>, String) {
         if self.log {
             let (values, _) = scale.ticks(Steps::Decimal, wanted);
-            let tick = |value: f64| Tick { place: scale.place(value).unwrap_or(0.0), text: self.round_text(value) };
+            let tick =
+                |value: f64| Tick { position: scale.position(value).unwrap_or(0.0), text: self.round_text(value) };
             return (values.into_iter().map(tick).collect(), self.label.clone());
         }
         let unit = self.quantity.unit(scale.size());
@@ -247,7 +248,7 @@ impl Axis {
         let tick = |value: f64| {
             // A rounding error around zero must not show a minus sign.
             let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
-            Tick { place: shown.place(value).unwrap_or(0.0), text: grouped(value, decimals) }
+            Tick { position: shown.position(value).unwrap_or(0.0), text: grouped(value, decimals) }
         };
         let text = match unit.name {
             "" => self.label.clone(),

@@ -174,7 +174,7 @@ impl Bars {
         let values = widest(&mut self.figures().map(value_text));
         let left = names.min(width.total() * NAME_SHARE) + 12.0;
         let inside = width.total() - left - values - 14.0;
-        let place = |scale: &Scale, value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
+        let position = |scale: &Scale, value: f64| left + scale.position(value).unwrap_or(0.0) * inside;
 
         let mut sheet = Sheet::new(width);
         let (ticks, text) = fitting(&axis, &scale, wanted, inside, font);
@@ -183,7 +183,7 @@ impl Bars {
         let bottom = top + self.groups.len() as f64 * each;
         let mut lines = String::new();
         for tick in &ticks {
-            let x = left + tick.place * inside;
+            let x = left + tick.position * inside;
             lines.push_str(&format!("M{} {}V{}", coordinate(x), coordinate(top), coordinate(bottom + 4.0)));
             sheet.text(x, bottom + 6.0 + font, Anchor::Middle, "tick", &tick.text);
         }
@@ -199,12 +199,12 @@ impl Bars {
             for (order, bar) in bars.iter().enumerate() {
                 let Some(bar) = bar else { continue };
                 let at = (y + order as f64 * BAR, order);
-                draw_bar(&mut sheet, bar, at, (&value_text(*bar), font), &|value| place(&scale, value));
+                draw_bar(&mut sheet, bar, at, (&value_text(*bar), font), &|value| position(&scale, value));
             }
         }
         sheet.path(
             &Look { class: "axis", dash: "" },
-            &format!("M{} {}V{}", coordinate(place(&scale, 0.0)), coordinate(top), coordinate(bottom)),
+            &format!("M{} {}V{}", coordinate(position(&scale, 0.0)), coordinate(top), coordinate(bottom)),
         );
         sheet.text(left + inside / 2.0, bottom + 36.0, Anchor::Middle, "label", &text);
         sheet.finish(id, &self.title, &self.description(), bottom + 42.0)
@@ -236,16 +236,16 @@ impl Bars {
 }
 
 /// Draws one bar with its value beside it. `at` has its height and its index in its group, which decides the style.
-fn draw_bar(sheet: &mut Sheet, bar: &Bar, at: (f64, usize), text: (&str, f64), place: &dyn Fn(f64) -> f64) {
+fn draw_bar(sheet: &mut Sheet, bar: &Bar, at: (f64, usize), text: (&str, f64), position: &dyn Fn(f64) -> f64) {
     let ((y, order), (text, font)) = (at, text);
-    let (from, to) = (place(bar.value.min(0.0)), place(bar.value.max(0.0)));
+    let (from, to) = (position(bar.value.min(0.0)), position(bar.value.max(0.0)));
     sheet.rectangle(&format!("bar {}", style(order).class), (from, y + 1.0), ((to - from).max(0.0), BAR - 2.0));
     let middle = y + BAR / 2.0;
     if let Some((low, high)) = bar.interval.filter(|(low, high)| low < high) {
-        let [low, high, from] = [place(low), place(high), middle - 3.5].map(coordinate);
+        let [low, high, from] = [position(low), position(high), middle - 3.5].map(coordinate);
         let across = coordinate(middle);
         let outline = format!("M{low} {across}H{high}M{low} {from}v7M{high} {from}v7");
         sheet.path(&Look { class: "interval", dash: "" }, &outline);
     }
-    sheet.text(place(bar.end()) + 5.0, middle + font * 0.35, Anchor::Start, "tick", text);
+    sheet.text(position(bar.end()) + 5.0, middle + font * 0.35, Anchor::Start, "tick", text);
 }

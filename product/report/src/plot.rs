@@ -137,9 +137,10 @@ impl Plot {
     /// The lines, in shares of the frame; empty for series that are not lines.
     fn in_frame(&self) -> Vec<Vec<(f64, f64)>> {
         let (_, across, _, up) = self.scales((10, 5));
-        let place = |&(x, y): &(f64, f64)| Some((across.place(x)?, up.place(y)?));
+        let position = |&(x, y): &(f64, f64)| Some((across.position(x)?, up.position(y)?));
         let is_line = |series: &&Series| matches!(series.shape, Shape::Line | Shape::Steps);
-        let of = |series: &Series| Some(series).filter(is_line).map(|it| it.points.iter().filter_map(place).collect());
+        let of =
+            |series: &Series| Some(series).filter(is_line).map(|it| it.points.iter().filter_map(position).collect());
         self.drawn().map(|series| of(series).unwrap_or_default()).collect()
     }
 
@@ -244,7 +245,8 @@ pub(crate) fn fitting(axis: &Axis, scale: &Scale, wanted: usize, width: f64, fon
         let (ticks, text) = axis.ticks(scale, wanted);
         let widest = ticks.iter().map(|tick| text_width(&tick.text, font)).fold(0.0, f64::max);
         // Texts at the ends are moved inside by at most half of their width.
-        let apart = ticks.windows(2).map(|two| (two[1].place - two[0].place) * width).fold(f64::INFINITY, f64::min);
+        let apart =
+            ticks.windows(2).map(|two| (two[1].position - two[0].position) * width).fold(f64::INFINITY, f64::min);
         if apart >= widest * 1.5 + 8.0 {
             return (ticks, text);
         }
@@ -259,12 +261,12 @@ fn draw_axes(sheet: &mut Sheet, frame: &Frame, x_ticks: &[Tick], y_ticks: &[Tick
     let bottom = top + height;
     let (mut lines, mut notches) = (String::new(), String::new());
     for tick in y_ticks {
-        let y = bottom - tick.place * height;
+        let y = bottom - tick.position * height;
         lines.push_str(&format!("M{} {}h{}", coordinate(left), coordinate(y), coordinate(width)));
         sheet.text(left - 6.0, y + font * 0.35, Anchor::End, "tick", &tick.text);
     }
     for tick in x_ticks {
-        let x = left + tick.place * width;
+        let x = left + tick.position * width;
         notches.push_str(&format!("M{} {}v4", coordinate(x), coordinate(bottom)));
         let half = text_width(&tick.text, font) / 2.0;
         let middle = x.clamp(left - 40.0 + half, (left + width + 10.0 - half).max(left));
@@ -282,11 +284,11 @@ fn draw_series(
     (x, y): (&Scale, &Scale),
     (order, under): (usize, bool),
 ) {
-    let place = |&(at, value): &(f64, f64)| {
-        let (across, up) = (x.place(at)?, y.place(value)?);
+    let position = |&(at, value): &(f64, f64)| {
+        let (across, up) = (x.position(at)?, y.position(value)?);
         Some((frame.left + across * frame.width, frame.top + frame.height * (1.0 - up)))
     };
-    let places = series.points.iter().map(place);
+    let places = series.points.iter().map(position);
     let style = style(order);
     match series.shape {
         Shape::Dots | Shape::Ticks => {
@@ -325,13 +327,13 @@ fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64,
         kept.extend(picked.into_iter().map(|at| Some(column[at])));
         column.clear();
     };
-    for place in places {
+    for position in places {
         let same_column = |(x, _): (f64, f64)| column.last().is_none_or(|last| last.0.floor() == x.floor());
-        if !place.is_some_and(same_column) {
+        if !position.is_some_and(same_column) {
             flush(&mut column, &mut kept);
         }
-        match place {
-            Some(place) => column.push(place),
+        match position {
+            Some(position) => column.push(position),
             None => kept.push(None),
         }
     }
@@ -343,8 +345,8 @@ fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64,
 fn joined(places: &[Option<(f64, f64)>], steps: bool, until: Option<f64>) -> String {
     let mut outline = String::new();
     let mut before = None;
-    for place in places {
-        let Some((x, y)) = *place else {
+    for position in places {
+        let Some((x, y)) = *position else {
             before = None;
             continue;
         };

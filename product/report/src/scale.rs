@@ -48,7 +48,7 @@ impl Scale {
 
     /// The place of a value: 0 at the low end, 1 at the high end; a value beyond them is at the end itself. None for a
     /// value that is not finite.
-    pub(crate) fn place(&self, value: f64) -> Option<f64> {
+    pub(crate) fn position(&self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             return None;
         }

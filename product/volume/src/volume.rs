@@ -24,7 +24,7 @@ use crate::objects::devices::TreeDevices;
 use crate::objects::found_files::FoundFiles;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
-use crate::objects::listener::ListenerPlace;
+use crate::objects::listener::ListenerSlot;
 use crate::objects::name_cache::NameCache;
 use crate::objects::numbers::Numbers;
 use crate::objects::pieces::ListingPieces;
@@ -64,7 +64,7 @@ pub struct Volume<P: Platform> {
     /// Held by the caller that makes room in the table.
     pub(crate) sweeping: TaskMutex<()>,
     names_durable: AtomicBool,
-    pub(crate) listener: ListenerPlace,
+    pub(crate) listener: ListenerSlot,
     attributes_idle: KnobId,
 }
 
@@ -129,7 +129,7 @@ impl<P: Platform> Volume<P> {
             rights_epoch: AtomicU64::new(0),
             sweeping: TaskMutex::new(()),
             names_durable: AtomicBool::new(true),
-            listener: ListenerPlace::default(),
+            listener: ListenerSlot::default(),
             attributes_idle,
         });
         volume.end_turns_in_time();

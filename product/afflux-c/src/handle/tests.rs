@@ -88,7 +88,7 @@ fn threads_that_open_use_and_close_meet_only_what_lives() {
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
     const ROUNDS: usize = 3_000;
     let shared: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
-    let handle_of = |place: &AtomicUsize| std::ptr::without_provenance::<Handle>(place.load(Ordering::SeqCst));
+    let handle_of = |position: &AtomicUsize| std::ptr::without_provenance::<Handle>(position.load(Ordering::SeqCst));
     let closed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -96,14 +96,14 @@ fn threads_that_open_use_and_close_meet_only_what_lives() {
             scope.spawn(move || {
                 for round in 0..ROUNDS {
                     let new: *mut Handle = TABLE.open(Living(AtomicBool::new(true), &DROPPED)).unwrap();
-                    let place = &shared[(thread + round) % shared.len()];
-                    if let Ok(living) = TABLE.enter(handle_of(place)) {
+                    let position = &shared[(thread + round) % shared.len()];
+                    if let Ok(living) = TABLE.enter(handle_of(position)) {
                         assert!(living.0.load(Ordering::SeqCst));
-                        let both = [TABLE.close(handle_of(place)), TABLE.close(handle_of(place))];
+                        let both = [TABLE.close(handle_of(position)), TABLE.close(handle_of(position))];
                         closed.fetch_add(both.iter().flatten().count(), Ordering::SeqCst);
                         assert!(living.0.load(Ordering::SeqCst), "closed, but used");
                     }
-                    let old = place.swap(new.addr(), Ordering::SeqCst);
+                    let old = position.swap(new.addr(), Ordering::SeqCst);
                     if TABLE.close(std::ptr::without_provenance::<Handle>(old)).is_ok() {
                         closed.fetch_add(1, Ordering::SeqCst);
                     }
@@ -111,7 +111,7 @@ fn threads_that_open_use_and_close_meet_only_what_lives() {
             });
         }
     });
-    let left = shared.iter().filter(|place| TABLE.close(handle_of(place)).is_ok()).count();
+    let left = shared.iter().filter(|position| TABLE.close(handle_of(position)).is_ok()).count();
     assert_eq!(closed.load(Ordering::SeqCst) + left, 4 * ROUNDS, "each was closed once");
     assert_eq!(DROPPED.load(Ordering::SeqCst), 4 * ROUNDS, "and dropped once");
 }

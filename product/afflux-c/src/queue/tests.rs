@@ -13,7 +13,7 @@ use crate::file::{afflux_open, afflux_release, afflux_write};
 const PAGE: usize = 4096;
 
 struct Rig {
-    place: tempfile::TempDir,
+    index: tempfile::TempDir,
     cache: *mut CacheHandleOfTests,
     file: *mut FileHandle,
     queue: *mut QueueHandle,
@@ -42,7 +42,7 @@ impl Rig {
     }
 
     fn with(make: impl FnOnce(*mut CacheHandleOfTests, *mut *mut QueueHandle) -> c_int) -> Self {
-        let place = tempfile::tempdir().unwrap();
+        let index = tempfile::tempdir().unwrap();
         // SAFETY: zeros are valid settings.
         let mut settings: Settings = unsafe { std::mem::zeroed() };
         settings.size = size_of::<Settings>();
@@ -51,8 +51,8 @@ impl Rig {
         // SAFETY: all pointers are valid.
         assert_eq!(unsafe { afflux_cache_new(&raw const settings, &raw mut cache) }, 0, "{}", last());
         assert_eq!(make(cache, &raw mut queue), 0, "{}", last());
-        let file = open(cache, &place.path().join("file"));
-        Self { place, cache, file, queue }
+        let file = open(cache, &index.path().join("file"));
+        Self { index, cache, file, queue }
     }
 
     /// Pages with their number in each byte, on the device and not in the cache.
@@ -90,7 +90,7 @@ impl Rig {
         assert_eq!(afflux_release(self.file), 0);
         // SAFETY: no function is called.
         let closed = unsafe { afflux_cache_close(self.cache, None, null_mut()) };
-        drop(self.place);
+        drop(self.index);
         closed
     }
 }
@@ -143,12 +143,12 @@ fn check_kinds_of_calls(rig: Rig) {
     assert_eq!(one(rig.request(Op::Write, data, 10, 0, 0)), 10);
     assert_eq!(one(rig.request(Op::Append, data, 10, 0, 0)), 10, "where it begins");
     assert_eq!(one(rig.request(Op::SyncData, null_mut(), 0, 0, 0)), 0);
-    assert_eq!(std::fs::read(rig.place.path().join("file")).unwrap(), b"some bytessome bytes");
+    assert_eq!(std::fs::read(rig.index.path().join("file")).unwrap(), b"some bytessome bytes");
     assert_eq!(one(rig.request(Op::SetLen, null_mut(), 15, 0, 0)), 0);
     assert_eq!(one(rig.request(Op::PunchHole, null_mut(), 5, 0, 0)), 0);
     assert_eq!(one(rig.request(Op::SyncRange, null_mut(), 15, 0, 0)), 0);
     assert_eq!(one(rig.request(Op::SyncAll, null_mut(), 0, 0, 0)), 0);
-    assert_eq!(std::fs::read(rig.place.path().join("file")).unwrap(), b"\0\0\0\0\0bytessome ");
+    assert_eq!(std::fs::read(rig.index.path().join("file")).unwrap(), b"\0\0\0\0\0bytessome ");
     assert_eq!(one(rig.request(Op::Read, data, 10, 0, 0)), 10);
     assert_eq!(&bytes, b"\0\0\0\0\0bytes");
     assert_eq!(rig.end(), 0);

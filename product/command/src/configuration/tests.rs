@@ -366,7 +366,7 @@ fn a_certificate_goes_with_its_key() {
 /// A reload reads these sources, too.
 #[test]
 fn shown_locks_take_version_4_and_directories_of_the_host() {
-    let refused = |file: &str, place: &str| wrong(&format!("posix_locks = true\n{file}"), &[], &serve(&[place]));
+    let refused = |file: &str, position: &str| wrong(&format!("posix_locks = true\n{file}"), &[], &serve(&[position]));
     assert!(refused("nfs = '3'", "/srv").contains("which --nfs 3 refuses"));
     assert!(refused("", "s3://bucket/a").contains("s3://bucket/a but through this server"));
 }

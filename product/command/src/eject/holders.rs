@@ -45,7 +45,7 @@ pub(super) struct Process {
 /// A mounted file system of the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FileSystem {
-    pub(super) place: PathBuf,
+    pub(super) mount_point: PathBuf,
     /// A path that leads there, also if another mount covers the place; none if nobody has one.
     pub(super) path: Option<PathBuf>,
 }
@@ -67,9 +67,10 @@ impl<'a> SoughtDisk<'a> {
         let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
         let mounts = host.mounts();
         // Files of btrfs have device numbers of their own. Another mount may cover the place.
-        let covered = |place: &PathBuf| mounts.iter().any(|mount| mount.kind == KIND && mount.place == *place);
-        let places = host.mounts_of(&disk.number).into_iter().filter(|place| !covered(place));
-        numbers.extend(places.filter_map(|place| looked_at(&place)).map(|found| found.on));
+        let covered =
+            |mount_point: &PathBuf| mounts.iter().any(|mount| mount.kind == KIND && mount.mount_point == *mount_point);
+        let places = host.mounts_of(&disk.number).into_iter().filter(|mount_point| !covered(mount_point));
+        numbers.extend(places.filter_map(|mount_point| looked_at(&mount_point)).map(|found| found.on));
         let mut sought = Self { host, disk, numbers, own_mounts: Vec::new() };
         sought.own_mounts = own_mounts::on(&mounts, |mount| sought.is_mounted_by(mount));
         sought
@@ -77,20 +78,20 @@ impl<'a> SoughtDisk<'a> {
 
     /// The points of the mounts of `afflux mount` that stand on the disk, in the order to unmount them.
     pub(super) fn own_points(&self) -> Vec<PathBuf> {
-        self.own_mounts.iter().rev().map(|mount| mount.place.clone()).collect()
+        self.own_mounts.iter().rev().map(|mount| mount.mount_point.clone()).collect()
     }
 
     pub(super) fn file_systems(&self) -> Vec<FileSystem> {
-        let covered = |place: &Path| self.own_mounts.iter().any(|mount| mount.place == *place);
+        let covered = |mount_point: &Path| self.own_mounts.iter().any(|mount| mount.mount_point == *mount_point);
         let is_own = |found: &Seen| self.own_mounts.iter().any(|mount| number(&mount.number) == Some(found.on));
         let leads_there =
             |path: &Path| looked_at(path).is_some_and(|found| self.numbers.contains(&found.on) && !is_own(&found));
-        let path = |place: &PathBuf| match covered(place) {
-            true => own_mounts::below(place, leads_there),
-            false => Some(place.clone()),
+        let path = |mount_point: &PathBuf| match covered(mount_point) {
+            true => own_mounts::below(mount_point, leads_there),
+            false => Some(mount_point.clone()),
         };
         let places = self.host.mounts_of(&self.disk.number).into_iter();
-        places.map(|place| FileSystem { path: path(&place), place }).collect()
+        places.map(|mount_point| FileSystem { path: path(&mount_point), mount_point }).collect()
     }
 
     /// Everything that uses the disk now, except this process and the mounts in its own namespace.
@@ -171,7 +172,7 @@ impl<'a> SoughtDisk<'a> {
             here.iter().any(|own| own.shared.is_some() && groups.contains(&&own.shared) && self.is_mounted_by(own))
         };
         let mut there = self.mounts_for(process).filter(|mount| !goes_along(mount));
-        there.next().map(|mount| format!("has it mounted on {} in its mount namespace", mount.place.display()))
+        there.next().map(|mount| format!("has it mounted on {} in its mount namespace", mount.mount_point.display()))
     }
 
     /// The mounts of the disk that a process sees.
@@ -210,7 +211,8 @@ impl<'a> SoughtDisk<'a> {
             let is_below = || {
                 // A deleted file cannot be asked for its device.
                 let places = self.host.mounts_of(&self.disk.number);
-                file.ends_with(" (deleted)") && places.iter().any(|place| Path::new(file).starts_with(place))
+                file.ends_with(" (deleted)")
+                    && places.iter().any(|mount_point| Path::new(file).starts_with(mount_point))
             };
             if name != self.disk.name && (self.is_on_it(Path::new(file)) || is_below()) {
                 found.push(format!("{name} is made from {file}: losetup -d /dev/{name}"));

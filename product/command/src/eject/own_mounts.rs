@@ -22,17 +22,17 @@ pub(super) fn on(mounts: &[Mounted], is_of_disk: impl Fn(&Mounted) -> bool) -> V
 }
 
 /// The number of the disk behind a mount of `afflux mount` at this place.
-pub(super) fn disk_behind(host: &Host, place: &Path) -> Option<String> {
-    let place: PathBuf = std::path::absolute(place).ok()?.components().collect();
+pub(super) fn disk_behind(host: &Host, mount_point: &Path) -> Option<String> {
+    let mount_point: PathBuf = std::path::absolute(mount_point).ok()?.components().collect();
     let mounts = host.mounts();
-    let mount = mounts.iter().rev().find(|mount| mount.kind == KIND && mount.place == place)?;
+    let mount = mounts.iter().rev().find(|mount| mount.kind == KIND && mount.mount_point == mount_point)?;
     host.whole_of_mount(&behind(&mounts, mount).last()?.number)
 }
 
 /// The path to a file system at a place that a mount of `afflux mount` covers: the server sees it. `leads_there` knows
 /// the paths to the disk's files. None if the mount is dead.
-pub(super) fn below(place: &Path, leads_there: impl Fn(&Path) -> bool) -> Option<PathBuf> {
-    processes::servers().into_iter().map(|server| seen_by(server, place)).find(|path| leads_there(path))
+pub(super) fn below(mount_point: &Path, leads_there: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    processes::servers().into_iter().map(|server| seen_by(server, mount_point)).find(|path| leads_there(path))
 }
 
 /// The mount that has the directory of a mount. If that is one of `afflux mount`, too, then the one behind it, and so
@@ -41,10 +41,10 @@ fn behind<'m>(mounts: &'m [Mounted], mount: &'m Mounted) -> impl Iterator<Item =
     let (mut seen, mut path) = (vec![mount], Some(PathBuf::from(&mount.source)));
     std::iter::from_fn(move || {
         let wanted = path.take()?;
-        let with = mounts.iter().filter(|mount| wanted.starts_with(&mount.place) && !seen.contains(mount));
+        let with = mounts.iter().filter(|mount| wanted.starts_with(&mount.mount_point) && !seen.contains(mount));
         // Of mounts at one place, the newest covers the others.
-        let found = with.max_by_key(|mount| mount.place.components().count())?;
-        let rest = wanted.strip_prefix(&found.place).ok()?;
+        let found = with.max_by_key(|mount| mount.mount_point.components().count())?;
+        let rest = wanted.strip_prefix(&found.mount_point).ok()?;
         path = (found.kind == KIND).then(|| Path::new(&found.source).join(rest));
         seen.push(found);
         Some(found)

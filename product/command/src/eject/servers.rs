@@ -74,12 +74,12 @@ pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<Option<Writte
 }
 
 /// The server of a mount, unless it cannot be asked.
-pub(super) fn of_mount(place: &Path) -> Option<WrittenServer> {
+pub(super) fn of_mount(mount_point: &Path) -> Option<WrittenServer> {
     processes::servers().into_iter().find_map(|pid| {
         let process = Process { pid, program: processes::SERVER.to_owned(), how: String::new(), has_files: true };
         let is_running = !is_stopped(pid);
         let mut client = client_of(pid).filter(|_| is_running)?;
-        written(&process, &mut client).ok().filter(|server| server.mount.as_deref() == Some(place))
+        written(&process, &mut client).ok().filter(|server| server.mount.as_deref() == Some(mount_point))
     })
 }
 

@@ -99,18 +99,18 @@ fn machine(root: &Path, is_there: bool, mountinfo: &str) -> (Host, Disk) {
 fn what_others_do_meanwhile_is_no_failure_and_a_disk_that_goes_is_one() {
     const MOUNTED: &str = "30 1 8:16 / /no/such/place rw - ext4 /dev/none rw\n";
     let root = afflux_scratch::Scratch::new(&std::env::temp_dir(), "eject").unwrap().keep();
-    let place = PathBuf::from("/no/such/place");
+    let mount_point = PathBuf::from("/no/such/place");
     let write = |(host, disk): &(Host, Disk)| {
-        let mounted = FileSystem { place: place.clone(), path: Some(place.clone()) };
+        let mounted = FileSystem { mount_point: mount_point.clone(), path: Some(mount_point.clone()) };
         write_out(host, disk, &[mounted], Instant::now(), true).map_err(|error| error.to_string())
     };
     let unmounted = machine(&root, true, "");
     assert_eq!(write(&unmounted), Ok(0));
-    assert!(unmount(&unmounted.0, &unmounted.1, &place).is_ok());
+    assert!(unmount(&unmounted.0, &unmounted.1, &mount_point).is_ok());
 
     let mounted = machine(&root, true, MOUNTED);
     assert!(write(&mounted).unwrap_err().contains("not everything could be written"));
-    assert!(unmount(&mounted.0, &mounted.1, &place).is_err());
+    assert!(unmount(&mounted.0, &mounted.1, &mount_point).is_err());
     assert!(flush(&mounted.0, &mounted.1).unwrap_err().to_string().contains("its own cache"));
 
     let gone = machine(&root, false, MOUNTED);

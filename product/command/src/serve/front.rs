@@ -518,7 +518,7 @@ impl Requesters for HostRequesters {
 
 impl Front {
     /// The address or the path at which programs find it.
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let listen = self.nfs.as_ref().map(|nfs| nfs.listen.to_string());
         listen.or_else(|| self.mount.as_ref().map(|mount| mount.point.display().to_string())).unwrap_or_default()
     }

@@ -7,7 +7,7 @@
 pub(crate) mod arena;
 pub(crate) mod client_state;
 pub(crate) mod last_run;
-pub(crate) mod own_place;
+pub(crate) mod own_directory;
 pub(crate) mod persisted_clients;
 pub(crate) mod persisted_mount;
 pub(crate) mod persisted_prices;

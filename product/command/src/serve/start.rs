@@ -8,7 +8,7 @@ pub(crate) mod check;
 pub(crate) mod engine;
 pub(crate) mod exports;
 pub(crate) mod open_files;
-pub(crate) mod places;
 pub(crate) mod prefault;
+pub(crate) mod resources;
 pub(crate) mod source;
 pub(crate) mod wanted_volume;

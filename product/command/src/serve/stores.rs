@@ -7,7 +7,7 @@
 pub(crate) mod store_claim;
 pub(crate) mod store_end;
 pub(crate) mod store_last;
-pub(crate) mod store_place;
 pub(crate) mod store_view;
 pub(crate) mod store_volume;
 pub(crate) mod store_writer;
+pub(crate) mod volume_location;

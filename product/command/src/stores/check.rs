@@ -14,7 +14,7 @@ use afflux_report::{output, units};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{CommandPlace, call};
+use super::{CommandTarget, call};
 
 /// The number of each volume's root.
 const ROOT: u64 = 1;
@@ -26,7 +26,7 @@ const ROOT: u64 = 1;
     miss segments that the server has removed meanwhile: check again.")]
 pub(crate) struct Check {
     #[command(flatten)]
-    place: CommandPlace,
+    target: CommandTarget,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -51,7 +51,7 @@ struct Checked {
 impl Check {
     pub(crate) fn run(&self) -> Outcome {
         let checked = call(async {
-            let store = self.place.open().await?;
+            let store = self.target.open().await?;
             let view = store.view(&ViewState::Fixed).await?;
             let (objects, clock) = (store.objects(), store.clock());
             Ok(async {
@@ -65,7 +65,7 @@ impl Check {
             }
             .await)
         })?;
-        let url = output::shown(&self.place.url);
+        let url = output::shown(&self.target.url);
         let checked = checked.map_err(|error| Failure::failed(format!("{url}: {}", output::shown(error))))?;
         output::say(if self.json { checked.json().to_string() } else { checked.text() });
         if checked.report.is_sound() {

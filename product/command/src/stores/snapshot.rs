@@ -9,7 +9,7 @@ use afflux_report::output;
 use clap::Args;
 use serde_json::json;
 
-use super::{CommandPlace, call};
+use super::{CommandTarget, call};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  afflux snapshot s3://bucket/home before-upgrade\n  \
@@ -19,7 +19,7 @@ use super::{CommandPlace, call};
     stop the server before, to have everything.")]
 pub(crate) struct SnapshotArgs {
     #[command(flatten)]
-    place: CommandPlace,
+    target: CommandTarget,
     /// The snapshot to make; without a name, the snapshots are listed
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -33,18 +33,18 @@ pub(crate) struct SnapshotArgs {
 
 impl SnapshotArgs {
     pub(crate) fn run(&self) -> Outcome {
-        let url = output::shown(&self.place.url);
+        let url = output::shown(&self.target.url);
         match &self.name {
             Some(name) if self.remove => {
-                call(async { self.place.open().await?.remove_snapshot(name).await })?;
+                call(async { self.target.open().await?.remove_snapshot(name).await })?;
                 self.say("removed", name, &format!("The snapshot {name} of {url} was removed."));
             }
             Some(name) => {
-                call(async { self.place.open().await?.make_snapshot(name).await })?;
+                call(async { self.target.open().await?.make_snapshot(name).await })?;
                 self.say("made", name, &format!("The snapshot {name} of {url} was made."));
             }
             None => {
-                for snapshot in call(async { self.place.open().await?.snapshots().await })? {
+                for snapshot in call(async { self.target.open().await?.snapshots().await })? {
                     match self.json {
                         true => output::say(json!({ "snapshot": snapshot.name, "made": snapshot.made })),
                         false => output::say(format_args!("{}  {}", output::shown(&snapshot.name), snapshot.made)),

@@ -268,17 +268,17 @@ fn table<R>(columns: &[Column<R>], rows: &[R], load: fn(&R) -> Attention, width:
     let rows: Vec<_> = rows.iter().map(|row| (cells(row), load(row))).collect();
     let widest = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(Cell::wide).max().unwrap_or(0);
     let contents: Vec<usize> = (0..columns.len()).map(widest).collect();
-    let places = places(columns, &contents, width);
+    let column_widths = column_widths(columns, &contents, width);
     let title = columns.iter().map(|column| text(column.title)).collect();
     RowTable {
-        title: line(columns, &places, title),
-        lines: rows.into_iter().map(|(row, load)| (line(columns, &places, row), load)).collect(),
+        title: line(columns, &column_widths, title),
+        lines: rows.into_iter().map(|(row, load)| (line(columns, &column_widths, row), load)).collect(),
     }
 }
 
 /// The width of each column; none for one that is left out. `contents` are the widths of the columns' widest cells.
-fn places<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> Vec<Option<usize>> {
-    let mut places = vec![None; columns.len()];
+fn column_widths<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> Vec<Option<usize>> {
+    let mut column_widths = vec![None; columns.len()];
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|at| columns[*at].rank);
     let mut left = width;
@@ -289,12 +289,12 @@ fn places<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> Vec<Opt
             // A less important column may be narrower, but does not take its place: columns come and go in one order.
             break;
         }
-        places[at] = Some(columns[at].width.min(width));
+        column_widths[at] = Some(columns[at].width.min(width));
         left = left.saturating_sub(wanted);
     }
     let mut grow = |fill: Fill, wanted: &dyn Fn(usize, &Column<R>) -> usize| {
         for at in (0..columns.len()).filter(|at| columns[*at].fill == fill) {
-            if let Some(place) = &mut places[at] {
+            if let Some(place) = &mut column_widths[at] {
                 let more = left.min(wanted(at, &columns[at]).saturating_sub(*place));
                 *place += more;
                 left -= more;
@@ -310,12 +310,12 @@ fn places<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> Vec<Opt
         grow(fill, &|at, _| contents[at]);
     }
     grow(Fill::Curve, &|_, column| column.width_max);
-    places
+    column_widths
 }
 
-fn line<R>(columns: &[Column<R>], places: &[Option<usize>], cells: Vec<Cell>) -> String {
+fn line<R>(columns: &[Column<R>], column_widths: &[Option<usize>], cells: Vec<Cell>) -> String {
     let mut line = String::new();
-    for ((column, place), cell) in columns.iter().zip(places).zip(cells) {
+    for ((column, place), cell) in columns.iter().zip(column_widths).zip(cells) {
         let Some(width) = *place else { continue };
         if !line.is_empty() {
             line.push_str(&" ".repeat(GAP));

@@ -17,7 +17,7 @@ use std::task::{Context, Poll, Waker};
 use afflux_pages::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use afflux_pages::sync::{self, Mutex, MutexGuard, OwnLines};
 use afflux_pages::units::PageCount;
-use afflux_pages::wait::WaitPlaces;
+use afflux_pages::wait::WaitSlots;
 
 use super::unwritable::{Amount, Unwritable};
 use crate::policy::{ChargeBounds, Cost, PauseCause, Prices};
@@ -33,7 +33,7 @@ pub struct AdmissionQueue {
 /// The charges, and the writers that wait for room.
 struct Line {
     ledger: Ledger,
-    writers: WaitPlaces,
+    writers: WaitSlots,
     /// The slot of each writer's file, with the writer's ticket.
     by_file: BTreeSet<(u32, u64)>,
 }
@@ -186,7 +186,7 @@ impl AdmissionQueue {
             unseen_pages: PageCount::MAX,
         };
         let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
-        let line = Mutex::new(Line { ledger, writers: WaitPlaces::default(), by_file: BTreeSet::new() });
+        let line = Mutex::new(Line { ledger, writers: WaitSlots::default(), by_file: BTreeSet::new() });
         Self { line, waiting: AtomicUsize::new(0), runs, wake }
     }
 

@@ -12,7 +12,7 @@ use afflux_pages::wait::lock;
 
 use super::busy::TransferKind;
 use super::file::FileInner;
-use super::places::{Load, Place, Placed};
+use super::request_table::{Load, RequestEntry, RequestInFlight};
 use crate::platform::Nanos;
 
 impl Load {
@@ -26,11 +26,11 @@ impl Load {
 
 impl FileInner {
     /// Sets a request of the file aside, unless it has ended or too many are; returns whether it did.
-    pub fn try_set_aside(self: &Arc<Self>, request: &Placed, now: Nanos) -> bool {
+    pub fn try_set_aside(self: &Arc<Self>, request: &RequestInFlight, now: Nanos) -> bool {
         let device = &self.device;
         {
             let mut state = lock(&self.state);
-            if !device.requests.places.try_set_aside(request.number) {
+            if !device.requests.entries.try_set_aside(request.number) {
                 return false;
             }
             state.hold();
@@ -50,8 +50,8 @@ impl FileInner {
 
     /// A request of the file has ended; returns whether it was set aside. If so, it has no slot to give back, and the
     /// caller puts the file back in its lists.
-    pub fn request_ended(&self, place: Place) -> bool {
-        let ended = self.device.requests.places.end(place);
+    pub fn request_ended(&self, entry: RequestEntry) -> bool {
+        let ended = self.device.requests.entries.end(entry);
         if ended.is_aside {
             let mut state = lock(&self.state);
             state.release();

@@ -33,7 +33,7 @@ impl FileInner {
                 state.watch.wakes(state.marks.dirtied_at, idle.look_ns);
             }
             self.queue_dirty(state);
-        } else if state.waiting_pages().is_power_of_two() && state.marks.place.is_outgrown(state.waiting_pages()) {
+        } else if state.waiting_pages().is_power_of_two() && state.marks.position.is_outgrown(state.waiting_pages()) {
             self.grow_queued(state);
         }
     }
@@ -53,18 +53,18 @@ impl FileInner {
 
     /// The file is listed, or has its turn, and has twice as many dirty pages as before.
     fn grow_queued(&self, state: &mut FileState) {
-        let grown = self.device.worklist.grow(state.marks.place, self.pages.slot, state.waiting_pages());
-        state.marks.place = grown.unwrap_or(state.marks.place);
+        let grown = self.device.worklist.grow(state.marks.position, self.pages.slot, state.waiting_pages());
+        state.marks.position = grown.unwrap_or(state.marks.position);
     }
 
     /// Lists a file that has had no turn since it became dirty.
     pub fn queue_dirty(self: &Arc<Self>, state: &mut FileState) {
-        state.marks.place = self.device.worklist.list_dirty(self.entry(state));
+        state.marks.position = self.device.worklist.list_dirty(self.entry(state));
     }
 
     /// Lists a file that had its turn and has more.
     pub fn queue_more(self: &Arc<Self>, state: &mut FileState) {
-        state.marks.place = self.device.worklist.list_more(self.entry(state));
+        state.marks.position = self.device.worklist.list_more(self.entry(state));
     }
 
     /// Lists a file that a sync waits for, once; the turn clears the mark.

@@ -211,8 +211,8 @@ impl<F> Ready<F> {
     }
 
     /// The file in the slot now has `pages` dirty pages. Returns its new place, if it is still listed.
-    pub(super) fn grow(&mut self, place: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
-        let (number, size) = (place.number, Size::of(pages));
+    pub(super) fn grow(&mut self, position: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
+        let (number, size) = (position.number, Size::of(pages));
         let entry = self.entries.get_mut(number as usize)?.as_mut().filter(|entry| entry.slot == slot)?;
         let before = std::mem::replace(&mut entry.size, size);
         let order = &mut self.orders[usize::from(entry.hot)];

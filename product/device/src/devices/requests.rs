@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use afflux_pages::wait::{Permits, WaitQueue};
 
-use super::places::RequestPlaces;
+use super::request_table::RequestTable;
 
 pub struct Requests {
     pub(super) slots: Permits,
@@ -20,7 +20,7 @@ pub struct Requests {
     /// Writes in flight, or about to be submitted.
     writes: AtomicU32,
     write_ended: WaitQueue,
-    pub places: RequestPlaces,
+    pub entries: RequestTable,
 }
 
 impl Requests {
@@ -32,7 +32,7 @@ impl Requests {
             read_frames: Permits::new(0),
             writes: AtomicU32::new(0),
             write_ended: WaitQueue::new(),
-            places: RequestPlaces::new(slots),
+            entries: RequestTable::new(slots),
         }
     }
 

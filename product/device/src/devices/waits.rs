@@ -163,7 +163,7 @@ pub struct Wait {
 pub struct WaitNumber {
     /// The number, which no other wait of the device gets.
     pub number: u64,
-    place: usize,
+    index: usize,
 }
 
 struct Present {
@@ -198,7 +198,7 @@ impl Waits {
         }
         let number = present.begun;
         present.begun += 1;
-        WaitNumber { number, place: present.waiting.insert((number, wait)) }
+        WaitNumber { number, index: present.waiting.insert((number, wait)) }
     }
 
     /// The wait with this number has ended, after `ns`.
@@ -329,8 +329,8 @@ impl Present {
 
     /// Removes the wait, if it has not ended before.
     fn remove(&mut self, wait: WaitNumber) -> Option<Wait> {
-        self.waiting.get(wait.place).filter(|(number, _)| *number == wait.number)?;
-        Some(self.waiting.remove(wait.place).1)
+        self.waiting.get(wait.index).filter(|(number, _)| *number == wait.number)?;
+        Some(self.waiting.remove(wait.index).1)
     }
 
     /// The number of waiting calls of each client.
@@ -351,11 +351,11 @@ impl Present {
         let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Wait, u64)>::new());
         for (_, call) in calls {
             let payer = (call.file, &call.client, call.waits_for.name());
-            let place = *places.entry(payer).or_insert_with(|| {
+            let index = *places.entry(payer).or_insert_with(|| {
                 payers.push((call, 0));
                 payers.len() - 1
             });
-            payers[place].1 += 1;
+            payers[index].1 += 1;
         }
         payers
     }

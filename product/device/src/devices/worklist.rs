@@ -200,13 +200,13 @@ impl<F> Worklist<F> {
     pub(super) fn list_dirty(&self, entry: ReadyEntry<F>) -> ReadyPosition {
         let mut lists = lock(&self.lists);
         let look_at = entry.look_at;
-        let place = lists.push(entry, ListPosition::Dirty);
+        let position = lists.push(entry, ListPosition::Dirty);
         if lists.sleeps_until.is_some_and(|until| look_at < until) {
             lists.sleeps_until = None;
             drop(lists);
             self.flusher.raise();
         }
-        place
+        position
     }
 
     /// Lists a file that had its turn and has more.
@@ -215,8 +215,8 @@ impl<F> Worklist<F> {
     }
 
     /// The file in the slot has `pages` dirty pages. Returns its new place, if it is still listed.
-    pub(super) fn grow(&self, place: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
-        lock(&self.lists).ready.grow(place, slot, pages)
+    pub(super) fn grow(&self, position: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
+        lock(&self.lists).ready.grow(position, slot, pages)
     }
 
     /// Makes the flusher come back to a file at `at`, beside its other reasons.

@@ -122,13 +122,13 @@ impl StreamWindow {
             self.last = pages.clone();
             return ahead;
         }
-        let place = self.place(pages, terms, cached);
-        if !matches!(place, StreamRelation::SameRead) {
+        let relation = self.relation(pages, terms, cached);
+        if !matches!(relation, StreamRelation::SameRead) {
             self.credit.note_missed(pages.end - pages.start);
             terms.openings.note_missed(pages.end - pages.start);
         }
         let before = std::mem::replace(&mut self.last, pages.clone());
-        match place {
+        match relation {
             StreamRelation::SameRead if self.open && pages.end == self.next => {
                 Ahead::one(pages.end..self.end.max(pages.end))
             }
@@ -234,7 +234,7 @@ impl StreamWindow {
         Awaited { in_front: self.issued.saturating_sub(self.next), late }
     }
 
-    fn place(&self, pages: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> StreamRelation {
+    fn relation(&self, pages: &Range<u64>, terms: &AheadTerms, cached: &dyn Cached) -> StreamRelation {
         let (start, asked) = (pages.start, pages.end - pages.start);
         let tolerance = Self::tolerance(asked, terms);
         if pages.end == self.last.end && start > self.last.start {

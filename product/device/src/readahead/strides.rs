@@ -96,7 +96,7 @@ impl Armed {
         let most = terms.window_sizes.most.min((terms.left)() / 2).min(terms.most) / pages.max(1);
         let least = if through { terms.window_sizes.first / pages.max(1) } else { 1 };
         let records = (2 * self.batch).max(least).max(1).min(most);
-        let (from, to) = (self.place(self.ahead + 1), self.place(self.ahead + records));
+        let (from, to) = (self.position(self.ahead + 1), self.position(self.ahead + records));
         let (Some(from), Some(to)) = (from, to.or(Some(0))) else { return Ahead::NONE };
         if records == 0 {
             return Ahead::NONE;
@@ -113,7 +113,7 @@ impl Armed {
     }
 
     /// Where the record this many leaps ahead begins; `None` before the file's start.
-    fn place(&self, records: u64) -> Option<u64> {
+    fn position(&self, records: u64) -> Option<u64> {
         self.at.checked_add_signed(self.leap.checked_mul(records as i64)?)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use afflux_device::counters::Counter;
 use afflux_device::devices::delays::Delay;
 use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::devices::places::{Load, Place};
+use afflux_device::devices::request_table::{Load, RequestEntry};
 use afflux_device::devices::{DeviceState, TransferKind};
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::{Nanos, Platform};
@@ -482,7 +482,7 @@ struct Sent {
     runs: u64,
     pages: u64,
     at: Nanos,
-    place: Place,
+    entry: RequestEntry,
 }
 
 impl Sent {
@@ -490,8 +490,8 @@ impl Sent {
     fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
         let pages = count as u64;
         let runs = file.device.figures.read_begins(first, (file.pages.slot, first + pages), now);
-        let place = file.device.requests().places.begin(file.pages.slot, Load::Read, now);
-        Self { runs, pages, at: now, place }
+        let entry = file.device.requests().entries.begin(file.pages.slot, Load::Read, now);
+        Self { runs, pages, at: now, entry }
     }
 
     fn ended(self, moved: bool, (at, device): (Nanos, AtEnd), unwatched_ns: u64) -> Completed {
@@ -544,7 +544,7 @@ impl<P: Platform> FillEnds<P> {
     pub(super) fn end(self, operation: Operation, pieces: &[Piece], result: Result<(), DeviceError>) -> Nanos {
         let (reading, file) = (&self.reading, &self.quota.file);
         let cache = &reading.base.cache;
-        let was_aside = file.request_ended(self.sent.place);
+        let was_aside = file.request_ended(self.sent.entry);
         {
             let mut state = lock(&file.state);
             let mut arrivals = Vec::with_capacity(pieces.len());
@@ -601,7 +601,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let (reading, file, frame) = (&self.reading, &self.quota.file, self.frame);
         let cache = &reading.base.cache;
-        let was_aside = file.request_ended(self.sent.place);
+        let was_aside = file.request_ended(self.sent.entry);
         {
             let mut state = lock(&file.state);
             let mut set = 0;

@@ -24,7 +24,7 @@ use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
 use afflux_pages::cache::PinnedPages;
-use afflux_pages::cache::guards::GuardPlaces;
+use afflux_pages::cache::guards::GuardSlots;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::memory::SharedArena;
 use afflux_pages::page::{PRESENT, READING, UPTODATE};
@@ -54,7 +54,7 @@ pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
     arena: Arc<SharedArena>,
-    guards: Arc<GuardPlaces>,
+    guards: Arc<GuardSlots>,
 }
 
 /// The number of copies in an engine; all are alike.
@@ -63,12 +63,12 @@ const COPIES: u32 = 16;
 /// Copies of the mechanism, so that readers of different files seldom count references in the same word.
 pub(crate) struct Readings<P: Platform> {
     copies: Box<[Arc<Reading<P>>]>,
-    guards: Arc<GuardPlaces>,
+    guards: Arc<GuardSlots>,
 }
 
 impl<P: Platform> Readings<P> {
     pub(crate) fn new(base: &Base<P>, reclaim: &Arc<Reclaim<P>>) -> Arc<Self> {
-        let guards = GuardPlaces::new(&base.cache);
+        let guards = GuardSlots::new(&base.cache);
         let copy = |_| Reading::new(base.clone(), Arc::clone(reclaim), Arc::clone(&guards));
         Arc::new(Self { copies: (0..COPIES).map(copy).collect(), guards })
     }
@@ -168,7 +168,7 @@ pub(crate) fn needs_more_ahead(file: &FileInner, end: u64) -> bool {
 }
 
 impl<P: Platform> Reading<P> {
-    fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, guards: Arc<GuardPlaces>) -> Arc<Self> {
+    fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, guards: Arc<GuardSlots>) -> Arc<Self> {
         let arena = Arc::new(SharedArena(Arc::clone(&base.cache.frames)));
         Arc::new(Self { base, reclaim, arena, guards })
     }

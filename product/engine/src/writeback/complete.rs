@@ -90,7 +90,7 @@ impl<P: Platform> WriteEnds<P> {
     pub(super) fn end_transfer(&self, operation: Operation, result: Result<(), DeviceError>) -> Moved {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let at = base.now();
-        let was_aside = self.file.request_ended(self.place);
+        let was_aside = self.file.request_ended(self.entry);
         let ns = at.since(self.submitted);
         base.trace_file(at, &self.file, None, || EngineEvent::Completed { operation, ns, error: result.err() });
         let len = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_device::devices::file::FileInner;
 use afflux_device::devices::in_flight::Ticket;
-use afflux_device::devices::places::Place;
+use afflux_device::devices::request_table::RequestEntry;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_pages::wait::Answer;
@@ -65,7 +65,7 @@ struct WriteEnds<P: Platform> {
     /// Writes in flight at the submission, including this one.
     in_flight: u64,
     ticket: Ticket,
-    place: Place,
+    entry: RequestEntry,
 }
 
 /// The end of an operation without data (`requests`).

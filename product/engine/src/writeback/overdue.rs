@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use afflux_device::devices::DeviceState;
-use afflux_device::devices::places::Placed;
+use afflux_device::devices::request_table::RequestInFlight;
 use afflux_device::platform::Platform;
 
 use crate::base::Base;
@@ -32,18 +32,18 @@ struct Seen {
 impl OverdueWatch {
     /// No time was watched yet.
     pub(super) fn begins(device: &DeviceState) -> Self {
-        let seen = vec![Seen { number: u64::MAX, at_ns: 0 }; device.requests().places.count()].into();
+        let seen = vec![Seen { number: u64::MAX, at_ns: 0 }; device.requests().entries.count()].into();
         Self { watched_ns: 0, seen }
     }
 
     /// So much more time was watched. Returns the longest time for which a request was seen.
     pub(super) fn look(&mut self, device: &DeviceState, passed_ns: u64) -> u64 {
         self.watched_ns += passed_ns;
-        let requests = device.requests().places.all().filter(|request| !request.is_aside);
+        let requests = device.requests().entries.all().filter(|request| !request.is_aside);
         requests.map(|request| self.age_ns(&request)).max().unwrap_or(0)
     }
 
-    fn age_ns(&mut self, request: &Placed) -> u64 {
+    fn age_ns(&mut self, request: &RequestInFlight) -> u64 {
         let at = (request.number % self.seen.len() as u64) as usize;
         if self.seen[at].number != request.number {
             self.seen[at] = Seen { number: request.number, at_ns: self.watched_ns };
@@ -58,7 +58,7 @@ impl OverdueWatch {
             return;
         }
         let mut any = false;
-        for request in device.requests().places.all().filter(|request| !request.is_aside) {
+        for request in device.requests().entries.all().filter(|request| !request.is_aside) {
             any |= self.age_ns(&request) >= most_ns && try_set_one_aside(base, device, &request);
         }
         if any {
@@ -73,7 +73,7 @@ impl OverdueWatch {
     }
 }
 
-fn try_set_one_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, request: &Placed) -> bool {
+fn try_set_one_aside<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, request: &RequestInFlight) -> bool {
     // The request may have ended since, and its file may be gone.
     let file = base.devices.files.get(request.file).filter(|file| Arc::ptr_eq(&file.device, device));
     let (Some(file), now) = (file, base.now()) else { return false };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use afflux_device::counters::Counter;
 use afflux_device::devices::file::FileInner;
-use afflux_device::devices::places::Load;
+use afflux_device::devices::request_table::Load;
 use afflux_device::devices::{DeviceState, TransferKind};
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
@@ -116,9 +116,9 @@ impl<P: Platform> Writeback<P> {
         local.count(Counter::WriteRequests, 1);
         local.count(Counter::PageOut, u64::from(len));
         let load = Load::Write { bytes: u64::from(len), pages, ticket };
-        let place = device.requests().places.begin(file.pages.slot, load, now);
+        let entry = device.requests().entries.begin(file.pages.slot, load, now);
         let (writeback, submitted) = (Arc::clone(self), now);
-        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket, place };
+        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket, entry };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || EngineEvent::Submitted { operation });
         (operation, memory, ends)

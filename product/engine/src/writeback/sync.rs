@@ -136,7 +136,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     async fn run_round(self: &Arc<Self>, file: &Arc<FileInner>, round: SyncRound, in_call: bool) {
-        let last_later = lock(&file.state).withheld.later().last_place();
+        let last_later = lock(&file.state).withheld.later().last_position();
         let result = self.round(file, &round.range, in_call).await;
         if let (Some(last), Ok(())) = (last_later, &result) {
             self.let_go_later(file, last, &round.range);

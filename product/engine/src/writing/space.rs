@@ -52,7 +52,7 @@ impl<P: Platform> Writing<P> {
         device.placing.wait().await;
         let unplaced = lock(&file.state).unplaced_from;
         if let Some(from) = unplaced {
-            place(&self.writeback, file, from).await?;
+            allocate(&self.writeback, file, from).await?;
         }
         Ok(reserve(&self.writeback, file, range).await?)
     }
@@ -66,7 +66,7 @@ impl<P: Platform> Writing<P> {
             let pass = Arc::clone(&pass);
             self.base.platform.spawn("place", async move {
                 while let Some(file) = pass.next_file() {
-                    pass.place(&file).await;
+                    pass.allocate(&file).await;
                 }
             });
         }
@@ -94,7 +94,7 @@ impl<P: Platform> Pass<P> {
     }
 
     /// Requests a place for the file's dirty pages. An error is kept for the file's own writers.
-    async fn place(&self, file: &Arc<FileInner>) {
+    async fn allocate(&self, file: &Arc<FileInner>) {
         let known_to_lack = {
             let state = &mut *lock(&file.state);
             let lacks = matches!(state.failures.error(), Some(DeviceError::NoSpace | DeviceError::Quota));
@@ -104,7 +104,7 @@ impl<P: Platform> Pass<P> {
             state.unplaced_from.is_some()
         };
         if !known_to_lack {
-            let _ = place(&self.writeback, file, 0).await;
+            let _ = allocate(&self.writeback, file, 0).await;
         }
     }
 }
@@ -116,7 +116,7 @@ impl<P: Platform> Drop for Pass<P> {
 }
 
 /// Reserves space for the file's dirty pages, from a page on. If that fails, the file keeps the page where it failed.
-async fn place<P: Platform>(
+async fn allocate<P: Platform>(
     writeback: &Arc<Writeback<P>>,
     file: &Arc<FileInner>,
     mut from: u64,

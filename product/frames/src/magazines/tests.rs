@@ -7,7 +7,7 @@ use super::*;
 mod property;
 
 fn take(magazines: &Magazines, effort: Effort) -> Option<u32> {
-    magazines.allocate(cpu::place(), effort)
+    magazines.allocate(cpu::slot(), effort)
 }
 
 fn single(magazines: &Magazines) -> Option<u32> {
@@ -15,7 +15,7 @@ fn single(magazines: &Magazines) -> Option<u32> {
 }
 
 fn give(magazines: &Magazines, frame: u32) -> Result<(), BadFree> {
-    magazines.free(cpu::place(), frame)
+    magazines.free(cpu::slot(), frame)
 }
 
 /// Checks that each free frame is in one place only, and that the count is exact.
@@ -149,7 +149,7 @@ fn bulk_frames_ascend_and_the_callback_may_allocate() {
     let magazines = Magazines::new(FRAMES_WITH_HANDS);
     let mut taken = Vec::new();
     let mut others = Vec::new();
-    let count = magazines.allocate_bulk(cpu::place(), 200, Effort::Normal, |frame| {
+    let count = magazines.allocate_bulk(cpu::slot(), 200, Effort::Normal, |frame| {
         taken.push(frame);
         others.extend(single(&magazines));
     });

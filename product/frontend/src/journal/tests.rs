@@ -193,7 +193,7 @@ fn the_host_may_note_a_step_after_its_call_was_given_up() {
     let call = begin(&calls, KEY, 5, 0).0;
     let step = call.step(0, Before::Nothing);
     drop(call);
-    // The only place is not given to another call, whose entry the note would change.
+    // The only slot is not given to another call, whose entry the note would change.
     drop(begin(&calls, [4, 5, 6], 6, 0));
     step.note_done(11);
     drop(step);
@@ -218,7 +218,7 @@ fn a_call_that_ran_at_the_kill_outlasts_those_that_had_ended() {
     let (again, left) = begin(&next, [1, 0, 0], 9, 9);
     assert_eq!(left, Left::Begun { value: 1, object: 5 });
     drop(again);
-    // Clients that never come back leave half of the places.
+    // Clients that never come back leave half of the slots.
     for number in 100..120 {
         let next = journal(&words);
         std::mem::forget(begin(&next, [number, 0, 0], number, 0).0);

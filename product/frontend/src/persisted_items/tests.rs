@@ -65,19 +65,19 @@ fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be()
     let (mut items, none) = PersistedItems::new(words.clone(), 8);
     assert!(none.is_none());
     let mut model = Contents::new();
-    let mut places: BTreeMap<(u8, u32), PersistedItem> = BTreeMap::new();
+    let mut slots: BTreeMap<(u8, u32), PersistedItem> = BTreeMap::new();
     let mut kills_made = 0;
     for step in 0..600 {
         let key = (random.below(3) as u8, random.below(4) as u32);
         let before = model.clone();
-        let place = places.entry(key).or_default();
+        let slot = slots.entry(key).or_default();
         let left = if random.below(4) == 0 {
             model.remove(&key);
-            kills(&words, || items.remove(place))
+            kills(&words, || items.remove(slot))
         } else {
             let bytes = vec![1 + step as u8 % 250; random.below(500) as usize];
             let mut is_put = false;
-            let left = kills(&words, || is_put = items.try_put(key, place, &bytes));
+            let left = kills(&words, || is_put = items.try_put(key, slot, &bytes));
             if is_put {
                 model.insert(key, bytes);
             }
@@ -93,7 +93,7 @@ fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be()
             assert_eq!(found(&now), Some(model.clone()));
             let (next, found) = PersistedItems::new(words.clone(), 8);
             items = next;
-            places = found.unwrap().into_iter().map(|it| ((it.kind, it.id), it.item)).collect();
+            slots = found.unwrap().into_iter().map(|it| ((it.kind, it.id), it.item)).collect();
         }
     }
     assert!(kills_made > 10_000, "{kills_made}");
@@ -123,7 +123,7 @@ fn a_changed_bit_is_known_wherever_it_is_and_nothing_is_found_then() {
         assert!(left.is_none() || left == found(&right), "word {at} lost");
     }
     assert_eq!(found(&vec![u64::MAX; WORDS]), None);
-    // Zeros in a piece's place are damage, too: the piece does not go silently.
+    // Zeros in a piece's slot are damage, too: the piece does not go silently.
     let mut lost = right.clone();
     lost[8 + HEADER_WORDS..8 + HEADER_WORDS + PIECE_WORDS].fill(0);
     assert_eq!(found(&lost), None);

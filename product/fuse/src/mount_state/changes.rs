@@ -98,7 +98,7 @@ impl MountState {
     /// overwrites only old ones that have become entries. So a kill in between loses none, and the next server goes on.
     pub(super) fn turn_changes(&self) {
         let journal = self.changes();
-        for at in (0..CHANGES).map(|place| FILES_AT - (CHANGES - place) * WORDS_BEFORE) {
+        for at in (0..CHANGES).map(|slot| FILES_AT - (CHANGES - slot) * WORDS_BEFORE) {
             let [unique, state, value, object] = [0, 1, 2, 3].map(|word| self.value(at + word));
             let is_whole = state & !STATE_BITS == words_checksum([unique, value, object]) & !STATE_BITS;
             if unique == 0 || !is_whole || !matches!(state & STATE_BITS, BEGUN | DONE) {

@@ -32,9 +32,9 @@ impl Grants {
     /// The ring in this memory, with the entries of earlier servers.
     pub(crate) fn new(state: MountState) -> Self {
         let mut left: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-        for place in 0..GRANTS {
-            if let Some((unique, _)) = grant_in(words(&state, place)) {
-                left.entry(unique).or_default().push(place);
+        for slot in 0..GRANTS {
+            if let Some((unique, _)) = grant_in(words(&state, slot)) {
+                left.entry(unique).or_default().push(slot);
             }
         }
         Self { state, next: AtomicUsize::new(0), left: Mutex::new(left) }
@@ -59,8 +59,8 @@ impl Grants {
     pub(crate) fn take(&self, unique: u64) -> Vec<Grant> {
         let unique = unique & !UNIQUE_RESENT;
         let places = self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&unique).unwrap_or_default();
-        let taken = places.into_iter().filter_map(|place| {
-            let words = words(&self.state, place);
+        let taken = places.into_iter().filter_map(|slot| {
+            let words = words(&self.state, slot);
             // Another answer may have taken the place meanwhile.
             let (_, grant) = grant_in(words).filter(|(of, _)| *of == unique)?;
             words[0].store(0, Ordering::Release);
@@ -70,8 +70,8 @@ impl Grants {
     }
 }
 
-fn words(state: &MountState, place: usize) -> &[AtomicU64] {
-    &state.all()[GRANTS_AT + place * GRANT_WORDS..][..GRANT_WORDS]
+fn words(state: &MountState, slot: usize) -> &[AtomicU64] {
+    &state.all()[GRANTS_AT + slot * GRANT_WORDS..][..GRANT_WORDS]
 }
 
 fn grant_in(words: &[AtomicU64]) -> Option<(u64, Grant)> {

@@ -45,7 +45,7 @@ async fn on_host<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<Option
 }
 
 /// The file, the owner and the bytes of a lock.
-fn place<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, LockOwner, Span), Errno> {
+fn lock_target<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, LockOwner, Span), Errno> {
     let family = if locking.is_of_flock { LockFamily::Files } else { LockFamily::Bytes };
     let owner = LockOwner { holder: locker(on)?, number: locking.owner, family };
     let last = if locking.last >= kind::LAST { u64::MAX } else { locking.last };
@@ -63,7 +63,7 @@ fn mode(locking: &Locking) -> Result<LockMode, Errno> {
 
 /// The file and the lock that a program wants.
 fn wanted<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, Lock), Errno> {
-    let (file, owner, span) = place(on, locking)?;
+    let (file, owner, span) = lock_target(on, locking)?;
     Ok((file, Lock { owner, span, mode: mode(locking)?, process: locking.process }))
 }
 
@@ -111,7 +111,7 @@ pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: boo
         return None;
     }
     let wanted = match locking.kind {
-        kind::NONE => place(on, locking).map(|_| None),
+        kind::NONE => lock_target(on, locking).map(|_| None),
         _ => wanted(on, locking).map(Some),
     };
     let wanted = match wanted {
@@ -131,7 +131,7 @@ pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: boo
 
 /// Unlocks, also what the owner of a `flock` had before it changes the mode.
 fn unlock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(), LockRefusal> {
-    let Ok((file, owner, span)) = place(on, locking) else { return Ok(()) };
+    let Ok((file, owner, span)) = lock_target(on, locking) else { return Ok(()) };
     match locking.kind {
         kind::NONE => on.volume.locks().unlock(file, owner, span, now(on)),
         // As the kernel has it: two programs that share a lock and both want more would wait for each other.
@@ -142,7 +142,7 @@ fn unlock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(), LockRefus
 
 /// Locks once nobody is in the way, or at once.
 pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Outcome {
-    let (file, ..) = place(on, locking)?;
+    let (file, ..) = lock_target(on, locking)?;
     if locking.kind == kind::NONE {
         unlock(on, locking)?;
         on.volume.wait_until_shown(file).await;

@@ -142,28 +142,29 @@ impl Host {
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
             return None;
         }
-        let mut place = fs::canonicalize(self.path("sys/class/block").join(name)).ok()?;
-        if place.join("partition").exists() {
-            place.pop();
+        let mut mount_point = fs::canonicalize(self.path("sys/class/block").join(name)).ok()?;
+        if mount_point.join("partition").exists() {
+            mount_point.pop();
         }
-        fs::read_to_string(place.join("dev")).ok().map(|number| number.trim().to_owned())
+        fs::read_to_string(mount_point.join("dev")).ok().map(|number| number.trim().to_owned())
     }
 
     /// The number of the whole disk that has this number, or a partition with it.
     pub fn whole_of_number(&self, number: &str) -> Option<String> {
-        let mut place = fs::canonicalize(self.path("sys/dev/block").join(number)).ok()?;
-        if !place.join("partition").exists() {
+        let mut mount_point = fs::canonicalize(self.path("sys/dev/block").join(number)).ok()?;
+        if !mount_point.join("partition").exists() {
             return Some(number.to_owned());
         }
-        place.pop();
-        fs::read_to_string(place.join("dev")).ok().map(|number| number.trim().to_owned())
+        mount_point.pop();
+        fs::read_to_string(mount_point.join("dev")).ok().map(|number| number.trim().to_owned())
     }
 
     /// The device of the btrfs with this bdi, if it has only one.
     fn btrfs_number(&self, bdi: &str) -> Option<String> {
         let file_systems = fs::read_dir(self.path("sys/fs/btrfs")).ok()?;
         let own = file_systems.flatten().find(|entry| {
-            fs::canonicalize(entry.path().join("bdi")).is_ok_and(|place| place.file_name() == Some(bdi.as_ref()))
+            fs::canonicalize(entry.path().join("bdi"))
+                .is_ok_and(|mount_point| mount_point.file_name() == Some(bdi.as_ref()))
         })?;
         let mut devices = fs::read_dir(own.path().join("devices")).ok()?.flatten();
         let (one, another) = (devices.next()?, devices.next());

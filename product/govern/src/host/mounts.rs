@@ -19,7 +19,7 @@ pub struct Mounted {
     /// Major and minor number of its file system.
     pub number: String,
     /// The mount point.
-    pub place: PathBuf,
+    pub mount_point: PathBuf,
     /// The kind of its file system.
     pub kind: String,
     /// The device or directory behind it.
@@ -40,11 +40,11 @@ impl Mounted {
         let (before, after) = line.split_once(" - ")?;
         let (mut before, mut after) = (before.split(' '), after.split(' '));
         let (id, parent, number) = (before.next()?.to_owned(), before.next()?.to_owned(), before.next()?.to_owned());
-        let place = PathBuf::from(unescaped(before.nth(1)?));
+        let mount_point = PathBuf::from(unescaped(before.nth(1)?));
         let groups: Vec<&str> = before.skip(1).collect();
         let group = |word| groups.iter().find_map(|group| group.strip_prefix(word)).map(str::to_owned);
         let (kind, source) = (after.next()?.to_owned(), unescaped(after.next()?));
-        Some(Self { id, parent, number, place, kind, source, shared: group("shared:"), master: group("master:") })
+        Some(Self { id, parent, number, mount_point, kind, source, shared: group("shared:"), master: group("master:") })
     }
 }
 
@@ -74,10 +74,10 @@ impl Host {
         };
         let mut seen = Vec::new();
         let mut places = Vec::new();
-        for Mounted { number, place, source, .. } in self.mounts() {
+        for Mounted { number, mount_point, source, .. } in self.mounts() {
             if is_on(&number, &source) && !seen.contains(&number) {
                 seen.push(number);
-                places.push(place);
+                places.push(mount_point);
             }
         }
         places

@@ -7,7 +7,7 @@ use afflux_scratch::Scratch;
 
 use super::*;
 
-fn place() -> Option<Scratch> {
+fn location() -> Option<Scratch> {
     let made = Scratch::new(Path::new("/dev/shm"), "arena").ok();
     if made.is_none() {
         afflux_scratch::skipped!("/dev/shm is not there");
@@ -19,21 +19,21 @@ fn layout() -> Layout {
     Layout::new(1 << 20, 64).unwrap()
 }
 
-fn open(place: &Scratch) -> Result<(ArenaFile, ArenaContents), ArenaFileError> {
-    ArenaFile::open(&place.path().join("arena"), layout(), &mut |_| {})
+fn open(location: &Scratch) -> Result<(ArenaFile, ArenaContents), ArenaFileError> {
+    ArenaFile::open(&location.path().join("arena"), layout(), &mut |_| {})
 }
 
 #[test]
 fn memory_is_left_once_an_engine_has_used_it() {
-    let Some(place) = place() else { return };
+    let Some(location) = location() else { return };
     for state in [ArenaState::Fresh, ArenaState::Serving, ArenaState::Recovering, ArenaState::Clean] {
-        let (mut file, contents) = open(&place).unwrap();
+        let (mut file, contents) = open(&location).unwrap();
         file.keep();
         let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
         memory.header().set_state(state);
         memory.header().set_verifier(state as u64 + 1);
         drop((file, memory));
-        let (file, contents) = open(&place).unwrap();
+        let (file, contents) = open(&location).unwrap();
         let (memory, is_left) = match contents {
             ArenaContents::Fresh(memory) => (memory, false),
             ArenaContents::Left(memory) => (memory, true),
@@ -48,28 +48,28 @@ fn memory_is_left_once_an_engine_has_used_it() {
 /// A found file may have what clients were told is accepted.
 #[test]
 fn a_start_that_fails_leaves_the_file_that_it_found_and_none_that_it_made() {
-    let Some(place) = place() else { return };
-    let path = place.path().join("arena");
-    drop(open(&place).unwrap());
+    let Some(location) = location() else { return };
+    let path = location.path().join("arena");
+    drop(open(&location).unwrap());
     assert!(!path.exists(), "nobody was told of its contents");
-    let (mut file, contents) = open(&place).unwrap();
+    let (mut file, contents) = open(&location).unwrap();
     let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
     memory.header().set_state(ArenaState::Serving);
     file.keep();
     drop((file, memory));
-    drop(open(&place).unwrap());
+    drop(open(&location).unwrap());
     assert!(path.exists(), "an earlier server left it");
 }
 
 /// The lock is of the open file, so that a second opening in one process is a second server.
 #[test]
 fn one_opening_at_a_time_has_the_file() {
-    let Some(place) = place() else { return };
-    let (file, contents) = open(&place).unwrap();
-    let Err(ArenaFileError::InUse { process }) = open(&place).map(drop) else { panic!("it is in use") };
+    let Some(location) = location() else { return };
+    let (file, contents) = open(&location).unwrap();
+    let Err(ArenaFileError::InUse { process }) = open(&location).map(drop) else { panic!("it is in use") };
     assert_eq!(process, std::process::id());
     drop((file, contents));
-    open(&place).unwrap();
+    open(&location).unwrap();
 }
 
 /// The service manager has a description of the memory as long as it keeps it.
@@ -81,9 +81,9 @@ fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
             ArenaFile::in_store(&mut store, layout(), &mut |_| {}, &mut |error| refused.push(error.to_string()));
         opened.map(|(file, contents)| (file, contents, refused))
     };
-    let stored = |file: &ArenaFile| match &file.place {
-        Place::Store(memory) => (IN_STORE.to_owned(), memory.try_clone().unwrap()),
-        Place::Path(path) => panic!("{}", path.display()),
+    let stored = |file: &ArenaFile| match &file.location {
+        ArenaLocation::Store(memory) => (IN_STORE.to_owned(), memory.try_clone().unwrap()),
+        ArenaLocation::Path(path) => panic!("{}", path.display()),
     };
     let (mut first, contents, refused) = open(Vec::new()).unwrap();
     let ArenaContents::Fresh(memory) = contents else { panic!("nobody left it") };
@@ -110,31 +110,31 @@ fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
 /// A predecessor may remove the file after its successor has opened it.
 #[test]
 fn a_removed_file_is_not_gone_on_with() {
-    let Some(place) = place() else { return };
-    let path = place.path().join("arena");
-    let (file, contents) = open(&place).unwrap();
+    let Some(location) = location() else { return };
+    let path = location.path().join("arena");
+    let (file, contents) = open(&location).unwrap();
     let ArenaContents::Fresh(memory) = contents else { panic!("fresh") };
     let before = fs::metadata(&path).unwrap().len();
     file.remove(&memory).unwrap();
     assert!(!path.exists());
-    let _second = open(&place).unwrap();
+    let _second = open(&location).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().len(), before);
 }
 
 #[test]
 fn a_full_file_system_is_said_when_the_file_is_made() {
-    let Some(place) = place() else { return };
+    let Some(location) = location() else { return };
     let all = Layout::new(all_memory_bytes(), 64).unwrap();
-    let here = rustix::fs::statfs(place.path()).unwrap();
+    let here = rustix::fs::statfs(location.path()).unwrap();
     if here.f_blocks * here.f_bsize as u64 >= all.bytes() as u64 {
         afflux_scratch::skipped!("/dev/shm may take all memory of this machine");
         return;
     }
-    let Err(error) = ArenaFile::open(&place.path().join("arena"), all, &mut |_| {}) else {
+    let Err(error) = ArenaFile::open(&location.path().join("arena"), all, &mut |_| {}) else {
         panic!("a tmpfs took all memory of the machine")
     };
     assert!(matches!(error, ArenaFileError::NoSpace { bytes } if bytes == all.bytes() as u64), "{error}");
-    assert!(!place.path().join("arena").exists(), "no page stays");
+    assert!(!location.path().join("arena").exists(), "no page stays");
 }
 
 /// All memory of the machine, in whole frames.

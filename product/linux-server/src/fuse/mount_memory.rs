@@ -22,7 +22,7 @@ use crate::arena_file::memory_file::{self, MemoryReservation};
 const NAME: &str = "afflux-mount";
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXPLACE");
 /// Words before those of the machine.
-const PLACE_WORDS: usize = 1024;
+const LOCATION_WORDS: usize = 1024;
 /// The longest path of a point.
 const PATH_BYTES_MAX: usize = 4096;
 const PATH_AT: usize = 8;
@@ -33,7 +33,7 @@ const BYTES_MAX: u64 = 1 << 32;
 
 /// A mount of the host's kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct MountPlace {
+pub(super) struct MountLocation {
     /// The directory that it is mounted on.
     pub(super) point: PathBuf,
     /// The kernel's number of the mount.
@@ -95,7 +95,7 @@ struct Behind(Arc<Mapped>);
 
 impl AsRef<[AtomicU64]> for Behind {
     fn as_ref(&self) -> &[AtomicU64] {
-        &(*self.0).as_ref()[PLACE_WORDS..]
+        &(*self.0).as_ref()[LOCATION_WORDS..]
     }
 }
 
@@ -105,7 +105,7 @@ impl MountMemory {
     /// # Errors
     /// The host refuses it.
     pub fn made(words: usize) -> Result<Self, ArenaFileError> {
-        let words = words + PLACE_WORDS;
+        let words = words + LOCATION_WORDS;
         let file = memory_file::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryReservation::AsUsed)?;
         let mapped = Mapped::of(file.as_fd(), words)?;
         Ok(Self { file: Arc::new(file), mapped: Arc::new(mapped) })
@@ -116,7 +116,7 @@ impl MountMemory {
         memory_file::refuse_foreign(&file)?;
         let bytes = fstat(&file).map_err(|errno| ArenaFileError::Host { call: "stat", source: errno.into() })?.st_size;
         let words = bytes as u64 / size_of::<AtomicU64>() as u64;
-        if bytes as u64 > BYTES_MAX || words <= PLACE_WORDS as u64 {
+        if bytes as u64 > BYTES_MAX || words <= LOCATION_WORDS as u64 {
             return Err(ArenaFileError::Unfit("its size is none of a mount's memory"));
         }
         let mapped = Mapped::of(file.as_fd(), words as usize)?;
@@ -137,12 +137,12 @@ impl MountMemory {
     }
 
     /// Writes the place. False if its path is too long.
-    pub(super) fn try_note_place(&self, place: &MountPlace) -> bool {
-        let path = place.point.as_os_str().as_bytes();
+    pub(super) fn try_note_location(&self, location: &MountLocation) -> bool {
+        let path = location.point.as_os_str().as_bytes();
         if path.len() > PATH_BYTES_MAX {
             return false;
         }
-        let head = [MAGIC, place.number, place.file_system, path.len() as u64];
+        let head = [MAGIC, location.number, location.file_system, path.len() as u64];
         let words = path.chunks(8).map(|chunk| {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -156,7 +156,7 @@ impl MountMemory {
     }
 
     /// The place that an earlier server has written.
-    pub(super) fn place(&self) -> Option<MountPlace> {
+    pub(super) fn location(&self) -> Option<MountLocation> {
         let value = |at: usize| self.all()[at].load(Ordering::Relaxed);
         if value(0) != MAGIC || value(CHECK_AT) != self.check() {
             return None;
@@ -164,7 +164,7 @@ impl MountMemory {
         let bytes: Vec<u8> = (PATH_AT..CHECK_AT).flat_map(|at| value(at).to_le_bytes()).collect();
         let path = bytes.get(..usize::try_from(value(3)).ok()?)?;
         let point = Path::new(OsStr::from_bytes(path)).to_owned();
-        point.is_absolute().then_some(MountPlace { point, number: value(1), file_system: value(2) })
+        point.is_absolute().then_some(MountLocation { point, number: value(1), file_system: value(2) })
     }
 
     fn check(&self) -> u64 {

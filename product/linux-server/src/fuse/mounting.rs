@@ -25,7 +25,7 @@ use rustix::process::{getegid, geteuid};
 
 use super::device::{self, FuseDevice};
 use super::mount_flags::{self, SyncFlags};
-use super::mount_memory::MountPlace;
+use super::mount_memory::MountLocation;
 use super::own_mounts::{OwnMounts, unescaped};
 
 /// The kind of the mounts, as /proc/self/mounts shows it.
@@ -160,9 +160,12 @@ impl MountTarget {
             if geteuid().is_root() { self.mount_as_root(source, flags)? } else { self.mount_by_helper(source, flags)? };
         let top = TopMount::at(self.path());
         let flags = top.as_ref().and_then(TopMount::flags);
-        let place =
-            top.map(|top| MountPlace { point: self.path.clone(), number: top.number, file_system: top.file_system() });
-        Ok(FuseMount { device: FuseDevice::new(descriptor), place, flags })
+        let location = top.map(|top| MountLocation {
+            point: self.path.clone(),
+            number: top.number,
+            file_system: top.file_system(),
+        });
+        Ok(FuseMount { device: FuseDevice::new(descriptor), location, flags })
     }
 
     fn mount_as_root(&self, source: &Path, wanted: SyncFlags) -> Result<OwnedFd, MountError> {
@@ -224,7 +227,7 @@ fn received(socket: &OwnedFd) -> io::Result<OwnedFd> {
 pub struct FuseMount {
     pub(super) device: FuseDevice,
     /// None if the kernel does not show it.
-    pub(super) place: Option<MountPlace>,
+    pub(super) location: Option<MountLocation>,
     pub(super) flags: Option<mount_flags::MountFlags>,
 }
 
@@ -237,7 +240,7 @@ impl FuseMount {
 
     /// The kernel's number of the mount.
     pub fn number(&self) -> u64 {
-        self.place.as_ref().map_or(0, |place| place.number)
+        self.location.as_ref().map_or(0, |location| location.number)
     }
 }
 

@@ -92,16 +92,17 @@ impl OwnMounts {
         Ok(result)
     }
 
-    /// Takes all mounts out of the own view but those that lead to the `places`, and those below the `served` ones. A
-    /// mount that the host does not give up stays. Call it before the second thread.
+    /// Takes all mounts out of the own view but those that lead to the `mount_points`, and those below the `served`
+    /// ones. A mount that the host does not give up stays. Call it before the second thread.
     ///
     /// # Errors
     /// The host does not show its mounts, or does not change the view.
-    pub fn keep_only(&self, places: &[PathBuf], served: &[PathBuf]) -> io::Result<()> {
+    pub fn keep_only(&self, mount_points: &[PathBuf], served: &[PathBuf]) -> io::Result<()> {
         let directory = std::env::current_dir();
         let proc = open(c"/proc/self", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let system = SYSTEM.iter().chain(&SYSTEM_WHOLE).map(Path::new);
-        let needed = system.chain(places.iter().chain(served).map(PathBuf::as_path)).map(opened).collect::<Vec<_>>();
+        let needed =
+            system.chain(mount_points.iter().chain(served).map(PathBuf::as_path)).map(opened).collect::<Vec<_>>();
         let whole = SYSTEM_WHOLE.iter().map(Path::new).chain(served.iter().map(PathBuf::as_path)).map(opened);
         let whole = whole.collect::<Vec<_>>();
         // From the view's own root all its mounts are in sight.
@@ -109,17 +110,17 @@ impl OwnMounts {
         let done = (|| {
             let root = mount_number(&open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?;
             let mut mounts = MountTable::read(&proc, root)?;
-            for place in needed.iter().flatten() {
-                mounts.keep(mount_number(place)?);
+            for mount_point in needed.iter().flatten() {
+                mounts.keep(mount_number(mount_point)?);
             }
-            for place in whole.iter().flatten() {
-                let path = readlinkat(&proc, format!("fd/{}", place.as_raw_fd()), Vec::new())?;
+            for mount_point in whole.iter().flatten() {
+                let path = readlinkat(&proc, format!("fd/{}", mount_point.as_raw_fd()), Vec::new())?;
                 mounts.keep_below(Path::new(OsStr::from_bytes(path.as_bytes())));
             }
-            while let Some(place) = mounts.next_unneeded() {
+            while let Some(mount_point) = mounts.next_unneeded() {
                 let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
-                let gone = rustix::mount::unmount(&place, flags).is_ok();
-                mounts.end_try(&place, gone);
+                let gone = rustix::mount::unmount(&mount_point, flags).is_ok();
+                mounts.end_try(&mount_point, gone);
             }
             Ok(())
         })();
@@ -136,8 +137,8 @@ const SYSTEM: [&str; 3] = ["/", "/usr", "/run"];
 const SYSTEM_WHOLE: [&str; 4] = ["/proc", "/sys", "/dev", "/etc"];
 
 /// A place, or the nearest directory above it that is there.
-fn opened(place: &Path) -> Option<OwnedFd> {
-    place.ancestors().find_map(|part| open(part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok())
+fn opened(mount_point: &Path) -> Option<OwnedFd> {
+    mount_point.ancestors().find_map(|part| open(part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok())
 }
 
 /// The number of the mount that has this file.
@@ -149,7 +150,7 @@ fn mount_number(file: &OwnedFd) -> io::Result<u64> {
 struct Row {
     number: u64,
     parent: u64,
-    place: PathBuf,
+    mount_point: PathBuf,
     is_needed: bool,
 }
 
@@ -174,8 +175,8 @@ impl MountTable {
             let mut fields = line.split(|byte| *byte == b' ');
             let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
             let (number, parent) = (number()?, number()?);
-            let place = PathBuf::from(OsString::from_vec(unescaped(fields.nth(2)?)));
-            Some(Row { number, parent, place, is_needed: number == root })
+            let mount_point = PathBuf::from(OsString::from_vec(unescaped(fields.nth(2)?)));
+            Some(Row { number, parent, mount_point, is_needed: number == root })
         });
         Self { root, rows: rows.collect() }
     }
@@ -197,7 +198,7 @@ impl MountTable {
 
     /// All mounts below a directory are needed.
     fn keep_below(&mut self, directory: &Path) {
-        let below = self.rows.iter().filter(|row| row.place.starts_with(directory)).map(|row| row.number);
+        let below = self.rows.iter().filter(|row| row.mount_point.starts_with(directory)).map(|row| row.number);
         below.collect::<Vec<_>>().into_iter().for_each(|number| self.keep(number));
     }
 
@@ -206,13 +207,13 @@ impl MountTable {
         let is_needed = |number| self.row(number).is_none_or(|at| self.rows[at].is_needed);
         let mut going = self.rows.iter().filter(|row| !row.is_needed && is_needed(row.parent));
         // Another mount may cover the place.
-        let top = going.find_map(|row| Some(self.on_top(&row.place)).filter(|top| !is_needed(*top)))?;
-        self.row(top).map(|at| self.rows[at].place.clone())
+        let top = going.find_map(|row| Some(self.on_top(&row.mount_point)).filter(|top| !is_needed(*top)))?;
+        self.row(top).map(|at| self.rows[at].mount_point.clone())
     }
 
     /// The mount at a place went, with all that are on it; or it stays.
-    fn end_try(&mut self, place: &Path, is_gone: bool) {
-        let number = self.on_top(place);
+    fn end_try(&mut self, mount_point: &Path, is_gone: bool) {
+        let number = self.on_top(mount_point);
         if is_gone { self.forget(number) } else { self.keep(number) }
     }
 
@@ -228,8 +229,9 @@ impl MountTable {
         let mut number = self.root;
         let ways: Vec<&Path> = path.ancestors().collect();
         for way in ways.into_iter().rev() {
-            let over =
-                |number| self.rows.iter().find(|row| row.parent == number && row.number != number && row.place == way);
+            let over = |number| {
+                self.rows.iter().find(|row| row.parent == number && row.number != number && row.mount_point == way)
+            };
             while let Some(row) = over(number) {
                 number = row.number;
             }

@@ -16,7 +16,7 @@ use rustix::mount::UnmountFlags;
 
 use super::device::FuseDevice;
 use super::mount_flags::MountFlags;
-use super::mount_memory::{MountMemory, MountPlace};
+use super::mount_memory::{MountLocation, MountMemory};
 use super::mounting::{FuseMount, KIND, TopMount};
 use crate::descriptor_store::DescriptorStore;
 
@@ -34,7 +34,7 @@ const DEVICE: (u32, u32) = (10, 229);
 pub struct PersistedMount {
     device: OwnedFd,
     memory: MountMemory,
-    place: MountPlace,
+    location: MountLocation,
     flags: Option<MountFlags>,
 }
 
@@ -62,22 +62,22 @@ impl PersistedMount {
             return Err("the device is not /dev/fuse".to_owned());
         }
         let memory = MountMemory::left(memory).map_err(|error| format!("its memory: {error}"))?;
-        let place = memory.place().ok_or("its memory does not say where it is")?;
-        let at = TopMount::at(&place.point).filter(|top| top.number == place.number);
-        match at.filter(|top| top.file_system() == place.file_system && is_connected(&device)) {
-            Some(top) => Ok(Self { device, memory, place, flags: top.flags() }),
-            None => Err(format!("it is not mounted at {} any more", place.point.display())),
+        let location = memory.location().ok_or("its memory does not say where it is")?;
+        let at = TopMount::at(&location.point).filter(|top| top.number == location.number);
+        match at.filter(|top| top.file_system() == location.file_system && is_connected(&device)) {
+            Some(top) => Ok(Self { device, memory, location, flags: top.flags() }),
+            None => Err(format!("it is not mounted at {} any more", location.point.display())),
         }
     }
 
     /// Its mount point.
     pub fn point(&self) -> &Path {
-        &self.place.point
+        &self.location.point
     }
 
     /// The kernel's number of the mount.
     pub fn number(&self) -> u64 {
-        self.place.number
+        self.location.number
     }
 
     /// Memory in which the mount keeps what its successor needs.
@@ -91,7 +91,7 @@ impl PersistedMount {
     /// # Errors
     /// The host's.
     pub fn hide(&self) -> io::Result<()> {
-        while TopMount::at(self.point()).is_some_and(|top| top.file_system() == self.place.file_system) {
+        while TopMount::at(self.point()).is_some_and(|top| top.file_system() == self.location.file_system) {
             rustix::mount::unmount(self.point(), UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
         }
         Ok(())
@@ -100,7 +100,7 @@ impl PersistedMount {
     /// The mount, and its memory.
     pub fn into_mount(self) -> (FuseMount, MountMemory) {
         let mount =
-            FuseMount { device: FuseDevice::persistent(self.device), place: Some(self.place), flags: self.flags };
+            FuseMount { device: FuseDevice::persistent(self.device), location: Some(self.location), flags: self.flags };
         (mount, self.memory)
     }
 
@@ -129,8 +129,8 @@ impl FuseMount {
     /// The kernel does not show the mount, or its path is too long.
     pub fn keep(&mut self, memory: &MountMemory) -> io::Result<()> {
         self.device.keep();
-        let place = self.place.as_ref().filter(|place| memory.try_note_place(place));
-        place.map(drop).ok_or_else(|| io::Error::other("the kernel does not show where it is mounted"))
+        let location = self.location.as_ref().filter(|location| memory.try_note_location(location));
+        location.map(drop).ok_or_else(|| io::Error::other("the kernel does not show where it is mounted"))
     }
 
     /// Has the service manager keep the device and the memory. Call it once the kernel and the machine have agreed.

@@ -32,7 +32,7 @@ struct LocationFile {
 
 /// The file with a thread of its own.
 struct HostLocationFile {
-    places: Arc<LocationFile>,
+    locations: Arc<LocationFile>,
     pool: WorkerPool,
 }
 
@@ -57,9 +57,9 @@ pub fn open_location_file(path: &Path) -> Result<(Vec<u8>, Arc<dyn LocationStore
         }
         let mut record = Vec::new();
         file.read_to_end(&mut record).map_err(said)?;
-        let places = LocationFile { path: path.to_owned(), file: Mutex::new(file) };
+        let locations = LocationFile { path: path.to_owned(), file: Mutex::new(file) };
         let pool = WorkerPool::new("afflux-places", 1, 4);
-        return Ok((record, Arc::new(HostLocationFile { places: Arc::new(places), pool })));
+        return Ok((record, Arc::new(HostLocationFile { locations: Arc::new(locations), pool })));
     }
     Err(format!("{}: it is replaced all the time", path.display()))
 }
@@ -81,14 +81,14 @@ impl LocationFile {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let replaced = self.put_in_place(&beside, bytes);
+        let replaced = self.replace_file(&beside, bytes);
         if replaced.is_err() {
             let _ = fs::remove_file(&beside);
         }
         replaced
     }
 
-    fn put_in_place(&self, beside: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    fn replace_file(&self, beside: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let mut new = options().create_new(true).append(true).open(beside)?;
         flock(&new, FlockOperation::NonBlockingLockExclusive)?;
         new.write_all(bytes)?;
@@ -104,19 +104,19 @@ impl LocationFile {
 
 impl HostLocationFile {
     fn run(&self, work: impl FnOnce(&LocationFile) -> std::io::Result<()> + Send + 'static) -> TreeResult<'static, ()> {
-        let places = Arc::clone(&self.places);
-        let made = move || (work(&places).map_err(|error| io_error(&error)), None);
+        let locations = Arc::clone(&self.locations);
+        let made = move || (work(&locations).map_err(|error| io_error(&error)), None);
         HostCall::run(&self.pool, Lane::default(), made).into()
     }
 }
 
 impl LocationStore for HostLocationFile {
     fn append(&self, bytes: Bytes) -> TreeResult<'_, ()> {
-        self.run(move |places| places.append(&bytes))
+        self.run(move |locations| locations.append(&bytes))
     }
 
     fn replace(&self, bytes: Bytes) -> TreeResult<'_, ()> {
-        self.run(move |places| places.replace(&bytes))
+        self.run(move |locations| locations.replace(&bytes))
     }
 }
 

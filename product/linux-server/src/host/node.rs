@@ -16,7 +16,7 @@ use afflux_volume::{DeviceKey, Kind, Node, Stat, VolumeError};
 
 use super::calls;
 use super::stable::Group;
-use super::unnamed_places::StoredUnnamed;
+use super::unnamed_slots::StoredUnnamed;
 use afflux_linux_device::pool::WorkerPool;
 use afflux_linux_device::{HostFile, LentDescriptor, SpareDescriptors};
 

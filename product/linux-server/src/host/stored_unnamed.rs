@@ -1,7 +1,7 @@
 //! Open files and directories without a name, of which the service manager keeps a descriptor for the next server.
 //!
 //! Owns: their names in the manager's store, the check of an earlier server's descriptors.
-//! Does not own: which files these are (the volume), the store, their places in it (`unnamed_places`), opening them
+//! Does not own: which files these are (the volume), the store, their places in it (`unnamed_slots`), opening them
 //! again (`identity`).
 //! Invariants: a descriptor only keeps its object alive: the next server opens the object by its handle. So a wrong
 //! descriptor shows nobody another object. The manager drops a descriptor when its object has a name again, or has
@@ -17,7 +17,7 @@ use afflux_volume::{Identity, Kind, VolumeError};
 use rustix::fs::OFlags;
 
 use super::node::HostNode;
-use super::unnamed_places::{StoredUnnamed, UnnamedFiles, UnstoredFile};
+use super::unnamed_slots::{StoredUnnamed, UnnamedFiles, UnstoredFile};
 use super::{Core, HostTree, calls};
 use crate::descriptor_store::DescriptorStore;
 
@@ -59,16 +59,16 @@ impl Core {
 
     fn stored(&self, files: &Arc<UnnamedFiles>, node: &HostNode) -> Result<StoredUnnamed, VolumeError> {
         let name = name_in_store(&self.identify(node.fd())?.0);
-        let (place, is_left) = files.place(name).ok_or(VolumeError::NoSpace)?;
+        let (slot, is_left) = files.slot(name).ok_or(VolumeError::NoSpace)?;
         if !is_left {
             // The manager takes no descriptor that only names its object.
             let opened = match node.kind() {
                 Kind::Directory => calls::open_directory(node.fd())?,
                 _ => self.reopen(node, OFlags::RDONLY)?,
             };
-            DescriptorStore::put(&place.name, opened.as_fd()).map_err(|error| calls::io_error(&error))?;
+            DescriptorStore::put(&slot.name, opened.as_fd()).map_err(|error| calls::io_error(&error))?;
         }
-        Ok(place)
+        Ok(slot)
     }
 
     /// Whether the manager keeps a file, or has kept it for this server.

@@ -84,9 +84,9 @@ pub(super) struct SocketConnection {
 struct ConnectionOver;
 
 impl SocketConnection {
-    pub(super) fn new(fd: OwnedFd, machine: Box<dyn ProtocolMachine>, place: Arc<Membership>) -> Self {
+    pub(super) fn new(fd: OwnedFd, machine: Box<dyn ProtocolMachine>, membership: Arc<Membership>) -> Self {
         Self {
-            socket: Rc::new(Socket { fd, place }),
+            socket: Rc::new(Socket { fd, membership }),
             machine,
             known: false,
             input: Some(BytesMut::new()),
@@ -111,8 +111,8 @@ impl SocketConnection {
         }
     }
 
-    fn place(&self) -> &Membership {
-        &self.socket.place
+    fn membership(&self) -> &Membership {
+        &self.socket.membership
     }
 
     /// Makes the steps that are possible now; returns whether there were any.
@@ -135,7 +135,7 @@ impl SocketConnection {
         match result {
             Ok(count) => {
                 outgoing.sent(count);
-                self.place().count_out(count);
+                self.membership().count_out(count);
             }
             Err(Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => {}
             Err(_) => return Err(ConnectionOver),
@@ -151,12 +151,12 @@ impl SocketConnection {
         match result {
             Ok(0) => self.ended = true,
             Ok(count) => {
-                self.place().count_in(count);
+                self.membership().count_in(count);
                 self.adapt(count);
                 if self.lingering.is_some() {
                     input.clear();
                 } else if self.machine.receive(&mut input).is_err() {
-                    self.place().count_protocol_error();
+                    self.membership().count_protocol_error();
                     self.send_last_words();
                     return Err(ConnectionOver);
                 }
@@ -188,7 +188,7 @@ impl SocketConnection {
 
     fn take_output(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
-        let held = self.place().held();
+        let held = self.membership().held();
         let mut last = 0;
         // The room already given bounds the bytes of a send.
         while self.output_bytes < OUTPUT_BYTES_MAX {
@@ -202,7 +202,7 @@ impl SocketConnection {
             let pending = self.machine.poll_output(cx, &mut self.output).is_pending();
             self.machine_polls -= u32::from(!pending);
             self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
-            self.place().hold(self.held_bytes(), held);
+            self.membership().hold(self.held_bytes(), held);
             // The machine is polled again if it only used up the reservation for one poll.
             if pending && !(self.machine.is_short_of_quota() && quota > last) {
                 break;
@@ -211,7 +211,7 @@ impl SocketConnection {
             moved |= !pending;
         }
         let calls = self.machine.calls_in_progress();
-        self.place().set_calls(calls);
+        self.membership().set_calls(calls);
         moved
     }
 
@@ -231,7 +231,7 @@ impl SocketConnection {
     /// Gives the machine all the room that it may have; returns this number of bytes.
     fn raise_quota(&mut self) -> u64 {
         let more = if self.machine.calls_in_progress() > 0 { POLL_BYTES } else { 0 };
-        self.quota = self.place().reserve(more).saturating_sub(self.input_bytes());
+        self.quota = self.membership().reserve(more).saturating_sub(self.input_bytes());
         self.machine.set_quota(self.quota);
         self.quota
     }
@@ -246,7 +246,7 @@ impl SocketConnection {
 
     /// Drops a large buffer if the service has reported that the connection is silent.
     fn shrink(&mut self) {
-        if !self.place().take_shrink() || self.unfinished {
+        if !self.membership().take_shrink() || self.unfinished {
             return;
         }
         self.receive_bytes = RECEIVE_BYTES_MIN;
@@ -263,19 +263,19 @@ impl SocketConnection {
     fn try_find_quota(&mut self, cx: &Context<'_>) -> bool {
         // A connection that holds only the beginning of a record and waits for room is in the way of others, too.
         let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_quota && self.is_quiet()));
-        self.place().set_waits_for_peer(receives || self.sending.is_some());
+        self.membership().set_waits_for_peer(receives || self.sending.is_some());
         if !self.lacks_quota && !self.machine.is_short_of_quota() {
             if std::mem::take(&mut self.waits_for_quota) {
-                self.place().waits_no_more();
+                self.membership().waits_no_more();
             }
             return false;
         }
         self.waits_for_quota = true;
-        self.place().wait_for_quota(cx.waker());
+        self.membership().wait_for_quota(cx.waker());
         // One more try: room that came back before the waker was known wakes no connection.
-        let (quota, held) = (self.quota, self.place().held());
+        let (quota, held) = (self.quota, self.membership().held());
         let more = self.machine.is_short_of_quota() && self.raise_quota() > quota;
-        self.place().hold(held, held);
+        self.membership().hold(held, held);
         more || self.try_start_receive()
     }
 
@@ -301,8 +301,8 @@ impl SocketConnection {
         if found.is_none() && self.buffer_bytes > input.len() {
             // Until there is room, the connection keeps only the bytes received so far.
             self.replace(input, 0);
-            let held = self.place().held();
-            self.place().hold(self.machine.held_bytes() + input.capacity() as u64, held);
+            let held = self.membership().held();
+            self.membership().hold(self.machine.held_bytes() + input.capacity() as u64, held);
         }
         found
     }
@@ -314,11 +314,11 @@ impl SocketConnection {
         let (len, capacity) = (input.len(), self.buffer_bytes);
         if len + bytes <= capacity
             && input.try_reclaim(capacity - len)
-            && self.place().try_hold(machine + capacity as u64, known)
+            && self.membership().try_hold(machine + capacity as u64, known)
         {
             return Some(bytes);
         }
-        if !self.place().try_hold(machine + (len + bytes) as u64, known) {
+        if !self.membership().try_hold(machine + (len + bytes) as u64, known) {
             return None;
         }
         self.replace(input, bytes);
@@ -334,7 +334,7 @@ impl SocketConnection {
     }
 
     fn try_start_receive(&mut self) -> bool {
-        let wanted = match self.place().phase() {
+        let wanted = match self.membership().phase() {
             _ if self.ended || self.input.is_none() => false,
             _ if self.lingering.is_some() => true,
             Phase::Serving => self.machine.needs_input(),
@@ -360,8 +360,8 @@ impl SocketConnection {
     /// Reports whether the peer waits for us: its bytes are not received for want of room, and it does not first have
     /// to take replies.
     fn note_unread(&self) {
-        let serving = self.place().phase() == Phase::Serving && !self.ended;
-        self.place().set_unread(serving && self.receiving.is_none() && self.sending.is_none());
+        let serving = self.membership().phase() == Phase::Serving && !self.ended;
+        self.membership().set_unread(serving && self.receiving.is_none() && self.sending.is_none());
     }
 
     /// Whether every call is answered and every answer is sent.
@@ -375,28 +375,31 @@ impl SocketConnection {
     /// further bytes are read and dropped. A full close with unread bytes would be a reset, and could destroy the last
     /// answers.
     fn poll_over(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.place().phase() == Phase::Closing {
+        if self.membership().phase() == Phase::Closing {
             return true;
         }
         if let Some(until) = &mut self.lingering {
             return self.ended || until.as_mut().poll(cx).is_ready();
         }
         let quiet = self.is_quiet();
-        self.place().set_busy(!quiet);
+        self.membership().set_busy(!quiet);
         // A peer that has sent nothing more does not wait to be read.
-        if self.place().try_leave(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
+        if self
+            .membership()
+            .try_leave(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0))
+        {
             // The last bytes sent are on their way and no received bytes are unread; a client connects again.
             return true;
         }
         if !quiet {
             return false;
         }
-        if !self.ended && self.place().phase() == Phase::Finishing {
+        if !self.ended && self.membership().phase() == Phase::Finishing {
             // Calls still on their way to us are not answered any more.
             self.receiving = None;
             self.input.get_or_insert_default().clear();
             let _ = shutdown(&self.socket.fd, Shutdown::Write);
-            self.lingering = Some(Box::pin(self.place().sleep_until(clock::monotonic().after(LINGER_NS))));
+            self.lingering = Some(Box::pin(self.membership().sleep_until(clock::monotonic().after(LINGER_NS))));
             cx.waker().wake_by_ref();
             return false;
         }
@@ -411,7 +414,7 @@ impl Future for SocketConnection {
         let connection = self.get_mut();
         if !connection.known {
             connection.known = true;
-            connection.place().keep_waker(cx.waker());
+            connection.membership().keep_waker(cx.waker());
         }
         connection.machine_polls = MACHINE_POLLS_MAX;
         for _ in 0..ROUNDS_MAX {

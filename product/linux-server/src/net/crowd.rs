@@ -30,12 +30,12 @@ pub struct ServeLimits {
 }
 
 /// One place out of this many is kept for this host's root.
-const PLACES_FOR_ONE_OF_ROOT: usize = 16;
+const CONNECTIONS_FOR_ONE_OF_ROOT: usize = 16;
 
 impl ServeLimits {
     /// Places for root of this host alone.
-    fn places_of_root(&self) -> usize {
-        self.connections_max / PLACES_FOR_ONE_OF_ROOT
+    fn connections_of_root(&self) -> usize {
+        self.connections_max / CONNECTIONS_FOR_ONE_OF_ROOT
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
         *counts.entry(member.party).or_default() += 1;
     }
     let count = |party: Party| counts.get(&party).copied().unwrap_or(0);
-    let (all, own, roots) = (limits.connections_max.max(1), count(party), limits.places_of_root());
+    let (all, own, roots) = (limits.connections_max.max(1), count(party), limits.connections_of_root());
     let full = match party {
         Party::ROOT => members.len() >= all,
         // Root's connections beyond its own places take other places.

@@ -76,7 +76,7 @@ impl ServiceState {
         // A peer that is gone already has no address.
         let Ok(peer) = self.identify(&socket) else { return };
         if !waiting.has(peer.party()) && self.choose(peer.party()) == Choice::Serve {
-            return self.place(socket, peer);
+            return self.assign(socket, peer);
         }
         if let Some(loser) = waiting.add(peer.party(), (socket, peer)) {
             self.refuse(loser);
@@ -102,7 +102,7 @@ impl ServiceState {
                     }
                     Choice::Serve => {
                         if let Some((socket, peer)) = waiting.take(party) {
-                            self.place(socket, peer);
+                            self.assign(socket, peer);
                             // With one connection more, another party may come first.
                             has_changed = true;
                             break;
@@ -114,12 +114,12 @@ impl ServiceState {
     }
 
     /// Gives an accepted connection to a reactor.
-    fn place(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
-        let place = self.add(&peer);
-        let reactor = Arc::clone(place.reactor());
+    fn assign(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
+        let assign = self.add(&peer);
+        let reactor = Arc::clone(assign.reactor());
         reactor.run(move |reactor| {
-            let machine = place.machine(peer);
-            reactor.add_task("connection", Box::pin(SocketConnection::new(socket, machine, place)));
+            let machine = assign.machine(peer);
+            reactor.add_task("connection", Box::pin(SocketConnection::new(socket, machine, assign)));
         });
     }
 }

@@ -28,7 +28,7 @@ const SEND_BYTES_MAX: usize = 1 << 20;
 /// it.
 pub(super) struct Socket {
     pub(super) fd: OwnedFd,
-    pub(super) place: Arc<Membership>,
+    pub(super) membership: Arc<Membership>,
 }
 
 /// An operation: in flight, or over. The next operation of its kind reuses the memory of one that is over.

@@ -10,7 +10,7 @@ fn what_is_asked_is_known_at_the_end_of_the_head_and_not_before() {
         (b"GET /metrics HTTP/1.0\n\n", ScrapeRequest::Metrics { head_only: false }),
         (b"HEAD /metrics?x=1 HTTP/1.1\r\n\r\n", ScrapeRequest::Metrics { head_only: true }),
         (b"GET / HTTP/1.1\r\n\r\n", ScrapeRequest::Index),
-        (b"GET /../etc/passwd HTTP/1.1\r\n\r\n", ScrapeRequest::Refused(RequestRefusal::NoSuchPlace)),
+        (b"GET /../etc/passwd HTTP/1.1\r\n\r\n", ScrapeRequest::Refused(RequestRefusal::NoSuchPath)),
         (b"POST /metrics HTTP/1.1\r\n\r\n", ScrapeRequest::Refused(RequestRefusal::NoSuchMethod)),
         // The answer does not wait for more: such a beginning never becomes a request.
         (b"\x16\x03\x01\x02\n", ScrapeRequest::Refused(RequestRefusal::NotHttp)),
@@ -41,7 +41,7 @@ fn an_answer_says_how_long_it_is_and_that_it_is_the_last() {
     assert!(figures.starts_with("HTTP/1.1 200 OK\r\n") && figures.ends_with("\r\n\r\nt 1\n"), "{figures}");
     assert!(figures.contains("version=0.0.4") && figures.contains("Content-Length: 4\r\nConnection: close"));
     assert!(text(ScrapeRequest::Metrics { head_only: true }).ends_with("\r\n\r\n"));
-    assert!(text(ScrapeRequest::Refused(RequestRefusal::NoSuchPlace)).starts_with("HTTP/1.1 404 "));
+    assert!(text(ScrapeRequest::Refused(RequestRefusal::NoSuchPath)).starts_with("HTTP/1.1 404 "));
     assert!(text(ScrapeRequest::Refused(RequestRefusal::NoSuchMethod)).contains("\r\nAllow: GET, HEAD\r\n"));
 }
 

@@ -103,14 +103,14 @@ pub(crate) enum Arguments {
     ReadLink { object: Field },
     Read(Extent),
     Write { extent: Extent, stability: Stability, data: Field },
-    Create { place: DirOpArgs, creation: Creation },
-    MakeDirectory { place: DirOpArgs, change: AttributeChange },
-    Symlink { place: DirOpArgs, change: AttributeChange, target: Field },
-    MakeNode { place: DirOpArgs, node: MadeNode },
+    Create { diropargs: DirOpArgs, creation: Creation },
+    MakeDirectory { diropargs: DirOpArgs, change: AttributeChange },
+    Symlink { diropargs: DirOpArgs, change: AttributeChange, target: Field },
+    MakeNode { diropargs: DirOpArgs, node: MadeNode },
     Remove(DirOpArgs),
     RemoveDirectory(DirOpArgs),
     Rename { from: DirOpArgs, to: DirOpArgs },
-    Link { object: Field, place: DirOpArgs },
+    Link { object: Field, diropargs: DirOpArgs },
     List(ListingRequest),
     FileSystemSpace { object: Field },
     FileSystemInformation { object: Field },
@@ -207,19 +207,21 @@ impl Arguments {
             0 => Self::Null,
             1 => Self::GetAttributes { object: fields.handle()? },
             2 => fields.set_attributes()?,
-            3 => Self::Lookup(fields.place()?),
+            3 => Self::Lookup(fields.diropargs()?),
             4 => Self::Access { object: fields.handle()?, wanted: fields.reader.u32()? },
             5 => Self::ReadLink { object: fields.handle()? },
             6 => Self::Read(fields.extent()?),
             7 => fields.write()?,
-            8 => Self::Create { place: fields.place()?, creation: fields.creation()? },
-            9 => Self::MakeDirectory { place: fields.place()?, change: fields.change()? },
-            10 => Self::Symlink { place: fields.place()?, change: fields.change()?, target: fields.remaining()? },
-            11 => Self::MakeNode { place: fields.place()?, node: fields.node()? },
-            12 => Self::Remove(fields.place()?),
-            13 => Self::RemoveDirectory(fields.place()?),
-            14 => Self::Rename { from: fields.place()?, to: fields.place()? },
-            15 => Self::Link { object: fields.handle()?, place: fields.place()? },
+            8 => Self::Create { diropargs: fields.diropargs()?, creation: fields.creation()? },
+            9 => Self::MakeDirectory { diropargs: fields.diropargs()?, change: fields.change()? },
+            10 => {
+                Self::Symlink { diropargs: fields.diropargs()?, change: fields.change()?, target: fields.remaining()? }
+            }
+            11 => Self::MakeNode { diropargs: fields.diropargs()?, node: fields.node()? },
+            12 => Self::Remove(fields.diropargs()?),
+            13 => Self::RemoveDirectory(fields.diropargs()?),
+            14 => Self::Rename { from: fields.diropargs()?, to: fields.diropargs()? },
+            15 => Self::Link { object: fields.handle()?, diropargs: fields.diropargs()? },
             16 => fields.listing(false)?,
             17 => fields.listing(true)?,
             18 => Self::FileSystemSpace { object: fields.handle()? },
@@ -240,15 +242,15 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn handle(&mut self) -> Result<Field, XdrError> {
-        Ok(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into())
+        Ok(self.reader.opaque_range(HANDLE_BYTES_MAX)?.into())
     }
 
     /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
     fn remaining(&mut self) -> Result<Field, XdrError> {
-        Ok(self.reader.opaque_place(usize::MAX)?.into())
+        Ok(self.reader.opaque_range(usize::MAX)?.into())
     }
 
-    fn place(&mut self) -> Result<DirOpArgs, XdrError> {
+    fn diropargs(&mut self) -> Result<DirOpArgs, XdrError> {
         Ok(DirOpArgs { directory: self.handle()?, name: self.remaining()? })
     }
 

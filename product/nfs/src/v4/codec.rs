@@ -288,7 +288,7 @@ pub(super) struct Head {
 #[inline]
 pub(super) fn head(record: &[u8], at: usize) -> Result<Head, XdrError> {
     let mut reader = Reader::starting_at(record, at);
-    let tag = reader.opaque_place(TAG_BYTES_MAX)?.into();
+    let tag = reader.opaque_range(TAG_BYTES_MAX)?.into();
     let [minor, count] = reader.words()?;
     Ok(Head { tag, minor, count, at: reader.position() })
 }
@@ -410,7 +410,7 @@ impl Fields<'_> {
                 let (offset, len) = (self.reader.u64()?, self.reader.u64()?);
                 *operation = ArgOp::Locku { stateid, offset, len };
             }
-            opnum::PUTFH => *operation = ArgOp::Putfh(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into()),
+            opnum::PUTFH => *operation = ArgOp::Putfh(self.reader.opaque_range(HANDLE_BYTES_MAX)?.into()),
             opnum::READ | opnum::READ_PLUS => {
                 let (stateid, [high, low, count]) = (self.stateid()?, self.reader.words()?);
                 let offset = u64::from(high) << 32 | u64::from(low);
@@ -456,7 +456,7 @@ impl Fields<'_> {
                 let kind = self.lock_kind()?;
                 let lock = self.lock(kind)?;
                 let _client = self.reader.u64()?;
-                ArgOp::Lockt { lock, owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() }
+                ArgOp::Lockt { lock, owner: self.reader.opaque_range(OWNER_BYTES_MAX)?.into() }
             }
             opnum::LOOKUP => ArgOp::Lookup(self.counted()?),
             opnum::LOOKUPP => ArgOp::Lookupp,
@@ -525,7 +525,7 @@ impl Fields<'_> {
 
     /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
     fn counted(&mut self) -> Result<Field, XdrError> {
-        Ok(self.reader.opaque_place(usize::MAX)?.into())
+        Ok(self.reader.opaque_range(usize::MAX)?.into())
     }
 
     /// A value of an enumeration from 0 to `last`.
@@ -562,7 +562,7 @@ impl Fields<'_> {
         let _seqid = self.reader.u32()?;
         let (share_access, share_deny) = (self.reader.u32()?, self.reader.u32()?);
         let _client = self.reader.u64()?;
-        let open_owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
+        let open_owner = self.reader.opaque_range(OWNER_BYTES_MAX)?.into();
         let how = match self.one_of("opentype4", 1)? {
             0 => OpenFlag::NoCreate,
             _ => self.creation()?,
@@ -622,7 +622,7 @@ impl Fields<'_> {
         let _seqid = self.reader.u32()?;
         let open_stateid = self.stateid()?;
         let (_seqid, _client) = (self.reader.u32()?, self.reader.u64()?);
-        Ok(Locker::OpenToLockOwner { open_stateid, lock_owner: self.reader.opaque_place(OWNER_BYTES_MAX)?.into() })
+        Ok(Locker::OpenToLockOwner { open_stateid, lock_owner: self.reader.opaque_range(OWNER_BYTES_MAX)?.into() })
     }
 
     fn readdir(&mut self) -> Result<ReaddirArgs, XdrError> {
@@ -637,7 +637,7 @@ impl Fields<'_> {
 
     fn exchange_id(&mut self) -> Result<ExchangeIdArgs, XdrError> {
         let verifier = self.reader.fixed()?;
-        let client_owner = self.reader.opaque_place(OWNER_BYTES_MAX)?.into();
+        let client_owner = self.reader.opaque_range(OWNER_BYTES_MAX)?.into();
         let flags = self.reader.u32()?;
         let state_protect = self.one_of("state_protect_how4", 2)?;
         // A stronger protection is refused, so that its arguments do not matter, nor what comes after them.

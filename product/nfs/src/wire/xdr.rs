@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
 
     /// As [`Reader::opaque`]: the place of its bytes.
     #[inline]
-    pub(crate) fn opaque_place(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
+    pub(crate) fn opaque_range(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
         let len = self.u32()? as usize;
         if len > max {
             return Err(XdrError::TooLong { len, max });

@@ -2,8 +2,8 @@ use object_store::path::Path;
 
 use super::{Address, StoreAddress};
 
-fn address(place: StoreAddress, prefix: &str) -> Address {
-    Address { place, prefix: Path::from(prefix) }
+fn address(store: StoreAddress, prefix: &str) -> Address {
+    Address { store, prefix: Path::from(prefix) }
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_long_prefix_is_refused_with_its_length() {
 fn the_address_of_a_prefix_leads_to_it() {
     for prefix in ["", "home", "~a/ü", "100%", "%7Ea", "a b", "q?", "n#1", "b\\c", "x{y}", "[1]*"] {
         let address =
-            Address { place: StoreAddress::S3 { bucket: "b".to_owned() }, prefix: Path::parse(prefix).unwrap() };
+            Address { store: StoreAddress::S3 { bucket: "b".to_owned() }, prefix: Path::parse(prefix).unwrap() };
         let url = address.url(&address.prefix);
         assert_eq!(Address::parse(&url), Ok(address), "{url}");
     }

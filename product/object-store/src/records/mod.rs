@@ -70,7 +70,7 @@ struct Taking {
 impl StoreRecords {
     pub(crate) async fn open(site: Arc<Site>) -> Result<Self, StoreError> {
         let (path, store) = site.root();
-        let has_updates = !matches!(site.address.place, StoreAddress::Directory(_));
+        let has_updates = !matches!(site.address.store, StoreAddress::Directory(_));
         let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
         let mut builder = Db::builder(path.clone(), Arc::clone(&store))
             .with_settings(settings(has_updates))

@@ -51,7 +51,7 @@ impl TestWriter {
         let store = SimStore { world: self.world.clone(), objects: Arc::clone(&self.objects), process: self.process };
         Arc::new(Site {
             url: "sim://".to_owned(),
-            address: Address { place: StoreAddress::Memory, prefix: Path::from("volume") },
+            address: Address { store: StoreAddress::Memory, prefix: Path::from("volume") },
             threads: Threads::of(handle),
             wire: Arc::new(Wire::new(Arc::new(store), now_ns, Patience::served())),
             lock: None,

@@ -230,7 +230,7 @@ fn moved(bucket: &Bucket, cut: Cut) {
     holds(bucket, prefix, 1);
     assert_eq!(bucket.names_of_volumes(), before, "{cut:?}: a reader moves nothing");
     let store = bucket.open(prefix).unwrap();
-    let place = store.other_place();
+    let place = store.other_folder_name();
     assert_eq!(place.is_some(), is_split, "{cut:?}");
     assert!(place.is_none_or(|place| place == format!("s3://{}/%257Ealice/%25C3%25BC/records", bucket.name)));
     let volume = volume(&store, 2);
@@ -243,7 +243,7 @@ fn moved(bucket: &Bucket, cut: Cut) {
     wait(volume.records().close()).unwrap();
     drop((volume, store));
     holds(bucket, prefix, 1);
-    assert_eq!(bucket.open(prefix).unwrap().other_place(), None, "{cut:?}");
+    assert_eq!(bucket.open(prefix).unwrap().other_folder_name(), None, "{cut:?}");
 }
 
 #[test]

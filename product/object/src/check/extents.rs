@@ -6,7 +6,7 @@
 
 use super::{Check, FileRange, ObjectFault, run_mark};
 use crate::error::ObjectVolumeError;
-use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::segment::{LINE_BYTES, check_lines, lines};
 use crate::seams::{Clock, Objects, RecordDatabase};
 
@@ -45,12 +45,12 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
     }
 
     /// Reads an extent line by line, and notes those that cannot be read. Returns their number.
-    async fn read_lines(&mut self, ino: u64, extent: &StoredExtent, place: &SegmentPlace) -> u64 {
+    async fn read_lines(&mut self, ino: u64, extent: &StoredExtent, place: &SegmentRange) -> u64 {
         let (mut start, mut unreadable) = (extent.start, 0);
         while start < extent.end {
             let skipped = place.skipped + (start - extent.start) as u32;
             let end = extent.end.min(start + u64::from(LINE_BYTES - skipped % LINE_BYTES));
-            if let Err(error) = self.line(&SegmentPlace { skipped, ..*place }, (end - start) as u32).await {
+            if let Err(error) = self.line(&SegmentRange { skipped, ..*place }, (end - start) as u32).await {
                 unreadable += 1;
                 self.note_unreadable(place, error, FileRange { ino, start, end });
             }
@@ -59,13 +59,13 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         unreadable
     }
 
-    async fn line(&self, line: &SegmentPlace, bytes: u32) -> Result<(), ObjectVolumeError> {
+    async fn line(&self, line: &SegmentRange, bytes: u32) -> Result<(), ObjectVolumeError> {
         let fetched = self.get(line.segment, lines(line, bytes)).await?;
         check_lines(line, bytes, &fetched)?;
         Ok(())
     }
 
-    fn note_unreadable(&mut self, place: &SegmentPlace, error: ObjectVolumeError, range: FileRange) {
+    fn note_unreadable(&mut self, place: &SegmentRange, error: ObjectVolumeError, range: FileRange) {
         if !matches!(error, ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_)) {
             self.report.unread.insert(place.segment, error.to_string());
             return;

@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 
 use super::line_cache::{LineCache, PART_BYTES};
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::pieces::Pieces;
 use crate::format::segment;
 use crate::format::segment_id::SegmentId;
@@ -56,7 +56,7 @@ fn spans(extents: &[StoredExtent]) -> Vec<Span> {
         ExtentSource::Segment(place) => Some((place, segment::lines(place, extent.bytes() as u32))),
         ExtentSource::Inline(_) => None,
     });
-    let mut needed: Vec<(&SegmentPlace, Range<u64>)> = places.collect();
+    let mut needed: Vec<(&SegmentRange, Range<u64>)> = places.collect();
     needed.sort_by_key(|(place, lines)| (place.segment, lines.start));
     let mut spans: Vec<Span> = Vec::new();
     for (place, lines) in needed {

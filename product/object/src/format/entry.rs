@@ -28,18 +28,18 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn key(parent: u64, name: &[u8]) -> Vec<u8> {
-        let mut key = Self::place_key(parent, Window::place(name));
+        let mut key = Self::position_key(parent, Window::position(name));
         key.extend_from_slice(name);
         key
     }
 
     /// The first key of a place.
-    pub(crate) fn place_key(parent: u64, place: u64) -> Vec<u8> {
+    pub(crate) fn position_key(parent: u64, position: u64) -> Vec<u8> {
         let mut key = Vec::with_capacity(HEAD_BYTES + 32);
         key.push(b'd');
         key.extend_from_slice(&parent.to_be_bytes());
         // Places are below 2^31, and so is the end of their range.
-        key.extend_from_slice(&(place as u32).to_be_bytes());
+        key.extend_from_slice(&(position as u32).to_be_bytes());
         key
     }
 
@@ -60,9 +60,9 @@ impl Entry {
             return Err(FormatError::Length { field: "the key of an entry", found: key.len(), least, most });
         }
         let mut fields = FieldBytes(&key[9..]);
-        let (place, name) = (u64::from(fields.u32()), fields.rest());
-        let expected = Window::place(name);
-        super::error::in_range("the place of a name", place, expected, expected)?;
+        let (position, name) = (u64::from(fields.u32()), fields.rest());
+        let expected = Window::position(name);
+        super::error::in_range("the place of a name", position, expected, expected)?;
         exactly("an entry", value, VALUE_BYTES)?;
         let mut fields = FieldBytes(value);
         Ok(Self { name: name.to_vec(), ino: fields.u64(), kind: kind_of(fields.u8())? })

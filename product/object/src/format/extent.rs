@@ -19,7 +19,7 @@ const KEY_BYTES: usize = 17;
 
 /// A part of a run in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SegmentPlace {
+pub(crate) struct SegmentRange {
     pub(crate) segment: SegmentId,
     /// The place of the run's first line.
     pub(crate) offset: u32,
@@ -32,7 +32,7 @@ pub(crate) struct SegmentPlace {
 /// The bytes of an extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ExtentSource {
-    Segment(SegmentPlace),
+    Segment(SegmentRange),
     Inline(Bytes),
 }
 
@@ -52,7 +52,7 @@ impl StoredExtent {
         let skip = (start - self.start) as u32;
         let source = match &self.source {
             ExtentSource::Segment(place) => {
-                ExtentSource::Segment(SegmentPlace { skipped: place.skipped + skip, ..*place })
+                ExtentSource::Segment(SegmentRange { skipped: place.skipped + skip, ..*place })
             }
             ExtentSource::Inline(bytes) => {
                 ExtentSource::Inline(bytes.slice(skip as usize..(end - self.start) as usize))
@@ -121,6 +121,6 @@ impl StoredExtent {
         in_range("the length of a run", u64::from(run), 1, u64::from(SEGMENT_BYTES_MAX))?;
         in_range("the skipped bytes of a run", u64::from(skipped), 0, u64::from(run) - 1)?;
         in_range("the end of an extent in its run", u64::from(skipped) + end - start, 1, u64::from(run))?;
-        Ok((ino, Self { start, end, source: ExtentSource::Segment(SegmentPlace { segment, offset, skipped, run }) }))
+        Ok((ino, Self { start, end, source: ExtentSource::Segment(SegmentRange { segment, offset, skipped, run }) }))
     }
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 
 use super::error::{FormatError, at_least, exactly, in_range};
-use super::extent::SegmentPlace;
+use super::extent::SegmentRange;
 use super::fields::FieldBytes;
 use super::pieces::Pieces;
 use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
@@ -79,7 +79,7 @@ impl SegmentWriter {
         self.entries.push(RunEntry { ino, start, bytes: bytes as u32, offset });
         while !run.is_empty() {
             let line = run.split_to(run.len().min(LINE_BYTES as usize));
-            let checksum = crc32c::crc32c_append(place_checksum(self.id, self.length as u32), &line);
+            let checksum = crc32c::crc32c_append(line_checksum(self.id, self.length as u32), &line);
             self.append(line);
             self.copy(&checksum.to_be_bytes());
         }
@@ -125,7 +125,7 @@ impl SegmentWriter {
 }
 
 /// The beginning of a line's checksum.
-fn place_checksum(id: SegmentId, offset: u32) -> u32 {
+fn line_checksum(id: SegmentId, offset: u32) -> u32 {
     let place = crc32c::crc32c(&id.epoch.to_be_bytes());
     let place = crc32c::crc32c_append(place, &id.number.to_be_bytes());
     crc32c::crc32c_append(place, &offset.to_be_bytes())
@@ -176,7 +176,7 @@ pub(crate) fn stored_bytes(run: u32) -> u64 {
 }
 
 /// The part of the object that holds all lines with bytes `skipped..skipped + bytes` of a run.
-pub(crate) fn lines(place: &SegmentPlace, bytes: u32) -> Range<u64> {
+pub(crate) fn lines(place: &SegmentRange, bytes: u32) -> Range<u64> {
     let whole = u64::from(LINE_BYTES + CHECKSUM_BYTES);
     let first = u64::from(place.skipped / LINE_BYTES);
     let end = u64::from((place.skipped + bytes).div_ceil(LINE_BYTES)) * whole;
@@ -185,7 +185,7 @@ pub(crate) fn lines(place: &SegmentPlace, bytes: u32) -> Range<u64> {
 }
 
 /// Checks the lines that were fetched from `lines(place, bytes)`, and returns the extent's bytes.
-pub(crate) fn check_lines(place: &SegmentPlace, bytes: u32, fetched: &Bytes) -> Result<Vec<u8>, FormatError> {
+pub(crate) fn check_lines(place: &SegmentRange, bytes: u32, fetched: &Bytes) -> Result<Vec<u8>, FormatError> {
     let mut payload = Vec::with_capacity(bytes as usize);
     copy_lines(place, bytes, Pieces::behind(std::slice::from_ref(fetched), 0), |_, bytes| {
         payload.extend_from_slice(bytes);
@@ -196,7 +196,7 @@ pub(crate) fn check_lines(place: &SegmentPlace, bytes: u32, fetched: &Bytes) -> 
 /// Checks the lines at the front of the fetched bytes. Calls `copy` with the extent's bytes and their place in
 /// the extent, line by line and each after its check.
 pub(crate) fn copy_lines(
-    place: &SegmentPlace,
+    place: &SegmentRange,
     bytes: u32,
     mut fetched: Pieces<'_>,
     mut copy: impl FnMut(usize, &[u8]),
@@ -225,7 +225,7 @@ pub(crate) fn copy_lines(
 
 /// Compares the next line with the checksum behind it.
 fn check_line(id: SegmentId, offset: u64, bytes: usize, fetched: &mut Pieces<'_>) -> Result<(), FormatError> {
-    let mut computed = place_checksum(id, offset as u32);
+    let mut computed = line_checksum(id, offset as u32);
     fetched.take(bytes, |piece| computed = crc32c::crc32c_append(computed, piece));
     let (mut stored, mut at) = ([0; CHECKSUM_BYTES as usize], 0);
     fetched.take(stored.len(), |piece| {

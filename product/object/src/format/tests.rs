@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::error::FormatError;
-use super::extent::{ExtentSource, SegmentPlace, StoredExtent};
+use super::extent::{ExtentSource, SegmentRange, StoredExtent};
 use super::pieces::Pieces;
 use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader};
 use super::segment::{
@@ -46,7 +46,7 @@ fn parts_of_runs_are_read_as_written() {
     for (skipped, bytes) in
         [(0, 1), (0, 2 * LINE_BYTES + 10), (LINE_BYTES - 1, 2), (LINE_BYTES, 5), (2 * LINE_BYTES, 10)]
     {
-        let place = SegmentPlace { segment: id(), offset, skipped, run: long.len() as u32 };
+        let place = SegmentRange { segment: id(), offset, skipped, run: long.len() as u32 };
         let span = lines(&place, bytes);
         let fetched = object.slice(span.start as usize..span.end as usize);
         let expected = &long[skipped as usize..(skipped + bytes) as usize];
@@ -65,7 +65,7 @@ fn pieces_may_end_anywhere() {
     let long = run(LINE_BYTES + 10);
     writer.push(1, 0, long.clone().into()).unwrap();
     let object = writer.finish().joined();
-    let place = SegmentPlace { segment: id(), offset: 0, skipped: LINE_BYTES - 1, run: long.len() as u32 };
+    let place = SegmentRange { segment: id(), offset: 0, skipped: LINE_BYTES - 1, run: long.len() as u32 };
     let behind = LINE_BYTES as usize;
     for cut in [0, 1, behind - 1, behind, behind + 1, behind + 3, behind + 4, behind + 14, behind + 17, behind + 18] {
         let pieces = [object.slice(..cut), object.slice(cut..cut + 1), object.slice(cut + 1..)];
@@ -75,7 +75,7 @@ fn pieces_may_end_anywhere() {
         assert_eq!(read, long[behind - 1..behind + 4], "cut at {cut}");
         let skipped = Pieces::behind(&pieces, behind + 4);
         assert_eq!(skipped.left(), object.len() - behind - 4);
-        let last = SegmentPlace { skipped: LINE_BYTES, ..place };
+        let last = SegmentRange { skipped: LINE_BYTES, ..place };
         let mut read = Vec::new();
         copy_lines(&last, 10, skipped, |_, bytes| read.extend_from_slice(bytes)).unwrap();
         assert_eq!(read, long[behind..], "cut at {cut}");
@@ -102,7 +102,7 @@ fn each_damaged_byte_is_noticed() {
     writer.push(1, 0, run(100).into()).unwrap();
     let object = writer.finish().joined();
     assert_eq!(object.len(), 104 + DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
-    let place = SegmentPlace { segment: id(), offset: 0, skipped: 0, run: 100 };
+    let place = SegmentRange { segment: id(), offset: 0, skipped: 0, run: 100 };
     for at in 0..object.len() {
         let mut damaged = object.to_vec();
         damaged[at] ^= 1;
@@ -111,7 +111,7 @@ fn each_damaged_byte_is_noticed() {
         assert_eq!(directory(id(), &damaged).is_ok(), at < 104, "byte {at}");
     }
     let other = SegmentId { number: 301, ..id() };
-    assert!(check_lines(&SegmentPlace { segment: other, ..place }, 100, &object.slice(..104)).is_err());
+    assert!(check_lines(&SegmentRange { segment: other, ..place }, 100, &object.slice(..104)).is_err());
     assert!(directory(other, &object).is_err());
     for length in 0..object.len() {
         assert!(directory(id(), &object[..length]).is_err(), "{length} bytes");
@@ -129,7 +129,7 @@ fn a_segment_has_a_bound() {
 
 #[test]
 fn records_are_read_as_written() {
-    let place = SegmentPlace { segment: id(), offset: 9, skipped: 3, run: 50 };
+    let place = SegmentRange { segment: id(), offset: 9, skipped: 3, run: 50 };
     let in_segment = StoredExtent { start: 10, end: 57, source: ExtentSource::Segment(place) };
     let inline = StoredExtent { start: 10, end: 13, source: ExtentSource::Inline(bytes::Bytes::from_static(b"abc")) };
     assert_eq!(in_segment.value().len(), 33);

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::run::{Volume, open};
 use super::store::{MS, Store};
 use crate::format::entry::{Entry, FILES_KEY};
-use crate::format::extent::{ExtentSource, SegmentPlace, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::inode::{Content, InodeRecord, ROOT};
 use crate::format::records::Body;
 use crate::{
@@ -255,7 +255,7 @@ fn bytes_that_are_lost_or_those_of_another_file_are_named() {
     let (_, extent) = StoredExtent::decode(&key, &value).unwrap();
     let ExtentSource::Segment(place) = extent.source else { panic!("{extent:?} is inline") };
     let moved = |place| StoredExtent { source: ExtentSource::Segment(place), ..extent.clone() }.value();
-    let beyond = SegmentPlace { offset: place.offset + 4, ..place };
+    let beyond = SegmentRange { offset: place.offset + 4, ..place };
     let report = found_after(&store, vec![RecordChange::Put(key.clone(), moved(beyond))]);
     assert_eq!(report.damaged[&place.segment].1.len(), 1, "{report:?}");
     // The small file has the bytes of the large one.

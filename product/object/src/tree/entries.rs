@@ -1,7 +1,7 @@
 //! Reading entries of directories.
 //!
 //! Owns: the ranges of places that one scan reads.
-//! Does not own: the order of names (`Window::place`), objects (`read`).
+//! Does not own: the order of names (`Window::position`), objects (`read`).
 //! Invariants: one scan reads some thousands of entries at most. Names are spread evenly over places.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::pages::next_page;
 use crate::seams::{Durability, RecordDatabase};
 
 /// Places are below this.
-const PLACES: u64 = 1 << 31;
+const POSITIONS: u64 = 1 << 31;
 /// Entries that one scan reads, as far as names are spread evenly.
 const SCAN_ENTRIES: u64 = 16_384;
 /// One scan reads no more, however names are spread.
@@ -42,17 +42,18 @@ impl<D: DataCore> ObjectTree<D> {
         first: u64,
         mut show: impl FnMut(Entry) -> u64,
     ) -> Result<(), VolumeError> {
-        let step = PLACES.checked_mul(SCAN_ENTRIES).and_then(|places| places.checked_div(entries)).unwrap_or(PLACES);
-        let (mut from, mut last) = (first, PLACES - 1);
+        let step =
+            POSITIONS.checked_mul(SCAN_ENTRIES).and_then(|places| places.checked_div(entries)).unwrap_or(POSITIONS);
+        let (mut from, mut last) = (first, POSITIONS - 1);
         while from <= last && entries > 0 {
-            let to = from.saturating_add(step.max(1)).min(PLACES);
-            let (mut key, end) = (Entry::place_key(directory, from), Entry::place_key(directory, to));
+            let to = from.saturating_add(step.max(1)).min(POSITIONS);
+            let (mut key, end) = (Entry::position_key(directory, from), Entry::position_key(directory, to));
             while key < end {
                 let records = self.core.records();
                 let found = records.scan_first(key, end.clone(), Durability::Applied, SCANNED_MAX).await?;
                 key = next_page(&found, SCANNED_MAX, &end);
                 for (key, value) in found {
-                    last = show(Entry::decode(&key, &value)?).min(PLACES - 1);
+                    last = show(Entry::decode(&key, &value)?).min(POSITIONS - 1);
                 }
             }
             from = to;
@@ -62,10 +63,10 @@ impl<D: DataCore> ObjectTree<D> {
 
     pub(super) async fn list(&self, directory: &Used, mut window: Window) -> Result<(Window, Stat), VolumeError> {
         let (_, entries) = self.directory(directory).await?;
-        let first = window.first_place();
+        let first = window.first_position();
         let offer = |entry: Entry| {
             window.offer(&entry.name, entry.ino);
-            window.last_place()
+            window.last_position()
         };
         self.each_entry(directory.ino(), entries, first, offer).await?;
         window.complete();
@@ -88,10 +89,10 @@ impl<D: DataCore> ObjectTree<D> {
     /// The object of each name. Names that follow each other in a listing are read together.
     pub(super) async fn name_all(&self, directory: &Used, names: &[Bytes]) -> Result<Vec<Option<Named>>, VolumeError> {
         let (_, entries) = self.directory(directory).await?;
-        let mut placed: Vec<(u64, &Bytes)> = names.iter().map(|name| (Window::place(name), name)).collect();
+        let mut placed: Vec<(u64, &Bytes)> = names.iter().map(|name| (Window::position(name), name)).collect();
         placed.sort_unstable();
         let is_near = |one: &(u64, &Bytes), next: &(u64, &Bytes)| {
-            u128::from(next.0 - one.0) * u128::from(entries) <= u128::from(GAP_ENTRIES * PLACES)
+            u128::from(next.0 - one.0) * u128::from(entries) <= u128::from(GAP_ENTRIES * POSITIONS)
         };
         let mut found = BTreeMap::new();
         for run in placed.chunk_by(is_near) {

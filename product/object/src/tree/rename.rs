@@ -21,7 +21,7 @@ use crate::format::records::Body;
 const DEPTH_MAX: usize = 1 << 20;
 
 /// A name in a directory that a call read.
-struct Place<'a> {
+struct NamedEntry<'a> {
     directory: &'a Used,
     name: &'a [u8],
     parent: ReadView,
@@ -29,7 +29,7 @@ struct Place<'a> {
     object: Option<ReadView>,
 }
 
-impl Place<'_> {
+impl NamedEntry<'_> {
     fn is_object(&self, other: &ReadView) -> bool {
         self.object.as_ref().is_some_and(|view| view.slot.ino == other.slot.ino)
     }
@@ -53,8 +53,8 @@ impl<D: DataCore> ObjectTree<D> {
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         loop {
-            let from = self.place(from, from_name).await?;
-            let to = self.place(to, to_name).await?;
+            let from = self.named_entry(from, from_name).await?;
+            let to = self.named_entry(to, to_name).await?;
             // Views keep their slots in memory.
             let mut above = Vec::new();
             loop {
@@ -67,16 +67,16 @@ impl<D: DataCore> ObjectTree<D> {
         }
     }
 
-    async fn place<'a>(&self, directory: &'a Used, name: &'a [u8]) -> Result<Place<'a>, VolumeError> {
+    async fn named_entry<'a>(&self, directory: &'a Used, name: &'a [u8]) -> Result<NamedEntry<'a>, VolumeError> {
         loop {
             let (parent, _) = self.directory(directory).await?;
             permission::check_search(parent.current().owned(), directory.user())?;
             let Some(entry) = self.entry(directory.ino(), name).await? else {
-                return Ok(Place { directory, name, parent, object: None });
+                return Ok(NamedEntry { directory, name, parent, object: None });
             };
             let object = self.view(entry.ino).await?;
             if object.is_some() {
-                return Ok(Place { directory, name, parent, object });
+                return Ok(NamedEntry { directory, name, parent, object });
             }
             if parent.unchanged().is_some() {
                 return Err(DAMAGED);
@@ -86,8 +86,8 @@ impl<D: DataCore> ObjectTree<D> {
 
     fn try_rename(
         &self,
-        from: &Place<'_>,
-        to: &Place<'_>,
+        from: &NamedEntry<'_>,
+        to: &NamedEntry<'_>,
         how: RenameHow,
         durable: bool,
     ) -> Result<Tried, VolumeError> {
@@ -175,9 +175,16 @@ impl<D: DataCore> ObjectTree<D> {
     }
 
     /// Both names are of one object: both stay.
-    fn unmoved(&self, order: &mut Order, from: &Place<'_>, to: &Place<'_>, view: &ReadView, durable: bool) -> Renamed {
-        let same = |place: &Place<'_>| {
-            let stat = self.stat_of_view(&place.parent);
+    fn unmoved(
+        &self,
+        order: &mut Order,
+        from: &NamedEntry<'_>,
+        to: &NamedEntry<'_>,
+        view: &ReadView,
+        durable: bool,
+    ) -> Renamed {
+        let same = |named_entry: &NamedEntry<'_>| {
+            let stat = self.stat_of_view(&named_entry.parent);
             Change { before: stat, after: stat }
         };
         let moved = (self.identity(view.slot.ino), self.stat_of_view(view));
@@ -188,8 +195,8 @@ impl<D: DataCore> ObjectTree<D> {
     fn move_now(
         &self,
         order: &mut Order,
-        from: &Place<'_>,
-        to: &Place<'_>,
+        from: &NamedEntry<'_>,
+        to: &NamedEntry<'_>,
         (moved_view, how): (&ReadView, RenameHow),
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
@@ -226,7 +233,7 @@ impl<D: DataCore> ObjectTree<D> {
         &self,
         order: &mut Order,
         edit: &mut Edit,
-        from: &Place<'_>,
+        from: &NamedEntry<'_>,
         now: Timestamp,
     ) -> Result<(), VolumeError> {
         let (ino, directory) = (self.next_number(order)?, from.directory);
@@ -243,12 +250,12 @@ impl<D: DataCore> ObjectTree<D> {
     fn exchange_now(
         &self,
         order: &mut Order,
-        (from, moved): (&Place<'_>, &ReadView),
-        (to, other): (&Place<'_>, &ReadView),
+        (from, moved): (&NamedEntry<'_>, &ReadView),
+        (to, other): (&NamedEntry<'_>, &ReadView),
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         let (now, mut edit) = (self.now(), Edit::default());
-        let mut put = |view: &ReadView, into: &Place<'_>| {
+        let mut put = |view: &ReadView, into: &NamedEntry<'_>| {
             let (ino, mut inode) = (view.slot.ino, view.current());
             inode.touch(now, &view.body);
             if let Content::Directory { parent, .. } = &mut inode.content {
@@ -270,16 +277,16 @@ impl<D: DataCore> ObjectTree<D> {
     fn both_changed(
         &self,
         edit: &mut Edit,
-        (from, from_gains): (&Place<'_>, i64),
-        (to, to_gains): (&Place<'_>, i64),
+        (from, from_gains): (&NamedEntry<'_>, i64),
+        (to, to_gains): (&NamedEntry<'_>, i64),
         now: Timestamp,
     ) -> (Change, Change) {
-        let mut change = |place: &Place<'_>, by: i64| {
-            let (mut inode, ino): (InodeRecord, u64) = (place.parent.current(), place.directory.ino());
+        let mut change = |named_entry: &NamedEntry<'_>, by: i64| {
+            let (mut inode, ino): (InodeRecord, u64) = (named_entry.parent.current(), named_entry.directory.ino());
             let before = self.stat_of(ino, &inode, Body::default());
             inode.entries_changed(now, by);
             let after = self.stat_of(ino, &inode, Body::default());
-            edit.inode(&place.parent.slot, inode);
+            edit.inode(&named_entry.parent.slot, inode);
             Change { before, after }
         };
         if from.directory.ino() == to.directory.ino() {

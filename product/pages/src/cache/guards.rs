@@ -1,11 +1,11 @@
 //! The number of pages under guards, and its limit.
 //!
-//! Owns: the places that count guards and hold the cache, so that threads that take guards seldom change the same word.
+//! Owns: the slots that count guards and hold the cache, so that threads that take guards seldom change the same word.
 //! Does not own: the guards (`pins`), the frames' own counts of them (`page`), lent guards and their share of the
 //! limit (`lending`).
-//! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. All
-//! places together count the pages under counted guards. A small limit is never passed. Otherwise each
-//! place may pass it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
+//! Invariants: a guard's reference to its slot also counts the first page, so that one atomic change serves both. All
+//! slots together count the pages under counted guards. A small limit is never passed. Otherwise each
+//! slot may pass it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,23 +13,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::PageCache;
 use super::lending::orphans;
 
-const PLACES: usize = 16;
-/// A place asks for the sum after it has grown by at most this: a power of two.
+const SLOTS: usize = 16;
+/// A slot asks for the sum after it has grown by at most this: a power of two.
 const SLACK_PAGES_MAX: u64 = 64;
-/// The slack of all places together is at most this part of the limit.
+/// The slack of all slots together is at most this part of the limit.
 const SLACK_PART: u64 = 8;
 
-/// One of the places that hold the cache for guards.
+/// One of the slots that hold the cache for guards.
 #[repr(align(128))]
-pub(crate) struct GuardPlace {
+pub(crate) struct GuardSlot {
     pub(super) cache: Arc<PageCache>,
     /// Guarded pages, except for the first of each guard.
     more: AtomicU64,
 }
 
-impl GuardPlace {
+impl GuardSlot {
     fn pages(self: &Arc<Self>) -> u64 {
-        // One of the references belongs to the array of places.
+        // One of the references belongs to the array of slots.
         Arc::strong_count(self) as u64 - 1 + self.more.load(Ordering::Relaxed)
     }
 
@@ -40,34 +40,34 @@ impl GuardPlace {
     }
 }
 
-/// The places of one engine's guards.
-pub struct GuardPlaces([Arc<GuardPlace>; PLACES]);
+/// The slots of one engine's guards.
+pub struct GuardSlots([Arc<GuardSlot>; SLOTS]);
 
-impl GuardPlaces {
-    /// Places for guards on pages of this cache.
+impl GuardSlots {
+    /// Slots for guards on pages of this cache.
     pub fn new(cache: &Arc<PageCache>) -> Arc<Self> {
-        let place = |_| Arc::new(GuardPlace { cache: Arc::clone(cache), more: AtomicU64::new(0) });
-        Arc::new(Self(std::array::from_fn(place)))
+        let slot = |_| Arc::new(GuardSlot { cache: Arc::clone(cache), more: AtomicU64::new(0) });
+        Arc::new(Self(std::array::from_fn(slot)))
     }
 
-    /// The place for a guard of one page, which the guard holds until it is dropped; `None` if guards would then hold
+    /// The slot for a guard of one page, which the guard holds until it is dropped; `None` if guards would then hold
     /// too much.
     #[inline]
-    pub(super) fn admit(&self, number: PlaceNumber, pages_max: u64) -> Option<Arc<GuardPlace>> {
-        let place = Arc::clone(&self.0[number.0]);
-        (!may_ask(&place, 1, pages_max) || self.taken() <= pages_max).then_some(place)
+    pub(super) fn admit(&self, number: GuardIndex, pages_max: u64) -> Option<Arc<GuardSlot>> {
+        let slot = Arc::clone(&self.0[number.0]);
+        (!may_ask(&slot, 1, pages_max) || self.taken() <= pages_max).then_some(slot)
     }
 
-    /// As [`GuardPlaces::admit`], for several pages: the guard also gives back the pages after the first
-    /// ([`GuardPlace::forget_more`]).
-    pub(super) fn admit_many(&self, number: PlaceNumber, pages: u64, pages_max: u64) -> Option<Arc<GuardPlace>> {
-        let place = Arc::clone(&self.0[number.0]);
-        place.more.fetch_add(pages - 1, Ordering::Relaxed);
-        if may_ask(&place, pages, pages_max) && self.taken() > pages_max {
-            place.forget_more(pages - 1);
+    /// As [`GuardSlots::admit`], for several pages: the guard also gives back the pages after the first
+    /// ([`GuardSlot::forget_more`]).
+    pub(super) fn admit_many(&self, number: GuardIndex, pages: u64, pages_max: u64) -> Option<Arc<GuardSlot>> {
+        let slot = Arc::clone(&self.0[number.0]);
+        slot.more.fetch_add(pages - 1, Ordering::Relaxed);
+        if may_ask(&slot, pages, pages_max) && self.taken() > pages_max {
+            slot.forget_more(pages - 1);
             return None;
         }
-        Some(place)
+        Some(slot)
     }
 
     #[inline]
@@ -88,41 +88,41 @@ impl GuardPlaces {
     }
 
     fn counted(&self) -> u64 {
-        self.0.iter().map(GuardPlace::pages).sum()
+        self.0.iter().map(GuardSlot::pages).sum()
     }
 }
 
-impl Drop for GuardPlaces {
+impl Drop for GuardSlots {
     fn drop(&mut self) {
         orphans::keep(self.cache());
     }
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct PlaceNumber(usize);
+pub(crate) struct GuardIndex(usize);
 
-impl PlaceNumber {
-    /// The place of a thread, chosen by the address of a value that only this thread has.
+impl GuardIndex {
+    /// The slot of a thread, chosen by the address of a value that only this thread has.
     #[inline]
     pub(crate) fn of<T>(own: &T) -> Self {
-        // Any place will do. The bits above a cache line's differ if threads' values lie apart.
+        // Any slot will do. The bits above a cache line's differ if threads' values lie apart.
         let address = std::ptr::from_ref(own) as usize;
-        Self((address >> 7 ^ address >> 12) % PLACES)
+        Self((address >> 7 ^ address >> 12) % SLOTS)
     }
 }
 
-/// Whether a place that has just grown by some pages has passed a multiple of its slack.
+/// Whether a slot that has just grown by some pages has passed a multiple of its slack.
 #[inline]
-fn may_ask(place: &Arc<GuardPlace>, pages: u64, pages_max: u64) -> bool {
+fn may_ask(slot: &Arc<GuardSlot>, pages: u64, pages_max: u64) -> bool {
     let slack = slack_pages(pages_max);
-    let after = place.pages();
+    let after = slot.pages();
     after & !(slack - 1) != after.saturating_sub(pages) & !(slack - 1)
 }
 
-/// By how much a place grows without asking for the sum: a power of two.
+/// By how much a slot grows without asking for the sum: a power of two.
 #[inline]
 fn slack_pages(pages_max: u64) -> u64 {
-    let share = pages_max / (SLACK_PART * PLACES as u64);
+    let share = pages_max / (SLACK_PART * SLOTS as u64);
     1 << share.clamp(1, SLACK_PAGES_MAX).ilog2()
 }
 

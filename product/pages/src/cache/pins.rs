@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
 
-use super::guards::{GuardPlace, GuardPlaces, PlaceNumber};
+use super::guards::{GuardIndex, GuardSlot, GuardSlots};
 use super::hit::InPage;
 use super::lending::guard::LentGuard;
 use super::{FilePages, PageCache};
@@ -26,7 +26,7 @@ const PINNED_PART: u64 = 4;
 static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 
 /// Bytes of a file straight from the page frames, stable until dropped.
-// Numbers and pointers alone, and no address of it given away: so a guard that is taken and dropped in one place stays
+// Numbers and pointers alone, and no address of it given away: so a guard that is taken and dropped in one slot stays
 // in registers.
 pub struct PinnedPages {
     cache: NonNull<PageCache>,
@@ -42,19 +42,19 @@ pub struct PinnedPages {
 enum Holder {
     /// One frame, by announcement: the usual case.
     Slot(NonNull<HazardSlot>),
-    /// One frame, by a count in its record. The pointer is a reference to a counting place.
-    Place(NonNull<GuardPlace>),
+    /// One frame, by a count in its record. The pointer is a reference to a counting slot.
+    Counted(NonNull<GuardSlot>),
     /// Any other number of frames.
     Many(NonNull<ManyPages>),
 }
 
 /// Frames that are guarded together.
 struct ManyPages {
-    place: Arc<GuardPlace>,
+    slot: Arc<GuardSlot>,
     frames: Vec<FrameId>,
 }
 
-// SAFETY: the cache and the places are shared by all threads. A guard of any kind may end on any thread.
+// SAFETY: the cache and the slots are shared by all threads. A guard of any kind may end on any thread.
 unsafe impl Send for PinnedPages {}
 // SAFETY: as above; a shared guard changes nothing.
 unsafe impl Sync for PinnedPages {}
@@ -65,19 +65,19 @@ impl PinnedPages {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     pub fn take(
-        places: &GuardPlaces,
+        slots: &GuardSlots,
         hazards: &Arc<Hazards>,
         file: &FilePages,
         (offset, len): (u64, usize),
     ) -> Option<Self> {
-        let (first, cache) = (InPage::first(offset, len), places.cache());
+        let (first, cache) = (InPage::first(offset, len), slots.cache());
         let (holder, frame) = if len == 0 || first.len < len {
-            (Holder::Many(take_many(places, hazards, file, (offset, len))?), FrameId::new(0))
+            (Holder::Many(take_many(slots, hazards, file, (offset, len))?), FrameId::new(0))
         } else if let Some(lent) = LentGuard::take(cache, hazards, file, first.page) {
             (Holder::Slot(lent.slot), lent.frame)
         } else {
-            let (place, frame) = take_counted(places, hazards, file, first.page)?;
-            (Holder::Place(place), frame)
+            let (slot, frame) = take_counted(slots, hazards, file, first.page)?;
+            (Holder::Counted(slot), frame)
         };
         Some(Self { cache: NonNull::from(&**cache), holder, frame, start: first.start as u32, len })
     }
@@ -160,26 +160,26 @@ fn guards_max(cache: &PageCache) -> u64 {
     cache.total_pages() / PINNED_PART
 }
 
-/// Guards one page by a count in its record. The place is a reference, which the guard gives back.
+/// Guards one page by a count in its record. The slot is a reference, which the guard gives back.
 #[inline(never)]
 fn take_counted(
-    places: &GuardPlaces,
+    slots: &GuardSlots,
     hazards: &Arc<Hazards>,
     file: &FilePages,
     page: u64,
-) -> Option<(NonNull<GuardPlace>, FrameId)> {
-    let guards_max = guards_max(places.cache());
-    places.cache().lending.enlist(hazards, guards_max);
-    let place = places.admit(PlaceNumber::of(&**hazards), guards_max)?;
-    let frame = guard(&place.cache, file, page)?;
-    place.cache.pages.touch(frame);
-    Some((NonNull::new(Arc::into_raw(place).cast_mut())?, frame))
+) -> Option<(NonNull<GuardSlot>, FrameId)> {
+    let guards_max = guards_max(slots.cache());
+    slots.cache().lending.enlist(hazards, guards_max);
+    let slot = slots.admit(GuardIndex::of(&**hazards), guards_max)?;
+    let frame = guard(&slot.cache, file, page)?;
+    slot.cache.pages.touch(frame);
+    Some((NonNull::new(Arc::into_raw(slot).cast_mut())?, frame))
 }
 
 /// Guards any number of pages. A guard of none counts as one.
 #[inline(never)]
 fn take_many(
-    places: &GuardPlaces,
+    slots: &GuardSlots,
     hazards: &Arc<Hazards>,
     file: &FilePages,
     (offset, len): (u64, usize),
@@ -187,20 +187,20 @@ fn take_many(
     let first = InPage::first(offset, len);
     let count = if len == 0 { 0 } else { (first.start + len).div_ceil(FRAME_BYTES) };
     let pages = count.max(1) as u64;
-    let place = places.admit_many(PlaceNumber::of(&**hazards), pages, guards_max(places.cache()))?;
+    let slot = slots.admit_many(GuardIndex::of(&**hazards), pages, guards_max(slots.cache()))?;
     let mut frames = Vec::with_capacity(count);
     for page in first.page..first.page + count as u64 {
-        let Some(frame) = guard(&place.cache, file, page) else {
-            frames.iter().for_each(|frame| place.cache.unguard(*frame));
-            place.forget_more(pages - 1);
+        let Some(frame) = guard(&slot.cache, file, page) else {
+            frames.iter().for_each(|frame| slot.cache.unguard(*frame));
+            slot.forget_more(pages - 1);
             return None;
         };
         frames.push(frame);
     }
     // A range that lacks a page was not used. Its pages that were read ahead stay protected until the reader comes
     // again.
-    frames.iter().for_each(|frame| place.cache.pages.touch(*frame));
-    NonNull::new(Box::into_raw(Box::new(ManyPages { place, frames })))
+    frames.iter().for_each(|frame| slot.cache.pages.touch(*frame));
+    NonNull::new(Box::into_raw(Box::new(ManyPages { slot, frames })))
 }
 
 #[inline]
@@ -234,19 +234,19 @@ unsafe fn end(cache: NonNull<PageCache>, holder: Holder, frame: FrameId) {
     unsafe {
         match holder {
             Holder::Slot(slot) => LentGuard { slot, frame }.end(cache),
-            Holder::Place(place) => end_counted(place, frame),
+            Holder::Counted(slot) => end_counted(slot, frame),
             Holder::Many(many) => end_many(many),
         }
     }
 }
 
 /// # Safety
-/// The place is of [`take_counted`], and is given back once.
+/// The slot is of [`take_counted`], and is given back once.
 #[inline(never)]
-unsafe fn end_counted(place: NonNull<GuardPlace>, frame: FrameId) {
+unsafe fn end_counted(slot: NonNull<GuardSlot>, frame: FrameId) {
     // SAFETY: the reference that `take_counted` kept.
-    let place = unsafe { Arc::from_raw(place.as_ptr()) };
-    place.cache.unguard(frame);
+    let slot = unsafe { Arc::from_raw(slot.as_ptr()) };
+    slot.cache.unguard(frame);
 }
 
 /// # Safety
@@ -255,6 +255,6 @@ unsafe fn end_counted(place: NonNull<GuardPlace>, frame: FrameId) {
 unsafe fn end_many(many: NonNull<ManyPages>) {
     // SAFETY: the memory that `take_many` kept.
     let many = unsafe { Box::from_raw(many.as_ptr()) };
-    many.frames.iter().for_each(|frame| many.place.cache.unguard(*frame));
-    many.place.forget_more((many.frames.len() as u64).saturating_sub(1));
+    many.frames.iter().for_each(|frame| many.slot.cache.unguard(*frame));
+    many.slot.forget_more((many.frames.len() as u64).saturating_sub(1));
 }

@@ -73,31 +73,31 @@ impl Ghost {
         }
         let epoch = self.noted.fetch_add(keys.len() as u64, Ordering::Relaxed) / self.epoch_pages;
         for key in keys {
-            let place = self.place(*key);
-            let aged = place.bucket.entries().map(|entry| age(epoch, entry));
+            let slot = self.slot(*key);
+            let aged = slot.bucket.entries().map(|entry| age(epoch, entry));
             // The last of the oldest entries: one comparison of all ages, with the entries' numbers below them.
             let oldest = (0..WAYS).map(|at| aged[at] << 4 | at as u32).max().unwrap_or(0) as usize % WAYS;
-            let entry = place.fingerprint << 16 | epoch as u32 & 0xffff;
-            place.bucket.0[oldest].store(entry, Ordering::Relaxed);
+            let entry = slot.fingerprint << 16 | epoch as u32 & 0xffff;
+            slot.bucket.0[oldest].store(entry, Ordering::Relaxed);
         }
     }
 
     /// Whether the page is remembered; the entry is removed.
     pub(super) fn remove(&self, key: PageKey) -> bool {
-        let place = self.place(key);
-        let entries = place.bucket.entries();
-        let alike = entries.map(|entry| entry >> 16 == place.fingerprint);
+        let slot = self.slot(key);
+        let entries = slot.bucket.entries();
+        let alike = entries.map(|entry| entry >> 16 == slot.fingerprint);
         if !alike.contains(&true) {
             return false;
         }
         let epoch = self.noted.load(Ordering::Relaxed) / self.epoch_pages;
         (0..WAYS).filter(|at| alike[*at]).any(|at| {
             u64::from(age(epoch, entries[at])) <= self.stale_epochs
-                && place.bucket.0[at].compare_exchange(entries[at], 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+                && slot.bucket.0[at].compare_exchange(entries[at], 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         })
     }
 
-    fn place(&self, key: PageKey) -> GhostSlot<'_> {
+    fn slot(&self, key: PageKey) -> GhostSlot<'_> {
         let hash = mixed(key);
         let bucket = ((hash >> 32) * self.buckets.len() as u64) >> 32;
         GhostSlot { bucket: &self.buckets[bucket as usize], fingerprint: (hash as u32 & 0xffff).max(1) }

@@ -1,6 +1,6 @@
 //! The sampled pages: their numbers, and which of them the cache holds in which frame.
 //!
-//! Owns: the table, the place of a page in it by a hash of its key.
+//! Owns: the table, the entry of a page in it by a hash of its key.
 //! Does not own: what miniatures know of a page (`miniature`), the uses of a frame (`page`).
 //! Invariants: its size is fixed. A number stays with its page while a miniature knows the page. A hit costs nothing:
 //! the uses of a page are read from its frame's record, some time later. The frame may hold another page by then; if
@@ -21,7 +21,7 @@ const USES_SHOWN: u8 = 3;
 
 /// The frame that holds a page, as far as is known.
 #[derive(Clone, Copy)]
-struct Place {
+struct SampleEntry {
     frame: u32,
     file: u32,
     index: u32,
@@ -32,7 +32,7 @@ struct Place {
 pub(super) struct Sample {
     /// The page of each number; 0 if there is none.
     hashes: Box<[u32]>,
-    places: Box<[Place]>,
+    entries: Box<[SampleEntry]>,
     /// The next number to look at.
     hand: usize,
 }
@@ -41,8 +41,8 @@ impl Sample {
     /// A sample for miniatures of `frames` frames.
     pub(super) fn new(frames: u32) -> Self {
         let pages = (frames as usize * PAGES_A_FRAME).next_multiple_of(WAYS);
-        let nowhere = Place { frame: NO_FRAME, file: 0, index: 0, uses: 0 };
-        Self { hashes: vec![0; pages].into(), places: vec![nowhere; pages].into(), hand: 0 }
+        let nowhere = SampleEntry { frame: NO_FRAME, file: 0, index: 0, uses: 0 };
+        Self { hashes: vec![0; pages].into(), entries: vec![nowhere; pages].into(), hand: 0 }
     }
 
     /// The most pages that have a number.
@@ -51,7 +51,7 @@ impl Sample {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (size_of_val(&*self.hashes) + size_of_val(&*self.places)) as u64
+        (size_of_val(&*self.hashes) + size_of_val(&*self.entries)) as u64
     }
 
     /// The number of a page. A new page takes the number of a page that is in no frame and may be forgotten. None if
@@ -62,11 +62,11 @@ impl Sample {
         let first = ((u64::from(hash) * buckets) >> 32) as usize * WAYS;
         let mut bucket = first..first + WAYS;
         let found = bucket.clone().find(|at| self.hashes[*at] == hash).or_else(|| {
-            bucket.find(|at| self.hashes[*at] == 0 || self.places[*at].frame == NO_FRAME && may_forget(*at as u16))
+            bucket.find(|at| self.hashes[*at] == 0 || self.entries[*at].frame == NO_FRAME && may_forget(*at as u16))
         })?;
         if self.hashes[found] != hash {
             self.hashes[found] = hash;
-            self.places[found].frame = NO_FRAME;
+            self.entries[found].frame = NO_FRAME;
         }
         Some(found as u16)
     }
@@ -75,21 +75,21 @@ impl Sample {
     /// came.
     pub(super) fn put(&mut self, number: u16, frame: FrameId, pages: &PageTable, uses: u8) {
         let PageIdentity { file, index } = pages.identity(frame);
-        self.places[usize::from(number)] = Place { frame: frame.raw(), file, index: index as u32, uses };
+        self.entries[usize::from(number)] = SampleEntry { frame: frame.raw(), file, index: index as u32, uses };
     }
 
     /// Looks at the next sampled page; returns its number if it was used since the last look.
     pub(super) fn look(&mut self, pages: &PageTable) -> Option<u16> {
         let at = self.hand;
         self.hand = (at + 1) % self.pages();
-        let place = &mut self.places[at];
-        if place.frame == NO_FRAME {
+        let entry = &mut self.entries[at];
+        if entry.frame == NO_FRAME {
             return None;
         }
-        let frame = FrameId::new(place.frame);
+        let frame = FrameId::new(entry.frame);
         let PageIdentity { file, index } = pages.identity(frame);
-        if (file, index as u32) != (place.file, place.index) {
-            place.frame = NO_FRAME;
+        if (file, index as u32) != (entry.file, entry.index) {
+            entry.frame = NO_FRAME;
             return None;
         }
         let uses = pages.uses(frame);
@@ -98,10 +98,10 @@ impl Sample {
             return None;
         }
         // Of hits that the policy took away, one at least is missing in the number.
-        let before = place.uses.saturating_sub(u8::from(pages.take_hits_mark(frame)));
+        let before = entry.uses.saturating_sub(u8::from(pages.take_hits_mark(frame)));
         // A record counts four uses. So that the next one shows, one is taken away.
         let is_full = uses > USES_SHOWN && pages.try_drop_hit(frame) && pages.take_hits_mark(frame);
-        place.uses = if is_full { USES_SHOWN } else { uses };
+        entry.uses = if is_full { USES_SHOWN } else { uses };
         (uses > before).then_some(at as u16)
     }
 }

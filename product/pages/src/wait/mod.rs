@@ -1,13 +1,13 @@
 //! Waiting: the few forms that the engine has.
 //!
-//! Owns: queues of wakers, single answers, places in a line that serves first come, first served (`places`, `permits`).
+//! Owns: queues of wakers, single answers, places in a line that serves first come, first served (`slots`, `permits`).
 //! Does not own: conditions; a waiter checks its own, and the code that changes one wakes.
 //! Invariants: a dropped waiter strands nobody: a permit granted to it goes to the next one. It leaves nothing behind:
 //! memory is bounded by the present waiters, however long nothing happens. No lock of this module is held while a waker
 //! runs.
 
 mod permits;
-mod places;
+mod slots;
 mod tickets;
 
 use std::future::{Future, poll_fn};
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
 pub use permits::Permits;
-pub use places::WaitPlaces;
+pub use slots::WaitSlots;
 use tickets::Tickets;
 
 /// Locks one of the engine's ordinary mutexes.

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::places::WaitPlaces;
+use super::slots::WaitSlots;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{self, Mutex};
 
@@ -23,7 +23,7 @@ pub struct Permits {
     /// The number of permits taken, and the mark.
     used: AtomicU64,
     limit: AtomicU64,
-    line: Mutex<WaitPlaces>,
+    line: Mutex<WaitSlots>,
 }
 
 impl Permits {
@@ -90,7 +90,7 @@ impl Permits {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    fn grant_in(&self, line: &mut WaitPlaces) -> Vec<Waker> {
+    fn grant_in(&self, line: &mut WaitSlots) -> Vec<Waker> {
         let limit = self.limit.load(Ordering::Relaxed);
         let woken = line.grant(|amount| {
             let granted = |used: u64| does_fit(used & !WAITED, amount, limit).then_some(used + amount);

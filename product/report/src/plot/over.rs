@@ -5,7 +5,7 @@
 //! Invariants: a line is in one group at most; a group has two lines at least, in the order of the plot.
 
 /// Number of places at which lines are compared: two pixels each on a wide plot.
-const PLACES: usize = 340;
+const POSITIONS: usize = 340;
 
 /// Largest distance of two lines, as a share of the height: two pixels.
 const APART: f64 = 0.01;
@@ -30,8 +30,8 @@ pub(super) fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
 /// The height of a line at each place; none left of its first point and right of its last.
 fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
     let mut next = 0;
-    let look = |place: usize| {
-        let x = place as f64 / (PLACES - 1) as f64;
+    let look = |position: usize| {
+        let x = position as f64 / (POSITIONS - 1) as f64;
         while next < points.len() && points[next].0 < x {
             next += 1;
         }
@@ -42,7 +42,7 @@ fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
         let part = (x - before.0) / (after.0 - before.0).max(1e-12);
         Some(before.1 + (after.1 - before.1) * part)
     };
-    (0..PLACES).map(look).collect()
+    (0..POSITIONS).map(look).collect()
 }
 
 fn are_same(one: &[Option<f64>], other: &[Option<f64>]) -> bool {

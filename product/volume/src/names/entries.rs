@@ -222,7 +222,7 @@ impl<P: Platform> Volume<P> {
         new: New,
         attributes: AttributeChange,
     ) -> Outcome<Made<P>> {
-        let checked = self.check_change(caller).and_then(|()| check_place(parent, &name));
+        let checked = self.check_change(caller).and_then(|()| check_entry_name(parent, &name));
         if let Err(error) = checked.and_then(|()| attributes.check()) {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
@@ -308,7 +308,7 @@ impl<P: Platform> Volume<P> {
         name: Bytes,
         directory_wanted: bool,
     ) -> Outcome<()> {
-        let checked = match self.check_change(caller).and_then(|()| check_place(parent, &name)) {
+        let checked = match self.check_change(caller).and_then(|()| check_entry_name(parent, &name)) {
             // Without search permission the caller learns nothing about the entries, not even by an error.
             Ok(()) => self.permit(parent, caller, Use::Search).await,
             refused => refused,
@@ -380,8 +380,8 @@ impl<P: Platform> Volume<P> {
         (to, to_name): (&Arc<Inode<P>>, Bytes),
         how: RenameHow,
     ) -> (Outcome<()>, Consistency) {
-        let checked = self.check_change(caller).and_then(|()| check_place(from, &from_name));
-        let mut checked = checked.and_then(|()| check_place(to, &to_name));
+        let checked = self.check_change(caller).and_then(|()| check_entry_name(from, &from_name));
+        let mut checked = checked.and_then(|()| check_entry_name(to, &to_name));
         for directory in [from, to] {
             if checked.is_ok() {
                 checked = self.permit(directory, caller, Use::Search).await;
@@ -471,10 +471,12 @@ impl<P: Platform> Volume<P> {
         name: Bytes,
     ) -> Outcome<Attributes> {
         let checked =
-            self.check_change(caller).and_then(|()| check_place(parent, &name)).and_then(|()| match inode.kind() {
-                Kind::Directory => Err(VolumeError::IsDirectory),
-                // A held object does not end before the new name is recorded here.
-                _ => self.hold(inode),
+            self.check_change(caller).and_then(|()| check_entry_name(parent, &name)).and_then(|()| {
+                match inode.kind() {
+                    Kind::Directory => Err(VolumeError::IsDirectory),
+                    // A held object does not end before the new name is recorded here.
+                    _ => self.hold(inode),
+                }
             });
         let _held = match checked {
             Ok(held) => held,
@@ -589,7 +591,7 @@ impl<P: Platform> Volume<P> {
     }
 }
 
-fn check_place<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<(), VolumeError> {
+fn check_entry_name<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<(), VolumeError> {
     names::check_entry(name)?;
     check_directory(directory)
 }

@@ -41,12 +41,12 @@ pub trait ForeignListener: Send + Sync + 'static {
 
 /// The place of the one listener.
 #[derive(Default)]
-pub(crate) struct ListenerPlace {
+pub(crate) struct ListenerSlot {
     is_taken: AtomicBool,
     listener: Mutex<Option<Arc<dyn ForeignListener>>>,
 }
 
-impl ListenerPlace {
+impl ListenerSlot {
     /// Replaces the listener.
     pub(crate) fn set(&self, listener: Option<Arc<dyn ForeignListener>>) {
         self.is_taken.store(listener.is_some(), Ordering::Release);

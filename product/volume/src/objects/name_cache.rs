@@ -37,7 +37,7 @@ impl<P: Platform> NameCache<P> {
         Self((0..NAMES_MAX).map(|_| Mutex::new(None)).collect())
     }
 
-    fn place(&self, directory: &Inode<P>, name: &[u8]) -> &Mutex<Option<NameCacheEntry<P>>> {
+    fn slot(&self, directory: &Inode<P>, name: &[u8]) -> &Mutex<Option<NameCacheEntry<P>>> {
         let mixed = name
             .iter()
             .fold(directory.identity.mixed(), |mixed, byte| (mixed ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
@@ -47,16 +47,16 @@ impl<P: Platform> NameCache<P> {
 
     /// Stores the host's answer. `changes` and `asked` are from before the host was asked.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, name: Bytes, object: Identity, changes: u64, asked: Nanos) {
-        let place = self.place(directory, &name);
+        let slot = self.slot(directory, &name);
         let entry = NameCacheEntry { directory: Arc::downgrade(directory), name, object, changes, asked };
         // The old entry is dropped outside the lock.
-        drop(lock(place).replace(entry));
+        drop(lock(slot).replace(entry));
     }
 
     /// The object of the name, if it was looked up less than `idle_ns` ago and the entry still counts.
     pub(crate) fn get(&self, directory: &Arc<Inode<P>>, name: &[u8], now: Nanos, idle_ns: u64) -> Option<Identity> {
-        let place = lock(self.place(directory, name));
-        let entry = place.as_ref()?;
+        let slot = lock(self.slot(directory, name));
+        let entry = slot.as_ref()?;
         let here = entry.directory.as_ptr() == Arc::as_ptr(directory) && *entry.name == *name;
         let counts = entry.changes == directory.changes_seen() && now.since(entry.asked) < idle_ns;
         // While a change of ours is under way, only the host knows which names are new already.

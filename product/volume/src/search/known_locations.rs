@@ -143,7 +143,7 @@ impl KnownLocations {
         let log = LocationLog::behind(read.entries.len() as u64, read.whole);
         for entry in read.entries {
             match entry {
-                LocationEntry::Place(identity, location) => {
+                LocationEntry::At(identity, location) => {
                     lock(&self.searches).set_found(&identity);
                     lock(&self.locations).insert(identity, location);
                 }
@@ -190,12 +190,11 @@ impl KnownLocations {
         let mut entries: Vec<LocationEntry> = gone.into_iter().map(LocationEntry::Gone).collect();
         {
             let locations = lock(&self.locations);
-            entries
-                .extend(locations.all().map(|(identity, location)| LocationEntry::Place(*identity, location.clone())));
+            entries.extend(locations.all().map(|(identity, location)| LocationEntry::At(*identity, location.clone())));
         }
         for inode in table.all() {
             let location = inode.state().location.clone();
-            entries.extend(location.map(|location| LocationEntry::Place(inode.identity, location)));
+            entries.extend(location.map(|location| LocationEntry::At(inode.identity, location)));
         }
         entries
     }
@@ -205,7 +204,7 @@ impl KnownLocations {
         let known = inode.state().location.replace(location.clone());
         let known = known.or_else(|| self.location(&inode.identity));
         if known.as_ref() != Some(&location) {
-            self.record(&LocationEntry::Place(inode.identity, location));
+            self.record(&LocationEntry::At(inode.identity, location));
         }
     }
 
@@ -213,7 +212,7 @@ impl KnownLocations {
     pub(crate) fn seen_at(&self, identity: &Identity, location: Location) {
         lock(&self.searches).set_found(identity);
         if self.location(identity).as_ref() != Some(&location) {
-            self.record(&LocationEntry::Place(*identity, location.clone()));
+            self.record(&LocationEntry::At(*identity, location.clone()));
             lock(&self.locations).insert(*identity, location);
         }
     }

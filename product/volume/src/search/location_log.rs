@@ -31,7 +31,7 @@ pub trait LocationStore: Send + Sync {
 }
 
 const HEAD: &[u8; 16] = b"afflux places 1\n";
-const PLACE: u8 = 1;
+const LOCATION: u8 = 1;
 const GONE: u8 = 2;
 const LENGTH_BYTES: usize = 2;
 const CHECKSUM_BYTES: usize = 4;
@@ -48,7 +48,7 @@ const SLACK_ENTRIES: u64 = 4_096;
 /// The record's knowledge of one object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum LocationEntry {
-    Place(Identity, Location),
+    At(Identity, Location),
     /// Its last name is gone.
     Gone(Identity),
 }
@@ -85,9 +85,9 @@ fn next_entry(bytes: &[u8]) -> Option<(LocationEntry, &[u8])> {
     let (identity, body) = split_identity(body)?;
     let entry = match *kind {
         GONE if body.is_empty() => LocationEntry::Gone(identity),
-        PLACE => {
+        LOCATION => {
             let (parent, name) = split_identity(body)?;
-            LocationEntry::Place(identity, Location { parent, name: Bytes::copy_from_slice(name) })
+            LocationEntry::At(identity, Location { parent, name: Bytes::copy_from_slice(name) })
         }
         _ => return None,
     };
@@ -121,8 +121,8 @@ fn push(record: &mut Vec<u8>, entry: &LocationEntry) {
     record.extend([0; LENGTH_BYTES]);
     let body_at = record.len();
     match entry {
-        LocationEntry::Place(identity, location) => {
-            record.push(PLACE);
+        LocationEntry::At(identity, location) => {
+            record.push(LOCATION);
             push_identity(record, identity);
             push_identity(record, &location.parent);
             record.extend(&location.name[..]);

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::window::{LAST_COOKIE, PlacedEntry, SLACK, Window, place};
+use super::window::{LAST_COOKIE, PlacedEntry, SLACK, Window, position};
 
 /// Most changes beside a part. With more, the part is read anew.
 const CHANGES_MAX: usize = 4_096;
@@ -114,13 +114,13 @@ impl Listed {
 
     /// The cookie of a name.
     fn find(&self, name: &[u8]) -> Option<u64> {
-        let place = place(name);
-        (place..=place + SLACK).find(|at| self.name_at(*at) == Some(name))
+        let position = position(name);
+        (position..=position + SLACK).find(|at| self.name_at(*at) == Some(name))
     }
 
     /// Adds a new name of the directory.
     fn insert(&mut self, name: &Bytes, fileid: u64) {
-        let free = || (place(name)..=LAST_COOKIE).find(|at| self.name_at(*at).is_none());
+        let free = || (position(name)..=LAST_COOKIE).find(|at| self.name_at(*at).is_none());
         let Some(at) = self.find(name).or_else(free) else { return };
         if self.after < at && at <= self.upto {
             self.changes.insert(at, Some((name.clone(), fileid)));

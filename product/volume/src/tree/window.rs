@@ -23,7 +23,7 @@ pub(crate) const PARENT_COOKIE: u64 = 2;
 /// Cookies of names start here.
 const FIRST_COOKIE: u64 = 3;
 /// Names hash to this many places.
-const PLACES: u64 = (1 << 31) - FIRST_COOKIE - SLACK;
+const POSITIONS: u64 = (1 << 31) - FIRST_COOKIE - SLACK;
 /// How far names that hash alike may push each other.
 pub(super) const SLACK: u64 = 64;
 /// The largest cookie.
@@ -35,10 +35,10 @@ pub(crate) const WINDOW_ENTRIES_MAX: usize = 65_536;
 pub(crate) const LARGE_WINDOW_ENTRIES_MAX: usize = 524_288;
 
 /// The position of a name, before names that hash alike are told apart. Unkeyed: it must be the same in every run.
-pub(super) fn place(name: &[u8]) -> u64 {
+pub(super) fn position(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0, 0);
     hasher.write(name);
-    FIRST_COOKIE + hasher.finish() % PLACES
+    FIRST_COOKIE + hasher.finish() % POSITIONS
 }
 
 /// The entry's object has to be looked at for its number.
@@ -83,17 +83,17 @@ pub struct Window {
 impl Window {
     /// The place of a name in the order of listings: below 2^31, the same in every run. A tree with its entries
     /// in this order reads a window as one range.
-    pub fn place(name: &[u8]) -> u64 {
-        place(name)
+    pub fn position(name: &[u8]) -> u64 {
+        position(name)
     }
 
     /// The first place with entries for this window.
-    pub fn first_place(&self) -> u64 {
+    pub fn first_position(&self) -> u64 {
         self.after.saturating_sub(SLACK)
     }
 
     /// The last place with entries for this window. It moves down while the window fills.
-    pub fn last_place(&self) -> u64 {
+    pub fn last_position(&self) -> u64 {
         self.bound.min(LAST_COOKIE)
     }
 
@@ -136,7 +136,7 @@ impl Window {
     }
 
     fn offer_of(&mut self, name: &[u8], fileid: u64, of: u16) {
-        let at = place(name);
+        let at = position(name);
         if at + SLACK < self.after || at > self.bound {
             return;
         }

@@ -2,8 +2,8 @@ use super::*;
 
 /// Mounts by their numbers, those of their parents, places, kinds and sources.
 fn mounts(rows: &[(u32, u32, &str, &str, &str)]) -> Vec<Mounted> {
-    let line = |(id, parent, place, kind, source): &(u32, u32, &str, &str, &str)| {
-        format!("{id} {parent} 8:{id} / {place} rw shared:1 - {kind} {source} rw\n")
+    let line = |(id, parent, mount_point, kind, source): &(u32, u32, &str, &str, &str)| {
+        format!("{id} {parent} 8:{id} / {mount_point} rw shared:1 - {kind} {source} rw\n")
     };
     Mounted::listed(&rows.iter().map(line).collect::<String>())
 }
@@ -11,7 +11,7 @@ fn mounts(rows: &[(u32, u32, &str, &str, &str)]) -> Vec<Mounted> {
 /// The places of the mounts that stand on the file system with this number.
 fn standing(mounts: &[Mounted], on_number: u32) -> Vec<String> {
     let found = on(mounts, |mount| mount.id == on_number.to_string());
-    found.iter().map(|mount| mount.place.display().to_string()).collect()
+    found.iter().map(|mount| mount.mount_point.display().to_string()).collect()
 }
 
 #[test]

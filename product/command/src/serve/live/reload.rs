@@ -31,7 +31,7 @@ impl Reload<'_> {
     /// Reads everything again, and applies the settings that act at once.
     pub(crate) fn again(&mut self, running: &Running) {
         service::notify_reloading();
-        let serving = format!("Serving on {}", running.front.place());
+        let serving = format!("Serving on {}", running.front.address());
         match configuration::load(self.args, self.host) {
             Ok(wanted) => {
                 if !self.try_apply(wanted, running) {

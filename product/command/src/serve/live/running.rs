@@ -117,7 +117,7 @@ impl Running {
         let arena =
             |file: &ArenaFile| file.path().map_or_else(|| "systemd".to_owned(), |path| path.display().to_string());
         Report {
-            listen: self.front.place(),
+            listen: self.front.address(),
             mount: self.front.mount.as_ref().map(|mount| mount.point.display().to_string()),
             serving: self.exports.iter().map(served).collect(),
             uptime_ns: nanos(self.since.elapsed()),

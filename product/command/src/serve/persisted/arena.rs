@@ -31,7 +31,7 @@ use crate::serve::persisted::last_run::LastRun;
 use crate::serve::persisted::rescue::{RECOVERIES_MAX, files_elsewhere};
 use crate::serve::persisted::starts::{Standing, StartRecord};
 use crate::serve::persisted::state::WRITE_VERIFIER;
-use crate::settings::{ArenaPlace, LockMemory};
+use crate::settings::{ArenaLocation, LockMemory};
 
 /// Between two tries to open files that an earlier server left.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
@@ -45,7 +45,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// The memory that a configuration asks for.
 pub(crate) struct WantedMemory<'a> {
-    arena: Option<&'a ArenaPlace>,
+    arena: Option<&'a ArenaLocation>,
     bytes: u64,
     has_store: bool,
 }
@@ -66,19 +66,19 @@ pub(crate) struct CacheMemory {
 impl CacheMemory {
     /// Takes the memory of `--arena`, if the settings have one. Waits for a server that is about to end.
     pub(crate) fn open(wanted: &WantedMemory<'_>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome<Self> {
-        if wanted.arena != Some(&ArenaPlace::Systemd) {
+        if wanted.arena != Some(&ArenaLocation::Systemd) {
             drop_stored(store)?;
         }
         let bytes = wanted.bytes;
         let Some((place, layout)) = demanded(wanted, front)? else { return Ok(Self { bytes, arena: None }) };
         let name = match place {
-            ArenaPlace::File(path) => output::shown(path.display()),
-            ArenaPlace::Systemd => "--arena systemd".to_owned(),
+            ArenaLocation::File(path) => output::shown(path.display()),
+            ArenaLocation::Systemd => "--arena systemd".to_owned(),
         };
         let mut told = |wait| warn!("{name}: {wait}");
         let opened = match place {
-            ArenaPlace::File(path) => ArenaFile::open(path, layout, &mut told),
-            ArenaPlace::Systemd => {
+            ArenaLocation::File(path) => ArenaFile::open(path, layout, &mut told),
+            ArenaLocation::Systemd => {
                 let refusal = |error| Failure::wrong_use(format!("{name}: {error}, or name a file"));
                 store.check_capacity(MEMORY_IN_STORE + front.in_store()).map_err(refusal)?;
                 let mut refused =
@@ -87,7 +87,7 @@ impl CacheMemory {
             }
         };
         let opened = opened.map_err(|error| {
-            if *place == ArenaPlace::Systemd && error.is_of_another_version() {
+            if *place == ArenaLocation::Systemd && error.is_of_another_version() {
                 pause_before_next_start();
             }
             Failure::failed(format!("{name}: {error}"))
@@ -109,10 +109,10 @@ impl CacheMemory {
             // The server that runs has its memory already.
             None if own.is_some() => Ok(()),
             None => frames(wanted.bytes).map(drop),
-            Some((ArenaPlace::File(path), layout)) => {
+            Some((ArenaLocation::File(path), layout)) => {
                 ArenaFile::check(path, layout, own).or_failed(output::shown(path.display()))
             }
-            Some((ArenaPlace::Systemd, _)) => Ok(()),
+            Some((ArenaLocation::Systemd, _)) => Ok(()),
         }
     }
 
@@ -205,19 +205,19 @@ impl CacheMemory {
 }
 
 /// The place and form of the memory of `--arena`, if the other settings go with it.
-fn demanded<'a>(wanted: &WantedMemory<'a>, front: &WantedFront) -> Outcome<Option<(&'a ArenaPlace, Layout)>> {
+fn demanded<'a>(wanted: &WantedMemory<'a>, front: &WantedFront) -> Outcome<Option<(&'a ArenaLocation, Layout)>> {
     let Some(place) = wanted.arena else { return Ok(None) };
     if wanted.has_store {
         return Err(Failure::wrong_use(
             "--arena is for directories: bytes that a store's server has accepted are in the store",
         ));
     }
-    if front.point().is_some() && *place != ArenaPlace::Systemd {
+    if front.point().is_some() && *place != ArenaLocation::Systemd {
         return Err(Failure::wrong_use(
             "--arena FILE is for NFS clients: a mount ends with its server, unless systemd keeps it (--arena systemd)",
         ));
     }
-    if let ArenaPlace::File(path) = place {
+    if let ArenaLocation::File(path) = place {
         refuse_others_way(path)?;
     }
     let layout = Layout::new(wanted.bytes, FILE_SLOTS).map_err(Failure::failed)?;

@@ -134,7 +134,7 @@ impl ServerRun {
                     warn!("the number of this server is not kept: {}: {error}", output::shown(path.display()));
                 }
             }
-            None if is_persistent => return Err(no_place(state)),
+            None if is_persistent => return Err(no_directory(state)),
             None => {}
         }
         header.set_number(number);
@@ -154,7 +154,7 @@ impl ServerRun {
             Some(path) => {
                 private_directory::check_replaceable(&path).or_else(|error| refuse_unkept(&path, &error, is_persistent))
             }
-            None if is_persistent && state.path().is_none() => Err(no_place(state)),
+            None if is_persistent && state.path().is_none() => Err(no_directory(state)),
             None => Ok(()),
         }
     }
@@ -172,7 +172,7 @@ fn refuse_unkept(path: &Path, error: &io::Error, is_persistent: bool) -> Outcome
     )))
 }
 
-fn no_place(state: &StateDirectory) -> Failure {
+fn no_directory(state: &StateDirectory) -> Failure {
     Failure::failed(format!(
         "--arena takes a state directory for the number of its server ({}); name one with --state",
         output::shown(state.unwritable().unwrap_or_default())

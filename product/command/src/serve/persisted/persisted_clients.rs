@@ -28,7 +28,7 @@ use crate::private_directory;
 use crate::serve::persisted::last_run::{LastRun, ServerRun};
 use crate::serve::persisted::state::{CLIENT_STATE, CLIENTS, StateDirectory};
 #[cfg(feature = "object")]
-use crate::serve::stores::store_place::StorePlace;
+use crate::serve::stores::volume_location::VolumeLocation;
 
 /// Most names of a list, as in a store. A server knows fewer clients.
 const NAMES_MAX: usize = 65_536;
@@ -156,7 +156,7 @@ pub(crate) fn report(server: &Server<LinuxPlatform>) {
 /// Those of a volume in a store, opened for writing with this epoch. A list that cannot be read is no empty list: its
 /// clients would lose their locks to others.
 #[cfg(feature = "object")]
-pub(crate) fn in_store(place: &StorePlace, epoch: u32) -> Outcome<PersistedClients> {
+pub(crate) fn in_store(place: &VolumeLocation, epoch: u32) -> Outcome<PersistedClients> {
     let (objects, clock) = (place.store.objects(), place.store.clock());
     let left = place.platform.block_on(LeftClients::left(&objects, &clock)).map_err(|error| place.failed(&error))?;
     let place = place.clone();

@@ -23,7 +23,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use afflux_linux_server::{HostTree, ServedPlace};
+use afflux_linux_server::{ExportedDirectory, HostTree};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use rustix::fs::{FlockOperation, flock};
@@ -39,7 +39,7 @@ const UNTOLD: &str = "-";
 /// The record, for a server of some places. A server of a store has none.
 pub(crate) struct StartRecord {
     path: Result<PathBuf, String>,
-    places: Vec<RecordedPlace>,
+    directories: Vec<RecordedDirectory>,
 }
 
 /// The place of an earlier server among those of the record.
@@ -55,7 +55,7 @@ pub(crate) enum Standing {
 
 /// A place, in the words of the record. A word has no blanks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct RecordedPlace {
+struct RecordedDirectory {
     /// The identity of the file system, and of the directory there.
     identity: String,
     /// The file system while its disk stays in the host: one for all subvolumes, which have identities of their own.
@@ -69,7 +69,7 @@ struct RecordedPlace {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RecordedStart {
     number: u64,
-    place: RecordedPlace,
+    directory: RecordedDirectory,
 }
 
 impl StartRecord {
@@ -81,10 +81,13 @@ impl StartRecord {
         missing: Missing,
         allowed: impl FnOnce(&Path) -> Outcome,
     ) -> Self {
-        let Some(tree) = tree else { return Self { path: Err("a store has none".to_owned()), places: Vec::new() } };
-        let places: Vec<RecordedPlace> = tree.places().into_iter().map(RecordedPlace::of).collect();
-        let path = usual(missing, &places, allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
-        Self { path, places }
+        let Some(tree) = tree else {
+            return Self { path: Err("a store has none".to_owned()), directories: Vec::new() };
+        };
+        let directories: Vec<RecordedDirectory> =
+            tree.exported_directories().into_iter().map(RecordedDirectory::of).collect();
+        let path = usual(missing, &directories, allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
+        Self { path, directories }
     }
 
     /// Whether the server with this number was the last one of these places. `None` for a server without a number.
@@ -92,13 +95,13 @@ impl StartRecord {
     /// # Errors
     /// There is no record, or it cannot be read.
     pub(crate) fn standing(&self, number: Option<u64>) -> io::Result<Standing> {
-        if self.places.is_empty() {
+        if self.directories.is_empty() {
             return Ok(Standing::Last);
         }
         let path = self.path.as_ref().map_err(|why| io::Error::other(why.as_str()))?;
         let told =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", output::shown(path.display())));
-        Ok(standing(&read(path).map_err(told)?, &self.places, number))
+        Ok(standing(&read(path).map_err(told)?, &self.directories, number))
     }
 
     /// Refuses a record that [`Self::try_note`] would refuse, as far as that shows without a change.
@@ -111,7 +114,7 @@ impl StartRecord {
         });
         let is_there = || self.path.as_deref().is_ok_and(|path| path.symlink_metadata().is_ok());
         match noted {
-            Err(why) if !self.places.is_empty() && (is_persistent || is_there()) => {
+            Err(why) if !self.directories.is_empty() && (is_persistent || is_there()) => {
                 Err(cannot_be_noted(output::shown(why)))
             }
             _ => Ok(()),
@@ -124,13 +127,12 @@ impl StartRecord {
     /// # Errors
     /// The start cannot be noted, and earlier servers would count as the last ones.
     pub(crate) fn try_note(&self, number: u64, is_persistent: bool) -> Outcome<bool> {
-        if self.places.is_empty() {
+        if self.directories.is_empty() {
             return Ok(false);
         }
-        let noted =
-            self.path.as_ref().map_err(Clone::clone).and_then(|path| {
-                noted(path, &self.places, number).map_err(|error| format!("{}: {error}", path.display()))
-            });
+        let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
+            noted(path, &self.directories, number).map_err(|error| format!("{}: {error}", path.display()))
+        });
         let Err(why) = noted else { return Ok(true) };
         let why = output::shown(why);
         // On a full disk, all earlier servers become unknown.
@@ -165,7 +167,7 @@ fn try_remove(path: &Path) -> bool {
 /// and can be none.
 fn usual(
     missing: Missing,
-    places: &[RecordedPlace],
+    directories: &[RecordedDirectory],
     allowed: impl FnOnce(&Path) -> Outcome,
 ) -> Result<PathBuf, String> {
     let directory = state::usual().ok_or("no home directory is known")?;
@@ -173,31 +175,32 @@ fn usual(
     private_directory::check(&directory, missing).map_err(Refused::reason)?;
     let path = directory.join(STARTS);
     match private_directory::check_replaceable(&path) {
-        Err(error) if !has_overlapping(&path, places) => Err(format!("{}: {error}", directory.display())),
+        Err(error) if !has_overlapping(&path, directories) => Err(format!("{}: {error}", directory.display())),
         _ => Ok(path),
     }
 }
 
 /// Whether the record has an earlier server of these places. True of a record that cannot be read.
-fn has_overlapping(path: &Path, places: &[RecordedPlace]) -> bool {
-    read(path)
-        .map_or(true, |starts| starts.iter().any(|start| places.iter().any(|place| place.is_overlapping(&start.place))))
+fn has_overlapping(path: &Path, directories: &[RecordedDirectory]) -> bool {
+    read(path).map_or(true, |starts| {
+        starts.iter().any(|start| directories.iter().any(|directory| directory.is_overlapping(&start.directory)))
+    })
 }
 
-fn standing(starts: &[RecordedStart], places: &[RecordedPlace], number: Option<u64>) -> Standing {
+fn standing(starts: &[RecordedStart], directories: &[RecordedDirectory], number: Option<u64>) -> Standing {
     let is_own = |start: &&RecordedStart| Some(start.number) == number;
     let own = starts.iter().position(|start| is_own(&start));
-    let of_own = starts.iter().filter(is_own).map(|start| &start.place);
-    let ours: Vec<&RecordedPlace> = of_own.chain(places).collect();
+    let of_own = starts.iter().filter(is_own).map(|start| &start.directory);
+    let ours: Vec<&RecordedDirectory> = of_own.chain(directories).collect();
     let mut later = starts.iter().skip(own.unwrap_or(0)).filter(|start| !is_own(start));
-    match (later.find(|start| ours.iter().any(|place| place.is_overlapping(&start.place))), own) {
-        (Some(other), _) => Standing::PassedOver { by: other.place.path.clone() },
+    match (later.find(|start| ours.iter().any(|directory| directory.is_overlapping(&start.directory))), own) {
+        (Some(other), _) => Standing::PassedOver { by: other.directory.path.clone() },
         (None, Some(_)) => Standing::Last,
         (None, None) => Standing::Unknown,
     }
 }
 
-fn noted(path: &Path, places: &[RecordedPlace], number: u64) -> io::Result<()> {
+fn noted(path: &Path, directories: &[RecordedDirectory], number: u64) -> io::Result<()> {
     let directory = File::open(path.parent().ok_or(ErrorKind::NotFound)?)?;
     // Some file systems of a network have no locks. Of two starts at the same moment, one may get lost there.
     let _ = flock(&directory, FlockOperation::LockExclusive);
@@ -205,9 +208,11 @@ fn noted(path: &Path, places: &[RecordedPlace], number: u64) -> io::Result<()> {
         warn!("{}: {error}; it begins anew, and earlier servers are unknown", output::shown(path.display()));
         Vec::new()
     });
-    starts.retain(|start| start.number != number && !places.iter().any(|place| place.is_same(&start.place)));
-    starts.extend(places.iter().map(|place| RecordedStart { number, place: place.clone() }));
-    starts.drain(..starts.len().saturating_sub(LINES_MAX.max(places.len())));
+    starts.retain(|start| {
+        start.number != number && !directories.iter().any(|directory| directory.is_same(&start.directory))
+    });
+    starts.extend(directories.iter().map(|directory| RecordedStart { number, directory: directory.clone() }));
+    starts.drain(..starts.len().saturating_sub(LINES_MAX.max(directories.len())));
     let lines: Vec<String> = starts.iter().map(RecordedStart::line).collect();
     private_directory::replace(path, &lines.join("\n"))
 }
@@ -227,7 +232,7 @@ fn read(path: &Path) -> io::Result<Vec<RecordedStart>> {
 
 impl RecordedStart {
     fn line(&self) -> String {
-        let RecordedPlace { identity, stay, below, path } = &self.place;
+        let RecordedDirectory { identity, stay, below, path } = &self.directory;
         format!("{:016x}\t{identity}\t{stay}\t{below}\t{path}", self.number)
     }
 
@@ -235,21 +240,21 @@ impl RecordedStart {
         let mut words = line.split('\t').map(str::to_owned);
         let number = u64::from_str_radix(&words.next()?, 16).ok()?;
         let (identity, stay) = (words.next()?, words.next()?);
-        let place = RecordedPlace { identity, stay, below: words.next()?, path: words.next()? };
-        words.next().is_none().then_some(Self { number, place })
+        let directory = RecordedDirectory { identity, stay, below: words.next()?, path: words.next()? };
+        words.next().is_none().then_some(Self { number, directory })
     }
 }
 
-impl RecordedPlace {
-    fn of(place: ServedPlace) -> Self {
+impl RecordedDirectory {
+    fn of(directory: ExportedDirectory) -> Self {
         let word = |path: &Path| path.as_os_str().as_bytes().escape_ascii().to_string();
         let untold = || UNTOLD.to_owned();
-        let (stay, below) = match &place.on_file_system {
+        let (stay, below) = match &directory.on_file_system {
             Some(on) => (on.stay.clone().unwrap_or_else(untold), word(&on.below)),
             None => (untold(), untold()),
         };
-        let identity = place.identity.map_or_else(untold, |identity| format!("{identity:?}"));
-        Self { identity, stay, below, path: word(&place.path) }
+        let identity = directory.identity.map_or_else(untold, |identity| format!("{identity:?}"));
+        Self { identity, stay, below, path: word(&directory.path) }
     }
 
     /// Whether they are one directory, or one mount of a file system.

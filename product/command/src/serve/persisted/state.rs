@@ -3,7 +3,7 @@
 //! Owns: the place of the directory, the names in it, which part of it is a server's own, the refusal of a server's
 //! paths that have such a name.
 //! Does not own: its checks, and how a file in it is replaced (`private_directory`); the choice of a place and the lock
-//! (`own_place`); the contents of the files (`afflux_linux_server::handle_key`,
+//! (`own_directory`); the contents of the files (`afflux_linux_server::handle_key`,
 //! `afflux_linux_server::open_location_file`,
 //! `persisted_prices`, `last_run`).
 //! Invariants: a directory that others could change is not used. A server works without it if it cannot be made. One
@@ -21,12 +21,12 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::private_directory::{self, Missing, Refused, variable};
-use crate::serve::persisted::own_place::{EXPORTS, LOCK, OTHERS, OwnPlace};
+use crate::serve::persisted::own_directory::{EXPORTS, LOCK, OTHERS, OwnDirectory};
 
 /// The key that handles are sealed with.
 pub(crate) const HANDLE_KEY: &str = "handle-key";
 /// The last known places of objects, to find them again.
-pub(crate) const PLACES: &str = "places";
+pub(crate) const LOCATIONS: &str = "places";
 pub(crate) const PRICES: &str = "disks.json";
 /// How the last server ended, its number, and its write verifier.
 pub(crate) const WRITE_VERIFIER: &str = "write-verifier";
@@ -41,12 +41,12 @@ pub(crate) const STARTS: &str = "starts";
 
 /// All names in the directory.
 const NAMES: [&str; 11] =
-    [HANDLE_KEY, PLACES, PRICES, WRITE_VERIFIER, CLIENTS, CLIENT_STATE, SPEEDS, STARTS, EXPORTS, LOCK, OTHERS];
+    [HANDLE_KEY, LOCATIONS, PRICES, WRITE_VERIFIER, CLIENTS, CLIENT_STATE, SPEEDS, STARTS, EXPORTS, LOCK, OTHERS];
 
 pub(crate) struct StateDirectory {
     directory: Option<PathBuf>,
     /// The place of this server's own files. A server of a store has none: the store has its state.
-    own: Option<OwnPlace>,
+    own: Option<OwnDirectory>,
     /// Why nothing is kept.
     refused: Option<String>,
 }
@@ -77,8 +77,8 @@ impl StateDirectory {
     /// When another server has the directory that was named, or the same directories.
     pub(crate) fn for_server(self, named: bool, exports: &[PathBuf], missing: Missing) -> Outcome<Self> {
         let own = match &self.directory {
-            Some(directory) if named => Some(OwnPlace::whole(directory, missing)?),
-            Some(directory) => Some(OwnPlace::among(directory, exports, missing)?),
+            Some(directory) if named => Some(OwnDirectory::whole(directory, missing)?),
+            Some(directory) => Some(OwnDirectory::among(directory, exports, missing)?),
             None => None,
         };
         Ok(Self { own, ..self })

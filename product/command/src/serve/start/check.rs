@@ -1,7 +1,7 @@
 //! `afflux serve --check` and `afflux mount --check`: whether a start would succeed.
 //!
 //! Owns: the order of the checks, the server whose reload they precede.
-//! Does not own: the checks: they are calls of the start itself (`places`, `arena`, `front`).
+//! Does not own: the checks: they are calls of the start itself (`resources`, `arena`, `front`).
 //! Invariants: nothing is served or left behind, and no store is asked. Root's mount is one of this process alone
 //! (`front`).
 
@@ -16,7 +16,7 @@ use crate::serve::front::WantedFront;
 use crate::serve::persisted::arena::{self, CacheMemory, WantedMemory};
 use crate::serve::persisted::last_run::ServerRun;
 use crate::serve::start::engine::{knobs_and_policies, prices_unkept, start_reactors};
-use crate::serve::start::places::{Places, Taking, WantedPlaces};
+use crate::serve::start::resources::{StartResources, Taking, WantedResources};
 use crate::serve::start::source::Source;
 
 /// The variable in which systemd tells the commands of a unit the process of its server.
@@ -40,8 +40,8 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configure
     let opened = Source::open(&settings.directories, settings.subtree_check, may_share)?;
     let source = opened.as_ref().map(|(source, _)| source);
     let taking = Taking::Rehearsal { running };
-    let wanted_places = WantedPlaces::of(settings);
-    let places = Places::take(&wanted_places, source, (wanted, &mut store), taking)?;
+    let wanted_places = WantedResources::of(settings);
+    let places = StartResources::take(&wanted_places, source, (wanted, &mut store), taking)?;
     wanted.rehearse_mount(settings.directories.first(), separated, &places.needed(&wanted_places, configured))?;
     if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;

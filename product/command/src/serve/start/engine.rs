@@ -30,7 +30,7 @@ use crate::serve::persisted::client_state;
 use crate::serve::persisted::last_run::{LastRun, ServerRun};
 use crate::serve::persisted::persisted_prices::PersistedPrices;
 use crate::serve::persisted::starts::StartRecord;
-use crate::serve::persisted::state::{PLACES, PRICES, StateDirectory, WRITE_VERIFIER};
+use crate::serve::persisted::state::{LOCATIONS, PRICES, StateDirectory, WRITE_VERIFIER};
 use crate::serve::persisted::unnamed_files;
 use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
@@ -112,7 +112,7 @@ pub(crate) fn start(
     let by_handle = arena::needs_handles(is_persistent, &*tree)?;
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory).or_failed("cannot serve")?;
     if !by_handle {
-        keep_places(&volume, state);
+        save_locations(&volume, state);
     }
     arena::refuse_files_elsewhere(&volume)?;
     source.continue_verifier(&volume, last, is_recovered || !is_next);
@@ -138,8 +138,8 @@ pub(crate) fn start(
 }
 
 /// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
-fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
-    let Some(path) = state.own_file(PLACES) else { return };
+fn save_locations(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
+    let Some(path) = state.own_file(LOCATIONS) else { return };
     match open_location_file(&path) {
         Ok((record, store)) => {
             if !volume.keep_locations(&record, store) {

@@ -19,8 +19,8 @@ impl StoreClaim {
     /// Takes the claim, unless another process has it. The end of a long address stands for the whole: a claim too many
     /// only makes a start need the user's word.
     pub(crate) fn take(url: &str, endpoint: Option<&str>) -> io::Result<Option<Self>> {
-        let place = format!("{} {url}", endpoint.unwrap_or_default());
-        let end = &place.as_bytes()[place.len().saturating_sub(NAME_BYTES_MAX)..];
+        let location = format!("{} {url}", endpoint.unwrap_or_default());
+        let end = &location.as_bytes()[location.len().saturating_sub(NAME_BYTES_MAX)..];
         let address = SocketAddr::from_abstract_name([b"afflux volume ", end].concat())?;
         match UnixDatagram::bind_addr(&address) {
             Ok(name) => Ok(Some(Self { _name: name })),

@@ -18,8 +18,8 @@ use crate::control::messages::{ControlReply, LeftUnwritten};
 use crate::control::socket_paths::BoundSocket;
 use crate::serve::live::running::{Running, nanos};
 use crate::serve::persisted::arena;
-use crate::serve::stores::store_place::StorePlace;
 use crate::serve::stores::store_writer::OpenVolume;
+use crate::serve::stores::volume_location::VolumeLocation;
 use crate::{progress, watch};
 
 /// The end waits so long for an answer of the store, and so long for the next object that the store takes.
@@ -32,7 +32,7 @@ const ASKED: &str = "holder";
 
 /// The parts of a volume that tell what is not in the store.
 pub(crate) struct LeftBehind {
-    pub(crate) place: StorePlace,
+    pub(crate) location: VolumeLocation,
     pub(crate) volume: Arc<OpenVolume>,
     pub(crate) tree: Arc<ObjectTree<OpenVolume>>,
 }
@@ -40,8 +40,8 @@ pub(crate) struct LeftBehind {
 /// Ends the process once the store has given no answer, or has taken no object, for a while. Call it when the server is
 /// told to end.
 pub(crate) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<BoundSocket>, json: bool) {
-    let (objects, clock) = (left.place.store.objects(), left.place.store.clock());
-    left.place.platform.spawn("store end, asking", async move {
+    let (objects, clock) = (left.location.store.objects(), left.location.store.clock());
+    left.location.platform.spawn("store end, asking", async move {
         loop {
             // The store notes the answer.
             drop(objects.get(ASKED, 0..1).await);
@@ -52,7 +52,7 @@ pub(crate) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Boun
     // Later changes are those of the end itself: times that the store has in another form.
     let (told, last) = (Instant::now(), left.tree.last_change());
     let watching = thread::Builder::new().name("store end".to_owned()).spawn(move || {
-        let store = &left.place.store;
+        let store = &left.location.store;
         let stuck_ns = || nanos(told.elapsed()).min(store.silent_ns().max(store.untaken_ns()));
         while stuck_ns() < nanos(PATIENCE) {
             thread::sleep(LOOK_EVERY);
@@ -73,8 +73,8 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
     if json {
         watch::say_json(&ControlReply::Abandoned { unwritten: unwritten.clone() });
     }
-    let url = output::shown(&left.place.url);
-    let store = &left.place.store;
+    let url = output::shown(&left.location.url);
+    let store = &left.location.store;
     let event = if store.silent_ns() >= nanos(PATIENCE) { "gives no answer" } else { "takes no changes" };
     let why = output::bracketed(store.refusal().or_else(|| store.trouble()).map(|trouble| trouble.why));
     output::remark(format_args!("{url} {event}{why}; this server ends without it."));

@@ -13,11 +13,11 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::HandleKey;
 
-use crate::serve::stores::store_place::{Parts, StorePlace};
+use crate::serve::stores::volume_location::{Parts, VolumeLocation};
 
-pub(crate) async fn open(place: &StorePlace, view: &ViewState) -> Outcome<Parts> {
-    let StorePlace { platform, store, .. } = place;
-    let failed = |error| place.failed(&error);
+pub(crate) async fn open(location: &VolumeLocation, view: &ViewState) -> Outcome<Parts> {
+    let VolumeLocation { platform, store, .. } = location;
+    let failed = |error| location.failed(&error);
     let records = store.view(view).await.map_err(|error| Failure::failed(output::shown(error)))?;
     let world = Arc::new(platform.clone());
     let objects = WatchedObjects::new(&world, store.objects());
@@ -32,13 +32,13 @@ pub(crate) async fn open(place: &StorePlace, view: &ViewState) -> Outcome<Parts>
         tree: Arc::clone(&tree) as _,
         device,
     };
-    let place = place.clone();
+    let location = location.clone();
     platform.spawn("store view", async move {
         let ended = volume.records().follow(|| {
             tree.forget_inodes();
             volume.forget_maps();
         });
-        place.lost(&ended.await.to_string());
+        location.lost(&ended.await.to_string());
     });
     Ok(parts)
 }

@@ -17,9 +17,9 @@ use crate::serve::persisted::persisted_clients::{self, PersistedClients};
 use crate::serve::persisted::persisted_prices::PersistedPrices;
 use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::LeftBehind;
-use crate::serve::stores::store_place::{Parts, StorePlace};
 use crate::serve::stores::store_view;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
+use crate::serve::stores::volume_location::{Parts, VolumeLocation};
 use crate::stores;
 
 /// The device's name in reports.
@@ -27,7 +27,7 @@ const DEVICE: &str = "store";
 
 /// The volume, with the place that it is in.
 pub(crate) struct StoreVolume {
-    place: StorePlace,
+    location: VolumeLocation,
     pub(crate) parts: Parts,
     /// Absent if the volume is only read.
     writer: Option<StoreWriter>,
@@ -54,26 +54,26 @@ impl StoreVolume {
             Some(_) => Store::open_to_read(&url, &options).await,
             None => Store::open(&url, &options).await,
         };
-        let place = StorePlace { url, platform, store: store.map_err(|error| stores::failure(&error))? };
+        let location = VolumeLocation { url, platform, store: store.map_err(|error| stores::failure(&error))? };
         if settings.standby {
             // A standby outlives outages of its store.
-            place.store.serve();
+            location.store.serve();
         }
         let (view, why) = match wanted {
             Some(wanted) => wanted,
-            None => match store_writer::open(&place, volume).await? {
+            None => match store_writer::open(&location, volume).await? {
                 Ok((parts, writer)) => {
-                    place.store.serve();
-                    let notes = place.store.warning().map(str::to_owned).into_iter().collect();
-                    return Ok(Self { place, parts, writer: Some(writer), notes });
+                    location.store.serve();
+                    let notes = location.store.warning().map(str::to_owned).into_iter().collect();
+                    return Ok(Self { location, parts, writer: Some(writer), notes });
                 }
                 Err(ReadOnly(why)) => (ViewState::Following, why),
             },
         };
-        let parts = store_view::open(&place, &view).await?;
-        place.store.serve();
+        let parts = store_view::open(&location, &view).await?;
+        location.store.serve();
         let notes = vec![format!("every change is refused: {why}")];
-        Ok(Self { place, parts, writer: None, notes })
+        Ok(Self { location, parts, writer: None, notes })
     }
 
     /// Whether this server is the volume's writer.
@@ -88,13 +88,13 @@ impl StoreVolume {
     /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is
     /// written.
     pub(crate) fn persisted_clients(&self) -> Outcome<PersistedClients> {
-        let of_writer = |writer: &StoreWriter| persisted_clients::in_store(&self.place, writer.epoch());
+        let of_writer = |writer: &StoreWriter| persisted_clients::in_store(&self.location, writer.epoch());
         self.writer.as_ref().map_or_else(|| Ok(PersistedClients::default()), of_writer)
     }
 
     /// Reads the figures of the store.
     pub(crate) fn figures(&self) -> StoreFigures {
-        let (store, is_read_only) = (self.place.store.clone(), self.writer.is_none());
+        let (store, is_read_only) = (self.location.store.clone(), self.writer.is_none());
         let volume = self.writer.as_ref().map(|writer| Arc::clone(&writer.volume));
         Box::new(move || {
             let (requests, waits) = (store.requests(), store.waits());
@@ -115,7 +115,7 @@ impl StoreVolume {
 
     /// Makes the engine's device. Its prices are kept by the address.
     pub(crate) fn device_factory(&self, devices: Arc<ServedDevices>, prices: &PersistedPrices) -> DeviceFactory {
-        let (device, url) = (Arc::clone(&self.parts.device), self.place.url.clone());
+        let (device, url) = (Arc::clone(&self.parts.device), self.location.url.clone());
         let remembered = prices.of(&url);
         Box::new(move |_, _| {
             let name = devices.add(DEVICE, url.clone(), Some(url.clone()));
@@ -127,7 +127,7 @@ impl StoreVolume {
     pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
         let writer = self.writer.as_ref()?;
         Some(LeftBehind {
-            place: self.place.clone(),
+            location: self.location.clone(),
             volume: Arc::clone(&writer.volume),
             tree: Arc::clone(&writer.tree),
         })
@@ -136,7 +136,7 @@ impl StoreVolume {
     /// Notes that everything was written, and that this host no longer serves the volume.
     pub(crate) fn close(&self) -> Outcome {
         match &self.writer {
-            Some(writer) => self.place.platform.block_on(writer.close(&self.place)),
+            Some(writer) => self.location.platform.block_on(writer.close(&self.location)),
             None => Ok(()),
         }
     }

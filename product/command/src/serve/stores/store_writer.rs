@@ -26,7 +26,7 @@ use tracing::{error, info, warn};
 use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_claim::StoreClaim;
 use crate::serve::stores::store_last::LastWriter;
-use crate::serve::stores::store_place::{Parts, StorePlace};
+use crate::serve::stores::volume_location::{Parts, VolumeLocation};
 
 pub(crate) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
 
@@ -43,28 +43,28 @@ pub(crate) struct ReadOnly(pub(crate) String);
 
 /// Opens the volume for writing, unless the store is only read.
 pub(crate) async fn open(
-    place: &StorePlace,
+    location: &VolumeLocation,
     wanted: &WantedVolume<'_>,
 ) -> Outcome<Result<(Parts, StoreWriter), ReadOnly>> {
-    let StorePlace { platform, store, .. } = place;
+    let VolumeLocation { platform, store, .. } = location;
     let WantedVolume { settings, async_metadata, state } = *wanted;
-    let failed = |error| place.failed(&error);
+    let failed = |error| location.failed(&error);
     let host = uname().nodename().to_string_lossy().into_owned();
     let take_claim = || {
-        let taken = StoreClaim::take(&place.url, settings.endpoint.as_deref());
-        taken.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(&place.url))))
+        let taken = StoreClaim::take(&location.url, settings.endpoint.as_deref());
+        taken.map_err(|error| Failure::failed(format!("{}: {error}", output::shown(&location.url))))
     };
     let claim = take_claim()?;
     if !settings.take_over {
         // A holder of this name without a process that has the claim was killed.
         let own = claim.is_some().then_some(host.as_str());
-        wait_for_others(place, own, settings.standby).await?;
+        wait_for_others(location, own, settings.standby).await?;
     }
-    if let Some(other) = store.other_place() {
+    if let Some(other) = store.other_folder_name() {
         output::remark(format_args!(
             "{}: an earlier version of Afflux put the log and the tables to {}. They are moved to the rest of the volume now, \
              so earlier versions cannot open it any more.",
-            output::shown(&place.url),
+            output::shown(&location.url),
             output::shown(other)
         ));
     }
@@ -93,7 +93,7 @@ pub(crate) async fn open(
     if volume.had_waited() {
         info!(
             "{}: the last writer may have lived on another host, so this start waited until its last answer was over",
-            output::shown(&place.url)
+            output::shown(&location.url)
         );
     }
     let options = ObjectTreeOptions {
@@ -117,15 +117,15 @@ pub(crate) async fn open(
         last.note(EndedWriter { epoch, verifier: volume.verifier() });
     }
     let writer = StoreWriter { volume, tree, holder, _claim: claim, _last: last };
-    writer.start_tasks(place);
+    writer.start_tasks(location);
     Ok(Ok((parts, writer)))
 }
 
 /// Makes sure that no other server has the volume. A standby waits for that. `own` is the name of a holder that is
 /// gone.
-async fn wait_for_others(place: &StorePlace, own: Option<&str>, waits: bool) -> Outcome {
-    let failed = |error| place.failed(&error);
-    let (objects, clock, url) = (place.store.objects(), place.store.clock(), output::shown(&place.url));
+async fn wait_for_others(location: &VolumeLocation, own: Option<&str>, waits: bool) -> Outcome {
+    let failed = |error| location.failed(&error);
+    let (objects, clock, url) = (location.store.objects(), location.store.clock(), output::shown(&location.url));
     let alive = Holder::alive(&objects, &clock, own).await.map_err(failed)?;
     match alive {
         Some((holder, _)) if waits => {
@@ -148,8 +148,8 @@ impl StoreWriter {
         self.holder.epoch
     }
 
-    fn start_tasks(&self, place: &StorePlace) {
-        let StorePlace { url, platform, store } = place;
+    fn start_tasks(&self, location: &VolumeLocation) {
+        let VolumeLocation { url, platform, store } = location;
         let (volume, url) = (Arc::clone(&self.volume), output::shown(url));
         platform.spawn("store upkeep", async move {
             let mut said = None;
@@ -166,7 +166,7 @@ impl StoreWriter {
         let volume = Arc::clone(&self.volume);
         // The loss of the volume ends the process in another task.
         platform.spawn("store proofs", async move { drop(volume.keep_answering().await) });
-        let (volume, of_end) = (Arc::clone(&self.volume), place.clone());
+        let (volume, of_end) = (Arc::clone(&self.volume), location.clone());
         platform.spawn("store end", async move {
             let ended = volume.records().ended().await;
             // The records of a closed volume end with it.
@@ -174,23 +174,24 @@ impl StoreWriter {
                 of_end.lost(&ended.to_string());
             }
         });
-        let (objects, clock, holder, place) = (store.objects(), store.clock(), self.holder.clone(), place.clone());
+        let (objects, clock, holder, location) =
+            (store.objects(), store.clock(), self.holder.clone(), location.clone());
         platform.spawn("store holder", async move {
             match holder.hold(&objects, &clock).await {
                 // Its own last word: this server ends.
                 Ok(other) if other.epoch == holder.epoch => (),
-                Ok(other) => place.lost(&format!("{} has taken the volume over", other.host)),
+                Ok(other) => location.lost(&format!("{} has taken the volume over", other.host)),
                 Err(error) => {
-                    error!("{}: other hosts cannot see that this one serves it: {error}", output::shown(&place.url));
+                    error!("{}: other hosts cannot see that this one serves it: {error}", output::shown(&location.url));
                 }
             }
         });
     }
 
     /// Notes that everything was written, and that this host no longer serves the volume.
-    pub(crate) async fn close(&self, place: &StorePlace) -> Outcome {
-        let (objects, clock) = (place.store.objects(), place.store.clock());
-        let failed = |error| place.failed(&error);
+    pub(crate) async fn close(&self, location: &VolumeLocation) -> Outcome {
+        let (objects, clock) = (location.store.objects(), location.store.clock());
+        let failed = |error| location.failed(&error);
         self.volume.close().await.map_err(failed)?;
         // The next opening and snapshots then need no log.
         self.volume.records().close().await.map_err(|error| failed(error.into()))?;

@@ -9,7 +9,7 @@ use crate::platform::Nanos;
 #[derive(Default)]
 pub struct Marks {
     /// The file's place among the files that may be written.
-    pub(in crate::devices) place: ReadyPosition,
+    pub(in crate::devices) position: ReadyPosition,
     /// When the file became dirty.
     pub(in crate::devices) dirtied_at: Nanos,
     /// Whether the file may be written and is listed for that, or has its turn.

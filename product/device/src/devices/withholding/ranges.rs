@@ -232,7 +232,7 @@ impl<F> WithheldRanges<F> {
 /// Ranges of any files that wait for bytes of one file.
 pub struct LaterRanges<F> {
     /// By place. Later ones have higher places.
-    by_place: BTreeMap<u64, Later<F>>,
+    by_position: BTreeMap<u64, Later<F>>,
     by_number: BTreeMap<(usize, RangeNumber), u64>,
     /// First bytes that ranges wait for, with the ranges' places.
     starts: BTreeSet<(u64, u64)>,
@@ -240,18 +240,18 @@ pub struct LaterRanges<F> {
     ends: BTreeSet<(u64, u64)>,
     spans: Spans,
     /// The place of the last of them.
-    last_place: u64,
+    last_position: u64,
 }
 
 impl<F> Default for LaterRanges<F> {
     fn default() -> Self {
         Self {
-            by_place: BTreeMap::new(),
+            by_position: BTreeMap::new(),
             by_number: BTreeMap::new(),
             starts: BTreeSet::new(),
             ends: BTreeSet::new(),
             spans: Spans::default(),
-            last_place: 0,
+            last_position: 0,
         }
     }
 }
@@ -261,22 +261,22 @@ impl<F> LaterRanges<F> {
     pub fn add(&mut self, file: &Arc<F>, ordered: &Ordered) {
         let file = Arc::downgrade(file);
         let replaced = ordered.replaced.and_then(|number| self.by_number.get(&(address(&file), number)).copied());
-        replaced.into_iter().for_each(|place| drop(self.take_at(place)));
-        self.last_place += 1;
-        let (place, range) = (self.last_place, ordered.range.clone());
-        self.by_number.insert((address(&file), ordered.number), place);
-        self.starts.insert((range.start, place));
-        self.ends.insert((range.end, place));
-        self.spans.add(&range, place);
-        self.by_place.insert(place, Later { file, number: ordered.number, range });
+        replaced.into_iter().for_each(|position| drop(self.take_at(position)));
+        self.last_position += 1;
+        let (position, range) = (self.last_position, ordered.range.clone());
+        self.by_number.insert((address(&file), ordered.number), position);
+        self.starts.insert((range.start, position));
+        self.ends.insert((range.end, position));
+        self.spans.add(&range, position);
+        self.by_position.insert(position, Later { file, number: ordered.number, range });
     }
 
-    fn take_at(&mut self, place: u64) -> Option<Later<F>> {
-        let later = self.by_place.remove(&place)?;
+    fn take_at(&mut self, position: u64) -> Option<Later<F>> {
+        let later = self.by_position.remove(&position)?;
         self.by_number.remove(&(address(&later.file), later.number));
-        self.starts.remove(&(later.range.start, place));
-        self.ends.remove(&(later.range.end, place));
-        self.spans.remove(&later.range, place);
+        self.starts.remove(&(later.range.start, position));
+        self.ends.remove(&(later.range.end, position));
+        self.spans.remove(&later.range, position);
         Some(later)
     }
 
@@ -287,13 +287,13 @@ impl<F> LaterRanges<F> {
     }
 
     /// The place of the last range; none if no range waits.
-    pub fn last_place(&self) -> Option<u64> {
-        (!self.by_place.is_empty()).then_some(self.last_place)
+    pub fn last_position(&self) -> Option<u64> {
+        (!self.by_position.is_empty()).then_some(self.last_position)
     }
 
     /// The ranges that wait for some of these bytes.
     pub fn after(&self, bytes: &Range<u64>) -> Vec<(Weak<F>, RangeNumber)> {
-        let later = self.spans.overlapping(bytes).filter_map(|place| self.by_place.get(&place));
+        let later = self.spans.overlapping(bytes).filter_map(|position| self.by_position.get(&position));
         later.map(|later| (Weak::clone(&later.file), later.number)).collect()
     }
 
@@ -305,13 +305,13 @@ impl<F> LaterRanges<F> {
         range: &Range<u64>,
         are_kept: impl Fn(&Range<u64>) -> bool,
     ) -> Vec<(Weak<F>, RangeNumber)> {
-        let starts = self.starts.range((range.start, 0)..=(range.end, last)).map(|(_, place)| *place);
-        let is_within = |place: &u64| {
-            let waits_for = &self.by_place[place].range;
-            *place <= last && waits_for.end <= range.end && !are_kept(waits_for)
+        let starts = self.starts.range((range.start, 0)..=(range.end, last)).map(|(_, position)| *position);
+        let is_within = |position: &u64| {
+            let waits_for = &self.by_position[position].range;
+            *position <= last && waits_for.end <= range.end && !are_kept(waits_for)
         };
         let places: Vec<u64> = starts.filter(is_within).collect();
-        let taken = places.into_iter().filter_map(|place| self.take_at(place));
+        let taken = places.into_iter().filter_map(|position| self.take_at(position));
         taken.map(|later| (later.file, later.number)).collect()
     }
 }

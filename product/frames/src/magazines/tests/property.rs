@@ -26,7 +26,7 @@ pub(super) fn soak(magazines: &Magazines, seed: u64, steps: usize, passed: &Mute
             }
             6 => {
                 let count = random.below(150) as u32;
-                magazines.allocate_bulk(cpu::place(), count, Effort::Normal, |frame| held.push(frame));
+                magazines.allocate_bulk(cpu::slot(), count, Effort::Normal, |frame| held.push(frame));
             }
             7 if !held.is_empty() => {
                 let frame = held.swap_remove(random.below(held.len()));

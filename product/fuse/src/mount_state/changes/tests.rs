@@ -12,8 +12,8 @@ fn words(of: &MountState) -> Vec<u64> {
     of.all().iter().map(|word| word.load(Ordering::Relaxed)).collect()
 }
 
-fn unique(place: usize) -> u64 {
-    2 * (place as u64 + 1)
+fn unique(slot: usize) -> u64 {
+    2 * (slot as u64 + 1)
 }
 
 /// Memory of the form before, with a change in each place. Each third one is done.
@@ -23,23 +23,23 @@ fn memory_before() -> Vec<u64> {
     let mut words = words(&state);
     words[at::FORM] = FORM_BEFORE;
     words[at::FORM_CHECK] = state.form_check(FORM_BEFORE);
-    for (place, entry) in words[FILES_AT - CHANGES * WORDS_BEFORE..FILES_AT].chunks_mut(WORDS_BEFORE).enumerate() {
-        let (value, object) = (1000 + place as u64, place as u64);
-        let state = if place.is_multiple_of(3) { DONE } else { BEGUN };
-        let check = words_checksum([unique(place), value, object]) & !STATE_BITS;
-        entry.copy_from_slice(&[unique(place), check | state, value, object]);
+    for (slot, entry) in words[FILES_AT - CHANGES * WORDS_BEFORE..FILES_AT].chunks_mut(WORDS_BEFORE).enumerate() {
+        let (value, object) = (1000 + slot as u64, slot as u64);
+        let state = if slot.is_multiple_of(3) { DONE } else { BEGUN };
+        let check = words_checksum([unique(slot), value, object]) & !STATE_BITS;
+        entry.copy_from_slice(&[unique(slot), check | state, value, object]);
     }
     words
 }
 
 fn has_all(words: &[u64]) -> bool {
     let changes = MountState::left(memory(words).words).unwrap().changes();
-    (0..CHANGES).all(|place| {
-        let before = match place.is_multiple_of(3) {
+    (0..CHANGES).all(|slot| {
+        let before = match slot.is_multiple_of(3) {
             true => Before::Done { object: 0 },
-            false => Before::Begun { value: 1000 + place as u64, object: place as u64 },
+            false => Before::Begun { value: 1000 + slot as u64, object: slot as u64 },
         };
-        changes.begin([[unique(place), 0, 0]; 2], 0, 0).1.before(0) == before
+        changes.begin([[unique(slot), 0, 0]; 2], 0, 0).1.before(0) == before
     })
 }
 

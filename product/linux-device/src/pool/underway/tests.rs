@@ -8,7 +8,7 @@ fn the_call_that_began_first_is_the_oldest_until_it_ends() {
     let began = underway.oldest().unwrap();
     let second = underway.begin();
     assert_eq!(underway.oldest(), Some(began));
-    assert_ne!(first.place(), second.place());
+    assert_ne!(first.slot(), second.slot());
     drop(first);
     assert!(underway.oldest() >= Some(began));
     drop(second);
@@ -18,13 +18,13 @@ fn the_call_that_began_first_is_the_oldest_until_it_ends() {
 #[test]
 fn a_call_that_finds_every_place_taken_is_younger_than_all_that_are_known() {
     let underway = Underway::new();
-    let begun: Vec<_> = (0..PLACES).map(|_| underway.begin()).collect();
-    let mut places: Vec<_> = begun.iter().filter_map(CallUnderway::place).collect();
-    places.sort_unstable();
-    assert!(places.into_iter().eq(0..PLACES), "each has a place of its own");
+    let begun: Vec<_> = (0..SLOTS).map(|_| underway.begin()).collect();
+    let mut slots: Vec<_> = begun.iter().filter_map(CallUnderway::slot).collect();
+    slots.sort_unstable();
+    assert!(slots.into_iter().eq(0..SLOTS), "each has a place of its own");
     let oldest = underway.oldest();
     let more = underway.begin();
-    assert_eq!(more.place(), None);
+    assert_eq!(more.slot(), None);
     drop(more);
     assert_eq!(underway.oldest(), oldest);
     drop(begun);

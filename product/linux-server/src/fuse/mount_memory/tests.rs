@@ -1,17 +1,17 @@
 use super::*;
 
-fn place() -> MountPlace {
-    MountPlace { point: PathBuf::from("/srv/a point"), number: 77, file_system: 57 }
+fn location() -> MountLocation {
+    MountLocation { point: PathBuf::from("/srv/a point"), number: 77, file_system: 57 }
 }
 
 #[test]
 fn a_place_is_found_by_the_next_server() {
     let memory = MountMemory::made(100).unwrap();
-    assert_eq!(memory.place(), None, "nobody has written it");
-    assert!(memory.try_note_place(&place()));
+    assert_eq!(memory.location(), None, "nobody has written it");
+    assert!(memory.try_note_location(&location()));
     (*memory.words()).as_ref()[99].store(5, Ordering::Relaxed);
     let left = MountMemory::left(memory.file.try_clone().unwrap()).unwrap();
-    assert_eq!(left.place(), Some(place()));
+    assert_eq!(left.location(), Some(location()));
     assert_eq!((*left.words()).as_ref()[99].load(Ordering::Relaxed), 5);
 }
 
@@ -31,22 +31,22 @@ fn a_place_of_the_first_release_is_found() {
         (520, 0xc3da_52c0_090b_34f1),
     ];
     sample.into_iter().for_each(|(at, word): (usize, u64)| memory.all()[at].store(word, Ordering::Relaxed));
-    assert_eq!(memory.place(), Some(place()));
+    assert_eq!(memory.location(), Some(location()));
 }
 
 #[test]
 fn a_damaged_place_is_none() {
     let memory = MountMemory::made(1).unwrap();
-    memory.try_note_place(&place());
+    memory.try_note_location(&location());
     for at in 0..=CHECK_AT {
         let word = &memory.all()[at];
         let before = word.fetch_xor(1 << (at % 64), Ordering::Relaxed);
-        assert_eq!(memory.place(), None, "word {at}");
+        assert_eq!(memory.location(), None, "word {at}");
         word.store(before, Ordering::Relaxed);
     }
-    assert_eq!(memory.place(), Some(place()));
-    let long = MountPlace { point: PathBuf::from("/x".repeat(PATH_BYTES_MAX)), ..place() };
-    assert!(!memory.try_note_place(&long));
+    assert_eq!(memory.location(), Some(location()));
+    let long = MountLocation { point: PathBuf::from("/x".repeat(PATH_BYTES_MAX)), ..location() };
+    assert!(!memory.try_note_location(&long));
 }
 
 #[test]

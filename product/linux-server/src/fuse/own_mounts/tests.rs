@@ -6,18 +6,20 @@ use super::MountTable;
 
 /// A table of rows of number, parent and place; 1 is the root's mount.
 fn table(rows: &[(u64, u64, &str)]) -> MountTable {
-    let line = |(number, parent, place): &(u64, u64, &str)| format!("{number} {parent} 0:1 / {place} rw - x x rw\n");
+    let line = |(number, parent, mount_point): &(u64, u64, &str)| {
+        format!("{number} {parent} 0:1 / {mount_point} rw - x x rw\n")
+    };
     MountTable::of(rows.iter().map(line).collect::<String>().as_bytes(), 1)
 }
 
 /// The places that are unmounted, in order, if the host gives up all but `stays`.
 fn unmounted(mut mounts: MountTable, stays: &str) -> Vec<String> {
-    let mut places = Vec::new();
-    while let Some(place) = mounts.next_unneeded() {
-        mounts.end_try(&place, place != Path::new(stays));
-        places.push(place.display().to_string());
+    let mut mount_points = Vec::new();
+    while let Some(mount_point) = mounts.next_unneeded() {
+        mounts.end_try(&mount_point, mount_point != Path::new(stays));
+        mount_points.push(mount_point.display().to_string());
     }
-    places
+    mount_points
 }
 
 #[test]

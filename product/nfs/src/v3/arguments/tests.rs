@@ -14,7 +14,7 @@ fn handle(byte: u8) -> nfs_fh3 {
     nfs_fh3 { data: Opaque::owned(vec![byte; 33]) }
 }
 
-fn place(byte: u8, name: &'static [u8]) -> diropargs3<'static> {
+fn diropargs(byte: u8, name: &'static [u8]) -> diropargs3<'static> {
     diropargs3 { dir: handle(byte), name: name.into() }
 }
 
@@ -43,8 +43,8 @@ fn is_full(change: &AttributeChange) -> bool {
         }
 }
 
-fn is_place(record: &[u8], place: &DirOpArgs, byte: u8, name: &[u8]) -> bool {
-    record[place.directory.range()] == [byte; 33] && record[place.name.range()] == *name
+fn is_place(record: &[u8], diropargs: &DirOpArgs, byte: u8, name: &[u8]) -> bool {
+    record[diropargs.directory.range()] == [byte; 33] && record[diropargs.name.range()] == *name
 }
 
 type Sample = (u32, Bytes, fn(&Arguments, &[u8]) -> bool);
@@ -83,8 +83,8 @@ fn samples() -> Vec<Sample> {
         ),
         (
             3,
-            packed(&LOOKUP3args { what: place(2, b"name") }),
-            |a, r| matches!(a, A::Lookup(place) if is_place(r, place, 2, b"name")),
+            packed(&LOOKUP3args { what: diropargs(2, b"name") }),
+            |a, r| matches!(a, A::Lookup(diropargs) if is_place(r, diropargs, 2, b"name")),
         ),
         (4, packed(&ACCESS3args { object: handle(1), access: 0x3f }), |a, _| {
             matches!(a, A::Access { wanted: 0x3f, .. })
@@ -107,75 +107,75 @@ fn samples() -> Vec<Sample> {
                     if *offset == 1 << 40 && r[data.range()] == *b"bytes")
             },
         ),
-        (8, packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::UNCHECKED(full_change()) }), |a, r| {
-            matches!(a, A::Create { place, creation: Creation::Unchecked(change) }
-                if is_place(r, place, 3, b"c") && is_full(change))
+        (8, packed(&CREATE3args { where_: diropargs(3, b"c"), how: createhow3::UNCHECKED(full_change()) }), |a, r| {
+            matches!(a, A::Create { diropargs, creation: Creation::Unchecked(change) }
+                if is_place(r, diropargs, 3, b"c") && is_full(change))
         }),
         (
             8,
-            packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::GUARDED(full_change()) }),
+            packed(&CREATE3args { where_: diropargs(3, b"c"), how: createhow3::GUARDED(full_change()) }),
             |a, _| matches!(a, A::Create { creation: Creation::Guarded(change), .. } if is_full(change)),
         ),
         (
             8,
-            packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::EXCLUSIVE(createverf3(*b"verifier")) }),
+            packed(&CREATE3args { where_: diropargs(3, b"c"), how: createhow3::EXCLUSIVE(createverf3(*b"verifier")) }),
             |a, _| matches!(a, A::Create { creation: Creation::Exclusive(verifier), .. } if verifier == b"verifier"),
         ),
         (
             9,
-            packed(&MKDIR3args { where_: place(4, b"d"), attributes: full_change() }),
-            |a, r| matches!(a, A::MakeDirectory { place, change } if is_place(r, place, 4, b"d") && is_full(change)),
+            packed(&MKDIR3args { where_: diropargs(4, b"d"), attributes: full_change() }),
+            |a, r| matches!(a, A::MakeDirectory { diropargs, change } if is_place(r, diropargs, 4, b"d") && is_full(change)),
         ),
         (
             10,
             packed(&SYMLINK3args {
-                where_: place(5, b"l"),
+                where_: diropargs(5, b"l"),
                 symlink: symlinkdata3 {
                     symlink_attributes: full_change(),
                     symlink_data: nfspath3::from(&b"../target"[..]),
                 },
             }),
             |a, r| {
-                matches!(a, A::Symlink { place, change, target }
-                    if is_place(r, place, 5, b"l") && is_full(change) && r[target.range()] == *b"../target")
+                matches!(a, A::Symlink { diropargs, change, target }
+                    if is_place(r, diropargs, 5, b"l") && is_full(change) && r[target.range()] == *b"../target")
             },
         ),
-        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3CHR(device()) }), |a, r| {
-            matches!(a, A::MakeNode { place, node: MadeNode::Special(SpecialKind::CharDevice { major: 8, minor: 1 }, change) }
-                if is_place(r, place, 6, b"n") && is_full(change))
+        (11, packed(&MKNOD3args { where_: diropargs(6, b"n"), what: mknoddata3::NF3CHR(device()) }), |a, r| {
+            matches!(a, A::MakeNode { diropargs, node: MadeNode::Special(SpecialKind::CharDevice { major: 8, minor: 1 }, change) }
+                if is_place(r, diropargs, 6, b"n") && is_full(change))
         }),
-        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3BLK(device()) }), |a, _| {
+        (11, packed(&MKNOD3args { where_: diropargs(6, b"n"), what: mknoddata3::NF3BLK(device()) }), |a, _| {
             matches!(a, A::MakeNode { node: MadeNode::Special(SpecialKind::BlockDevice { major: 8, minor: 1 }, _), .. })
         }),
         (
             11,
-            packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3SOCK(full_change()) }),
+            packed(&MKNOD3args { where_: diropargs(6, b"n"), what: mknoddata3::NF3SOCK(full_change()) }),
             |a, _| matches!(a, A::MakeNode { node: MadeNode::Special(SpecialKind::Socket, change), .. } if is_full(change)),
         ),
         (
             11,
-            packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3FIFO(full_change()) }),
+            packed(&MKNOD3args { where_: diropargs(6, b"n"), what: mknoddata3::NF3FIFO(full_change()) }),
             |a, _| matches!(a, A::MakeNode { node: MadeNode::Special(SpecialKind::Fifo, change), .. } if is_full(change)),
         ),
         (
             12,
-            packed(&REMOVE3args { object: place(7, b"r") }),
-            |a, r| matches!(a, A::Remove(place) if is_place(r, place, 7, b"r")),
+            packed(&REMOVE3args { object: diropargs(7, b"r") }),
+            |a, r| matches!(a, A::Remove(diropargs) if is_place(r, diropargs, 7, b"r")),
         ),
         (
             13,
-            packed(&RMDIR3args { object: place(7, b"r") }),
-            |a, r| matches!(a, A::RemoveDirectory(place) if is_place(r, place, 7, b"r")),
+            packed(&RMDIR3args { object: diropargs(7, b"r") }),
+            |a, r| matches!(a, A::RemoveDirectory(diropargs) if is_place(r, diropargs, 7, b"r")),
         ),
         (
             14,
-            packed(&RENAME3args { from: place(8, b"from"), to: place(9, b"to") }),
+            packed(&RENAME3args { from: diropargs(8, b"from"), to: diropargs(9, b"to") }),
             |a, r| matches!(a, A::Rename { from, to } if is_place(r, from, 8, b"from") && is_place(r, to, 9, b"to")),
         ),
         (
             15,
-            packed(&LINK3args { file: handle(1), link: place(9, b"two") }),
-            |a, r| matches!(a, A::Link { object, place } if r[object.range()] == [1; 33] && is_place(r, place, 9, b"two")),
+            packed(&LINK3args { file: handle(1), link: diropargs(9, b"two") }),
+            |a, r| matches!(a, A::Link { object, diropargs } if r[object.range()] == [1; 33] && is_place(r, diropargs, 9, b"two")),
         ),
         (
             16,
@@ -258,12 +258,12 @@ fn refuses_values_that_the_protocol_does_not_have() {
         bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
         decode(procedure, &bytes).err()
     };
-    let place_bytes = packed(&place(3, b"c")).len();
-    let create = packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::UNCHECKED(sattr3::default()) });
+    let place_bytes = packed(&diropargs(3, b"c")).len();
+    let create = packed(&CREATE3args { where_: diropargs(3, b"c"), how: createhow3::UNCHECKED(sattr3::default()) });
     assert!(matches!(last_word(8, &create, place_bytes, 3), Some(XdrError::Value { field: "createmode", .. })));
     assert!(matches!(last_word(8, &create, place_bytes + 4, 2), Some(XdrError::Value { field: "set_mode", .. })));
     assert!(matches!(last_word(8, &create, place_bytes + 20, 3), Some(XdrError::Value { field: "time_how", .. })));
-    let node = packed(&MKNOD3args { where_: place(3, b"c"), what: mknoddata3::NF3FIFO(sattr3::default()) });
+    let node = packed(&MKNOD3args { where_: diropargs(3, b"c"), what: mknoddata3::NF3FIFO(sattr3::default()) });
     for kind in [0, 8] {
         assert!(matches!(last_word(11, &node, place_bytes, kind), Some(XdrError::Value { field: "ftype", .. })));
     }

@@ -42,7 +42,7 @@ pub(crate) fn try_answer<P: Platform>(
     let mut draft = batch.draft(xid);
     let done = match *arguments {
         Arguments::GetAttributes { object } => attributes::get(&on, &mut draft, object).now_or_never(),
-        Arguments::Lookup(place) => names::lookup(&on, &mut draft, place).now_or_never(),
+        Arguments::Lookup(diropargs) => names::lookup(&on, &mut draft, diropargs).now_or_never(),
         Arguments::Access { object, wanted } => attributes::access(&on, &mut draft, object, wanted).now_or_never(),
         Arguments::Read(extent) => data::read(&on, &mut draft, extent).now_or_never(),
         Arguments::Write { extent, stability, data } => {
@@ -95,17 +95,19 @@ fn other<'a, P: Platform>(on: &'a Task<'a, P>, draft: &'a mut Draft, call: Argum
         Arguments::SetAttributes { object, change, guard } => {
             Box::pin(attributes::set(on, draft, object, change, guard))
         }
-        Arguments::Lookup(place) => Box::pin(names::lookup(on, draft, place)),
+        Arguments::Lookup(diropargs) => Box::pin(names::lookup(on, draft, diropargs)),
         Arguments::Access { object, wanted } => Box::pin(attributes::access(on, draft, object, wanted)),
         Arguments::ReadLink { object } => Box::pin(names::read_link(on, draft, object)),
-        Arguments::Create { place, creation } => Box::pin(names::create(on, draft, place, creation)),
-        Arguments::MakeDirectory { place, change } => Box::pin(names::make_directory(on, draft, place, change)),
-        Arguments::Symlink { place, change, target } => Box::pin(names::symlink(on, draft, place, change, target)),
-        Arguments::MakeNode { place, node } => Box::pin(names::make_node(on, draft, place, node)),
-        Arguments::Remove(place) => Box::pin(names::remove(on, draft, place)),
-        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(on, draft, place)),
+        Arguments::Create { diropargs, creation } => Box::pin(names::create(on, draft, diropargs, creation)),
+        Arguments::MakeDirectory { diropargs, change } => Box::pin(names::make_directory(on, draft, diropargs, change)),
+        Arguments::Symlink { diropargs, change, target } => {
+            Box::pin(names::symlink(on, draft, diropargs, change, target))
+        }
+        Arguments::MakeNode { diropargs, node } => Box::pin(names::make_node(on, draft, diropargs, node)),
+        Arguments::Remove(diropargs) => Box::pin(names::remove(on, draft, diropargs)),
+        Arguments::RemoveDirectory(diropargs) => Box::pin(names::remove_directory(on, draft, diropargs)),
         Arguments::Rename { from, to } => Box::pin(names::rename(on, draft, from, to)),
-        Arguments::Link { object, place } => Box::pin(names::link(on, draft, object, place)),
+        Arguments::Link { object, diropargs } => Box::pin(names::link(on, draft, object, diropargs)),
         Arguments::List(request) => Box::pin(listing::list(on, draft, request)),
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(on, draft, object)),
         Arguments::FileSystemInformation { object } => Box::pin(attributes::information(on, draft, object)),

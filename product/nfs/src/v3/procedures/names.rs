@@ -21,9 +21,9 @@ use crate::wire::xdr::Field;
 
 type CreateOutcome<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
 
-pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
-    let directory = on.resolve(place.directory).await?;
-    let (inode, attributes) = match on.lookup(&directory, place.name).await {
+pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, diropargs: DirOpArgs) -> Ended {
+    let directory = on.resolve(diropargs.directory).await?;
+    let (inode, attributes) = match on.lookup(&directory, diropargs.name).await {
         Ok(found) => found,
         Err(stop) => return failed(on, draft, &directory, stop).await,
     };
@@ -82,10 +82,10 @@ async fn made<P: Platform>(
 pub(super) async fn create<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: DirOpArgs,
+    diropargs: DirOpArgs,
     creation: Creation,
 ) -> Ended {
-    let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
+    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let how = match creation {
         Creation::Unchecked(change) => CreateHow::Unchecked(change),
         Creation::Guarded(change) => CreateHow::Guarded(change),
@@ -101,10 +101,10 @@ pub(super) async fn create<P: Platform>(
 pub(super) async fn make_directory<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: DirOpArgs,
+    diropargs: DirOpArgs,
     change: AttributeChange,
 ) -> Ended {
-    let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
+    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let outcome = match check_new(name) {
         Ok(()) => Ok(on.volume.make_directory_by(on.caller, &directory, name, change).await),
         Err(status) => Err(status),
@@ -115,11 +115,11 @@ pub(super) async fn make_directory<P: Platform>(
 pub(super) async fn symlink<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: DirOpArgs,
+    diropargs: DirOpArgs,
     change: AttributeChange,
     target: Field,
 ) -> Ended {
-    let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
+    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let target = on.bytes(target);
     let checked = match target.len() {
         0 => Err(NfsStatus::Inval),
@@ -136,10 +136,10 @@ pub(super) async fn symlink<P: Platform>(
 pub(super) async fn make_node<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: DirOpArgs,
+    diropargs: DirOpArgs,
     node: MadeNode,
 ) -> Ended {
-    let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
+    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let outcome = match (check_new(name), node) {
         (_, MadeNode::OtherKind) => Err(NfsStatus::Badtype),
         (Err(status), _) => Err(status),
@@ -169,17 +169,17 @@ async fn removed<P: Platform>(
     Ok(())
 }
 
-pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
-    let directory = on.resolve(place.directory).await?;
-    let outcome = on.volume.remove_by(on.caller, &directory, on.bytes(place.name)).await;
+pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, diropargs: DirOpArgs) -> Ended {
+    let directory = on.resolve(diropargs.directory).await?;
+    let outcome = on.volume.remove_by(on.caller, &directory, on.bytes(diropargs.name)).await;
     removed(on, draft, &directory, outcome).await
 }
 
-pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
-    let directory = on.resolve(place.directory).await?;
+pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, diropargs: DirOpArgs) -> Ended {
+    let directory = on.resolve(diropargs.directory).await?;
     let refused = |error| Outcome { result: Err(error), consistency: Consistency::default() };
     // As RFC 1813 has it (section 3.3.13).
-    let outcome = match on.bytes(place.name) {
+    let outcome = match on.bytes(diropargs.name) {
         b"." => refused(VolumeError::Invalid { what: "\".\" cannot be removed" }),
         b".." => refused(VolumeError::Exists),
         name => on.volume.remove_directory_by(on.caller, &directory, name).await,
@@ -200,9 +200,14 @@ pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, fro
     Ok(())
 }
 
-pub(super) async fn link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field, place: DirOpArgs) -> Ended {
+pub(super) async fn link<P: Platform>(
+    on: &Task<'_, P>,
+    draft: &mut Draft,
+    object: Field,
+    diropargs: DirOpArgs,
+) -> Ended {
     let inode = on.resolve(object).await?;
-    let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
+    let (directory, name) = (on.resolve(diropargs.directory).await?, on.bytes(diropargs.name));
     let (result, consistency) = match check_new(name) {
         Err(status) => (Err(status), Consistency::default()),
         Ok(()) => {

@@ -5,7 +5,7 @@ fn identity(number: u64) -> Identity {
 }
 
 fn place(number: u64, parent: u64, name: &str) -> LocationEntry {
-    LocationEntry::Place(
+    LocationEntry::At(
         identity(number),
         Location { parent: identity(parent), name: Bytes::copy_from_slice(name.as_bytes()) },
     )
@@ -18,7 +18,7 @@ fn some() -> Vec<LocationEntry> {
         place(2, 1, "a"),
         place(3, 2, "\u{fc}ber\n"),
         LocationEntry::Gone(identity(2)),
-        LocationEntry::Place(longest, Location { parent: longest, name }),
+        LocationEntry::At(longest, Location { parent: longest, name }),
         place(4, 1, "z"),
     ]
 }

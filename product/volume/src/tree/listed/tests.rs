@@ -79,7 +79,7 @@ fn names_that_stay_are_listed_once_while_others_come_and_go() {
 fn names_that_hash_alike_are_told_apart_even_across_windows() {
     // Among 200,000 names some dozens of pairs share a place.
     let names: Vec<String> = (0..200_000).map(|at| format!("n{at}")).collect();
-    let mut by_place: Vec<(u64, &String)> = names.iter().map(|name| (place(name.as_bytes()), name)).collect();
+    let mut by_place: Vec<(u64, &String)> = names.iter().map(|name| (position(name.as_bytes()), name)).collect();
     by_place.sort();
     let pair = by_place.windows(2).find(|pair| pair[0].0 == pair[1].0).expect("a pair that hashes alike");
     let pair = [pair[0].1.clone(), pair[1].1.clone()];
@@ -96,9 +96,9 @@ fn names_that_hash_alike_are_told_apart_even_across_windows() {
 #[test]
 fn three_names_that_hash_alike_have_the_cookies_that_they_always_had() {
     // Found among twelve million names. A client may go on with a cookie of a server that is long gone.
-    let (place, names) = (221_740_257, ["n1963712", "n303265", "n6823465"].map(String::from));
+    let (position, names) = (221_740_257, ["n1963712", "n303265", "n6823465"].map(String::from));
     let mut after = PARENT_COOKIE;
-    for (cookie, name) in (place..).zip(&names) {
+    for (cookie, name) in (position..).zip(&names) {
         let (entries, end) = taken(&sealed(&names, after, 8), after, 1);
         assert_eq!(entries, [ListedEntry { cookie, name: Bytes::from(name.clone()), fileid: 1 }]);
         assert_eq!(end, *name == names[2]);
@@ -190,13 +190,13 @@ fn a_cookie_is_found_among_many_with_few_names_looked_at() {
 fn a_tree_in_the_order_of_places_may_leave_out_the_places_beyond_the_window() {
     let names = names(3_000);
     let mut placed: Vec<&String> = names.iter().collect();
-    placed.sort_by_key(|name| Window::place(name.as_bytes()));
+    placed.sort_by_key(|name| Window::position(name.as_bytes()));
     let (mut cookie, mut offered) = (PARENT_COOKIE, 0);
     loop {
         let mut window = Window::with_bound(cookie, 64);
-        let first = window.first_place();
-        for name in placed.iter().skip_while(|name| Window::place(name.as_bytes()) < first) {
-            if Window::place(name.as_bytes()) > window.last_place() {
+        let first = window.first_position();
+        for name in placed.iter().skip_while(|name| Window::position(name.as_bytes()) < first) {
+            if Window::position(name.as_bytes()) > window.last_position() {
                 break;
             }
             window.offer(name.as_bytes(), 1);

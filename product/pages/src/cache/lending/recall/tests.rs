@@ -4,7 +4,7 @@ use afflux_frames::{Effort, Frames};
 
 use super::*;
 use crate::cache::PinnedPages;
-use crate::cache::guards::GuardPlaces;
+use crate::cache::guards::GuardSlots;
 use crate::cache::lending::{DEBT_FREE, DEBT_MAX, DEBT_PASSES};
 use crate::eviction::{Admitted, EvictionKind};
 use crate::hazards::{Hazards, SLOTS};
@@ -13,7 +13,7 @@ use crate::page::{PRESENT, UPTODATE};
 /// A cache of 256 frames with one page of a file, and this thread's slots.
 struct LendingFixture {
     cache: Arc<PageCache>,
-    places: Arc<GuardPlaces>,
+    places: Arc<GuardSlots>,
     file: FilePages,
     frame: FrameId,
     hazards: Arc<Hazards>,
@@ -29,7 +29,7 @@ impl LendingFixture {
         let reserved = file.index.reserve_nodes(&cache.nodes, 0, || None).expect("a page alone needs no node");
         file.index.insert(&cache.nodes, 0, frame, reserved);
         cache.admit(&file, 0, frame, Admitted::Demand);
-        Self { places: GuardPlaces::new(&cache), cache, file, frame, hazards: Arc::new(Hazards::new()) }
+        Self { places: GuardSlots::new(&cache), cache, file, frame, hazards: Arc::new(Hazards::new()) }
     }
 
     fn guard(&self) -> PinnedPages {

@@ -63,7 +63,7 @@ impl Taking {
 }
 
 /// The settings of which a server takes places.
-pub(crate) struct WantedPlaces<'a> {
+pub(crate) struct WantedResources<'a> {
     listen: SocketAddr,
     tls: &'a TlsSettings,
     state: Option<&'a Path>,
@@ -71,7 +71,7 @@ pub(crate) struct WantedPlaces<'a> {
     figures: Option<SocketAddr>,
 }
 
-impl<'a> WantedPlaces<'a> {
+impl<'a> WantedResources<'a> {
     pub(crate) fn of(settings: &'a ServeSettings) -> Self {
         Self {
             listen: settings.listen,
@@ -83,7 +83,7 @@ impl<'a> WantedPlaces<'a> {
     }
 }
 
-pub(crate) struct Places {
+pub(crate) struct StartResources {
     pub(crate) state: StateDirectory,
     pub(crate) tls: Option<Tls>,
     pub(crate) listening: Option<Listener>,
@@ -94,48 +94,48 @@ pub(crate) struct Places {
     pub(crate) control: Option<(RemovedAtEnd, UnixListener)>,
 }
 
-impl Places {
+impl StartResources {
     /// The paths of state, control socket, configuration and certificates. The server opens them while it runs.
-    pub(crate) fn needed(&self, places: &WantedPlaces<'_>, configured: Option<&Path>) -> Vec<PathBuf> {
-        let control = self.control.as_ref().map(|(control, _)| control.0.path.as_path()).or(places.control);
+    pub(crate) fn needed(&self, resources: &WantedResources<'_>, configured: Option<&Path>) -> Vec<PathBuf> {
+        let control = self.control.as_ref().map(|(control, _)| control.0.path.as_path()).or(resources.control);
         let own = [self.state.path(), control, configured].into_iter().flatten();
-        own.chain(places.tls.files()).map(Path::to_path_buf).collect()
+        own.chain(resources.tls.files()).map(Path::to_path_buf).collect()
     }
 
     /// Takes the places beside the directories, which are open unless `source` is a store.
     pub(crate) fn take(
-        places: &WantedPlaces<'_>,
+        resources: &WantedResources<'_>,
         source: Option<&Source>,
         (front, store): (&WantedFront, &mut DescriptorStore),
         taking: Taking,
     ) -> Outcome<Self> {
-        let state = StateDirectory::at(places.state, taking.missing())?;
-        let mut own_paths = vec![("the state directory", state.path()), ("the control socket", places.control)];
-        own_paths.extend(places.tls.files().map(|path| ("the file of --tls", Some(path))));
+        let state = StateDirectory::at(resources.state, taking.missing())?;
+        let mut own_paths = vec![("the state directory", state.path()), ("the control socket", resources.control)];
+        own_paths.extend(resources.tls.files().map(|path| ("the file of --tls", Some(path))));
         front.refuse_below(&own_paths)?;
         let state = match source.and_then(Source::host) {
             // A server of a store has its state in the store.
             None => state,
             // The server that is to be reloaded has its place.
             Some(_) if taking.running().is_some() => state,
-            Some(tree) => state.for_server(places.state.is_some(), tree.directories(), taking.missing())?,
+            Some(tree) => state.for_server(resources.state.is_some(), tree.directories(), taking.missing())?,
         };
-        let tls = Tls::prepared(places.tls)?;
+        let tls = Tls::prepared(resources.tls)?;
         // The socket of the figures listens at once, so the kernel refuses the address to the next socket.
-        let figures = metrics::bind(places.figures.filter(|address| !taking.is_own(*address)))?;
-        let listening = match taking.is_own(places.listen) {
+        let figures = metrics::bind(resources.figures.filter(|address| !taking.is_own(*address)))?;
+        let listening = match taking.is_own(resources.listen) {
             true => None,
-            false => front.listening(places.listen, store)?,
+            false => front.listening(resources.listen, store)?,
         };
         if taking == Taking::Start {
             unnamed_files::keep(source, store, front)?;
         }
-        let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(places.listen);
+        let listen = listening.as_ref().and_then(Listener::internet_address).unwrap_or(resources.listen);
         let name = front.socket_name(listen);
-        let has_control = taking.running().is_some_and(|it| socket_paths::is_of(places.control, &name, it));
+        let has_control = taking.running().is_some_and(|it| socket_paths::is_of(resources.control, &name, it));
         let is_rehearsed =
-            has_control || taking != Taking::Start && places.control.is_some_and(|it| state.will_hold(it));
-        let control = (!is_rehearsed).then(|| socket_paths::bind(places.control, &name)).transpose()?;
+            has_control || taking != Taking::Start && resources.control.is_some_and(|it| state.will_hold(it));
+        let control = (!is_rehearsed).then(|| socket_paths::bind(resources.control, &name)).transpose()?;
         let control = control.map(|(bound, listener)| (RemovedAtEnd(Arc::new(bound)), listener));
         if let Some((RemovedAtEnd(bound), _)) = &control {
             front.refuse_below(&[("the control socket", Some(&bound.path))])?;

@@ -1,8 +1,8 @@
-//! Places of open files without a name in the service manager's store.
+//! Slots of open files without a name in the service manager's store.
 //!
-//! Owns: the places, their bound, the end of each.
+//! Owns: the slots, their bound, the end of each.
 //! Does not own: the files (`stored_unnamed`), the store.
-//! Invariants: no more places are taken than the bound says, but for those of an earlier server. The drop of a place
+//! Invariants: no more slots are taken than the bound says, but for those of an earlier server. The drop of a slot
 //! has the manager drop the descriptor.
 
 use std::collections::BTreeSet;
@@ -31,11 +31,11 @@ type Told = Box<dyn FnOnce(UnstoredFile) + Send>;
 /// The files in the store.
 pub(super) struct UnnamedFiles {
     pub(super) most: usize,
-    places: Mutex<Places>,
+    slots: Mutex<StoredFiles>,
 }
 
 #[derive(Default)]
-struct Places {
+struct StoredFiles {
     stored: BTreeSet<String>,
     /// Files of an earlier server that this one has not opened yet.
     left: BTreeSet<String>,
@@ -43,56 +43,56 @@ struct Places {
     has_ended: bool,
 }
 
-/// A place in the store. Its drop has the manager drop the descriptor.
+/// A slot in the store. Its drop has the manager drop the descriptor.
 pub(super) struct StoredUnnamed {
     pub(super) name: String,
     of: Arc<UnnamedFiles>,
 }
 
 impl UnnamedFiles {
-    /// So many places at most, and those that an earlier server has taken.
+    /// So many slots at most, and those that an earlier server has taken.
     pub(super) fn new(
         most: usize,
         left: BTreeSet<String>,
         told: impl FnOnce(UnstoredFile) + Send + 'static,
     ) -> Arc<Self> {
-        let places = Places { left, told: Some(Box::new(told)), ..Places::default() };
-        Arc::new(Self { most, places: Mutex::new(places) })
+        let slots = StoredFiles { left, told: Some(Box::new(told)), ..StoredFiles::default() };
+        Arc::new(Self { most, slots: Mutex::new(slots) })
     }
 
-    /// Whether a file has a place, or an earlier server gave it one.
+    /// Whether a file has a slot, or an earlier server gave it one.
     pub(super) fn has(&self, name: &str) -> bool {
-        let places = self.lock();
-        places.stored.contains(name) || places.left.contains(name)
+        let slots = self.lock();
+        slots.stored.contains(name) || slots.left.contains(name)
     }
 
-    /// Takes the names of an earlier server's files that have no place yet.
+    /// Takes the names of an earlier server's files that have no slot yet.
     pub(super) fn take_left(&self) -> BTreeSet<String> {
         std::mem::take(&mut self.lock().left)
     }
 
-    /// Takes all names. Nobody gets a place any more.
+    /// Takes all names. Nobody gets a slot any more.
     pub(super) fn end(&self) -> BTreeSet<String> {
-        let mut places = self.lock();
-        places.has_ended = true;
-        let mut names = std::mem::take(&mut places.stored);
-        names.append(&mut places.left);
+        let mut slots = self.lock();
+        slots.has_ended = true;
+        let mut names = std::mem::take(&mut slots.stored);
+        names.append(&mut slots.left);
         names
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StoredFiles> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a file, and whether an earlier server has stored its descriptor. `None` if all are taken.
-    pub(super) fn place(self: &Arc<Self>, name: String) -> Option<(StoredUnnamed, bool)> {
-        let mut places = self.lock();
-        let is_left = places.left.remove(&name);
-        let is_full = places.stored.len() + places.left.len() >= self.most;
-        if places.has_ended || is_full && !is_left {
+    /// A slot for a file, and whether an earlier server has stored its descriptor. `None` if all are taken.
+    pub(super) fn slot(self: &Arc<Self>, name: String) -> Option<(StoredUnnamed, bool)> {
+        let mut slots = self.lock();
+        let is_left = slots.left.remove(&name);
+        let is_full = slots.stored.len() + slots.left.len() >= self.most;
+        if slots.has_ended || is_full && !is_left {
             return None;
         }
-        places.stored.insert(name.clone());
+        slots.stored.insert(name.clone());
         Some((StoredUnnamed { name, of: Arc::clone(self) }, is_left))
     }
 

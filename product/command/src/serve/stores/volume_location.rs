@@ -18,7 +18,7 @@ use tracing::error;
 
 /// The place of a volume, and the world of its server.
 #[derive(Clone)]
-pub(crate) struct StorePlace {
+pub(crate) struct VolumeLocation {
     pub(crate) url: String,
     pub(crate) platform: LinuxPlatform,
     pub(crate) store: Store,
@@ -32,7 +32,7 @@ pub(crate) struct Parts {
     pub(crate) verifier: [u8; 8],
 }
 
-impl StorePlace {
+impl VolumeLocation {
     pub(crate) fn failed(&self, error: &ObjectVolumeError) -> Failure {
         Failure::failed(format!("{}: {}", output::shown(&self.url), output::shown(error)))
     }

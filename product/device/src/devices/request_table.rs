@@ -1,14 +1,14 @@
-//! The places of requests in a device: which request is in flight, and which have given their slots back before their
+//! The entries of requests in a device: which request is in flight, and which have given their slots back before their
 //! end.
 //!
 //! A request may stay in the device for long while others come and go. For example, a program holds the lock of its
 //! file in the host, or a part of a disk fails slowly. Such a request is set aside. Its slot goes to another request,
 //! so a few files cannot take all slots.
 //!
-//! Owns: a place for each request in flight, and the mark of a request set aside.
+//! Owns: an entry for each request in flight, and the mark of a request set aside.
 //! Does not own: the slots (`requests`), the time that is too long (`policy`), the looks (`writeback::overdue`).
 //! Invariants: a request is set aside once at most, and while it is in flight. The requests set aside are no more than
-//! the device's slots, so a request with a slot always finds a place.
+//! the device's slots, so a request with a slot always finds an entry.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,9 +34,9 @@ pub enum Load {
     },
 }
 
-/// A request in its place.
+/// A request in its entry.
 #[derive(Clone, Copy, Debug)]
-pub struct Placed {
+pub struct RequestInFlight {
     /// No other request of the device has this number, ever.
     pub number: u64,
     /// The file, by its slot.
@@ -50,60 +50,60 @@ pub struct Placed {
 
 /// Where a request is, until it ends.
 #[derive(Clone, Copy, Debug)]
-pub struct Place(u32);
+pub struct RequestEntry(u32);
 
-/// The places of a device's requests.
-pub struct RequestPlaces {
-    places: Box<[Mutex<Option<Placed>>]>,
+/// The entries of a device's requests.
+pub struct RequestTable {
+    entries: Box<[Mutex<Option<RequestInFlight>>]>,
     begun: AtomicU64,
     aside: AtomicU32,
 }
 
-impl RequestPlaces {
-    /// Places for a device with `slots` slots, and for as many requests set aside.
+impl RequestTable {
+    /// Entries for a device with `slots` slots, and for as many requests set aside.
     pub(super) fn new(slots: u32) -> Self {
-        let places = (0..2 * slots).map(|_| Mutex::new(None)).collect();
-        Self { places, begun: AtomicU64::new(0), aside: AtomicU32::new(0) }
+        let entries = (0..2 * slots).map(|_| Mutex::new(None)).collect();
+        Self { entries, begun: AtomicU64::new(0), aside: AtomicU32::new(0) }
     }
 
     /// A request of the file with the slot `file` is about to be submitted; it has a slot of the device.
-    pub fn begin(&self, file: u32, load: Load, now: Nanos) -> Place {
+    pub fn begin(&self, file: u32, load: Load, now: Nanos) -> RequestEntry {
         loop {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
-            let at = (number % self.places.len() as u64) as usize;
-            let mut place = lock(&self.places[at]);
-            if place.is_none() {
-                *place = Some(Placed { number, file, load, submitted: now, is_aside: false });
-                return Place(at as u32);
+            let at = (number % self.entries.len() as u64) as usize;
+            let mut entry = lock(&self.entries[at]);
+            if entry.is_none() {
+                *entry = Some(RequestInFlight { number, file, load, submitted: now, is_aside: false });
+                return RequestEntry(at as u32);
             }
         }
     }
 
     /// The request has ended; returns what it was.
-    pub(super) fn end(&self, place: Place) -> Placed {
-        let ended = lock(&self.places[place.0 as usize]).take().expect("a request ends once");
+    pub(super) fn end(&self, entry: RequestEntry) -> RequestInFlight {
+        let ended = lock(&self.entries[entry.0 as usize]).take().expect("a request ends once");
         if ended.is_aside {
             self.aside.fetch_sub(1, Ordering::Relaxed);
         }
         ended
     }
 
-    /// The number of places. A request has the place of its number, modulo this.
+    /// The number of entries. A request has the entry of its number, modulo this.
     pub fn count(&self) -> usize {
-        self.places.len()
+        self.entries.len()
     }
 
     /// The requests in flight, each as it was at one moment.
-    pub fn all(&self) -> impl Iterator<Item = Placed> {
-        self.places.iter().filter_map(|place| *lock(place))
+    pub fn all(&self) -> impl Iterator<Item = RequestInFlight> {
+        self.entries.iter().filter_map(|entry| *lock(entry))
     }
 
     /// Marks a request as set aside, unless it has ended, or as many as the device has slots are; returns whether it
     /// did. The caller gives the slot back.
     pub(super) fn try_set_aside(&self, number: u64) -> bool {
-        let most = self.places.len() as u32 / 2;
-        let mut place = lock(&self.places[(number % self.places.len() as u64) as usize]);
-        let Some(request) = place.as_mut().filter(|request| request.number == number && !request.is_aside) else {
+        let most = self.entries.len() as u32 / 2;
+        let mut entry = lock(&self.entries[(number % self.entries.len() as u64) as usize]);
+        let Some(request) = entry.as_mut().filter(|request| request.number == number && !request.is_aside) else {
             return false;
         };
         let one_more = |aside: u32| (aside < most).then_some(aside + 1);

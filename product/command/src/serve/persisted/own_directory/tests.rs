@@ -8,62 +8,63 @@ fn paths(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).collect()
 }
 
-fn place(directory: &Path, exports: &[&str]) -> OwnPlace {
-    OwnPlace::among(directory, &paths(exports), Missing::Make).ok().unwrap()
+fn directory(directory: &Path, exports: &[&str]) -> OwnDirectory {
+    OwnDirectory::among(directory, &paths(exports), Missing::Make).ok().unwrap()
 }
 
 #[test]
 fn each_server_finds_its_place_again_in_either_order() {
     let scratch = directory();
     let at = scratch.path();
-    let (a, b) = (place(at, &["/srv/a"]), place(at, &["/srv/b"]));
+    let (a, b) = (directory(at, &["/srv/a"]), directory(at, &["/srv/b"]));
     assert_eq!(a.path(), at);
     let place_of_b = b.path().to_path_buf();
     assert_eq!(place_of_b, at.join("servers/1"));
     drop((a, b));
-    let (b, a) = (place(at, &["/srv/b"]), place(at, &["/srv/a"]));
+    let (b, a) = (directory(at, &["/srv/b"]), directory(at, &["/srv/a"]));
     assert_eq!((a.path(), b.path()), (at, place_of_b.as_path()));
     drop((a, b));
     // One more directory is served: what clients have of the others stays known.
-    assert_eq!(place(at, &["/srv/c", "/srv/b"]).path(), place_of_b);
-    assert_eq!(place(at, &["/srv/c"]).path(), place_of_b);
-    assert_eq!(place(at, &["/srv/a", "/srv/d"]).path(), at);
-    assert_eq!(place(at, &["/srv/e"]).path(), at.join("servers/2"), "nobody takes another server's place");
+    assert_eq!(directory(at, &["/srv/c", "/srv/b"]).path(), place_of_b);
+    assert_eq!(directory(at, &["/srv/c"]).path(), place_of_b);
+    assert_eq!(directory(at, &["/srv/a", "/srv/d"]).path(), at);
+    assert_eq!(directory(at, &["/srv/e"]).path(), at.join("servers/2"), "nobody takes another server's place");
 }
 
 #[test]
 fn a_second_server_of_the_same_directories_has_a_place_of_its_own() {
     let scratch = directory();
-    let first = place(scratch.path(), &["/srv/a"]);
-    let second = place(scratch.path(), &["/srv/a"]);
+    let first = directory(scratch.path(), &["/srv/a"]);
+    let second = directory(scratch.path(), &["/srv/a"]);
     assert_ne!(first.path(), second.path());
 }
 
 #[test]
 fn a_rehearsal_finds_the_place_of_a_start_and_leaves_everything_as_it_was() {
     let scratch = directory();
-    let rehearsed = |at: &Path, exports: &[&str]| OwnPlace::among(at, &paths(exports), Missing::Leave).ok().unwrap();
+    let rehearsed =
+        |at: &Path, exports: &[&str]| OwnDirectory::among(at, &paths(exports), Missing::Leave).ok().unwrap();
     let new = scratch.path().join("new");
     assert_eq!(rehearsed(&new, &["/srv/a"]).path(), new);
     assert!(!new.exists());
-    let first = place(scratch.path(), &["/srv/a"]);
+    let first = directory(scratch.path(), &["/srv/a"]);
     let second = rehearsed(scratch.path(), &["/srv/b"]);
     assert_eq!(second.path(), scratch.path().join("servers/1"));
     assert!(!second.path().exists() && !scratch.path().join("servers").exists());
     drop(first);
     let free = [rehearsed(scratch.path(), &["/srv/a"]), rehearsed(scratch.path(), &["/srv/a"])];
-    assert!(free.iter().all(|place| place.path() == scratch.path()), "a rehearsal keeps no place");
+    assert!(free.iter().all(|directory| directory.path() == scratch.path()), "a rehearsal keeps no place");
 }
 
 #[test]
 fn a_named_directory_has_one_server() {
     let scratch = directory();
-    let first = OwnPlace::whole(scratch.path(), Missing::Make).ok().unwrap();
-    let refused = OwnPlace::whole(scratch.path(), Missing::Make).err().unwrap().to_string();
+    let first = OwnDirectory::whole(scratch.path(), Missing::Make).ok().unwrap();
+    let refused = OwnDirectory::whole(scratch.path(), Missing::Make).err().unwrap().to_string();
     let said = format!("process {} keeps its state in {}", std::process::id(), scratch.path().display());
     assert!(refused.contains(&said) && refused.contains("name another with --state"), "{refused}");
     drop(first);
-    assert!(OwnPlace::whole(scratch.path(), Missing::Make).is_ok());
+    assert!(OwnDirectory::whole(scratch.path(), Missing::Make).is_ok());
 }
 
 /// An error is no empty list: such a place is nobody's, and another server's state stays where it is.
@@ -71,7 +72,7 @@ fn a_named_directory_has_one_server() {
 fn a_list_that_cannot_be_read_makes_no_place_free() {
     let scratch = directory();
     fs::create_dir(scratch.path().join("exports")).unwrap();
-    assert_eq!(place(scratch.path(), &["/srv/a"]).path(), scratch.path().join("servers/1"));
+    assert_eq!(directory(scratch.path(), &["/srv/a"]).path(), scratch.path().join("servers/1"));
 }
 
 #[test]
@@ -86,9 +87,9 @@ fn paths_of_any_bytes_are_told_apart() {
 fn the_number_of_places_has_a_bound() {
     let scratch = directory();
     let below = scratch.path().join("servers");
-    (1..=PLACES_MAX).for_each(|number| fs::create_dir_all(below.join(number.to_string())).unwrap());
+    (1..=DIRECTORIES_MAX).for_each(|number| fs::create_dir_all(below.join(number.to_string())).unwrap());
     for missing in [Missing::Make, Missing::Leave] {
-        let refused = new_place(&below, missing).err().unwrap().to_string();
+        let refused = new_directory(&below, missing).err().unwrap().to_string();
         assert!(refused.contains("remove old ones"), "{refused}");
     }
 }

@@ -34,7 +34,7 @@ pub(super) const LOCK: &str = "server";
 /// The directory of the places of all servers but the first.
 pub(super) const OTHERS: &str = "servers";
 /// Most places that are looked at.
-const PLACES_MAX: usize = 1024;
+const DIRECTORIES_MAX: usize = 1024;
 
 /// Between two tries to get a lock.
 const TRY_EVERY: Duration = Duration::from_millis(1);
@@ -44,7 +44,7 @@ const ENDS_WITHIN: Duration = Duration::from_millis(100);
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// A place, locked by this process.
-pub(crate) struct OwnPlace {
+pub(crate) struct OwnDirectory {
     path: PathBuf,
     /// None where the host has no locks, or the place cannot be changed, or in a rehearsal.
     _lock: Option<File>,
@@ -61,7 +61,7 @@ enum Owner {
     Other,
 }
 
-impl OwnPlace {
+impl OwnDirectory {
     /// The directory itself.
     ///
     /// # Errors
@@ -79,21 +79,21 @@ impl OwnPlace {
     /// The host's.
     pub(crate) fn among(directory: &Path, exports: &[PathBuf], missing: Missing) -> Outcome<Self> {
         let below = directory.join(OTHERS);
-        let mut places = vec![directory.to_path_buf()];
-        places.extend(others(&below).or_failed(output::shown(below.display()))?);
-        let owned: Vec<(PathBuf, Owner)> = places
+        let mut directories = vec![directory.to_path_buf()];
+        directories.extend(others(&below).or_failed(output::shown(below.display()))?);
+        let owned: Vec<(PathBuf, Owner)> = directories
             .into_iter()
-            .map(|place| (owner(&place, exports), place))
-            .map(|(owner, place)| (place, owner))
+            .map(|directory| (owner(&directory, exports), directory))
+            .map(|(owner, directory)| (directory, owner))
             .collect();
         for wanted in [Owner::Same, Owner::Overlapping, Owner::Nobody] {
-            for (place, _) in owned.iter().filter(|(_, owner)| *owner == wanted) {
-                if let Ok(taken) = Self::taken(place, missing)? {
+            for (directory, _) in owned.iter().filter(|(_, owner)| *owner == wanted) {
+                if let Ok(taken) = Self::taken(directory, missing)? {
                     return Ok(taken.noted(exports, missing));
                 }
             }
         }
-        let made = Self::taken(&new_place(&below, missing)?, missing)?.map_err(|holder| {
+        let made = Self::taken(&new_directory(&below, missing)?, missing)?.map_err(|holder| {
             Failure::failed(format!("{holder} was faster to take a new place in {}; try again", below.display()))
         })?;
         info!("{} is of another server; this one keeps its state in {}", directory.display(), made.path.display());
@@ -186,32 +186,32 @@ fn lines_of(exports: &[PathBuf]) -> Vec<String> {
 }
 
 /// A new place, with the first number that is free.
-fn new_place(below: &Path, missing: Missing) -> Outcome<PathBuf> {
+fn new_directory(below: &Path, missing: Missing) -> Outcome<PathBuf> {
     private_directory::check(below, missing).map_err(Refused::reason).or_failed("the state of this server")?;
-    for number in 1..=PLACES_MAX {
-        let place = below.join(number.to_string());
+    for number in 1..=DIRECTORIES_MAX {
+        let directory = below.join(number.to_string());
         let made = match missing {
-            Missing::Make => DirBuilder::new().mode(0o700).create(&place),
-            Missing::Leave if place.symlink_metadata().is_ok() => Err(ErrorKind::AlreadyExists.into()),
+            Missing::Make => DirBuilder::new().mode(0o700).create(&directory),
+            Missing::Leave if directory.symlink_metadata().is_ok() => Err(ErrorKind::AlreadyExists.into()),
             Missing::Leave => Ok(()),
         };
         match made {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.map(|()| place.clone()).or_failed(output::shown(place.display())),
+            made => return made.map(|()| directory.clone()).or_failed(output::shown(directory.display())),
         }
     }
     let below = output::shown(below.display());
     Err(Failure::failed(format!(
-        "{below} has places of {PLACES_MAX} servers: remove old ones, or name another with --state"
+        "{below} has places of {DIRECTORIES_MAX} servers: remove old ones, or name another with --state"
     )))
 }
 
-fn owner(place: &Path, exports: &[PathBuf]) -> Owner {
-    let list = match private_directory::read(&place.join(EXPORTS)) {
+fn owner(directory: &Path, exports: &[PathBuf]) -> Owner {
+    let list = match private_directory::read(&directory.join(EXPORTS)) {
         Ok(list) => list,
         Err(error) if error.kind() == ErrorKind::NotFound => return Owner::Nobody,
         Err(error) => {
-            warn!("{}: {error}; this server has another place for its state", output::shown(place.display()));
+            warn!("{}: {error}; this server has another place for its state", output::shown(directory.display()));
             return Owner::Other;
         }
     };
@@ -229,9 +229,10 @@ fn others(directory: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let mut places = entries.take(PLACES_MAX).map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
-    places.sort();
-    Ok(places)
+    let mut directories =
+        entries.take(DIRECTORIES_MAX).map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    directories.sort();
+    Ok(directories)
 }
 
 /// The process with the lock, if this process can see it.

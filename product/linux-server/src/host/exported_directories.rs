@@ -19,7 +19,7 @@ const MOUNTS_MAX: usize = 512;
 
 /// The place of an export, or of a mount below one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ServedPlace {
+pub struct ExportedDirectory {
     /// The directory, with its file system. `None` for a mount below an export: nothing here asks its file system.
     pub identity: Option<Identity>,
     /// The path on the host, free of symbolic links.
@@ -49,23 +49,23 @@ struct ListedMount {
 
 impl HostTree {
     /// The places of the exports and of the mounts below them now.
-    pub fn places(&self) -> Vec<ServedPlace> {
+    pub fn exported_directories(&self) -> Vec<ExportedDirectory> {
         let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<ListedMount> = table.split(|&byte| byte == b'\n').filter_map(ListedMount::of).collect();
         let exports = self.exports().iter().zip(self.directories());
         let exported = exports.map(|(export, path)| {
             let stat = calls::raw_stat(host_node(&export.root.node).fd(), "", StatxFlags::MNT_ID).ok();
             let mount = stat.and_then(|stat| mounts.iter().find(|mount| mount.id == stat.stx_mnt_id));
-            let on_file_system = mount.and_then(|mount| mount.place_of(path));
-            ServedPlace { identity: Some(export.root.identity), path: path.clone(), on_file_system }
+            let on_file_system = mount.and_then(|mount| mount.on_file_system_of(path));
+            ExportedDirectory { identity: Some(export.root.identity), path: path.clone(), on_file_system }
         });
         let is_below = |mount: &&ListedMount| {
             self.directories().iter().any(|path| mount.point != *path && mount.point.starts_with(path))
         };
-        let below = mounts.iter().filter(is_below).take(MOUNTS_MAX).map(|mount| ServedPlace {
+        let below = mounts.iter().filter(is_below).take(MOUNTS_MAX).map(|mount| ExportedDirectory {
             identity: None,
             path: mount.point.clone(),
-            on_file_system: mount.place_of(&mount.point),
+            on_file_system: mount.on_file_system_of(&mount.point),
         });
         exported.chain(below).collect()
     }
@@ -80,7 +80,7 @@ impl ListedMount {
     }
 
     /// The place of a path below the mount point.
-    fn place_of(&self, path: &Path) -> Option<OnFileSystem> {
+    fn on_file_system_of(&self, path: &Path) -> Option<OnFileSystem> {
         let below = self.root.join(path.strip_prefix(&self.point).ok()?).components().collect();
         let number = format!("{}:{}", major(self.device.0), minor(self.device.0));
         let stay = match major(self.device.0) {
