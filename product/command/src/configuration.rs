@@ -14,7 +14,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use afflux_engine::settings::{BackgroundShare, RatioBases, did_you_mean, near};
+use afflux_engine::settings::{BackgroundBase, RatioBases, did_you_mean, near};
 use clap::{Arg, Id};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
@@ -227,7 +227,7 @@ impl Layers {
             is_set.map_err(|error| Failure::wrong_use(format!("{origin}: {error}")))?;
             knobs.push(assignment);
         }
-        let shares = RatioBases { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
+        let shares = RatioBases { memory_bytes: cache_bytes, background: BackgroundBase::OfLimit };
         let is_below = engine_settings.background_is_below_limit(shares);
         is_below.map_err(Failure::wrong_use)?;
         let given = self.values.into_iter().map(|(name, given)| (name, given.texts)).collect();

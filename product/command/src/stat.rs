@@ -221,7 +221,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     let arena = gauges.arena.as_ref().map(|arena| format!("arena {}", output::shown(arena)));
     [
         format!("{} of {}", units::memory(used), units::memory(cache.cache_bytes)),
-        format!("hit {}", units::share(hit, hit + miss)),
+        format!("hit {}", units::percent(hit, hit + miss)),
         format!("dirty {}", units::memory(cache.dirty_bytes)),
         format!("written {} for each byte that became dirty", units::times(written, dirtied)),
         format!("evicted {}/s by {}", per_second(now.counted_since(before, "pgsteal"), time), now.eviction),

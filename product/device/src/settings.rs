@@ -18,7 +18,7 @@ pub use near::{did_you_mean, near};
 pub use page_knobs::{KNOBS as PAGE_KNOBS, PageKnob};
 pub use table::{Acts, KnobInfo, KnobTable, Scope, TableKnob};
 pub use threshold::would_fit;
-pub use threshold::{BackgroundShare, RatioBases};
+pub use threshold::{BackgroundBase, RatioBases};
 pub use values::{DeviceSettings, KnobId, Settings, WhichKnob};
 
 crate::knobs! {

@@ -164,8 +164,8 @@ pub struct Policies {
 
 impl Policies {
     /// The bases of ratio knobs, with this much memory.
-    pub fn shares(&self, memory_bytes: u64) -> RatioBases {
-        RatioBases { memory_bytes, background: self.policy.needs().background_share }
+    pub fn ratio_bases(&self, memory_bytes: u64) -> RatioBases {
+        RatioBases { memory_bytes, background: self.policy.needs().background_base }
     }
 
     /// Refuses a knob that these policies ignore; the error names the knob to set instead. A knob that is set all the
@@ -571,7 +571,7 @@ impl<P: Platform> Engine<P> {
             return Err(KnobError::NotPerDevice { name: knob.name });
         }
         let now = |knob: KnobId| device.as_ref().map_or_else(|| settings.get(knob), |it| it.knob(settings, knob));
-        would_fit(settings, changes, Some(self.shares()), &now)?;
+        would_fit(settings, changes, Some(self.ratio_bases()), &now)?;
         for (knob, value) in changes.iter().copied() {
             match &device {
                 Some(device) => device.settings.set(settings, knob, value)?,
@@ -585,9 +585,9 @@ impl<P: Platform> Engine<P> {
         Ok(())
     }
 
-    fn shares(&self) -> RatioBases {
+    fn ratio_bases(&self) -> RatioBases {
         let memory_bytes = self.base.cache.total_pages() * PAGE_BYTES;
-        RatioBases { memory_bytes, background: self.base.devices.policy.needs().background_share }
+        RatioBases { memory_bytes, background: self.base.devices.policy.needs().background_base }
     }
 
     /// The data about the device that the policy in force wants kept until the next start; empty while it knows too
@@ -605,7 +605,7 @@ impl<P: Platform> Engine<P> {
     /// The knobs that act on the device with other values than they were given, and why. Empty for an unknown device.
     pub fn knobs_in_force(&self, device: DeviceId) -> Vec<KnobInForce> {
         let Some(device) = self.device(device) else { return Vec::new() };
-        let mut found = in_force::of_engine(self.settings(), &device, self.shares().memory_bytes);
+        let mut found = in_force::of_engine(self.settings(), &device, self.ratio_bases().memory_bytes);
         for knob in self.base.ask(&device, |policy, view, own, _| policy.knobs_in_force(view, own)) {
             if found.iter().all(|other| other.name != knob.name) {
                 found.push(knob);

@@ -20,7 +20,7 @@ use afflux_budget::Budget;
 use afflux_engine::policy::{
     Admission, AnyPolicy, ChargeBounds, Completed, DevicePolicy, EqualParts, LentMemory, LimitPages, Needs, Pace, View,
 };
-use afflux_engine::settings::BackgroundShare;
+use afflux_engine::settings::BackgroundBase;
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, File, Limits, Policies, Request};
 use afflux_figures::median;
@@ -78,7 +78,7 @@ impl DevicePolicy for Every {
             admits: true,
             shared_counters: true,
             memory_guard: true,
-            background_share: BackgroundShare::OfMemory,
+            background_base: BackgroundBase::OfMemory,
             ..Needs::NONE
         }
     }

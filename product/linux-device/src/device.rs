@@ -179,7 +179,7 @@ impl Device for HostDevice {
             self.flights.refresh_free_bytes(HINT_AGE_NS);
         }
         let mut flight = RequestFlight::new(request, Arc::clone(&self.flights));
-        match flight.share() {
+        match flight.sharing() {
             Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
             None => launch(flight),
         }

@@ -29,7 +29,7 @@ pub enum Quantity {
     /// Things a second.
     Frequency,
     /// A share, 1 for all; shown in percent.
-    Share,
+    Fraction,
     /// A figure in a unit of its own.
     Plain(&'static str),
 }
@@ -96,7 +96,7 @@ impl Quantity {
             Self::DataRate => RATES,
             Self::Count => COUNTS,
             Self::Frequency => FREQUENCIES,
-            Self::Share => return Unit { each: 0.01, name: "%" },
+            Self::Fraction => return Unit { each: 0.01, name: "%" },
             Self::Plain(name) => return Unit { each: 1.0, name },
         };
         let suits = table.iter().rev().find(|(from, _)| largest >= *from);
@@ -122,7 +122,7 @@ impl Quantity {
             Self::Count => format!("{value:.2}"),
             Self::Frequency if value >= 9.95 => format!("{}/s", units::count(whole)),
             Self::Frequency => format!("{value:.2}/s"),
-            Self::Share => format!("{:.1} %", value * 100.0),
+            Self::Fraction => format!("{:.1} %", value * 100.0),
             Self::Plain("") => plain(value),
             Self::Plain(unit) => format!("{} {unit}", plain(value)),
         }

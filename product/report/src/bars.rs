@@ -21,7 +21,7 @@ const BAR: f64 = 16.0;
 const GROUP_GAP: f64 = 12.0;
 
 /// Names take at most this share of the sheet.
-const NAME_SHARE: f64 = 0.36;
+const NAME_PART: f64 = 0.36;
 
 /// The ends of this share of the intervals decide where the axis ends ...
 const MOST: f64 = 0.9;
@@ -172,7 +172,7 @@ impl Bars {
         let scale = axis.scale((lowest, largest), wanted);
         let value_text = |bar: Bar| axis.value_text(&scale, bar.value);
         let values = widest(&mut self.figures().map(value_text));
-        let left = names.min(width.total() * NAME_SHARE) + 12.0;
+        let left = names.min(width.total() * NAME_PART) + 12.0;
         let inside = width.total() - left - values - 14.0;
         let position = |scale: &Scale, value: f64| left + scale.position(value).unwrap_or(0.0) * inside;
 

@@ -5,7 +5,7 @@
 //! Invariants: the engine's memory guard stands above the policies, as no kernel's law is trusted to leave free frames.
 
 use afflux_engine::policy::{IgnoredKnob, Needs};
-use afflux_engine::settings::BackgroundShare;
+use afflux_engine::settings::BackgroundBase;
 
 use crate::knobs::KNOBS;
 
@@ -14,7 +14,7 @@ pub(crate) const NEEDS: Needs = Needs {
     paces: true,
     shared_counters: true,
     memory_guard: true,
-    background_share: BackgroundShare::OfMemory,
+    background_base: BackgroundBase::OfMemory,
     knobs: Some(&KNOBS),
     ..Needs::NONE
 };

@@ -108,7 +108,7 @@ impl Setup {
 
     /// The amounts that ratios among the knobs refer to, on a machine with this much memory.
     pub fn shares(&self, memory_bytes: u64) -> RatioBases {
-        self.policies.shares(memory_bytes)
+        self.policies.ratio_bases(memory_bytes)
     }
 }
 

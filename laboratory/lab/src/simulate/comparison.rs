@@ -108,7 +108,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
             let (requests, bytes) = (device.requests.0 + device.requests.1, device.bytes.0 + device.bytes.1);
             bytes.checked_div(requests).map_or_else(|| "-".to_owned(), units::data)
         });
-        row("busy", &|device, virtual_ns| units::share(device.busy_ns, virtual_ns));
+        row("busy", &|device, virtual_ns| units::percent(device.busy_ns, virtual_ns));
         row("seeks", &|device, _| units::count(device.seeks));
         row("dirty at most", &|device, _| {
             let dirty = device.samples.iter().map(|sample| sample.dirty_bytes + sample.writeback_bytes);

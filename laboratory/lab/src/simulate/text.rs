@@ -200,7 +200,7 @@ pub(super) fn devices(figures: &Figures) -> Table {
             title(device),
             units::data(device.bytes.0),
             units::data(device.bytes.1),
-            units::share(device.busy_ns, figures.virtual_ns),
+            units::percent(device.busy_ns, figures.virtual_ns),
             units::count(requests),
             mean,
             units::count(device.seeks),
@@ -313,14 +313,14 @@ pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     }
     let engine = &figures.engine;
     let all = figures.virtual_ns.saturating_mul(engine.cpus.into());
-    let busy = format!("{} of {}", units::share(engine.cpu_busy_ns, all), engine.cpus);
+    let busy = format!("{} of {}", units::percent(engine.cpu_busy_ns, all), engine.cpus);
     if figures.loss.is_none() && figures.unwritten.is_empty() && !figures.cut {
         facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
     }
     let count = |name| engine.counters.iter().find(|(own, _)| *own == name).map_or(0, |(_, count)| *count);
     let (hit, miss) = (count("read_hit_pages"), count("read_miss_pages"));
     if hit + miss > 0 {
-        facts.push(("pages that reads found in the cache".to_owned(), units::share(hit, hit + miss)));
+        facts.push(("pages that reads found in the cache".to_owned(), units::percent(hit, hit + miss)));
     }
     let (written, dirtied) = (count("pgpgout"), count("nr_dirtied") * PAGE_BYTES);
     facts.push(("written for each byte that became dirty".to_owned(), units::times(written, dirtied)));

@@ -6,7 +6,7 @@
 use afflux_device::policy::{Admission, Pace, View};
 
 use super::device_view::DeviceView;
-use super::portions::{PayerShare, Portions};
+use super::portions::{PayerPortion, Portions};
 use crate::PayerDebt;
 
 /// Pages of a portion after which its payer is looked at.
@@ -19,7 +19,7 @@ pub struct PayerMemory {
     /// Time of the last decision.
     decided_ns: Option<u64>,
     pausing: Option<Pausing>,
-    pub(super) share: PayerShare,
+    pub(super) portion: PayerPortion,
 }
 
 /// A pause, of the wait that its debt was worth.
@@ -64,7 +64,7 @@ impl PayerMemory {
     ) -> Admission {
         let Some(bytes) = standing.portion_bytes.filter(|_| !self.is_light(standing)) else { return Admission::Enter };
         let taken = (&standing.rates.prices, bytes, view.payer.wanted_at);
-        match self.share.takes(portions, view.now.0, (standing.band, standing.backlog_ns), in_turn, taken) {
+        match self.portion.takes(portions, view.now.0, (standing.band, standing.backlog_ns), in_turn, taken) {
             Some(pages) => {
                 pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
                 Admission::Enter
@@ -75,7 +75,7 @@ impl PayerMemory {
 
     /// The payer waits in the queue until it is admitted.
     pub(super) fn queues(&mut self) -> Admission {
-        self.share.queues();
+        self.portion.queues();
         Admission::Wait
     }
 

@@ -72,7 +72,7 @@ struct Portion {
 
 /// The memory of a payer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PayerShare {
+pub(super) struct PayerPortion {
     portion: Option<Portion>,
     halvings: u32,
     /// The payer was sent to the queue.
@@ -128,7 +128,7 @@ impl Portions {
     }
 }
 
-impl PayerShare {
+impl PayerPortion {
     /// The payer dirtied pages of this cost.
     pub(super) fn dirtied(&mut self, portions: &mut Portions, pages: u64, cost_ns: Cost) {
         let Some(portion) = self.portion.take() else { return };

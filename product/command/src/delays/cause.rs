@@ -108,7 +108,7 @@ impl<'a> Times<'a> {
         let PerDelay { throttle, read, sync, reclaim } = self.waited;
         let (name, longest) = (output::shown(&self.now.status.name), throttle.max(read).max(sync).max(reclaim));
         let waited = format!("calls waited {} in the last {}", units::latency(longest), units::latency(self.time_ns));
-        let busy = format!("busy {} of the time", units::share(self.busy_ns(), self.time_ns));
+        let busy = format!("busy {} of the time", units::percent(self.busy_ns(), self.time_ns));
         if longest == reclaim {
             return format!("The cache is the cause: {waited} for free memory; a larger --cache has more.");
         }

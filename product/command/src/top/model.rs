@@ -124,7 +124,9 @@ impl Model {
                 _ => (device.status.dirty_bytes, device.status.dirty_limit_bytes),
             };
             let written = rate(device.status.written_bytes, of_device(before, device, |it| it.written_bytes), time);
-            for (curve, value) in [(&mut curves.owed_per_mille, share(owed, full)), (&mut curves.written, written)] {
+            for (curve, value) in
+                [(&mut curves.owed_per_mille, thousandths(owed, full)), (&mut curves.written, written)]
+            {
                 curve.push_back(value);
                 if curve.len() > CURVE {
                     curve.pop_front();
@@ -299,7 +301,7 @@ fn rate(now: u64, before: u64, time: Duration) -> u64 {
 }
 
 /// In thousandths.
-fn share(part: u64, whole: u64) -> u64 {
+fn thousandths(part: u64, whole: u64) -> u64 {
     let thousandths = (u128::from(part) * 1_000).checked_div(u128::from(whole)).unwrap_or(0);
     u64::try_from(thousandths).unwrap_or(u64::MAX)
 }

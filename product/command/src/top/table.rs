@@ -170,7 +170,7 @@ fn devices(rows: &Rows, width: usize) -> RowTable {
 /// The figures of the whole server, on one line.
 pub(super) fn summary(rows: &Rows, width: usize) -> String {
     let cache = &rows.cache;
-    let hit = units::share(cache.hit_pages, cache.hit_pages + cache.miss_pages);
+    let hit = units::percent(cache.hit_pages, cache.hit_pages + cache.miss_pages);
     let (used, all) = (units::memory(cache.used_bytes), units::memory(cache.cache_bytes));
     let held = match (rows.open_files, rows.locked_ranges) {
         (0, 0) => String::new(),

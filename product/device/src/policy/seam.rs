@@ -15,7 +15,7 @@ use super::pause_cause::PauseCause;
 use super::turn::Turn;
 use super::view::{BusyTimes, View};
 use crate::platform::Nanos;
-use crate::settings::{BackgroundShare, KnobTable};
+use crate::settings::{BackgroundBase, KnobTable};
 
 /// A writer's pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ pub struct Needs {
     /// before any question, and at once while a writer waits in the admission queue.
     pub ends_together: bool,
     /// The base of `dirty_background_ratio`.
-    pub background_share: BackgroundShare,
+    pub background_base: BackgroundBase,
     /// Knobs of the engine, or of its own table, that the policy does not read.
     pub ignores: &'static [IgnoredKnob],
     /// The policy's knobs, at most [`POLICY_KNOBS_MAX`](super::POLICY_KNOBS_MAX): a view has their values.
@@ -88,7 +88,7 @@ impl Needs {
         memory_guard: false,
         reads: false,
         ends_together: false,
-        background_share: BackgroundShare::OfLimit,
+        background_base: BackgroundBase::OfLimit,
         ignores: &[],
         knobs: None,
     };

@@ -1,6 +1,6 @@
 use others::{KNOBS as OTHERS, Other};
 
-use super::BackgroundShare::{OfLimit, OfMemory};
+use super::BackgroundBase::{OfLimit, OfMemory};
 use super::*;
 use crate::platform::Nanos;
 

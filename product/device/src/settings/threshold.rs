@@ -15,12 +15,12 @@ pub struct RatioBases {
     /// All memory for pages.
     pub memory_bytes: u64,
     /// The base of the background ratio.
-    pub background: BackgroundShare,
+    pub background: BackgroundBase,
 }
 
 /// The base of `dirty_background_ratio`, as the policy in force declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BackgroundShare {
+pub enum BackgroundBase {
     /// The dirty limit: the threshold is then always below it.
     OfLimit,
     /// Memory, as for `dirty_ratio`.
@@ -81,7 +81,7 @@ fn below_limit(settings: &Settings, shares: Option<RatioBases>, get: &dyn Fn(Kno
     let are_ratios = [&background, &limit].map(|threshold| threshold.knob.unit != "bytes");
     let compared = match are_ratios {
         [false, _] => true,
-        [true, true] => shares.is_some_and(|shares| shares.background == BackgroundShare::OfMemory),
+        [true, true] => shares.is_some_and(|shares| shares.background == BackgroundBase::OfMemory),
         [true, false] => false,
     };
     let below = background.bytes.zip(limit.bytes).is_none_or(|(background, limit)| background < limit);

@@ -53,7 +53,7 @@ pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
 }
 
 /// An equal part of a quarter of the frames that may not be dirty: half of those are for reads in flight.
-fn unwritable_share(devices: &Devices) -> u64 {
+fn unwritable_part(devices: &Devices) -> u64 {
     let clean = PageCount(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
     (clean / 4 / devices.totals.devices().max(1)).0
 }
@@ -80,7 +80,7 @@ pub(crate) fn unwritable_pages_max(devices: &Devices, device: &DeviceState, mome
 
 /// The most failed pages that a higher limit makes up for.
 fn extra_pages_max(devices: &Devices) -> u64 {
-    devices.totals.part_pages().min(unwritable_share(devices))
+    devices.totals.part_pages().min(unwritable_part(devices))
 }
 
 /// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is

@@ -65,7 +65,7 @@ impl<'a> ReadResources<'a> {
 
     /// Takes room for up to `pages` more frames, as far as the file's share goes.
     pub(super) fn grow_quota(&mut self, pages: u64, own: u64) {
-        self.quota += self.device.read_frames().try_take_share(WORTH_PAGES.min(pages), pages, own + self.quota);
+        self.quota += self.device.read_frames().try_take_part(WORTH_PAGES.min(pages), pages, own + self.quota);
     }
 
     pub(super) fn quota(&self) -> u64 {

@@ -12,7 +12,7 @@ use afflux_engine::policy::{
     Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, LentMemory, LimitPages, Needs, Pace, Pause, PauseCause,
     View,
 };
-use afflux_engine::settings::BackgroundShare;
+use afflux_engine::settings::BackgroundBase;
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
@@ -22,7 +22,7 @@ const NEEDS: Needs = Needs {
     paces: true,
     shared_counters: true,
     memory_guard: true,
-    background_share: BackgroundShare::OfMemory,
+    background_base: BackgroundBase::OfMemory,
     ..Needs::NONE
 };
 

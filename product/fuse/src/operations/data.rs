@@ -109,7 +109,7 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
     // Until the open has its own.
     let mut _share = None;
     if flags & o::TRUNC != 0 {
-        _share = Some(locks::share_to_cut(on, header, &inode, flags)?);
+        _share = Some(locks::reserve_cut(on, header, &inode, flags)?);
         let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
         on.volume.set_attributes_by(&on.own, &inode, empty, None).await.result?;
         synchronous::size(on, &inode, is_synchronous(flags)).await?;

@@ -222,13 +222,13 @@ fn note_use<P: Platform>(on: &Mount<P>, file: u64, open: (HolderId, u64), access
 }
 
 /// The share of an open that cuts a file off, from before the cut until the drop: then the open has its own.
-pub(super) struct CuttingShare<'a, P: Platform> {
+pub(super) struct CutReservation<'a, P: Platform> {
     on: &'a Mount<P>,
     /// The file, and the number of this use.
     of: Option<(u64, (HolderId, u64))>,
 }
 
-impl<P: Platform> Drop for CuttingShare<'_, P> {
+impl<P: Platform> Drop for CutReservation<'_, P> {
     fn drop(&mut self) {
         self.of.iter().for_each(|(file, open)| self.on.volume.locks().end_share(*file, *open));
     }
@@ -236,17 +236,17 @@ impl<P: Platform> Drop for CuttingShare<'_, P> {
 
 /// Notes all that an open which cuts a file off will do with it, before the cut. Refuses it if a client denies any of
 /// that.
-pub(super) fn share_to_cut<'a, P: Platform>(
+pub(super) fn reserve_cut<'a, P: Platform>(
     on: &'a Mount<P>,
     header: &RequestHeader,
     inode: &Arc<Inode<P>>,
     flags: u32,
-) -> Result<CuttingShare<'a, P>, Errno> {
-    let Some(locker) = on.locker else { return Ok(CuttingShare { on, of: None }) };
+) -> Result<CutReservation<'a, P>, Errno> {
+    let Some(locker) = on.locker else { return Ok(CutReservation { on, of: None }) };
     // No open file has such a number.
     let (file, open) = (inode.fileid(), (locker, header.unique | 1 << 63));
     note_use(on, file, open, access(flags) | Share::WRITE)?;
-    Ok(CuttingShare { on, of: Some((file, open)) })
+    Ok(CutReservation { on, of: Some((file, open)) })
 }
 
 /// Refuses to cut a file off if a client denies writing.

@@ -17,7 +17,7 @@ use crate::abi::{kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::mount_state::changes::BegunChange;
 use crate::operations::acting::ActingRequester;
-use crate::operations::locks::CuttingShare;
+use crate::operations::locks::CutReservation;
 use crate::operations::{data, locks, synchronous};
 use crate::reply::{self, Errno, ReplyDraft, device_parts};
 use crate::request::{Mode, RequestHeader, is_synchronous};
@@ -226,7 +226,7 @@ pub(super) async fn make_unnamed<P: Platform>(
 
 /// An existing file with its attributes. If the open truncated the file, the open's share is registered, so no other
 /// open can deny it.
-type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CuttingShare<'a, P>>);
+type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CutReservation<'a, P>>);
 
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
 async fn existing<'a, P: Platform>(
@@ -250,7 +250,7 @@ async fn existing<'a, P: Platform>(
     if flags & o::TRUNC == 0 {
         return Ok((inode, attributes, None));
     }
-    let share = locks::share_to_cut(on, header, &inode, flags)?;
+    let share = locks::reserve_cut(on, header, &inode, flags)?;
     let empty = AttributeChange { size: Some(0), ..AttributeChange::default() };
     on.volume.set_attributes_by(caller, &inode, empty, None).await.result?;
     synchronous::size(on, &inode, is_synchronous(flags)).await?;

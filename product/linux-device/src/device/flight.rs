@@ -144,7 +144,7 @@ impl RequestFlight {
     }
 
     /// The turns of the file and this flight's share in them; none if it needs no turn.
-    pub(super) fn share(&mut self) -> Option<(Arc<Turns>, WriteSharing)> {
+    pub(super) fn sharing(&mut self) -> Option<(Arc<Turns>, WriteSharing)> {
         let file = self.file()?;
         if let Operation::Write { .. } = self.operation() {
             file.written();
@@ -156,7 +156,7 @@ impl RequestFlight {
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
                 let growth = file.growth(end);
                 let must_end_inside = growth != Growth::None && self.core().must_end_inside(file);
-                let share = match growth {
+                let sharing = match growth {
                     _ if must_end_inside => WriteSharing::Alone,
                     Growth::None if whole => WriteSharing::Together,
                     Growth::WholePages if whole && self.core().grows_files && file.may_grow() => WriteSharing::Longer,
@@ -166,7 +166,7 @@ impl RequestFlight {
                 let turns = Arc::clone(file.turns());
                 self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
                 self.grows_to = must_end_inside.then(|| end.max(self.request().file_bytes()));
-                Some((turns, share))
+                Some((turns, sharing))
             }
             Operation::SetSize { size } => {
                 file.resized(size);

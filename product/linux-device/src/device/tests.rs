@@ -632,7 +632,7 @@ fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync
     let bytes = pattern(offset, len as usize);
     let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
     let mut flight = RequestFlight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.flights));
-    let (turns, share) = flight.share().unwrap();
+    let (turns, share) = flight.sharing().unwrap();
     turns.enter(share, flight).unwrap()
 }
 

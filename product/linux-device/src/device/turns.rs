@@ -68,7 +68,7 @@ pub(super) struct Turns(Mutex<TurnsState>);
 /// A turn; it ends when this is dropped.
 pub(super) struct WriteTurn {
     turns: Arc<Turns>,
-    share: WriteSharing,
+    sharing: WriteSharing,
     /// The file is at least this long through this write.
     size: u64,
 }
@@ -90,22 +90,22 @@ type StartedWrites = Vec<(Begins, WaitingWrite)>;
 
 impl TurnsState {
     /// Gives a write that comes its turn, if it may begin now.
-    fn try_enter(&mut self, share: WriteSharing) -> bool {
-        self.waiting.is_empty() && self.try_begin(share)
+    fn try_enter(&mut self, sharing: WriteSharing) -> bool {
+        self.waiting.is_empty() && self.try_begin(sharing)
     }
 
     /// Keeps a write that may not begin now.
-    fn keep(&mut self, share: WriteSharing, write: WaitingWrite) {
-        match share {
+    fn keep(&mut self, sharing: WriteSharing, write: WaitingWrite) {
+        match sharing {
             WriteSharing::Longer if self.waiting.is_empty() && !self.alone => self.longer_next.push_back(write),
-            _ => self.waiting.push_back((share, write)),
+            _ => self.waiting.push_back((sharing, write)),
         }
     }
 
     /// A write's turn has ended; the file is at least `size` long.
-    fn leave(&mut self, share: WriteSharing, size: u64) -> StartedWrites {
+    fn leave(&mut self, sharing: WriteSharing, size: u64) -> StartedWrites {
         let mut begun = Vec::new();
-        match share {
+        match sharing {
             WriteSharing::Together => self.together -= 1,
             WriteSharing::Alone => self.alone = false,
             WriteSharing::Longer => self.extension_ends(size, &mut begun),
@@ -124,13 +124,13 @@ impl TurnsState {
     }
 
     /// Gives a write its turn, if it may begin now.
-    fn try_begin(&mut self, share: WriteSharing) -> bool {
-        let is_free = match share {
+    fn try_begin(&mut self, sharing: WriteSharing) -> bool {
+        let is_free = match sharing {
             WriteSharing::Together => !self.alone,
             WriteSharing::Longer => !self.alone && !self.longer,
             WriteSharing::Alone => !self.alone && !self.longer && self.together == 0,
         };
-        match share {
+        match sharing {
             _ if !is_free => {}
             WriteSharing::Together => self.together += 1,
             WriteSharing::Longer => self.longer = true,
@@ -140,11 +140,11 @@ impl TurnsState {
     }
 
     fn admit_waiting(&mut self, begun: &mut StartedWrites) {
-        for (share, write) in std::mem::take(&mut self.waiting) {
-            if self.try_enter(share) {
-                begun.push((Begins::As(share), write));
+        for (sharing, write) in std::mem::take(&mut self.waiting) {
+            if self.try_enter(sharing) {
+                begun.push((Begins::As(sharing), write));
             } else {
-                self.keep(share, write);
+                self.keep(sharing, write);
             }
         }
     }
@@ -183,33 +183,33 @@ impl Turns {
     /// Gives the write a turn and returns the write, or keeps the write until then.
     pub(super) fn enter<W: TurnWrite + 'static>(
         self: &Arc<Self>,
-        share: WriteSharing,
+        sharing: WriteSharing,
         mut write: Box<W>,
     ) -> Option<Box<W>> {
         let mut state = self.lock();
-        if !state.try_enter(share) {
-            state.keep(share, write);
+        if !state.try_enter(sharing) {
+            state.keep(sharing, write);
             return None;
         }
         drop(state);
-        write.take_turn(self.turn(share), Begins::As(share));
+        write.take_turn(self.turn(sharing), Begins::As(sharing));
         Some(write)
     }
 
     /// A turn for a write that does not wait for one. None if it would have to.
-    pub(super) fn enter_now(self: &Arc<Self>, share: WriteSharing) -> Option<WriteTurn> {
-        self.lock().try_enter(share).then(|| self.turn(share))
+    pub(super) fn enter_now(self: &Arc<Self>, sharing: WriteSharing) -> Option<WriteTurn> {
+        self.lock().try_enter(sharing).then(|| self.turn(sharing))
     }
 
-    fn turn(self: &Arc<Self>, share: WriteSharing) -> WriteTurn {
-        WriteTurn { turns: Arc::clone(self), share, size: 0 }
+    fn turn(self: &Arc<Self>, sharing: WriteSharing) -> WriteTurn {
+        WriteTurn { turns: Arc::clone(self), sharing, size: 0 }
     }
 
     /// Writes that have waited go on, each with its turn.
     fn begin(self: &Arc<Self>, begun: StartedWrites) {
         for (begins, mut write) in begun {
-            let share = if let Begins::As(share) = begins { share } else { WriteSharing::Longer };
-            write.take_turn(self.turn(share), begins);
+            let sharing = if let Begins::As(sharing) = begins { sharing } else { WriteSharing::Longer };
+            write.take_turn(self.turn(sharing), begins);
             write.begin();
         }
     }
@@ -218,10 +218,10 @@ impl Turns {
 impl WriteTurn {
     /// The file was extended to `size` for this write. The turn of a leading write now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
-        if self.share == WriteSharing::Alone {
+        if self.sharing == WriteSharing::Alone {
             return;
         }
-        self.share = WriteSharing::Together;
+        self.sharing = WriteSharing::Together;
         let begun = self.turns.lock().grown(size);
         self.turns.begin(begun);
     }
@@ -234,7 +234,7 @@ impl WriteTurn {
 
 impl Drop for WriteTurn {
     fn drop(&mut self) {
-        let begun = self.turns.lock().leave(self.share, self.size);
+        let begun = self.turns.lock().leave(self.sharing, self.size);
         self.turns.begin(begun);
     }
 }

@@ -27,7 +27,7 @@ const RESERVED_MAX: u64 = 2048;
 
 /// The numbers of descriptors for each use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct DescriptorShares {
+pub(super) struct DescriptorBounds {
     /// Objects, and the descriptors that files were opened with.
     pub(super) objects: usize,
     /// Further descriptors of files, which can be closed and opened anew.
@@ -35,7 +35,7 @@ pub(super) struct DescriptorShares {
     connections: usize,
 }
 
-impl DescriptorShares {
+impl DescriptorBounds {
     fn of(limit: u64) -> Self {
         let limit = limit.min(DESCRIPTORS_MAX);
         let reserved = (limit / 4).clamp(RESERVED_MIN, RESERVED_MAX);
@@ -47,7 +47,7 @@ impl DescriptorShares {
 }
 
 /// Raises the limit as far as possible, and returns the shares.
-pub(super) fn raise() -> DescriptorShares {
+pub(super) fn raise() -> DescriptorBounds {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
     let mut limit = current.unwrap_or(DESCRIPTORS_MAX);
@@ -55,11 +55,11 @@ pub(super) fn raise() -> DescriptorShares {
         limit = wanted;
     }
     keep_descriptors();
-    DescriptorShares::of(limit)
+    DescriptorBounds::of(limit)
 }
 
 /// Most connections to serve at once under the current limit on descriptors. Opening a tree raises
 /// that limit, so call this afterwards. At most [`CONNECTIONS_MAX`].
 pub fn connections_max() -> usize {
-    DescriptorShares::of(getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX)).connections
+    DescriptorBounds::of(getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX)).connections
 }

@@ -220,6 +220,6 @@ pub fn host_path(node: &Node) -> Option<PathBuf> {
 /// # Panics
 /// If the node belongs to another tree.
 pub(super) fn host_node(node: &Node) -> Arc<HostNode> {
-    let Some(node) = node.share() else { panic!("a node of another tree") };
+    let Some(node) = node.shared() else { panic!("a node of another tree") };
     node
 }

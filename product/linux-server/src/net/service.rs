@@ -170,7 +170,7 @@ struct ConnectionState {
     /// The number of the [`Reason`] for which it was told to go; 0 if it was not. The connection resets it if it is at
     /// work.
     leaving: AtomicU8,
-    share: ConnectionBytes,
+    bytes: ConnectionBytes,
     /// It waits for its peer to finish a record or to take replies. Only the connection writes it.
     waits_for_peer: AtomicBool,
     /// The peer's address.
@@ -416,7 +416,7 @@ impl ServiceState {
     }
 
     fn request_bytes(&self) -> u64 {
-        let held: u64 = self.lock().connections.values().map(|entry| entry.standing.share.held()).sum();
+        let held: u64 = self.lock().connections.values().map(|entry| entry.standing.bytes.held()).sum();
         // Bytes that move from one connection to another during the addition would count twice.
         held.min(self.quota.taken())
     }
@@ -429,7 +429,7 @@ impl ServiceState {
         for (&number, RosterEntry { standing, looked, .. }) in &mut self.lock().connections {
             let sum = standing.received.load(Ordering::Relaxed) + standing.sent.load(Ordering::Relaxed);
             let moved = sum - std::mem::replace(&mut looked.moved, sum);
-            let more = standing.share.held() > UNIT_BYTES;
+            let more = standing.bytes.held() > UNIT_BYTES;
             looked.stalls = match more && standing.waits_for_peer.load(Ordering::SeqCst) && moved < PROGRESS_BYTES_MIN {
                 true => looked.stalls.saturating_add(1),
                 false => 0,
@@ -462,7 +462,7 @@ impl ServiceState {
             active_ns: AtomicU64::new(clock::monotonic().0),
             busy: AtomicBool::new(false),
             leaving: AtomicU8::new(0),
-            share: ConnectionBytes::new(),
+            bytes: ConnectionBytes::new(),
             waits_for_peer: AtomicBool::new(false),
             peer: peer.address.to_canonical(),
             received: AtomicU64::new(0),
@@ -549,25 +549,25 @@ impl Membership {
 
     /// Records the connection's bytes, and gives back its further reservation.
     pub(super) fn hold(&self, bytes: u64, before: u64) {
-        self.service.quota.settle(&self.standing.share, bytes, before);
+        self.service.quota.settle(&self.standing.bytes, bytes, before);
     }
 
     /// The connection's bytes as last recorded.
     pub(super) fn held(&self) -> u64 {
-        self.standing.share.held()
+        self.standing.bytes.held()
     }
 
     /// Lets the connection hold `bytes`, if it may; `known` means that all of them are sure to come.
     pub(super) fn try_hold(&self, bytes: u64, known: bool) -> bool {
         let max = self.request_bytes_max();
         let spare = if known { 0 } else { max / SPARE_PARTS };
-        self.service.quota.try_hold(&self.standing.share, bytes, spare, max)
+        self.service.quota.try_hold(&self.standing.bytes, bytes, spare, max)
     }
 
     /// Reserves up to `more` bytes until [`Membership::hold`] is called; returns the bytes that the connection may
     /// hold.
     pub(super) fn reserve(&self, more: u64) -> u64 {
-        self.service.quota.reserve(&self.standing.share, more, self.request_bytes_max())
+        self.service.quota.reserve(&self.standing.bytes, more, self.request_bytes_max())
     }
 
     pub(super) fn wait_for_quota(&self, waker: &Waker) {
@@ -644,7 +644,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         self.set_calls(0);
-        self.service.quota.leave(self.number, &self.standing.share);
+        self.service.quota.leave(self.number, &self.standing.bytes);
         let mut roster = self.service.lock();
         let own = roster.connections.remove(&self.number);
         self.service.connections.fetch_sub(1, Ordering::SeqCst);

@@ -71,8 +71,8 @@ impl Chunk {
     /// it, so that a small call that waits does not hold a large buffer. Otherwise copies the record. A short one goes
     /// to `buffer`, and reuses its memory if the bytes kept there before are released.
     pub(crate) fn keep(&self, record: Range<usize>, buffer: &mut BytesMut) -> Bytes {
-        const SHARE_MAX: usize = 2;
-        if record.len() * SHARE_MAX >= self.memory_bytes {
+        const WASTE_MAX: usize = 2;
+        if record.len() * WASTE_MAX >= self.memory_bytes {
             self.bytes.slice(record)
         } else if record.len() > SHORT_BYTES_MAX {
             Bytes::copy_from_slice(&self.bytes[record])
@@ -257,9 +257,9 @@ impl Records {
 
     /// Puts back the rest of a chunk that was just taken.
     pub(crate) fn put_back(&mut self, mut chunk: Chunk) {
-        const SHARE_MAX: usize = 2;
+        const WASTE_MAX: usize = 2;
         if chunk.records > 0 {
-            if chunk.left() * SHARE_MAX < chunk.bytes.len() {
+            if chunk.left() * WASTE_MAX < chunk.bytes.len() {
                 // Waiting records do not keep the memory of finished ones.
                 chunk.bytes = Bytes::copy_from_slice(&chunk.bytes[chunk.at..]);
                 (chunk.at, chunk.memory_bytes) = (0, chunk.bytes.len());

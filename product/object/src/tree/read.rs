@@ -42,7 +42,7 @@ impl Used {
     /// # Panics
     /// If the node belongs to another tree.
     pub(super) fn of(node: &Node) -> Self {
-        let Some(held) = node.share() else { panic!("a node of another tree") };
+        let Some(held) = node.shared() else { panic!("a node of another tree") };
         Self { held, node: node.clone() }
     }
 

@@ -13,7 +13,7 @@ mod offline;
 pub mod queue;
 mod s3_window;
 mod sample;
-mod share;
+mod small_queue;
 
 pub use afflux_frames::FrameId;
 

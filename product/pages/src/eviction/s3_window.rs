@@ -2,7 +2,7 @@
 //!
 //! Owns: its three queues, the fate of pages that left a queue because they could not go.
 //! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the share of the
-//! small queues, fresh and probation, which is measured (`share`).
+//! small queues, fresh and probation, which is measured (`small_queue`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
 //!
@@ -28,7 +28,7 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
-use super::share::SmallShare;
+use super::small_queue::SmallQueueSize;
 use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
 use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
@@ -55,7 +55,7 @@ const AGED_MAX: u64 = 2;
 
 pub(super) struct S3Window {
     sizes: Sizes,
-    share: SmallShare,
+    small_queue: SmallQueueSize,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
@@ -87,15 +87,15 @@ struct Queues {
 
 impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
-        Self::with_share(frames, SmallShare::new(frames))
+        Self::with_small(frames, SmallQueueSize::new(frames))
     }
 
-    fn with_share(frames: u32, share: SmallShare) -> Self {
+    fn with_small(frames: u32, small_queue: SmallQueueSize) -> Self {
         let frames = u64::from(frames);
         let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
         Self {
             sizes: Sizes::of(frames),
-            share,
+            small_queue,
             ghost: Ghost::new(frames * 5 / 8),
             queues: OwnLines(Mutex::new(queues)),
         }
@@ -196,17 +196,17 @@ impl Eviction for S3Window {
             }
             pages.set_list(arrival.frame, if back { COMING_BACK } else { COMING });
             clean |= !arrival.is_written();
-            self.share.note(pages, arrival);
+            self.small_queue.note(pages, arrival);
         }
         if clean {
-            let small = self.share.small();
+            let small = self.small_queue.small();
             let mut queues = lock(&self.queues);
             arrivals.iter().for_each(|arrival| queues.list(pages, small, arrival.frame));
         }
     }
 
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>) {
-        let small = self.share.small();
+        let small = self.small_queue.small();
         let mut queues = lock(&self.queues);
         frames.for_each(|frame| queues.list(pages, small, frame));
     }
@@ -223,7 +223,7 @@ impl Eviction for S3Window {
         pages.touch(new);
         pages.set_list(new, now);
         if !pages.word(new).has_any(DIRTY) {
-            lock(&self.queues).list(pages, self.share.small(), new);
+            lock(&self.queues).list(pages, self.small_queue.small(), new);
         }
     }
 
@@ -240,7 +240,7 @@ impl Eviction for S3Window {
         let mut queues = lock(&self.queues);
         let mut scan = Scan::new(count, scan_max);
         let unread = pages.unread.pages();
-        let small_target = self.sizes.small_target(self.share.small(), unread);
+        let small_target = self.sizes.small_target(self.small_queue.small(), unread);
         let mut unread_left = unread;
         let mut looks = 0;
         while scan.may_go_on() {
@@ -277,7 +277,7 @@ impl Eviction for S3Window {
     }
 
     fn bytes(&self) -> u64 {
-        self.ghost.bytes() + self.share.bytes()
+        self.ghost.bytes() + self.small_queue.bytes()
     }
 }
 

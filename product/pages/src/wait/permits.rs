@@ -47,7 +47,7 @@ impl Permits {
     /// Takes up to `most` for a task that has `own` of the taken permits; returns how many. If others have some: at
     /// least `least`, and so that twice as many are left as the task then has. If nobody else has any: all of `most`,
     /// if they are free. None while a task waits.
-    pub fn try_take_share(&self, least: u64, most: u64, own: u64) -> u64 {
+    pub fn try_take_part(&self, least: u64, most: u64, own: u64) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
         let share = |used: u64| {
             let left = limit.saturating_sub(used);

@@ -48,21 +48,21 @@ fn permits_are_granted_in_order_of_asking() {
 #[test]
 fn a_share_leaves_twice_as_much_as_its_taker_has_then_where_others_have_some() {
     let permits = Permits::new(1_300);
-    assert_eq!(permits.try_take_share(1, 1_301, 0), 0, "there is not so much");
-    assert_eq!(permits.try_take_share(1, 1_000, 0), 1_000);
-    assert_eq!(permits.try_take_share(1, 200, 1_000), 200);
+    assert_eq!(permits.try_take_part(1, 1_301, 0), 0, "there is not so much");
+    assert_eq!(permits.try_take_part(1, 1_000, 0), 1_000);
+    assert_eq!(permits.try_take_part(1, 200, 1_000), 200);
     permits.give_back(1_199);
-    assert_eq!(permits.try_take_share(1, 2_000, 0), 433);
-    assert_eq!(permits.try_take_share(1, 2_000, 433), 0);
-    assert_eq!(permits.try_take_share(1, 2_000, 0), 288);
-    assert_eq!(permits.try_take_share(1, 10, 0), 10);
-    assert_eq!(permits.try_take_share(500, 2_000, 0), 0, "less than it is good for");
+    assert_eq!(permits.try_take_part(1, 2_000, 0), 433);
+    assert_eq!(permits.try_take_part(1, 2_000, 433), 0);
+    assert_eq!(permits.try_take_part(1, 2_000, 0), 288);
+    assert_eq!(permits.try_take_part(1, 10, 0), 10);
+    assert_eq!(permits.try_take_part(500, 2_000, 0), 0, "less than it is good for");
     assert_eq!(permits.used(), 732);
     let mut waits = Box::pin(permits.take(1_000));
     assert!(poll(waits.as_mut(), &Arc::new(Count::default())).is_pending());
-    assert_eq!(permits.try_take_share(1, 10, 0), 0, "somebody waits");
+    assert_eq!(permits.try_take_part(1, 10, 0), 0, "somebody waits");
     drop(waits);
-    assert_eq!(permits.try_take_share(1, 10, 0), 10);
+    assert_eq!(permits.try_take_part(1, 10, 0), 10);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn who_had_all_before_others_came_has_as_much_as_they_in_the_end() {
     for _ in 0..20 {
         for share in &mut shares {
             permits.give_back(*share);
-            *share = permits.try_take_share(16, 2_000, 16);
+            *share = permits.try_take_part(16, 2_000, 16);
         }
     }
     assert!(shares.iter().all(|share| (90..=95).contains(share)), "{shares:?}");

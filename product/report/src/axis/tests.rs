@@ -17,7 +17,7 @@ fn the_unit_suits_the_range_and_is_said() {
     check(Quantity::Memory, f64::from(100 << 20), &["0", "32", "64", "96", "128"], "X (MiB)");
     check(Quantity::Time, 0.04, &["0", "10", "20", "30", "40"], "X (ms)");
     check(Quantity::Time, 1_500.0, &["0", "5", "10", "15", "20", "25"], "X (min)");
-    check(Quantity::Share, 1.0, &["0", "20", "40", "60", "80", "100"], "X (%)");
+    check(Quantity::Fraction, 1.0, &["0", "20", "40", "60", "80", "100"], "X (%)");
     check(Quantity::Count, 4.0, &["0", "1", "2", "3", "4"], "X");
     check(Quantity::Count, 4_000_000.0, &["0", "1,000", "2,000", "3,000", "4,000"], "X (thousands)");
     check(Quantity::Data, 0.0, &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"], "X (B)");
@@ -49,7 +49,7 @@ fn values_have_their_unit() {
         (Quantity::Count, 128_799.5, "128,800"),
         (Quantity::Time, 0.0, "0 s"),
         (Quantity::Frequency, 1204.0, "1,204/s"),
-        (Quantity::Share, 0.972, "97.2 %"),
+        (Quantity::Fraction, 0.972, "97.2 %"),
         (Quantity::Plain("pages"), 2.5, "2.50 pages"),
         (Quantity::Plain(""), 0.001, "1.0e-3"),
         (Quantity::Time, f64::NAN, "-"),

@@ -58,7 +58,7 @@ fn a_name_is_broken_into_as_many_lines_as_its_bars_have_room_for() {
 #[test]
 fn an_interval_below_zero_is_seen_whole() {
     let bar = |low| Some(Bar::new(0.2).within(low, 0.5));
-    let of = |low| Bars::new("t", "x", Quantity::Share, ["a"]).group("g", vec![bar(low)]).svg(Width::Wide, "f");
+    let of = |low| Bars::new("t", "x", Quantity::Fraction, ["a"]).group("g", vec![bar(low)]).svg(Width::Wide, "f");
     let (svg, above) = (of(-0.3), of(0.1));
     assert!(svg.contains(">−20</text>") && !above.contains('−'), "{svg}");
     let left = |svg: &str, class: &str| -> f64 {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{change, count, data, frequency, latency, memory, rate, share, time, times};
+use super::{change, count, data, frequency, latency, memory, percent, rate, time, times};
 
 #[test]
 fn numbers_carry_the_unit_a_person_would_choose() {
@@ -16,9 +16,9 @@ fn numbers_carry_the_unit_a_person_would_choose() {
     assert_eq!(count(1_204), "1,204");
     assert_eq!(count(12), "12");
     assert_eq!(count(1_000_000), "1,000,000");
-    assert_eq!(share(0, 0), "-");
+    assert_eq!(percent(0, 0), "-");
     assert_eq!((times(1, 0), times(1_050, 1_000)), ("-".to_owned(), "1.05".to_owned()));
-    assert_eq!(share(972, 1000), "97.2 %");
+    assert_eq!(percent(972, 1000), "97.2 %");
 }
 
 #[test]

@@ -470,14 +470,13 @@ impl<P: Platform> Volume<P> {
         parent: &Arc<Inode<P>>,
         name: Bytes,
     ) -> Outcome<Attributes> {
-        let checked =
-            self.check_change(caller).and_then(|()| check_entry_name(parent, &name)).and_then(|()| {
-                match inode.kind() {
-                    Kind::Directory => Err(VolumeError::IsDirectory),
-                    // A held object does not end before the new name is recorded here.
-                    _ => self.hold(inode),
-                }
-            });
+        let checked = self.check_change(caller).and_then(|()| check_entry_name(parent, &name)).and_then(|()| {
+            match inode.kind() {
+                Kind::Directory => Err(VolumeError::IsDirectory),
+                // A held object does not end before the new name is recorded here.
+                _ => self.hold(inode),
+            }
+        });
         let _held = match checked {
             Ok(held) => held,
             Err(error) => return Outcome { result: Err(error), consistency: parent.unchanged() },

@@ -48,7 +48,7 @@ impl Node {
     }
 
     /// A shared reference to the wrapped object, if it is a `T`.
-    pub fn share<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+    pub fn shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(&self.object).downcast().ok()
     }
 

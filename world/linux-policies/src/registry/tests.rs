@@ -1,10 +1,10 @@
-use afflux_engine::settings::{BackgroundShare, KnobInfo, RatioBases, TableKnob};
+use afflux_engine::settings::{BackgroundBase, KnobInfo, RatioBases, TableKnob};
 
 use super::*;
 use crate::KernelKnob;
 
-const BY_LAW: RatioBases = RatioBases { memory_bytes: 1 << 30, background: BackgroundShare::OfMemory };
-const EQUAL_PARTS: RatioBases = RatioBases { background: BackgroundShare::OfLimit, ..BY_LAW };
+const BY_LAW: RatioBases = RatioBases { memory_bytes: 1 << 30, background: BackgroundBase::OfMemory };
+const EQUAL_PARTS: RatioBases = RatioBases { background: BackgroundBase::OfLimit, ..BY_LAW };
 
 #[test]
 fn every_name_is_known_and_others_are_told_them() {

@@ -1,4 +1,4 @@
-use afflux_engine::settings::{BackgroundShare, Knob};
+use afflux_engine::settings::{BackgroundBase, Knob};
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn each_name_has_a_setup_with_the_knobs_that_its_policy_starts_with() {
         let setup = Setup::of(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         let (own, default) = (afflux_linux_policies::policy(name).is_err(), Settings::new());
         assert_eq!(setup.settings.get(Knob::DirtyRatio) == default.get(Knob::DirtyRatio), own, "{name}");
-        assert_eq!(setup.shares(1 << 20).background == BackgroundShare::OfMemory, !own, "{name}");
+        assert_eq!(setup.shares(1 << 20).background == BackgroundBase::OfMemory, !own, "{name}");
     }
 }
 

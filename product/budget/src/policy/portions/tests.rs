@@ -39,7 +39,7 @@ fn there_are_portions_where_the_budget_would_be_stretched() {
     assert_eq!(terms(8 * MIB, slow, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, MIB)));
 }
 
-fn takes(share: &mut PayerShare, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
+fn takes(share: &mut PayerPortion, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
     let with_given_ns = backlog_ns + portions.left_ns(now_ns);
     share.takes(portions, now_ns, (BAND, with_given_ns), false, (&DISK, 8 * MIB, at))
 }
@@ -48,25 +48,25 @@ fn takes(share: &mut PayerShare, portions: &mut Portions, now_ns: u64, backlog_n
 fn portions_end_at_multiples_of_their_size() {
     let mut portions = Portions::default();
     for (at, pages) in [(0, PAGES), (PAGES * 7, PAGES), (PAGES + 500, PAGES - 500), (PAGES - 1, 1)] {
-        assert_eq!(takes(&mut PayerShare::default(), &mut portions, 0, 0, at), Some(pages), "at {at}");
+        assert_eq!(takes(&mut PayerPortion::default(), &mut portions, 0, 0, at), Some(pages), "at {at}");
     }
 }
 
 #[test]
 fn what_is_given_out_counts_and_never_passes_the_band() {
     let (mut portions, mut taken) = (Portions::default(), 0);
-    while takes(&mut PayerShare::default(), &mut portions, 0, 0, 0).is_some() {
+    while takes(&mut PayerPortion::default(), &mut portions, 0, 0, 0).is_some() {
         taken += 1;
     }
     // 90 ms each in a second.
     assert_eq!((taken, portions.left_ns(0)), (11, 990 * MILLISECOND));
-    assert_eq!(takes(&mut PayerShare::default(), &mut portions, 0, 200 * MILLISECOND, 0), None);
+    assert_eq!(takes(&mut PayerPortion::default(), &mut portions, 0, 200 * MILLISECOND, 0), None);
     assert_eq!(portions.left_ns(LASTS_NS), 0, "what nobody uses is given back");
 }
 
 #[test]
 fn a_portion_ends_with_its_pages_or_its_cost() {
-    let (mut portions, mut share) = (Portions::default(), PayerShare::default());
+    let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
     takes(&mut share, &mut portions, 0, 0, 0);
     share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(1, 4 * MIB));
     assert_eq!((share.left_pages(), portions.left_ns(0)), (Some(PAGES / 2), 40 * MILLISECOND));
@@ -84,7 +84,7 @@ fn a_portion_ends_with_its_pages_or_its_cost() {
 
 #[test]
 fn who_does_not_use_a_portion_gets_smaller_ones_until_it_does() {
-    let (mut portions, mut share) = (Portions::default(), PayerShare::default());
+    let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
     let mut now_ns = 0;
     for halvings in 0..3 {
         assert_eq!(takes(&mut share, &mut portions, now_ns, 0, 0), Some(PAGES >> halvings));
@@ -99,7 +99,7 @@ fn who_does_not_use_a_portion_gets_smaller_ones_until_it_does() {
 
 #[test]
 fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
-    let (mut portions, mut share) = (Portions::default(), PayerShare::default());
+    let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
     let portion_ns = DISK.cost_ns(1, 8 * MIB);
     let full_ns = BAND.end_ns - portion_ns + 1;
     assert!(!portions.try_admit_one(0, BAND, full_ns, portion_ns), "no room");
@@ -116,7 +116,7 @@ fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
 fn a_decision_looks_at_few_portions_however_many_are_open() {
     for open in [100, 10_000] {
         let (mut portions, mut looks) = (Portions::default(), 0);
-        let mut shares: Vec<PayerShare> = (0..open).map(|_| PayerShare::default()).collect();
+        let mut shares: Vec<PayerPortion> = (0..open).map(|_| PayerPortion::default()).collect();
         for (at, share) in shares.iter_mut().enumerate() {
             share.takes(&mut portions, at as u64, (BAND, 0), true, (&DISK, 8 * MIB, 0));
         }
@@ -136,7 +136,7 @@ fn a_decision_looks_at_few_portions_however_many_are_open() {
 /// The sum is kept beside the portions: both must agree after any history.
 #[test]
 fn the_sum_agrees_with_the_portions() {
-    let (mut portions, mut shares) = (Portions::default(), vec![PayerShare::default(); 7]);
+    let (mut portions, mut shares) = (Portions::default(), vec![PayerPortion::default(); 7]);
     let mut number = 1_u64;
     for step in 0..5_000 {
         number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

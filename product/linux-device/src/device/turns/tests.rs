@@ -25,11 +25,11 @@ impl TurnWrite for Write {
 }
 
 /// Has a write come that ends after so many pages. Returns it if it begins.
-fn enter(turns: &mut TurnsState, share: WriteSharing, pages: u64) -> Vec<(Begins, u64)> {
-    if turns.try_enter(share) {
-        return vec![(Begins::As(share), pages)];
+fn enter(turns: &mut TurnsState, sharing: WriteSharing, pages: u64) -> Vec<(Begins, u64)> {
+    if turns.try_enter(sharing) {
+        return vec![(Begins::As(sharing), pages)];
     }
-    turns.keep(share, Box::new(Write { end: pages * PAGE_BYTES, accepted: pages * PAGE_BYTES }));
+    turns.keep(sharing, Box::new(Write { end: pages * PAGE_BYTES, accepted: pages * PAGE_BYTES }));
     Vec::new()
 }
 

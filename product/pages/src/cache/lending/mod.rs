@@ -24,7 +24,7 @@ use crate::sync::{Mutex, lock};
 /// Threads that have slots in a cache: a recall looks at all of them.
 const THREADS_MAX: u64 = 64;
 /// Slots take at most this part of the pages that guards may hold.
-const SHARE_PART: u64 = 2;
+const SLOTS_PART: u64 = 2;
 /// Recalls for writes that cost a reader nothing.
 pub(super) const DEBT_FREE: u64 = 16;
 /// Most recalls for writes that are remembered.
@@ -66,7 +66,7 @@ impl Lending {
     /// Gives this thread slots, unless the thread has slots in some cache or the share is used up.
     #[cold]
     pub(super) fn enlist(&self, hazards: &Arc<Hazards>, pages_max: u64) {
-        let share = (pages_max / SHARE_PART).min(THREADS_MAX * SLOTS as u64);
+        let share = (pages_max / SLOTS_PART).min(THREADS_MAX * SLOTS as u64);
         if self.fence.is_none() || !hazards.are_fresh() || self.leased() + SLOTS as u64 > share {
             return;
         }

@@ -13,8 +13,8 @@ struct World {
 
 impl World {
     fn new(frames: u32) -> Self {
-        let share = SmallShare::fixed(frames, frames / 10);
-        Self { policy: S3Window::with_share(frames, share), pages: PageTable::new(frames) }
+        let small_queue = SmallQueueSize::fixed(frames, frames / 10);
+        Self { policy: S3Window::with_small(frames, small_queue), pages: PageTable::new(frames) }
     }
 
     /// A world of 100 frames: 5 of fresh, 10 of fresh and probation together, as all worlds here have in proportion.

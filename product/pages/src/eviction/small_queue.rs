@@ -31,7 +31,7 @@ const LEAD: u64 = 20;
 /// A miss in a count.
 const MISS: u64 = 1 << 16;
 
-pub(super) struct SmallShare {
+pub(super) struct SmallQueueSize {
     frames: u32,
     /// Pages with a hash below this are sampled.
     below: u64,
@@ -50,7 +50,7 @@ struct Measured {
     frames: u32,
 }
 
-impl SmallShare {
+impl SmallQueueSize {
     pub(super) fn new(frames: u32) -> Self {
         let few = (frames / FRAMES_A_FRAME).clamp(FRAMES_MIN.min(frames), FRAMES_MAX);
         let sample = Sample::new(few);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::eviction::{Admitted, EvictionKind, Offline};
 
-impl SmallShare {
+impl SmallQueueSize {
     /// A share that is not measured.
     pub(in crate::eviction) fn fixed(frames: u32, small: u32) -> Self {
         let share = Self { below: 0, ..Self::new(frames) };
@@ -50,8 +50,8 @@ fn pages_that_come_back_once_get_larger_queues() {
 #[test]
 fn memory_of_the_measure_is_less_than_three_bytes_a_frame() {
     for frames in [16_384_u32, 1 << 20] {
-        let bytes = SmallShare::new(frames).bytes() as f64 / f64::from(frames);
+        let bytes = SmallQueueSize::new(frames).bytes() as f64 / f64::from(frames);
         assert!(bytes < 3.0, "{bytes} a frame of {frames}");
     }
-    assert!(SmallShare::new(1 << 26).bytes() < 2 << 20, "the largest sample");
+    assert!(SmallQueueSize::new(1 << 26).bytes() < 2 << 20, "the largest sample");
 }
