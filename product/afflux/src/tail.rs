@@ -18,16 +18,16 @@ struct TailState {
 }
 
 /// A turn; it ends when this is dropped.
-pub(crate) struct TailTurn<'a>(&'a Tail);
+pub(crate) struct TailGuard<'a>(&'a Tail);
 
 impl Tail {
     /// Waits for a turn. When one ends, the first task that looks gets the next.
-    pub(crate) async fn turn(&self) -> TailTurn<'_> {
+    pub(crate) async fn enter(&self) -> TailGuard<'_> {
         poll_fn(|cx| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if !state.taken {
                 state.taken = true;
-                return Poll::Ready(TailTurn(self));
+                return Poll::Ready(TailGuard(self));
             }
             if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
                 state.waiting.push(cx.waker().clone());
@@ -38,7 +38,7 @@ impl Tail {
     }
 }
 
-impl Drop for TailTurn<'_> {
+impl Drop for TailGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.taken = false;

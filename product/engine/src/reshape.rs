@@ -82,7 +82,7 @@ impl<P: Platform> Reshaping<P> {
 
     /// Runs in the file's turn, so that the size does not shrink meanwhile: written zeros must not make the file larger
     /// again.
-    async fn punch_in_turn(
+    async fn punch_alone(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         range: Range<u64>,
@@ -158,7 +158,7 @@ impl<P: Platform> Reshaping<P> {
         let was_refused = Arc::clone(&refused);
         inner.reshape_begins();
         self.base.platform.spawn("reshape", async move {
-            let result = reshaping.reshape_in_turn(&inner, shape, &was_refused).await;
+            let result = reshaping.reshape_alone(&inner, shape, &was_refused).await;
             inner.reshape_ends();
             told.give(result);
         });
@@ -170,14 +170,14 @@ impl<P: Platform> Reshaping<P> {
         result
     }
 
-    async fn reshape_in_turn(
+    async fn reshape_alone(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         shape: Shape,
         refused: &AtomicBool,
     ) -> Result<(), Error> {
         file.reshaping.take(1).await;
-        let _turn = Turn(file);
+        let _turn = ReshapeGuard(file);
         goes_on(refused)?;
         match shape {
             Shape::Size(size) => {
@@ -187,7 +187,7 @@ impl<P: Platform> Reshaping<P> {
                 self.cut(file, size).await;
                 Ok(())
             }
-            Shape::Hole(range) => self.punch_in_turn(file, range, refused).await,
+            Shape::Hole(range) => self.punch_alone(file, range, refused).await,
         }
     }
 
@@ -446,7 +446,7 @@ impl<P: Platform> Reshaping<P> {
     /// [`Engine::try_invalidate`](crate::Engine::try_invalidate).
     pub(crate) async fn try_invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
         file.reshaping.take(1).await;
-        let _turn = Turn(file);
+        let _turn = ReshapeGuard(file);
         let _hold = self.writeback.hold(file).await;
         let mut next = 0;
         loop {
@@ -499,9 +499,9 @@ fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
     }
 }
 
-struct Turn<'a>(&'a FileInner);
+struct ReshapeGuard<'a>(&'a FileInner);
 
-impl Drop for Turn<'_> {
+impl Drop for ReshapeGuard<'_> {
     fn drop(&mut self) {
         self.0.reshaping.give_back(1);
     }

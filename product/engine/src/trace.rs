@@ -14,7 +14,7 @@ use afflux_device::devices::DeviceId;
 use afflux_device::devices::file::FileInner;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::Nanos;
-use afflux_device::policy::{PauseCause, Turn};
+use afflux_device::policy::{FlushSlice, PauseCause};
 use afflux_device::request::{Backing, Operation};
 use afflux_pages::wait::lock;
 
@@ -58,9 +58,9 @@ pub enum EngineEvent {
         ns: u64,
     },
     /// A file had its turn to be written.
-    Turn {
+    FlushSlice {
         /// The work of the flusher in this turn.
-        turn: Turn,
+        slice: FlushSlice,
         /// Pages submitted to the device.
         pages: u64,
         /// How long the turn lasted.

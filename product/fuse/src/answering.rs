@@ -72,13 +72,13 @@ impl<P: Platform> Mount<P> {
         }
         let is_bound = self.options.acts_as_callers && header.uid != 0;
         let bytes = if message.len() <= MESSAGE_COPIED_MAX { message.len() } else { MESSAGE_BYTES_MAX };
-        self.waiting.hold(header.uid, is_bound, bytes).map(Some).map_err(|turn| (header, turn))
+        self.waiting.hold(header.uid, is_bound, bytes).map(Some).map_err(|freed| (header, freed))
     }
 
     /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
-    async fn put_off(&self, header: &RequestHeader, turn: QuotaFreed) -> Option<MessageReply> {
+    async fn put_off(&self, header: &RequestHeader, freed: QuotaFreed) -> Option<MessageReply> {
         let requester = Requester { thread: header.thread, expects_interrupts: false };
-        match self.interrupts.run(header.unique, requester, pin!(turn)).await {
+        match self.interrupts.run(header.unique, requester, pin!(freed)).await {
             CallEnd::Itself(_) | CallEnd::Interrupted => Some(self.reply(Err(Errno::INTERRUPTED), header.unique)),
             CallEnd::Late(_) => None,
         }
@@ -165,9 +165,9 @@ impl<P: Platform> MessageMachine for Mount<P> {
     fn answer(self: Arc<Self>, message: Box<dyn AsRef<[u8]> + Send + Sync>) -> Answering {
         let holding = match self.hold((*message).as_ref()) {
             Ok(holding) => holding,
-            Err((header, turn)) => {
+            Err((header, freed)) => {
                 drop(message);
-                return Box::pin(async move { self.put_off(&header, turn).await });
+                return Box::pin(async move { self.put_off(&header, freed).await });
             }
         };
         Box::pin(async move {

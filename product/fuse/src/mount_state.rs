@@ -39,7 +39,7 @@ const FILE_WORDS: usize = 5 + HANDLE_WORDS;
 
 const GRANTS_AT: usize = HEADER_WORDS;
 const CHANGES_AT: usize = GRANTS_AT + GRANTS * GRANT_WORDS;
-/// So many words stay unused, for [`MountState::turn_changes`].
+/// So many words stay unused, for [`MountState::convert_changes`].
 const SPARE_WORDS: usize = 4;
 const FILES_AT: usize = CHANGES_AT + CHANGES * CHANGE_WORDS + SPARE_WORDS;
 const NODES_AT: usize = FILES_AT + OPEN_FILES_MAX * FILE_WORDS;
@@ -186,7 +186,7 @@ impl MountState {
         state.nodes()?;
         state.files()?;
         if form != FORM {
-            state.turn_changes();
+            state.convert_changes();
             state.word(at::FORM_CHECK).store(state.form_check(FORM), Ordering::Release);
             state.word(at::FORM).store(FORM, Ordering::Release);
         }

@@ -16,7 +16,7 @@ mod launch;
 mod pace;
 mod probe;
 mod reserving;
-mod turns;
+mod write_gate;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -180,7 +180,7 @@ impl Device for HostDevice {
         }
         let mut flight = RequestFlight::new(request, Arc::clone(&self.flights));
         match flight.sharing() {
-            Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
+            Some((gate, share)) => gate.enter(share, flight).into_iter().for_each(launch),
             None => launch(flight),
         }
     }

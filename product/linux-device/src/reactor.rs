@@ -41,10 +41,10 @@ pub(crate) use self::ring::RingAbility;
 pub use self::sleep::Sleep;
 
 /// Tasks polled in one turn before sockets and files are looked at again.
-const POLLS_A_TURN: usize = 256;
+const POLLS_A_ROUND: usize = 256;
 /// Completions reported in one turn. The woken tasks mostly submit more. With a larger number, a disk that completes
 /// many requests at once would be idle until the last of them was reported.
-const TOLD_A_TURN: usize = 8;
+const REPORTS_A_ROUND: usize = 8;
 
 /// Most idle rings of ended threads: enough for a server with a thread for each request, few enough to leave idle.
 pub(crate) const RINGS_POOLED: usize = 32;
@@ -446,7 +446,7 @@ impl Reactor {
     /// Turns until it is told to stop, then drops its tasks and ends its operations.
     pub(crate) fn run(self: &Rc<Self>) {
         while !self.stopping.get() {
-            self.turn();
+            self.round();
         }
         for mail in self.remote.0.close() {
             match mail {
@@ -481,11 +481,11 @@ impl Reactor {
             make_wakes();
             self.drive(None);
         } else {
-            self.turn();
+            self.round();
         }
     }
 
-    fn turn(self: &Rc<Self>) {
+    fn round(self: &Rc<Self>) {
         self.read_mail();
         self.fire_timers();
         self.poll_tasks();
@@ -535,7 +535,7 @@ impl Reactor {
             _ => None,
         };
         let mut since = noted.map_or(Nanos(0), |_| clock::monotonic());
-        for _ in 0..POLLS_A_TURN {
+        for _ in 0..POLLS_A_ROUND {
             let next = self.ready.borrow_mut().pop_front();
             let Some(wake) = next else { break };
             if wake.key == ROOT {
@@ -601,7 +601,7 @@ impl Reactor {
             self.there_since.update(|since| since.or(Some(self.looked.get())));
             Some(ReportedLook::after(away_ns))
         };
-        for _ in 0..TOLD_A_TURN {
+        for _ in 0..REPORTS_A_ROUND {
             let next = self.reaped.borrow_mut().pop_front();
             let Some((token, result)) = next else { return };
             let owner = self.operations.borrow_mut().remove(token as usize);

@@ -63,11 +63,11 @@ pub(crate) struct SegmentRun {
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) segment: SegmentId,
-    turn: Mutex<Turn>,
+    state: Mutex<RetryState>,
 }
 
 #[derive(Debug)]
-struct Turn {
+struct RetryState {
     runs: Vec<SegmentRun>,
     /// The object, once it was sent.
     image: Option<ByteParts>,
@@ -78,25 +78,28 @@ struct Turn {
 
 impl Upload {
     pub(crate) fn new(segment: SegmentId, runs: Vec<SegmentRun>) -> Arc<Self> {
-        Arc::new(Self { segment, turn: Mutex::new(Turn { runs, image: None, is_maybe_there: false, is_there: false }) })
+        Arc::new(Self {
+            segment,
+            state: Mutex::new(RetryState { runs, image: None, is_maybe_there: false, is_there: false }),
+        })
     }
 
     /// Sends the segment unless it is there.
     pub(crate) async fn finish<O: Objects, C: Clock>(&self, objects: &O, clock: &C) -> Result<(), ObjectVolumeError> {
-        let mut turn = self.turn.lock().await;
+        let mut state = self.state.lock().await;
         let name = self.segment.name();
         let mut pauses = Pauses::default();
-        while !turn.is_there {
-            let image = turn.image(self.segment)?;
-            let was_maybe_there = turn.is_maybe_there;
-            turn.is_maybe_there = true;
+        while !state.is_there {
+            let image = state.image(self.segment)?;
+            let was_maybe_there = state.is_maybe_there;
+            state.is_maybe_there = true;
             match objects.create(&name, image).await {
                 Ok(PutOutcome::Present) if !was_maybe_there => return Err(ObjectVolumeError::NotOurs(self.segment)),
-                Ok(PutOutcome::New | PutOutcome::Present) => (turn.is_there, turn.image) = (true, None),
+                Ok(PutOutcome::New | PutOutcome::Present) => (state.is_there, state.image) = (true, None),
                 Err(error @ (ObjectError::Refused(_) | ObjectError::Full(_))) => return Err(refused(error)),
                 Err(error) => {
                     let has_no_effect = matches!(error, ObjectError::Busy | ObjectError::Denied);
-                    turn.is_maybe_there = was_maybe_there || !has_no_effect;
+                    state.is_maybe_there = was_maybe_there || !has_no_effect;
                     pauses.pause(clock).await;
                 }
             }
@@ -105,7 +108,7 @@ impl Upload {
     }
 }
 
-impl Turn {
+impl RetryState {
     fn image(&mut self, segment: SegmentId) -> Result<ByteParts, ObjectVolumeError> {
         if let Some(image) = &self.image {
             return Ok(image.clone());

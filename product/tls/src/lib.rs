@@ -14,9 +14,9 @@
 
 mod identity;
 mod machine;
+mod permits;
 mod server;
 mod subject;
-mod turns;
 
 pub use identity::{BadIdentity, TlsIdentity};
 pub use machine::TlsMachine;

@@ -3,7 +3,7 @@
 //! Owns: the session, decrypted bytes that the protocol's machine has not taken, the bytes of a handshake, its wait for
 //! a turn.
 //! Does not own: the question for TLS (the protocol's machine answers it), the identity in force (`server`), the turns
-//! (`turns`).
+//! (`permits`).
 //! Invariants: the buffer of received bytes is released when they are decrypted, so that a connection holds at most one
 //! record of TLS more than the world allowed it to receive. Encrypted replies keep the segments of their text, so that
 //! the protocol's own bounds count them until they are sent.
@@ -17,9 +17,9 @@ use afflux_frontend::{Lent, LentBytes, Output, Peer, ProtocolError, ProtocolMach
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConnection;
 
+use crate::permits::HandshakePermit;
 use crate::server::{ListedPeer, SecuredPeer, TlsServer};
 use crate::subject;
-use crate::turns::HandshakeTurn;
 
 /// Most bytes of a record's contents, and the length of its head and its seal.
 const RECORD_BYTES: usize = 16 << 10;
@@ -35,7 +35,7 @@ pub struct TlsMachine<M> {
     /// Its place among handshakes that wait. Until it has its turn, the peer's bytes stay in the socket.
     waits: Option<u64>,
     /// Its turn, until it has taken its time.
-    turn: Option<HandshakeTurn>,
+    permit: Option<HandshakePermit>,
     /// The processor's time for its handshake.
     spent: Duration,
     /// Set from the end of the handshake on.
@@ -52,8 +52,8 @@ impl<M: ProtocolMachine> TlsMachine<M> {
     pub fn new(inner: M, server: Arc<TlsServer>, peer: Peer) -> Self {
         let peer = Peer { address: peer.address.to_canonical(), ..peer };
         let (clear, last_words) = (BytesMut::new(), Bytes::new());
-        let (session, waits, turn, spent, listed) = (None, None, None, Duration::ZERO, None);
-        Self { inner, server, peer, session, waits, turn, spent, listed, clear, has_ended: false, last_words }
+        let (session, waits, permit, spent, listed) = (None, None, None, Duration::ZERO, None);
+        Self { inner, server, peer, session, waits, permit, spent, listed, clear, has_ended: false, last_words }
     }
 
     /// Waits for the peer's handshake.
@@ -63,17 +63,17 @@ impl<M: ProtocolMachine> TlsMachine<M> {
                 // The protocol bounds its replies.
                 session.set_buffer_limit(None);
                 self.session = Some(Box::new(session));
-                self.waits = Some(self.server.turns.enter());
+                self.waits = Some(self.server.permits.enter());
             }
             Err(error) => self.server.failed(self.peer.address, &error.to_string()),
         }
     }
 
     /// Asks for the turn of a handshake.
-    fn ask_turn(&mut self, cx: &Context<'_>) {
+    fn ask_permit(&mut self, cx: &Context<'_>) {
         let Some(place) = self.waits else { return };
-        self.turn = self.server.turns.try_begin(place, self.peer.party(), cx.waker());
-        if self.turn.is_some() {
+        self.permit = self.server.permits.try_begin(place, self.peer.party(), cx.waker());
+        if self.permit.is_some() {
             self.waits = None;
         }
     }
@@ -125,7 +125,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
             let name = session.peer_certificates().and_then(<[_]>::first);
             let name = name.map(|own| subject::name(own).unwrap_or_else(|| "without a name".to_owned()));
             self.listed = Some(self.server.add(SecuredPeer { address: self.peer.address, name }));
-            end_turn(&self.server, &mut self.turn, self.spent);
+            end_permit(&self.server, &mut self.permit, self.spent);
             self.inner.secured();
         }
         true
@@ -134,16 +134,16 @@ impl<M: ProtocolMachine> TlsMachine<M> {
 
 impl<M> Drop for TlsMachine<M> {
     fn drop(&mut self) {
-        self.waits.iter().for_each(|place| self.server.turns.leave(*place));
+        self.waits.iter().for_each(|place| self.server.permits.leave(*place));
         // A handshake that was not finished has taken its time, too.
-        end_turn(&self.server, &mut self.turn, self.spent);
+        end_permit(&self.server, &mut self.permit, self.spent);
     }
 }
 
 /// A handshake takes no more time than it has.
-fn end_turn(server: &TlsServer, turn: &mut Option<HandshakeTurn>, spent: Duration) {
-    if let Some(turn) = turn.take() {
-        server.turns.took(turn, u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX));
+fn end_permit(server: &TlsServer, permit: &mut Option<HandshakePermit>, spent: Duration) {
+    if let Some(permit) = permit.take() {
+        server.permits.took(permit, u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX));
     }
 }
 
@@ -227,13 +227,13 @@ impl<M: ProtocolMachine> ProtocolMachine for TlsMachine<M> {
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
         if self.waits.is_some() {
-            self.ask_turn(cx);
+            self.ask_permit(cx);
         }
         let Some(session) = &mut self.session else {
             let polled = self.inner.poll_output(cx, output);
             if self.inner.is_to_be_secured() {
                 self.begin();
-                self.ask_turn(cx);
+                self.ask_permit(cx);
             }
             return polled;
         };

@@ -2,7 +2,7 @@
 //!
 //! Owns: the identity in force and its end, the list of connections.
 //! Does not own: reading identities (`identity`), the connections' bytes (`machine`), the rule for handshakes
-//! (`turns`).
+//! (`permits`).
 //! Invariants: a new identity acts from the next handshake on. A connection is in the list from the end of its
 //! handshake to its own end.
 
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use rustls::{ServerConfig, ServerConnection};
 
 use crate::identity::{BadIdentity, Certified, TlsIdentity};
-use crate::turns::HandshakeTurns;
+use crate::permits::HandshakePermits;
 
 /// Learns of the handshakes that failed: the client's address, and the reason. It must not block.
 type OnFailed = Box<dyn Fn(IpAddr, &str) + Send + Sync>;
@@ -31,7 +31,7 @@ pub struct SecuredPeer {
 /// A server's side of TLS, for all its connections.
 pub struct TlsServer {
     in_force: RwLock<InForce>,
-    pub(crate) turns: HandshakeTurns,
+    pub(crate) permits: HandshakePermits,
     on_failed: OnFailed,
     secured: Mutex<Secured>,
 }
@@ -66,7 +66,7 @@ impl TlsServer {
         on_failed: impl Fn(IpAddr, &str) + Send + Sync + 'static,
     ) -> Result<Arc<Self>, BadIdentity> {
         let (in_force, on_failed) = (RwLock::new(identity.certified()?.into()), Box::new(on_failed));
-        Ok(Arc::new(Self { in_force, on_failed, turns: HandshakeTurns::default(), secured: Mutex::default() }))
+        Ok(Arc::new(Self { in_force, on_failed, permits: HandshakePermits::default(), secured: Mutex::default() }))
     }
 
     /// Shows this identity from the next handshake on.
@@ -86,7 +86,7 @@ impl TlsServer {
 
     /// Handshakes have new time of the processor: to be called once a second.
     pub fn refill(&self) {
-        self.turns.refill();
+        self.permits.refill();
     }
 
     /// The connections with TLS.

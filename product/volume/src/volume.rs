@@ -132,7 +132,7 @@ impl<P: Platform> Volume<P> {
             listener: ListenerSlot::default(),
             attributes_idle,
         });
-        volume.end_turns_in_time();
+        volume.end_offers_in_time();
         for export in &volume.exports {
             volume.devices.add_now(&volume.engine, export.root.device, &export.root.node)?;
         }

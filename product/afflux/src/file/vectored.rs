@@ -132,7 +132,7 @@ impl File {
 
     pub(super) async fn append_work(&self, from: &[IoSlice<'_>]) -> Result<u64, Error> {
         self.check_writable()?;
-        let _turn = self.0.file.tail.turn().await;
+        let _turn = self.0.file.tail.enter().await;
         let offset = self.len();
         self.write_slices(from, offset).await?;
         Ok(offset)

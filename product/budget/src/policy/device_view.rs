@@ -5,7 +5,7 @@
 //! Invariants: all terms of a view are counted at the same prices.
 
 use afflux_device::platform::Nanos;
-use afflux_device::policy::{DirtyFiles, Next, Turn, View};
+use afflux_device::policy::{DirtyFiles, FlushSlice, Next, View};
 
 use super::device::DeviceMemory;
 use super::portions;
@@ -115,9 +115,9 @@ impl DeviceView {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
         if files.dirty_since(hot).is_some_and(|since| since <= before) {
-            return Next::Turn(Turn::Oldest { before, hot });
+            return Next::FlushSlice(FlushSlice::Oldest { before, hot });
         }
-        Next::Turn(Turn::Largest { hot: hot && files.dirty_since(false).is_none() })
+        Next::FlushSlice(FlushSlice::Largest { hot: hot && files.dirty_since(false).is_none() })
     }
 
     /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.

@@ -12,7 +12,7 @@
 //! the policy waits for the next. Hot files are not passed over if that would keep others from writing.
 
 use afflux_device::platform::Nanos;
-use afflux_device::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, Turn, View};
+use afflux_device::policy::{DirtyFiles, FlushSlice, Idle, IdleWriteRule, Next, Rewrites, View};
 
 use super::rates::Rates;
 use crate::{Cost, Knobs, MILLISECOND};
@@ -53,7 +53,7 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     match (waited_for, rests_until) {
         (true, _) => Next::WaitUntil(now.after(REST_NS)),
         (false, until) if until > now => Next::WaitUntil(until),
-        _ => Next::Turn(Turn::Idle { now: view.now }),
+        _ => Next::FlushSlice(FlushSlice::Idle { now: view.now }),
     }
 }
 

@@ -20,9 +20,9 @@ mod waiting_payers;
 
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{
-    Admission, ChargeBounds, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits,
-    IdleWriteRule, IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause, Remembered,
-    Rewrites, Turn, View,
+    Admission, ChargeBounds, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, FlushSlice,
+    HangLimits, IdleWriteRule, IgnoredKnob, KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Pause, PauseCause,
+    Remembered, Rewrites, View,
 };
 
 pub use self::account::PayerMemory;
@@ -170,7 +170,10 @@ impl DevicePolicy for Budget {
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // Files half as old go with it, so that the device is not woken for each file.
-            return Next::Turn(Turn::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true });
+            return Next::FlushSlice(FlushSlice::Oldest {
+                before: Nanos(view.now.0.saturating_sub(expire_ns / 2)),
+                hot: true,
+            });
         }
         if standing.is_over_background(view, is_cold) {
             let hot = is_cold || standing.is_writing_hot_files();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use super::ready::{AsListed, ListPosition, Ready, ReadyEntry, ReadyPosition};
 use crate::platform::Nanos;
-use crate::policy::Turn;
+use crate::policy::FlushSlice;
 
 /// The most files that return to their lists at one look.
 const BACK_TOGETHER: usize = 64;
@@ -78,17 +78,17 @@ impl<F> Default for Lists<F> {
 
 impl<F> Lists<F> {
     /// Takes the next file off its list. Returns the file and its entry, which is empty for a sync or a retry.
-    pub(super) fn next(&mut self, turn: Turn) -> Option<(Weak<F>, AsListed)> {
+    pub(super) fn next(&mut self, slice: FlushSlice) -> Option<(Weak<F>, AsListed)> {
         let asked = |file| (file, AsListed::default());
-        match turn {
-            Turn::Sync => return self.sync.pop_front().map(asked),
-            Turn::Retry => return self.retry.pop_front().map(asked),
-            Turn::InTurn => self.ready.next_in_turn(),
-            Turn::Largest { hot } => self.ready.next_largest(hot),
-            Turn::Queued { before } => self.ready.next_queued(before),
-            Turn::Old { before } => self.ready.next_expired(before),
-            Turn::Oldest { before, hot } => self.ready.next_oldest(before, hot),
-            Turn::Idle { now } => self.ready.next_to_look_at(now),
+        match slice {
+            FlushSlice::Sync => return self.sync.pop_front().map(asked),
+            FlushSlice::Retry => return self.retry.pop_front().map(asked),
+            FlushSlice::InOrder => self.ready.next_of_round(),
+            FlushSlice::Largest { hot } => self.ready.next_largest(hot),
+            FlushSlice::Queued { before } => self.ready.next_queued(before),
+            FlushSlice::Old { before } => self.ready.next_expired(before),
+            FlushSlice::Oldest { before, hot } => self.ready.next_oldest(before, hot),
+            FlushSlice::Idle { now } => self.ready.next_to_look_at(now),
         }
         .map(|entry| (entry.file, AsListed { size: entry.size, dirtied_at: entry.dirtied_at }))
     }

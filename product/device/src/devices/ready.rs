@@ -38,7 +38,7 @@ pub(super) enum ListPosition {
 pub(super) struct Ready<F> {
     entries: Vec<Option<ReadyEntry<F>>>,
     free: Vec<u32>,
-    turns: Rings,
+    rings: Rings,
     /// Indexed by whether files are hot.
     orders: [Orders; 2],
     looks: BTreeSet<(Nanos, u32)>,
@@ -120,7 +120,7 @@ impl<F> Default for Ready<F> {
         Self {
             entries: Vec::new(),
             free: Vec::new(),
-            turns: Rings::new(SIZES),
+            rings: Rings::new(SIZES),
             orders: [Orders::new(), Orders::new()],
             looks: BTreeSet::new(),
         }
@@ -154,7 +154,7 @@ impl Orders {
 impl<F> Ready<F> {
     /// The number of files in each list of turns, in time proportional to the number of files.
     pub(super) fn counts(&self) -> ListedFiles {
-        let count = |list| self.turns.iter(list).count() as u64;
+        let count = |list| self.rings.iter(list).count() as u64;
         ListedFiles { dirty: count(DIRTY), round: count(ROUND), more: count(MORE) }
     }
 
@@ -188,7 +188,7 @@ impl<F> Ready<F> {
             self.entries.len() as u32 - 1
         });
         let size = entry.size;
-        self.turns.push(if behind == ListPosition::Dirty { DIRTY } else { MORE }, number);
+        self.rings.push(if behind == ListPosition::Dirty { DIRTY } else { MORE }, number);
         let order = &mut self.orders[usize::from(entry.hot)];
         order.ages.insert((entry.dirtied_at, number));
         order.enter_size(number, size);
@@ -201,7 +201,7 @@ impl<F> Ready<F> {
 
     fn take(&mut self, number: u32) -> Option<ReadyEntry<F>> {
         let entry = self.entries[number as usize].take()?;
-        self.turns.remove(number);
+        self.rings.remove(number);
         let order = &mut self.orders[usize::from(entry.hot)];
         order.leave_size(number, entry.size);
         order.ages.remove(&(entry.dirtied_at, number));
@@ -222,34 +222,34 @@ impl<F> Ready<F> {
     }
 
     /// Takes the next file of the round, or of the next round.
-    pub(super) fn next_in_turn(&mut self) -> Option<ReadyEntry<F>> {
-        if self.turns.first(ROUND).is_none() {
-            self.turns.append(ROUND, MORE);
-            self.turns.append(ROUND, DIRTY);
+    pub(super) fn next_of_round(&mut self) -> Option<ReadyEntry<F>> {
+        if self.rings.first(ROUND).is_none() {
+            self.rings.append(ROUND, MORE);
+            self.rings.append(ROUND, DIRTY);
         }
-        self.turns.first(ROUND).and_then(|number| self.take(number))
+        self.rings.first(ROUND).and_then(|number| self.take(number))
     }
 
     /// Whether a file of a round waits for its turn, or had one and has more.
     pub(super) fn has_round(&self) -> bool {
-        [ROUND, MORE].into_iter().any(|list| self.turns.first(list).is_some())
+        [ROUND, MORE].into_iter().any(|list| self.rings.first(list).is_some())
     }
 
-    /// As [`Ready::next_in_turn`], but a new round has the dirty files that have had no turn only up to the first one
+    /// As [`Ready::next_of_round`], but a new round has the dirty files that have had no turn only up to the first one
     /// that became dirty after `before`. If the first dirty file is young, the old
     /// files behind it come.
     pub(super) fn next_queued(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
-        if self.turns.first(ROUND).is_none() {
-            self.turns.append(ROUND, MORE);
+        if self.rings.first(ROUND).is_none() {
+            self.rings.append(ROUND, MORE);
             let is_old = |entry: &ReadyEntry<F>| entry.dirtied_at <= before;
-            while let Some(number) = self.turns.first(DIRTY)
+            while let Some(number) = self.rings.first(DIRTY)
                 && self.entries[number as usize].as_ref().is_some_and(is_old)
             {
-                self.turns.remove(number);
-                self.turns.push(ROUND, number);
+                self.rings.remove(number);
+                self.rings.push(ROUND, number);
             }
         }
-        match self.turns.first(ROUND) {
+        match self.rings.first(ROUND) {
             Some(number) => self.take(number),
             None => self.next_expired(before),
         }
@@ -260,7 +260,7 @@ impl<F> Ready<F> {
         self.oldest(true).filter(|oldest| *oldest <= before)?;
         let is_old =
             |number: &u32| self.entries[*number as usize].as_ref().is_some_and(|entry| entry.dirtied_at <= before);
-        let number = [ROUND, MORE, DIRTY].into_iter().find_map(|list| self.turns.iter(list).find(is_old))?;
+        let number = [ROUND, MORE, DIRTY].into_iter().find_map(|list| self.rings.iter(list).find(is_old))?;
         self.take(number)
     }
 

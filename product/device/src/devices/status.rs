@@ -26,7 +26,7 @@ impl<F> DeviceState<F> {
             dirtied: self.charges.dirtied(),
             written: self.charges.written(),
             bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| PageCount::whole_in(bytes).0),
-            flushing: self.worklist.has_turns(),
+            flushing: self.worklist.has_slices(),
             runs: self.admission().runs().saturating_sub(roomless.runs),
             bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: self.requests.writes(),

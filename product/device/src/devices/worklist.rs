@@ -14,7 +14,7 @@ use afflux_pages::wait::{Signal, lock};
 use super::lists::{Later, Lists, Unflushed};
 use super::ready::{AsListed, ListPosition, ListedFiles, ReadyEntry, ReadyPosition};
 use crate::platform::Nanos;
-use crate::policy::{DirtyFiles, Next, Turn};
+use crate::policy::{DirtyFiles, FlushSlice, Next};
 
 /// The most files with a flush owed that are looked at in one hold of the lists' lock.
 const UNFLUSHED_LOOKED_AT: usize = 1024;
@@ -52,7 +52,7 @@ pub struct Worklist<F> {
     memory_short: AtomicBool,
     drains: AtomicU32,
     /// Turns of files under way.
-    turns: AtomicU32,
+    slices: AtomicU32,
     /// The flusher has other work than syncs, as far as its last choices show.
     others_due: AtomicBool,
 }
@@ -65,7 +65,7 @@ impl<F> Worklist<F> {
             flusher: Signal::new(),
             memory_short: AtomicBool::new(false),
             drains: AtomicU32::new(0),
-            turns: AtomicU32::new(0),
+            slices: AtomicU32::new(0),
             others_due: AtomicBool::new(false),
         }
     }
@@ -243,9 +243,9 @@ impl<F> Worklist<F> {
 
     /// Takes the next file for a turn off its list. Returns the file and its entry, which is empty for a sync or a
     /// retry. Passes over dropped files.
-    pub fn next(&self, turn: Turn) -> Option<(Arc<F>, AsListed)> {
+    pub fn next(&self, slice: FlushSlice) -> Option<(Arc<F>, AsListed)> {
         loop {
-            let (file, listed) = lock(&self.lists).next(turn)?;
+            let (file, listed) = lock(&self.lists).next(slice)?;
             if let Some(file) = file.upgrade() {
                 return Some((file, listed));
             }
@@ -313,8 +313,8 @@ impl<F> Worklist<F> {
     pub fn note_choice(&self, choice: Next, sync_ahead: bool) {
         let others_due = match choice {
             Next::WaitUntil(_) => false,
-            Next::Turn(Turn::Sync) if !sync_ahead => return,
-            Next::Turn(turn) => turn != Turn::Sync,
+            Next::FlushSlice(FlushSlice::Sync) if !sync_ahead => return,
+            Next::FlushSlice(slice) => slice != FlushSlice::Sync,
         };
         self.others_due.store(others_due, Ordering::Relaxed);
     }
@@ -325,19 +325,19 @@ impl<F> Worklist<F> {
     }
 
     /// A file has its turn.
-    pub fn turn_begins(&self) {
-        self.turns.fetch_add(1, Ordering::Relaxed);
+    pub fn slice_begins(&self) {
+        self.slices.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The flusher's turn with a file has ended.
-    pub fn turn_ends(&self) {
-        let before = self.turns.fetch_sub(1, Ordering::Relaxed);
+    pub fn slice_ends(&self) {
+        let before = self.slices.fetch_sub(1, Ordering::Relaxed);
         assert!(before > 0, "a turn ends that did not begin");
     }
 
     /// Whether a file has its turn.
-    pub(super) fn has_turns(&self) -> bool {
-        self.turns.load(Ordering::Relaxed) > 0
+    pub(super) fn has_slices(&self) -> bool {
+        self.slices.load(Ordering::Relaxed) > 0
     }
 }
 

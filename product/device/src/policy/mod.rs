@@ -11,7 +11,7 @@ mod erased;
 mod figures;
 mod pause_cause;
 mod seam;
-mod turn;
+mod slice;
 mod view;
 
 use std::any::Any;
@@ -31,7 +31,7 @@ pub use seam::{
     Admission, AtEnd, ChargeBounds, Completed, Cost, DevicePolicy, Direction, Dirtier, DirtyFiles, Flight, HangLimits,
     Idle, IdleWriteRule, IgnoredKnob, LentMemory, LimitPages, Needs, Next, Pace, Pause, Prices, Rewrites,
 };
-pub use turn::Turn;
+pub use slice::FlushSlice;
 pub use view::{BusyTimes, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, SharedCounts, View};
 
 /// The policy in force, with its memory of all devices together.

@@ -12,7 +12,7 @@
 
 use super::figures::{Figure, KnobInForce, Remembered};
 use super::pause_cause::PauseCause;
-use super::turn::Turn;
+use super::slice::FlushSlice;
 use super::view::{BusyTimes, View};
 use crate::platform::Nanos;
 use crate::settings::{BackgroundBase, KnobTable};
@@ -216,7 +216,7 @@ pub struct Flight {
     /// How much more of the device syncs may use than other writes before the two take turns by cost. A sync pays twice
     /// for a run: for the seek there and back. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
-    /// How files are written behind in idle time; `None`: never ([`Turn::Idle`]).
+    /// How files are written behind in idle time; `None`: never ([`FlushSlice::Idle`]).
     pub idle: Option<Idle>,
     /// Whether twice as many requests may be in flight for a sync: calls overlap, and small ones take no time of
     /// others.
@@ -288,7 +288,7 @@ pub struct Rewrites {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// It gives a file its turn.
-    Turn(Turn),
+    FlushSlice(FlushSlice),
     /// Nothing is due before then, unless it is woken.
     WaitUntil(Nanos),
 }
@@ -298,7 +298,9 @@ impl Next {
     pub fn write_expired(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
         match files.dirty_since(true).map(|since| since.after(expire_ns)) {
-            Some(at) if at <= now => Self::Turn(Turn::Old { before: Nanos(now.0.saturating_sub(expire_ns)) }),
+            Some(at) if at <= now => {
+                Self::FlushSlice(FlushSlice::Old { before: Nanos(now.0.saturating_sub(expire_ns)) })
+            }
             Some(at) => Self::WaitUntil(at),
             None => Self::WaitUntil(Nanos::NEVER),
         }
@@ -443,7 +445,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The flusher's next step, unless a sync, retry, drain or shortage of frames comes first.
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Self::Device, shared: &mut Self::Shared) -> Next {
         if files.has_any() && self.is_over_background(view, device, shared) {
-            Next::Turn(Turn::InTurn)
+            Next::FlushSlice(FlushSlice::InOrder)
         } else {
             Next::write_expired(view, files)
         }
@@ -452,7 +454,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The flusher's next step among all dirty files: everything is to be written, a task found no frame, or a writer
     /// waits in the admission queue.
     fn next_if_pressed(&self, _: &View, _: &dyn DirtyFiles, _: &mut Self::Device, _: &mut Self::Shared) -> Next {
-        Next::Turn(Turn::InTurn)
+        Next::FlushSlice(FlushSlice::InOrder)
     }
 
     /// How to treat a file from now on, given its last treatment and the observations since; `None`: no change, as it

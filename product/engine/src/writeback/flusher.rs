@@ -2,7 +2,7 @@
 //!
 //! Owns: the start of the task; the loop of choosing and of giving turns; the look for files with a flush owed for
 //! long.
-//! Does not own: the choice (`schedule`), the steps of a turn (`turn`), the outcome (`complete`).
+//! Does not own: the choice (`schedule`), the steps of a turn (`slice`), the outcome (`complete`).
 //! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where
 //! requests have to be full, a turn leaves a rest that fills none, unless a sync waits for it.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_device::devices::DeviceState;
 use afflux_device::devices::worklist::FlusherView;
 use afflux_device::platform::{Nanos, Platform};
-use afflux_device::policy::{HangLimits, Next, Turn};
+use afflux_device::policy::{FlushSlice, HangLimits, Next};
 use afflux_device::settings::Knob;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
@@ -20,7 +20,7 @@ use afflux_pages::wait::lock;
 use super::Writeback;
 use super::hang_watch::watch;
 use super::schedule::choose;
-use super::turn::FileTurn;
+use super::slice::FileSlice;
 
 /// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -68,14 +68,14 @@ async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<Dev
                     deadline => device.flusher().wait_or(base.sleep_until(deadline)).await,
                 }
             }
-            Next::Turn(Turn::Idle { now }) => writeback.write_behind(&device, now).await,
-            Next::Turn(turn) => {
+            Next::FlushSlice(FlushSlice::Idle { now }) => writeback.write_behind(&device, now).await,
+            Next::FlushSlice(slice) => {
                 rested = false;
                 writeback.look_at_one(&device, now);
-                if turn == Turn::Sync && view.sync_ahead {
+                if slice == FlushSlice::Sync && view.sync_ahead {
                     device.in_flight.nothing_but_syncs();
                 }
-                let Some(mut taken) = writeback.take(&device, turn) else {
+                let Some(mut taken) = writeback.take(&device, slice) else {
                     continue;
                 };
                 writeback.write_slice(&mut taken).await;
@@ -97,7 +97,7 @@ impl<P: Platform> Writeback<P> {
 
     fn choose(&self, device: &DeviceState, view: &FlusherView) -> Next {
         if view.files_ready && self.base.cache.rare.is_forced(Rare::EarlyFlush) {
-            return Next::Turn(Turn::InTurn);
+            return Next::FlushSlice(FlushSlice::InOrder);
         }
         choose(view, |pressed| self.next(device, pressed))
     }
@@ -111,7 +111,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Writes a slice of the file and a short rest of the run. Less if there is no more, or a sync waits.
-    pub(super) async fn write_slice(self: &Arc<Self>, taken: &mut FileTurn) {
+    pub(super) async fn write_slice(self: &Arc<Self>, taken: &mut FileSlice) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
         let allowed = device.in_flight.allowed();

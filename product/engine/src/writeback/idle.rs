@@ -13,13 +13,13 @@ use afflux_device::counters::Counter;
 use afflux_device::devices::DeviceState;
 use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::platform::{Nanos, Platform};
-use afflux_device::policy::Turn;
+use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
-use super::turn::FileTurn;
+use super::slice::FileSlice;
 
 /// Places of a file at which dirty pages are looked at, spread over it.
 const SPOTS: u64 = 16;
@@ -31,7 +31,7 @@ impl<P: Platform> Writeback<P> {
     /// flusher is woken.
     pub(super) async fn write_behind(self: &Arc<Self>, device: &Arc<DeviceState>, now: Nanos) {
         if device.requests().writes() == 0 {
-            let Some(mut taken) = self.take(device, Turn::Idle { now }) else { return };
+            let Some(mut taken) = self.take(device, FlushSlice::Idle { now }) else { return };
             self.write_one(&mut taken, now).await;
             self.put_back(taken);
         }
@@ -39,7 +39,7 @@ impl<P: Platform> Writeback<P> {
         device.flusher().wait_or(ended).await;
     }
 
-    async fn write_one(self: &Arc<Self>, taken: &mut FileTurn, now: Nanos) {
+    async fn write_one(self: &Arc<Self>, taken: &mut FileSlice, now: Nanos) {
         let bytes_max = taken.state_of_device().in_flight.allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
         if taken.try_pause(now) {
             return;
@@ -52,7 +52,7 @@ impl<P: Platform> Writeback<P> {
     /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot
     /// files, too. No look is ever due under a policy that writes nothing behind.
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
-        let Some((file, _)) = device.worklist().next(Turn::Idle { now }) else { return };
+        let Some((file, _)) = device.worklist().next(FlushSlice::Idle { now }) else { return };
         let mut state = lock(&file.state);
         if self.check_idle(&file, &mut state, now) {
             state.watch.looks_again(now);

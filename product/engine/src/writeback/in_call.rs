@@ -16,7 +16,7 @@ use afflux_device::devices::DeviceState;
 use afflux_device::devices::file::{FileInner, RoundPart, SharedRound};
 use afflux_device::devices::in_flight::Terms;
 use afflux_device::platform::Platform;
-use afflux_device::policy::Turn;
+use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::rare::Rare;
 use afflux_pages::wait::lock;
@@ -35,7 +35,7 @@ impl<P: Platform> OwnRound<'_, P> {
     /// Waits for its turn, then runs the round.
     pub(super) async fn runs(self) {
         if self.part == RoundPart::Leads {
-            self.round.turn.wait().await;
+            self.round.granted.wait().await;
         }
         let (writeback, file) = (Arc::clone(self.writeback), Arc::clone(self.file));
         std::mem::forget(self);
@@ -118,12 +118,12 @@ impl<P: Platform> Writeback<P> {
         let terms = file.device.in_flight.terms();
         if self.may_write_beside(&file.device, &terms) && file.device.may_send_write(self.base.settings()) {
             let kept_off = lock(&file.state).marks.try_keep_off_list_for_sync();
-            let mut turn = self.begin_turn(Arc::clone(file), Turn::Sync);
-            self.write_slice(&mut turn).await;
+            let mut slice = self.begin_slice(Arc::clone(file), FlushSlice::Sync);
+            self.write_slice(&mut slice).await;
             if kept_off {
                 lock(&file.state).marks.sync_begins();
             }
-            self.put_back(turn);
+            self.put_back(slice);
         }
         // The flusher writes marked pages that are left. They may have waited for a request that has ended meanwhile.
         let mut state = lock(&file.state);

@@ -21,8 +21,8 @@ mod recycled;
 mod requests;
 mod round_tasks;
 mod schedule;
+mod slice;
 mod sync;
-mod turn;
 mod unwritten;
 
 use std::sync::{Arc, Mutex};

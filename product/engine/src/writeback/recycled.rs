@@ -34,7 +34,7 @@ impl<W, C> RecycledMemory<W, C> {
     pub(super) fn round(&self) -> Arc<SharedRound> {
         let renew = |round: &mut SharedRound, ()| {
             round.result.renew();
-            round.turn.renew();
+            round.granted.renew();
         };
         self.rounds.take((), renew, |()| Arc::default())
     }

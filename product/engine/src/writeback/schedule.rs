@@ -6,27 +6,27 @@
 //! Invariants: same view, same choice. While nothing else is due a sync never waits.
 
 use afflux_device::devices::worklist::FlusherView;
-use afflux_device::policy::{Next, Turn};
+use afflux_device::policy::{FlushSlice, Next};
 
 /// The next step. Asks `policy` if no other reason comes first, and tells it whether any dirty file has to be written.
 pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
     if view.sync_waiting && !view.sync_ahead {
-        return Next::Turn(Turn::Sync);
+        return Next::FlushSlice(FlushSlice::Sync);
     }
     match other_than_sync(view, policy) {
-        Next::WaitUntil(_) if view.sync_waiting => Next::Turn(Turn::Sync),
+        Next::WaitUntil(_) if view.sync_waiting => Next::FlushSlice(FlushSlice::Sync),
         choice => choice,
     }
 }
 
 fn other_than_sync(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
     if view.retry_due {
-        return Next::Turn(Turn::Retry);
+        return Next::FlushSlice(FlushSlice::Retry);
     }
     let pressed = view.files_ready && (view.draining || view.memory_short);
     let due = match policy(pressed) {
-        Next::Turn(turn) => return Next::Turn(turn),
-        Next::WaitUntil(_) if pressed => return Next::Turn(Turn::InTurn),
+        Next::FlushSlice(slice) => return Next::FlushSlice(slice),
+        Next::WaitUntil(_) if pressed => return Next::FlushSlice(FlushSlice::InOrder),
         Next::WaitUntil(due) => due,
     };
     let look_again = view.now.after(view.interval_ns);

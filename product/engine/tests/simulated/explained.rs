@@ -188,7 +188,7 @@ fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
     let (events, _) = follower.take(usize::MAX);
     let pages_of = |wanted: &str| -> u64 {
         let turns = events.iter().filter_map(|traced| match traced.event {
-            EngineEvent::Turn { turn, pages, .. } if turn.reason() == wanted => Some(pages),
+            EngineEvent::FlushSlice { slice, pages, .. } if slice.reason() == wanted => Some(pages),
             _ => None,
         });
         turns.sum()

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::policy::{
-    Admission, ChargeBounds, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LentMemory, LimitPages, Needs, Next,
-    Pace, PauseCause, Prices, Turn, View,
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, DirtyFiles, Flight, FlushSlice, LentMemory, LimitPages,
+    Needs, Next, Pace, PauseCause, Prices, View,
 };
 use afflux_engine::{Nanos, Policies};
 use afflux_simulator::{DiskOptions, Memory as MachineMemory, Setup, WorldOptions};
@@ -65,8 +65,8 @@ impl Timed {
     fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
         let before = Nanos(view.now.0.saturating_sub(self.terms.old_ns));
         match files.dirty_since(true) {
-            Some(since) if since <= before => Next::Turn(Turn::Oldest { before, hot: true }),
-            Some(_) => Next::Turn(Turn::Largest { hot: true }),
+            Some(since) if since <= before => Next::FlushSlice(FlushSlice::Oldest { before, hot: true }),
+            Some(_) => Next::FlushSlice(FlushSlice::Largest { hot: true }),
             None => Next::WaitUntil(Nanos::NEVER),
         }
     }
@@ -131,7 +131,7 @@ impl DevicePolicy for Timed {
             return self.first(view, files);
         }
         match Next::write_expired(view, files) {
-            Next::Turn(Turn::Old { before }) => Next::Turn(Turn::Oldest { before, hot: true }),
+            Next::FlushSlice(FlushSlice::Old { before }) => Next::FlushSlice(FlushSlice::Oldest { before, hot: true }),
             other => other,
         }
     }

@@ -42,11 +42,11 @@ impl MessageQuota {
         let state = &mut *self.lock();
         let may_take = if is_bound { state.quotas.may_take(user) } else { state.quotas.left() > 0 };
         if !may_take {
-            let (turn, told) = oneshot::channel();
+            let (freed, told) = oneshot::channel();
             if state.put_off.len() == state.put_off.capacity() {
-                state.put_off.retain(|turn| !turn.is_canceled());
+                state.put_off.retain(|freed| !freed.is_canceled());
             }
-            state.put_off.push_back(turn);
+            state.put_off.push_back(freed);
             return Err(told);
         }
         state.quotas.take(user, bytes);
@@ -66,9 +66,9 @@ impl State {
         if self.quotas.taken() == 0 {
             return mem::take(&mut self.put_off);
         }
-        while let Some(turn) = self.put_off.pop_front() {
-            if !turn.is_canceled() {
-                return VecDeque::from([turn]);
+        while let Some(freed) = self.put_off.pop_front() {
+            if !freed.is_canceled() {
+                return VecDeque::from([freed]);
             }
         }
         VecDeque::new()
@@ -89,9 +89,9 @@ impl Drop for HeldMessage {
             state.quotas.give_back(self.user, self.bytes);
             state.next()
         };
-        for turn in next {
+        for freed in next {
             // An error: the call was given up meanwhile.
-            let _ = turn.send(());
+            let _ = freed.send(());
         }
     }
 }

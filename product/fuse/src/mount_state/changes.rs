@@ -96,7 +96,7 @@ impl MountState {
     ///
     /// An entry is twice as long as before, and the last ones stand in the place of the old ones. Each new entry
     /// overwrites only old ones that have become entries. So a kill in between loses none, and the next server goes on.
-    pub(super) fn turn_changes(&self) {
+    pub(super) fn convert_changes(&self) {
         let journal = self.changes();
         for at in (0..CHANGES).map(|slot| FILES_AT - (CHANGES - slot) * WORDS_BEFORE) {
             let [unique, state, value, object] = [0, 1, 2, 3].map(|word| self.value(at + word));

@@ -154,7 +154,7 @@ pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: b
     let (file, wanted) = wanted(on, locking)?;
     unlock(on, locking)?;
     if waits {
-        on.volume.lock_in_turn(file, wanted).await?;
+        on.volume.lock_in_order(file, wanted).await?;
         return Ok(ReplyDraft::empty());
     }
     let mut locked = on.volume.lock(file, wanted).await;

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 pub use self::spare_descriptors::SpareDescriptors;
 use self::spare_descriptors::{SpareHolder, SpareMember};
 use super::host_error::error_of;
-use super::turns::Turns;
+use super::write_gate::WriteGate;
 use crate::pool::WorkerPool;
 use crate::reopen::{make_read_only, open_without_waiting};
 
@@ -63,7 +63,7 @@ pub struct HostFile {
     spare: Option<SpareMember>,
     /// The pool whose threads close the descriptors after the last use; none lets the last user close them.
     closes: Option<WorkerPool>,
-    turns: Arc<Turns>,
+    gate: Arc<WriteGate>,
     /// The writes that are possible whatever happens to the process's other descriptors.
     carries: AtomicU8,
     /// The host's file has at least this size, unless another program cut it.
@@ -218,7 +218,7 @@ impl HostFile {
             descriptors: Mutex::new(lent.map(Descriptors::of).unwrap_or_default()),
             spare,
             closes,
-            turns: Arc::default(),
+            gate: Arc::default(),
             carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
@@ -347,8 +347,8 @@ impl HostFile {
         self.lock().given.clone()
     }
 
-    pub(super) fn turns(&self) -> &Arc<Turns> {
-        &self.turns
+    pub(super) fn gate(&self) -> &Arc<WriteGate> {
+        &self.gate
     }
 
     /// Notes owner and mode, as the host has them. An access control list that lets others write shows in the group's

@@ -23,7 +23,7 @@ use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile, Path};
 use super::host_error::error_of;
 use super::reserving::{self, AfterRefusal};
-use super::turns::{Turns, WriteSharing, WriteTurn};
+use super::write_gate::{WriteGate, WriteGrant, WriteSharing};
 use crate::pool::{Job, Lane};
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
@@ -89,7 +89,7 @@ pub(super) struct RequestFlight {
     /// The size to give the file before the write.
     pub(super) grows_to: Option<u64>,
     /// Dropped last, after the answer: other flights begin then.
-    pub(super) turn: Option<WriteTurn>,
+    pub(super) grant: Option<WriteGrant>,
 }
 
 impl Default for RequestFlight {
@@ -108,7 +108,7 @@ impl Default for RequestFlight {
             uncached: false,
             wholly: None,
             grows_to: None,
-            turn: None,
+            grant: None,
         }
     }
 }
@@ -144,7 +144,7 @@ impl RequestFlight {
     }
 
     /// The turns of the file and this flight's share in them; none if it needs no turn.
-    pub(super) fn sharing(&mut self) -> Option<(Arc<Turns>, WriteSharing)> {
+    pub(super) fn sharing(&mut self) -> Option<(Arc<WriteGate>, WriteSharing)> {
         let file = self.file()?;
         if let Operation::Write { .. } = self.operation() {
             file.written();
@@ -163,10 +163,10 @@ impl RequestFlight {
                     Growth::WholePages if whole => WriteSharing::Together,
                     _ => WriteSharing::Alone,
                 };
-                let turns = Arc::clone(file.turns());
+                let gate = Arc::clone(file.gate());
                 self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
                 self.grows_to = must_end_inside.then(|| end.max(self.request().file_bytes()));
-                Some((turns, sharing))
+                Some((gate, sharing))
             }
             Operation::SetSize { size } => {
                 file.resized(size);
@@ -225,8 +225,8 @@ impl RequestFlight {
     /// Answers the request.
     pub(super) fn answer(mut self: Box<Self>, result: Result<(), DeviceError>) {
         let end = self.end();
-        if let (Some(turn), Ok(())) = (&mut self.turn, result) {
-            turn.wrote(end);
+        if let (Some(grant), Ok(())) = (&mut self.grant, result) {
+            grant.wrote(end);
         }
         if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
             file.note_metadata_synced(wanted);
@@ -236,7 +236,7 @@ impl RequestFlight {
         if let Some(request) = self.request.take() {
             request.complete(result);
         }
-        self.turn = None;
+        self.grant = None;
         if let Some(flights) = self.flights.take() {
             self.iovecs.clear();
             flights.spare.try_keep(self);
@@ -510,8 +510,8 @@ impl RequestFlight {
     /// The file was made longer, or the host refused; then this write makes it as long as it needs itself.
     fn grown(&mut self, size: u64, result: i32) {
         if result >= 0 {
-            if let Some(turn) = &mut self.turn {
-                turn.grown(size);
+            if let Some(grant) = &mut self.grant {
+                grant.grown(size);
             }
         } else if matches!(Errno::from_raw_os_error(-result), Errno::OPNOTSUPP | Errno::NOSYS)
             && let Some(file) = self.file()

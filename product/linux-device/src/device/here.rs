@@ -2,7 +2,7 @@
 //!
 //! Owns: which of them go this way.
 //! Does not own: requests (`flight`), which also repeat what the host shortens or refuses; the turns of writes
-//! (`turns`).
+//! (`gate`).
 //! Invariants: a transfer from here is whole. A shorter one, or one with an error, becomes a request, which transfers
 //! all of it again. A write from here has its turn, as a request's write has.
 
@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile};
 use super::host_error::error_of;
-use super::turns::WriteSharing;
+use super::write_gate::WriteSharing;
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
 /// Most transfers are one page, or pages beside each other in memory.
@@ -46,7 +46,7 @@ pub(super) fn write(core: &DeviceCore, write: &TransferHere<'_>) -> Option<()> {
         Growth::WholePages => WriteSharing::Together,
         Growth::WithinAPage => return None,
     };
-    let mut turn = file.turns().enter_now(share)?;
+    let mut grant = file.gate().enter_now(share)?;
     file.written();
     let (iovecs, count) = (iovecs.as_ptr(), iovecs.len() as u32);
     let io = RingOperation::WriteV {
@@ -59,7 +59,7 @@ pub(super) fn write(core: &DeviceCore, write: &TransferHere<'_>) -> Option<()> {
     };
     // SAFETY: the vectors and the descriptor live until the call has ended, and they point into the memory of `write`.
     let result = unsafe { io.perform() };
-    (usize::try_from(result) == Ok(bytes)).then(|| turn.wrote(end))
+    (usize::try_from(result) == Ok(bytes)).then(|| grant.wrote(end))
 }
 
 /// Makes the file's bytes durable, and its times and mode if somebody has asked for them.

@@ -1,7 +1,7 @@
 //! The place of a flight's next step: a ring, or a thread of the device.
 //!
 //! Owns: the way of each request to a ring or a thread, the start of a write whose turn has come.
-//! Does not own: the steps (`flight`), which writes may be under way together (`turns`), rings and threads (`reactor`,
+//! Does not own: the steps (`flight`), which writes may be under way together (`gate`), rings and threads (`reactor`,
 //! `pool`).
 //! Invariants: a launch never blocks. A flight launched on a reactor, or by a thread that waits in `block_on`, is done
 //! by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs to a
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use afflux_engine::{DeviceError, Operation};
 
 use super::flight::{FlightStep, RequestFlight};
-use super::turns::{Begins, TurnWrite, WriteTurn};
+use super::write_gate::{Begins, GatedWrite, WriteGrant};
 use crate::reactor::io::{Owner, RingOperation};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::ReportedLook;
@@ -110,7 +110,7 @@ impl Owner for RequestFlight {
     }
 }
 
-impl TurnWrite for RequestFlight {
+impl GatedWrite for RequestFlight {
     fn end(&self) -> u64 {
         self.end()
     }
@@ -119,8 +119,8 @@ impl TurnWrite for RequestFlight {
         self.request().file_bytes()
     }
 
-    fn take_turn(&mut self, turn: WriteTurn, begins: Begins) {
-        self.turn = Some(turn);
+    fn take_grant(&mut self, grant: WriteGrant, begins: Begins) {
+        self.grant = Some(grant);
         if let Begins::Leads(size) = begins {
             self.grows_to = Some(size);
         }

@@ -381,8 +381,8 @@ fn a_growth_cuts_nothing_off() {
         let bytes = pattern(1, PAGE as usize);
         let (request, slot) = rig.request(&backing, Operation::Write { offset: 0, len: PAGE as u32 }, &bytes);
         let flight = RequestFlight::new(request, Arc::clone(&rig.device.flights));
-        let turns = Arc::new(turns::Turns::default());
-        let mut begun = turns.enter(turns::WriteSharing::Longer, flight);
+        let gate = Arc::new(write_gate::WriteGate::default());
+        let mut begun = gate.enter(write_gate::WriteSharing::Longer, flight);
         begun.iter_mut().for_each(|flight| flight.grows_to = Some(8 * PAGE));
         let local = pattern(2, 3 * PAGE as usize);
         file.write_all_at(&local, 7 * PAGE).unwrap();
@@ -632,8 +632,8 @@ fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync
     let bytes = pattern(offset, len as usize);
     let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
     let mut flight = RequestFlight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.flights));
-    let (turns, share) = flight.sharing().unwrap();
-    turns.enter(share, flight).unwrap()
+    let (gate, share) = flight.sharing().unwrap();
+    gate.enter(share, flight).unwrap()
 }
 
 /// The bytes that the flight's next step writes, and whether the write is uncached.

@@ -25,7 +25,7 @@ const POOLED_LINES: usize = 64;
 pub(super) struct WorkQueue<W> {
     lines: BTreeMap<Option<u32>, Line<W>>,
     /// The users with work in the queue; the first one's turn is next.
-    turns: VecDeque<Option<u32>>,
+    order: VecDeque<Option<u32>>,
     /// The number of threads that each object has.
     objects: BTreeMap<u64, usize>,
     queued: usize,
@@ -44,7 +44,7 @@ impl<W> WorkQueue<W> {
     pub(super) fn new(threads_max: usize) -> Self {
         Self {
             lines: BTreeMap::new(),
-            turns: VecDeque::new(),
+            order: VecDeque::new(),
             objects: BTreeMap::new(),
             queued: 0,
             object_threads_max: (threads_max / 2).max(1),
@@ -64,7 +64,7 @@ impl<W> WorkQueue<W> {
     pub(super) fn push(&mut self, lane: Lane, work: W) {
         let line = self.lines.entry(lane.user).or_insert_with(|| Line { queued: VecDeque::new(), threads: 0 });
         if line.queued.is_empty() {
-            self.turns.push_back(lane.user);
+            self.order.push_back(lane.user);
         }
         line.queued.push_back((lane.object, work));
         self.queued += 1;
@@ -72,8 +72,8 @@ impl<W> WorkQueue<W> {
 
     /// The next work that may have a thread. The caller calls [`WorkQueue::end`] when it is done.
     pub(super) fn take(&mut self) -> Option<(Lane, W)> {
-        for _ in 0..self.turns.len() {
-            let user = self.turns.pop_front()?;
+        for _ in 0..self.order.len() {
+            let user = self.order.pop_front()?;
             let line = self.lines.get_mut(&user)?;
             let may_have = |object: &Option<u64>| {
                 object.is_none_or(|object| self.objects.get(&object).is_none_or(|held| *held < self.object_threads_max))
@@ -82,7 +82,7 @@ impl<W> WorkQueue<W> {
             let free = if has_all { None } else { line.queued.iter().position(|(object, _)| may_have(object)) };
             let taken = free.and_then(|at| line.queued.remove(at));
             if !line.queued.is_empty() {
-                self.turns.push_back(user);
+                self.order.push_back(user);
             }
             let Some((object, work)) = taken else { continue };
             line.threads += 1;

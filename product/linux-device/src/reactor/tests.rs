@@ -114,7 +114,7 @@ fn tasks_that_wake_each_other_leave_the_turn_an_end() {
         );
     }
     reactor.poll_tasks();
-    assert_eq!(polls.get(), POLLS_A_TURN);
+    assert_eq!(polls.get(), POLLS_A_ROUND);
     assert!(!reactor.ready.borrow().is_empty(), "the other goes on in the next turn");
     drop(entered);
 }
@@ -370,7 +370,7 @@ fn a_refused_ring_reports_what_it_took_and_the_thread_can_still_be_woken() {
                 remote.run(move |_| tell.send(()).unwrap());
             });
             while !seen.get() {
-                reactor.turn();
+                reactor.round();
                 seen.set(heard.try_recv().is_ok());
             }
             sender.join().unwrap();
@@ -423,7 +423,7 @@ fn a_thread_goes_on_without_its_ring_its_doorbell_and_poll() {
         let (remote, (tell, heard)) = (Arc::clone(&reactor.remote), std::sync::mpsc::channel());
         let sender = std::thread::spawn(move || remote.run(move |_| tell.send(()).unwrap()));
         while heard.try_recv().is_err() {
-            reactor.turn();
+            reactor.round();
         }
         sender.join().unwrap();
         drop(entered);

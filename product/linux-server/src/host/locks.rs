@@ -122,7 +122,7 @@ impl HostLocks for DescribedLocks {
 
     fn wake_when_free(&self, span: Span, mode: LockMode, waker: Arc<dyn LockWaker>) {
         let Some(mut lock) = described(span, Some(mode)) else { return };
-        let (Some(fd), Some(turn)) = (self.fd.clone(), WaitTurn::take(&self.waits)) else { return };
+        let (Some(fd), Some(permit)) = (self.fd.clone(), WaiterPermit::take(&self.waits)) else { return };
         let flags = self.flags;
         // The caller may have a lock, and does not wait for the start of a thread. Without a thread, and after an
         // error, the waiter waits for the next look at all queues.
@@ -134,7 +134,7 @@ impl HostLocks for DescribedLocks {
                 let is_free = call(&own, libc::F_OFD_SETLKW, &mut lock).is_ok();
                 // Its close ends the lock before the waiter asks again.
                 drop(own);
-                drop(turn);
+                drop(permit);
                 if is_free {
                     waker.wake();
                 }
@@ -144,20 +144,20 @@ impl HostLocks for DescribedLocks {
 }
 
 /// A place among the threads that wait.
-struct WaitTurn(Arc<AtomicBool>);
+struct WaiterPermit(Arc<AtomicBool>);
 
-impl WaitTurn {
+impl WaiterPermit {
     fn take(waits: &Arc<AtomicBool>) -> Option<Self> {
         if waits.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let turn = Self(Arc::clone(waits));
+        let permit = Self(Arc::clone(waits));
         // The drop of a turn counts one less, also of one that is not given.
-        (WAITS.fetch_add(1, Ordering::AcqRel) < WAITS_MAX).then_some(turn)
+        (WAITS.fetch_add(1, Ordering::AcqRel) < WAITS_MAX).then_some(permit)
     }
 }
 
-impl Drop for WaitTurn {
+impl Drop for WaiterPermit {
     fn drop(&mut self) {
         WAITS.fetch_sub(1, Ordering::AcqRel);
         self.0.store(false, Ordering::Release);

@@ -58,7 +58,7 @@ pub(super) struct SharedQuota {
 struct QuotaWaiters {
     wakers: BTreeMap<u64, Waker>,
     /// The connection woken last; those with greater numbers are next.
-    turn: u64,
+    last_woken: u64,
 }
 
 impl SharedQuota {
@@ -183,10 +183,10 @@ impl SharedQuota {
         let mut waiting = self.lock();
         let mut woken = Vec::new();
         while woken.len() < most {
-            let after = (Bound::Excluded(waiting.turn), Bound::Unbounded);
+            let after = (Bound::Excluded(waiting.last_woken), Bound::Unbounded);
             let next = waiting.wakers.range(after).next().or_else(|| waiting.wakers.iter().next());
             let Some(number) = next.map(|(&number, _)| number) else { break };
-            waiting.turn = number;
+            waiting.last_woken = number;
             woken.extend(waiting.wakers.remove(&number));
         }
         self.waiters.store(waiting.wakers.len(), Ordering::SeqCst);

@@ -194,7 +194,7 @@ fn programs_of_this_host_and_clients_exclude_each_other_and_wait_for_each_other(
         let owner = LockOwner { holder, number: 7, family };
         let wanted = Lock { owner, span: Span::WHOLE, mode: LockMode::Exclusive, process: 77 };
         let held = stateid(&session.must(ops().put(&handle).lock(EXCLUSIVE, (4, 4), opened, b"owner")).unwrap());
-        let mut wait = pin!(world.volume.lock_in_turn(file, wanted));
+        let mut wait = pin!(world.volume.lock_in_order(file, wanted));
         assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         assert!(matches!(locks.lock(file, wanted, Nanos(0)), Err(LockRefusal::Held(_))));
         session.must(ops().put(&handle).unlock(WHOLE, held)).unwrap();

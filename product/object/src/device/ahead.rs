@@ -30,7 +30,7 @@ struct State {
 }
 
 /// A read ahead in flight.
-pub(super) struct AheadTurn(Arc<Left>);
+pub(super) struct AheadRead(Arc<Left>);
 
 struct Left {
     reads: Arc<ReadsAhead>,
@@ -38,7 +38,7 @@ struct Left {
     bytes: AtomicU64,
 }
 
-impl AheadTurn {
+impl AheadRead {
     /// Bytes that come make room for others at once.
     pub(super) fn arrivals(&self) -> Arrivals {
         let left = Arc::clone(&self.0);
@@ -56,7 +56,7 @@ impl Left {
     }
 }
 
-impl Drop for AheadTurn {
+impl Drop for AheadRead {
     fn drop(&mut self) {
         self.0.come(u64::MAX);
     }
@@ -64,12 +64,12 @@ impl Drop for AheadTurn {
 
 impl ReadsAhead {
     /// Waits for the turn of a read of so many bytes.
-    pub(super) async fn turn(self: &Arc<Self>, bytes: u64) -> AheadTurn {
+    pub(super) async fn begin(self: &Arc<Self>, bytes: u64) -> AheadRead {
         if let Some(told) = self.begins(bytes) {
             // The sender lives until the turn comes.
             let _ = told.await;
         }
-        AheadTurn(Arc::new(Left { reads: Arc::clone(self), bytes: AtomicU64::new(bytes) }))
+        AheadRead(Arc::new(Left { reads: Arc::clone(self), bytes: AtomicU64::new(bytes) }))
     }
 
     /// Begins a read if there is room and no other waits. Otherwise it waits to be told.

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::{Backing, Device, DeviceReport, FILE_BYTES_MAX, Limits, Nanos, Operation, Platform, Request};
 use bytes::Bytes;
 
-use self::ahead::{AheadTurn, ReadsAhead};
+use self::ahead::{AheadRead, ReadsAhead};
 pub use self::clock::PlatformClock;
 use self::error::device_error;
 pub(crate) use self::fetch::Via;
@@ -168,8 +168,8 @@ impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: P
     }
 
     async fn read(&self, ino: u64, offset: u64, length: u64, mut request: Request) {
-        let turn = if request.is_ahead() { Some(self.reads_ahead.turn(length).await) } else { None };
-        let counted = turn.as_ref().map(AheadTurn::arrivals);
+        let turn = if request.is_ahead() { Some(self.reads_ahead.begin(length).await) } else { None };
+        let counted = turn.as_ref().map(AheadRead::arrivals);
         let via = Via { cache: Some(&self.lines), arrivals: counted.as_ref().unwrap_or(Arrivals::NONE) };
         let mut copy = |at: usize, bytes: &[u8]| request.copy_in(at, bytes);
         let read = self.volume.read_into(via, ino, (offset, length), &mut copy).await;

@@ -35,9 +35,9 @@ fn waits(turn: &mut Pin<Box<impl Future>>) -> bool {
 #[test]
 fn reads_ahead_begin_in_their_order_as_others_end() {
     let reads = Arc::new(ReadsAhead::default());
-    let alone = reads.turn(100 << 20).now_or_never();
+    let alone = reads.begin(100 << 20).now_or_never();
     assert!(alone.is_some(), "a read alone has room");
-    let [mut second, mut third, mut large, mut small] = [63, 1, 8, 1].map(|mib| Box::pin(reads.turn(mib << 20)));
+    let [mut second, mut third, mut large, mut small] = [63, 1, 8, 1].map(|mib| Box::pin(reads.begin(mib << 20)));
     assert!(waits(&mut second) && waits(&mut third) && waits(&mut large) && waits(&mut small));
     drop(alone);
     let (second, third) = (second.now_or_never(), third.now_or_never());
@@ -52,8 +52,8 @@ fn reads_ahead_begin_in_their_order_as_others_end() {
 #[test]
 fn bytes_that_come_again_make_no_room() {
     let reads = Arc::new(ReadsAhead::default());
-    let (first, mut second) = (reads.turn(64 << 20).now_or_never().unwrap(), Box::pin(reads.turn(64 << 20)));
-    let mut third = Box::pin(reads.turn(1 << 20));
+    let (first, mut second) = (reads.begin(64 << 20).now_or_never().unwrap(), Box::pin(reads.begin(64 << 20)));
+    let mut third = Box::pin(reads.begin(1 << 20));
     assert!(waits(&mut second) && waits(&mut third));
     (0..2).for_each(|_| first.arrivals().note(64 << 20));
     drop(first);

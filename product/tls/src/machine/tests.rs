@@ -279,7 +279,7 @@ fn a_renewed_identity_acts_from_the_next_handshake_on() {
 }
 
 // rule: handshakes of one client take a bounded part of the server's time
-// kept in: `product/tls/src/turns.rs`
+// kept in: `product/tls/src/permits.rs`
 #[test]
 fn a_client_that_begins_many_handshakes_waits_and_others_do_not() {
     let rig = Rig::new(false);
@@ -316,12 +316,12 @@ fn users_of_this_host_have_each_their_turns() {
 #[test]
 fn a_handshake_that_is_given_up_has_taken_its_time() {
     let rig = Rig::new(false);
-    let cost = rig.server.turns.cost_ns();
+    let cost = rig.server.permits.cost_ns();
     let (mut machine, mut client) = (rig.begun_from(elsewhere(1)), rig.trust(None).session());
     let mut hello = Vec::new();
     client.write_tls(&mut hello).unwrap();
     assert!(!given(&mut machine, &hello).unwrap().is_empty(), "the server's side, with its signature");
-    assert_eq!(rig.server.turns.cost_ns(), cost);
+    assert_eq!(rig.server.permits.cost_ns(), cost);
     drop(machine);
-    assert_ne!(rig.server.turns.cost_ns(), cost);
+    assert_ne!(rig.server.permits.cost_ns(), cost);
 }

@@ -37,11 +37,11 @@ impl<P: Platform> Volume<P> {
 
     /// From now on, ends turns of waiting owners when their time is over, and goes on with long ticks and ends of
     /// holders.
-    pub(crate) fn end_turns_in_time(&self) {
+    pub(crate) fn end_offers_in_time(&self) {
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
         // The task for the end of a turn does not stand for one that goes on at once.
         let (later, at_once) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        self.locks.tell_turns(Box::new(move |end| {
+        self.locks.tell_offers(Box::new(move |end| {
             let is_told = if end > platform.now() { &later } else { &at_once };
             if is_told.swap(true, Ordering::AcqRel) {
                 return;
@@ -70,12 +70,12 @@ impl<P: Platform> Volume<P> {
         unused.sort_by_key(|inode| inode.device);
         let of_devices = unused.chunk_by(|one, next| one.device == next.device);
         let tended = of_devices.filter_map(|unused| {
-            let turn = self.devices.turn_to_tend(unused.first()?.device)?;
+            let claim = self.devices.claim_tending(unused.first()?.device)?;
             // An object in these hands counts as used.
             let unused = unused.to_vec();
             Some(async move {
                 self.tend(&unused).await;
-                drop(turn);
+                drop(claim);
             })
         });
         let tended = join_all(tended);

@@ -173,7 +173,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Locks bytes of a file once nobody is in the way. The only errors are of a full table.
-    pub async fn lock_in_turn(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
+    pub async fn lock_in_order(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         let caller = Arc::new(Caller::default());
         let wait = Wait { volume: self, file, wanted, waker: Arc::clone(&caller) as _ };
         loop {

@@ -93,14 +93,14 @@ impl<P: Platform> Volume<P> {
     async fn clean_unused(&self, unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>) {
         let platform = self.engine.platform();
         let tasks = unwritten.into_iter().filter_map(|(device, inodes)| {
-            let (turn, volume) = (self.devices.turn_to_clean(device)?, self.me.upgrade()?);
+            let (claim, volume) = (self.devices.claim_cleaning(device)?, self.me.upgrade()?);
             Some(to_the_end(&**platform, "make room", async move {
                 for inode in inodes {
                     if volume.try_clean(&inode).await {
                         inode.recent.store(false, Ordering::Relaxed);
                     }
                 }
-                drop(turn);
+                drop(claim);
             }))
         });
         let tasks: Vec<_> = tasks.collect();

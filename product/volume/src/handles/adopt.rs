@@ -68,7 +68,7 @@ impl<P: Platform> Volume<P> {
     }
 
     async fn forget_found(&self, identity: &Identity, file: &LeftFile) {
-        let _turn = file.turn.lock().await;
+        let _turn = file.claim.lock().await;
         self.engine.try_forget_found(&file.key);
         self.found_files.remove(identity);
     }
@@ -84,7 +84,7 @@ impl<P: Platform> Volume<P> {
     }
 
     async fn adopt_file(&self, found: Found, file: &LeftFile) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
-        let _turn = file.turn.lock().await;
+        let _turn = file.claim.lock().await;
         let Found { node, identity, .. } = found;
         if self.found_files.get(&identity).is_none() {
             return Ok(None);

@@ -81,7 +81,7 @@ impl Locks {
             if let (Ok(()), Some(waker)) = (&answer, waker) {
                 of_file.queue.leave(&wanted, waker);
             }
-            of_file.give_turns_after(&wanted, now, &mut wakers);
+            of_file.offer_after(&wanted, now, &mut wakers);
             Some((wanted, answer))
         });
         // The end of the owner's holder has ended the question.
@@ -92,7 +92,7 @@ impl Locks {
                 None => answer,
             };
             table.settle(file, wanted.owner.holder);
-            self.shared.tell_end_of_turns(&table, file);
+            self.shared.tell_end_of_offers(&table, file);
         }
         self.shared.leave(table, &wakers);
         result
@@ -106,10 +106,10 @@ impl Locks {
         table.with(file, |holders, of_file| {
             of_file.take_back(holders);
             of_file.host.iter_mut().for_each(|host| host.give_up());
-            of_file.give_turns_after(&wanted, now, &mut wakers);
+            of_file.offer_after(&wanted, now, &mut wakers);
         });
         table.settle(file, wanted.owner.holder);
-        self.shared.tell_end_of_turns(&table, file);
+        self.shared.tell_end_of_offers(&table, file);
         self.shared.leave(table, &wakers);
     }
 

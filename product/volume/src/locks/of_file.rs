@@ -65,9 +65,9 @@ impl OfFile {
     }
 
     /// Gives turns to owners that may have waited behind a lock of this owner. The lock has another mode, or is gone.
-    pub(super) fn give_turns_after(&mut self, changed: &Lock, now: Nanos, wakers: &mut Wakers) {
+    pub(super) fn offer_after(&mut self, changed: &Lock, now: Nanos, wakers: &mut Wakers) {
         let may_be_gone = |behind: &Lock| behind.owner == changed.owner && behind.span.is_overlapping(changed.span);
-        self.queue.give_turns(&self.ranges, now, may_be_gone, wakers);
+        self.queue.offer_to_waiters(&self.ranges, now, may_be_gone, wakers);
     }
 
     /// Gives the owner of a question its earlier ranges, but for bytes that the owner has unlocked meanwhile.
@@ -92,7 +92,7 @@ pub(super) struct LockTable {
     /// A tick goes on with this file.
     pub(super) due_from: Option<u64>,
     /// The files with turns of clients elsewhere, by the first end of a turn.
-    turns: BTreeSet<(Nanos, u64)>,
+    offers: BTreeSet<(Nanos, u64)>,
     pub(super) holders: LockHolders,
     /// Holders that have ended and have not left all their files.
     ended: VecDeque<HolderId>,
@@ -126,7 +126,7 @@ impl LockTable {
     pub(super) fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut LockHolders, &mut OfFile) -> T) -> T {
         let of_file = self.files.entry(file).or_default();
         self.holders.uncount_waiters(&of_file.queue);
-        let turn_end = of_file.queue.next_end();
+        let offer_end = of_file.queue.next_end();
         let result = change(&mut self.holders, of_file);
         self.holders.count_waiters(&of_file.queue);
         if let Some(host) = &mut of_file.host {
@@ -143,9 +143,9 @@ impl LockTable {
             false => self.due.remove(&file),
         };
         let end = of_file.queue.next_end();
-        if end != turn_end {
-            turn_end.into_iter().for_each(|before| _ = self.turns.remove(&(before, file)));
-            end.into_iter().for_each(|end| _ = self.turns.insert((end, file)));
+        if end != offer_end {
+            offer_end.into_iter().for_each(|before| _ = self.offers.remove(&(before, file)));
+            end.into_iter().for_each(|end| _ = self.offers.insert((end, file)));
         }
         if !is_locked && of_file.shares.is_empty() {
             self.files.remove(&file);
@@ -155,7 +155,7 @@ impl LockTable {
 
     /// The next file to look at: one with a turn that is over, or the next one of a tick.
     pub(super) fn next_due(&mut self, now: Nanos) -> Option<u64> {
-        if let Some((end, file)) = self.turns.first()
+        if let Some((end, file)) = self.offers.first()
             && *end <= now
         {
             return Some(*file);
@@ -176,14 +176,14 @@ impl LockTable {
         }
         self.with(file, |holders, of_file| {
             of_file.queue.expire(now, |holder| holders.is_gone(holder, now), wakers);
-            of_file.queue.give_turns(&of_file.ranges, now, |_| true, wakers);
+            of_file.queue.offer_to_waiters(&of_file.ranges, now, |_| true, wakers);
         });
         waiters + 1
     }
 
     /// The time for the next look, if there is one to come.
     pub(super) fn next_look(&self, now: Nanos) -> Option<Nanos> {
-        let end = self.turns.first().map(|(end, _)| *end);
+        let end = self.offers.first().map(|(end, _)| *end);
         if self.due_from.is_some() || !self.ended.is_empty() { Some(now) } else { end }
     }
 
@@ -259,7 +259,7 @@ impl LockTable {
                 return (looks, denied, false);
             }
             of_file.queue.leave_all(|wanted, _| wanted.owner.holder == holder);
-            of_file.queue.give_turns(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
+            of_file.queue.offer_to_waiters(&of_file.ranges, now, |behind| behind.owner.holder == holder, wakers);
             (looks + of_file.queue.len(), denied, true)
         });
         if is_out {

@@ -3,7 +3,7 @@
 //! Owns: their order, their turns, the time for which a turn of a distant client is kept.
 //! Does not own: the ranges (`ranges`), the wait itself (front ends, `data::locking`).
 //! Invariants: nobody has a turn while a lock or an earlier waiter is in its way. A turn of a caller on this host is
-//! kept until the caller has taken it or has gone; that of a client elsewhere for [`TURN_NS`]. Dead waiters delay
+//! kept until the caller has taken it or has gone; that of a client elsewhere for [`OFFER_NS`]. Dead waiters delay
 //! living clients by a single turn.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::ranges::LockedRanges;
 use super::steps::step;
 
 /// Time for which freed bytes are kept for a client after its notice. A living client asks within milliseconds.
-const TURN_NS: u64 = 300_000_000;
+const OFFER_NS: u64 = 300_000_000;
 
 /// Tells one who waits that it may ask again.
 pub trait LockWaker: Send + Sync + 'static {
@@ -40,7 +40,7 @@ struct Waiter {
     group: u64,
     waker: Arc<dyn LockWaker>,
     /// It is its turn, until then.
-    turn: Option<Nanos>,
+    offered_until: Option<Nanos>,
     /// The lock in the way at the last look. A release of this lock causes the next look.
     behind: Option<Lock>,
 }
@@ -82,7 +82,7 @@ impl LockQueue {
         let earlier = &self.0[..end.unwrap_or(self.0.len())];
         let counts = |waiter: &&Waiter| {
             step();
-            waker.is_some() || waiter.turn.is_some()
+            waker.is_some() || waiter.offered_until.is_some()
         };
         earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.is_excluding(wanted))
     }
@@ -107,7 +107,7 @@ impl LockQueue {
         (behind, may_wait): (Option<Lock>, bool),
     ) -> bool {
         let known = self.0.iter_mut().inspect(|_| step()).find(|waiter| waiter.is_of(&wanted, &waker));
-        let new = Waiter { wanted, group, waker, turn: None, behind };
+        let new = Waiter { wanted, group, waker, offered_until: None, behind };
         match known {
             Some(known) => *known = new,
             None if may_wait => self.0.push(new),
@@ -137,25 +137,25 @@ impl LockQueue {
         let mut is_missed = false;
         self.0.retain(|waiter| {
             step();
-            let is_over = !waiter.waker.is_local() && waiter.turn.is_some_and(|until| until <= now);
+            let is_over = !waiter.waker.is_local() && waiter.offered_until.is_some_and(|until| until <= now);
             is_missed |= is_over;
             waiter.waker.is_local() || !(is_over || is_gone(waiter.wanted.owner.holder))
         });
         if is_missed {
-            let told = self.0.iter().filter(|waiter| !waiter.waker.is_local() && waiter.turn.is_none());
+            let told = self.0.iter().filter(|waiter| !waiter.waker.is_local() && waiter.offered_until.is_none());
             wakers.extend(told.map(|waiter| Arc::clone(&waiter.waker)));
-            self.0.retain(|waiter| waiter.waker.is_local() || waiter.turn.is_some());
+            self.0.retain(|waiter| waiter.waker.is_local() || waiter.offered_until.is_some());
         }
     }
 
     /// The time at which the next turn of a client elsewhere ends.
     pub(super) fn next_end(&self) -> Option<Nanos> {
-        self.0.iter().filter(|waiter| !waiter.waker.is_local()).filter_map(|waiter| waiter.turn).min()
+        self.0.iter().filter(|waiter| !waiter.waker.is_local()).filter_map(|waiter| waiter.offered_until).min()
     }
 
     /// Gives turns to the waiters whose way is free, and adds their wakers. A waiter behind a lock is looked at if the
     /// lock `may_be_gone`.
-    pub(super) fn give_turns(
+    pub(super) fn offer_to_waiters(
         &mut self,
         ranges: &LockedRanges,
         now: Nanos,
@@ -164,7 +164,7 @@ impl LockQueue {
     ) {
         let is_due = |waiter: &Waiter| {
             step();
-            waiter.turn.is_none() && waiter.behind.as_ref().is_none_or(&may_be_gone)
+            waiter.offered_until.is_none() && waiter.behind.as_ref().is_none_or(&may_be_gone)
         };
         let Some(first) = self.0.iter().position(is_due) else { return };
         let mut earlier = LockIndex::default();
@@ -174,7 +174,7 @@ impl LockQueue {
                 waiter.behind = ranges.conflict(&waiter.wanted);
                 let passes = || ranges.has(waiter.wanted.owner) || earlier.conflict(&waiter.wanted).is_none();
                 if waiter.behind.is_none() && passes() {
-                    waiter.turn = Some(now.after(TURN_NS));
+                    waiter.offered_until = Some(now.after(OFFER_NS));
                     wakers.push(Arc::clone(&waiter.waker));
                 }
             }

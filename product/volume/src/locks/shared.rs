@@ -20,18 +20,18 @@ use crate::lock::lock;
 pub(super) struct SharedTable {
     pub(super) table: Mutex<LockTable>,
     /// Is told when turns end.
-    pub(super) on_turns: OnceLock<Box<dyn Fn(Nanos) + Send + Sync>>,
+    pub(super) on_offers: OnceLock<Box<dyn Fn(Nanos) + Send + Sync>>,
 }
 
 impl SharedTable {
     /// Has the world look again when the turns of a file end.
-    pub(super) fn tell_end_of_turns(&self, table: &LockTable, file: u64) {
+    pub(super) fn tell_end_of_offers(&self, table: &LockTable, file: u64) {
         self.tell(table.files.get(&file).and_then(|it| it.queue.next_end()));
     }
 
     /// Has the world look again at this time.
     pub(super) fn tell(&self, at: Option<Nanos>) {
-        if let (Some(at), Some(told)) = (at, self.on_turns.get()) {
+        if let (Some(at), Some(told)) = (at, self.on_offers.get()) {
             told(at);
         }
     }

@@ -123,8 +123,8 @@ impl Locks {
 
     /// The world is told from now on when it has to call [`Locks::go_on`]. The call must not
     /// wait, and must not ask for locks.
-    pub(crate) fn tell_turns(&self, told: Box<dyn Fn(Nanos) + Send + Sync>) {
-        self.shared.on_turns.get_or_init(|| told);
+    pub(crate) fn tell_offers(&self, told: Box<dyn Fn(Nanos) + Send + Sync>) {
+        self.shared.on_offers.get_or_init(|| told);
     }
 
     /// The number of a new question to the host.
@@ -172,11 +172,11 @@ impl Locks {
                 if let Some(waker) = waker {
                     of_file.queue.leave(&wanted, waker);
                 }
-                of_file.give_turns_after(&wanted, now, wakers);
+                of_file.offer_after(&wanted, now, wakers);
                 Ok(())
             })
         });
-        self.shared.tell_end_of_turns(table, file);
+        self.shared.tell_end_of_offers(table, file);
         taken
     }
 
@@ -324,10 +324,10 @@ impl Locks {
         }
         table.with(file, |_, of_file| {
             of_file.queue.leave_all(is_meant);
-            of_file.queue.give_turns(&of_file.ranges, now, |_| false, &mut wakers);
+            of_file.queue.offer_to_waiters(&of_file.ranges, now, |_| false, &mut wakers);
         });
         table.settle(file, holder);
-        self.shared.tell_end_of_turns(&table, file);
+        self.shared.tell_end_of_offers(&table, file);
         self.shared.leave(table, &wakers);
     }
 
@@ -337,10 +337,10 @@ impl Locks {
         let mut table = lock(&self.shared.table);
         table.with(file, |_, of_file| {
             of_file.queue.leave(wanted, waker);
-            of_file.queue.give_turns(&of_file.ranges, now, |_| false, &mut wakers);
+            of_file.queue.offer_to_waiters(&of_file.ranges, now, |_| false, &mut wakers);
         });
         table.settle(file, wanted.owner.holder);
-        self.shared.tell_end_of_turns(&table, file);
+        self.shared.tell_end_of_offers(&table, file);
         self.shared.leave(table, &wakers);
     }
 
@@ -368,12 +368,12 @@ impl Locks {
                 }
                 of_file.count(holders, owner.holder, before);
                 let may_be_gone = |behind: &Lock| behind.owner == owner && behind.span.is_overlapping(span);
-                of_file.queue.give_turns(&of_file.ranges, now, may_be_gone, wakers);
+                of_file.queue.offer_to_waiters(&of_file.ranges, now, may_be_gone, wakers);
                 result
             })
         });
         table.settle(file, owner.holder);
-        self.shared.tell_end_of_turns(&table, file);
+        self.shared.tell_end_of_offers(&table, file);
         self.shared.leave(table, &wakers);
         result
     }

@@ -31,7 +31,7 @@ struct Met {
     /// The engine's, once it is added.
     added: OnceLock<DeviceId>,
     /// Held while it is made.
-    turn: Arc<TaskMutex<()>>,
+    claim: Arc<TaskMutex<()>>,
     /// Held while unused objects of it are looked after.
     tended: Arc<TaskMutex<()>>,
     /// Held while unused objects of it are made clean.
@@ -62,12 +62,12 @@ impl TreeDevices {
     }
 
     /// The turn to look after unused objects of a device; none while somebody else has it.
-    pub(crate) fn turn_to_tend(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
+    pub(crate) fn claim_tending(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.met(key).tended).try_lock_owned()
     }
 
     /// The turn to make unused objects of a device clean; none while somebody else has it.
-    pub(crate) fn turn_to_clean(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
+    pub(crate) fn claim_cleaning(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.met(key).cleaned).try_lock_owned()
     }
 
@@ -98,7 +98,7 @@ impl TreeDevices {
         if let Some(id) = met.added.get() {
             return Some(Ok(*id));
         }
-        let turn = Arc::clone(&met.turn).lock_owned().await;
+        let claim = Arc::clone(&met.claim).lock_owned().await;
         if let Some(id) = met.added.get() {
             return Some(Ok(*id));
         }
@@ -107,7 +107,7 @@ impl TreeDevices {
         let for_engine = Arc::clone(engine);
         let work = async move {
             let added = making.await.map(|new| met.add(&for_engine, new));
-            drop(turn);
+            drop(claim);
             added
         };
         task::to_the_end(&**engine.platform(), "device", work).await

@@ -61,7 +61,7 @@ pub(crate) struct LeftFile {
     pub(crate) key: FileKey,
     pub(crate) export: u16,
     /// Held by the caller that brings it back.
-    pub(crate) turn: Arc<TaskMutex<()>>,
+    pub(crate) claim: Arc<TaskMutex<()>>,
 }
 
 /// The files that wait.
@@ -75,7 +75,7 @@ pub(crate) struct FoundFiles {
 impl FoundFiles {
     pub(crate) fn new(keys: Vec<FileKey>) -> Self {
         let all = keys.len();
-        let file = |(identity, export), key| (identity, LeftFile { key, export, turn: Arc::default() });
+        let file = |(identity, export), key| (identity, LeftFile { key, export, claim: Arc::default() });
         let files: IdentityMap<_> = keys.into_iter().filter_map(|key| Some(file(parse(&key)?, key))).collect();
         let left = files.len();
         Self { files: Mutex::new(files), left: AtomicUsize::new(left), unreadable: all - left }

@@ -61,7 +61,7 @@ fn a_missed_turn_ends_by_its_own_timer() {
                 locks.unlock(5, held.owner, Span::WHOLE, platform.now()).unwrap();
                 platform.now()
             };
-            let (taken, freed) = join(lab.volume.lock_in_turn(5, living), free).await;
+            let (taken, freed) = join(lab.volume.lock_in_order(5, living), free).await;
             taken.unwrap();
             platform.now().0 - freed.0
         };

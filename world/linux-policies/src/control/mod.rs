@@ -30,8 +30,8 @@ mod position;
 mod rate;
 
 use afflux_engine::policy::{
-    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, DirtyFiles, LentMemory, LimitPages, Needs, Next, Pace,
-    Pause, PauseCause, Turn, View,
+    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, DirtyFiles, FlushSlice, LentMemory, LimitPages, Needs,
+    Next, Pace, Pause, PauseCause, View,
 };
 
 use self::bandwidth::Bandwidth;
@@ -381,8 +381,8 @@ impl Control {
                 }
                 Next::WaitUntil(instant)
             }
-            Step::Old { before } => Next::Turn(Turn::Queued { before }),
-            Step::Background if self.is_over_background(view, device, shared) => Next::Turn(Turn::InTurn),
+            Step::Old { before } => Next::FlushSlice(FlushSlice::Queued { before }),
+            Step::Background if self.is_over_background(view, device, shared) => Next::FlushSlice(FlushSlice::InOrder),
             Step::Background => Next::WaitUntil(device.periodic.ends(&seen)),
         }
     }

@@ -41,7 +41,7 @@ fn next_at(ms: u64, look_at: Option<u64>, device: DeviceCounts) -> Next {
 fn a_device_that_nobody_waits_for_is_idle() {
     let quiet = DeviceCounts::default();
     let wait = |ms| Next::WaitUntil(Nanos(ms * MILLISECOND));
-    let idle = Next::Turn(Turn::Idle { now: Nanos(400 * MILLISECOND) });
+    let idle = Next::FlushSlice(FlushSlice::Idle { now: Nanos(400 * MILLISECOND) });
     let ended = |ms: u64| DeviceCounts { waited_for_at: Some(Nanos(ms * MILLISECOND)), ..quiet };
     let table = [
         (None, quiet, Next::WaitUntil(Nanos::NEVER)),

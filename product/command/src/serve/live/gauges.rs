@@ -112,7 +112,7 @@ fn happened(event: &EngineEvent) -> Happened {
         EngineEvent::SyncBegins { wait } => Happened::SyncBegins { wait },
         EngineEvent::SyncEnds { wait, ns } => Happened::SyncEnds { wait, ns },
         EngineEvent::Commit { ns } => Happened::Commit { ns },
-        EngineEvent::Turn { turn, pages, ns } => Happened::Turn { reason: turn.reason().to_owned(), pages, ns },
+        EngineEvent::FlushSlice { slice, pages, ns } => Happened::Turn { reason: slice.reason().to_owned(), pages, ns },
         EngineEvent::Submitted { operation } => {
             let (operation, offset, bytes) = operation_fields(operation);
             Happened::Submitted { operation, offset, bytes }

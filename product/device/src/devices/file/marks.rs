@@ -32,7 +32,7 @@ impl Marks {
     }
 
     /// The file's turn has ended, and the file is in no list of files that may be written.
-    pub fn turn_ends(&mut self) {
+    pub fn slice_ends(&mut self) {
         self.queued = false;
     }
 

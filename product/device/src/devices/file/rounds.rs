@@ -24,7 +24,7 @@ pub struct SharedRound {
     /// The round's result.
     pub result: Answer<Result<(), Error>>,
     /// Given to the caller that runs the round, when the round before has ended.
-    pub turn: Answer<()>,
+    pub granted: Answer<()>,
 }
 
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl NextRunner {
     /// Gives the turn to the caller that runs it, if one does.
     pub fn wake_caller(&self) {
         if let Self::Caller(round) = self {
-            round.turn.give(());
+            round.granted.give(());
         }
     }
 

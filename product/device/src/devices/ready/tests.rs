@@ -25,10 +25,10 @@ fn six() -> Ready<()> {
 #[test]
 fn in_turn_those_that_have_more_come_with_the_next_round() {
     let mut ready = six();
-    assert_eq!(ready.next_in_turn().unwrap().slot, 4);
+    assert_eq!(ready.next_of_round().unwrap().slot, 4);
     ready.push(entry(6, 1, 1000), ListPosition::More);
     ready.push(entry(7, 1, 1000), ListPosition::Dirty);
-    assert_eq!(all(|| ready.next_in_turn()), [5, 0, 1, 2, 3, 6, 7]);
+    assert_eq!(all(|| ready.next_of_round()), [5, 0, 1, 2, 3, 6, 7]);
     assert!(ready.is_empty() && ready.oldest(true).is_none() && ready.next_largest(true).is_none());
 }
 
@@ -36,7 +36,7 @@ fn in_turn_those_that_have_more_come_with_the_next_round() {
 fn by_size_the_largest_power_of_two_and_the_first_of_equals() {
     let mut ready = six();
     assert_eq!(all(|| ready.next_largest(true)), [1, 4, 0, 2, 3, 5]);
-    assert!(ready.next_in_turn().is_none() && ready.is_empty());
+    assert!(ready.next_of_round().is_none() && ready.is_empty());
 }
 
 #[test]
@@ -63,10 +63,10 @@ fn a_round_begins_with_those_that_have_more_and_the_others_up_to_the_first_young
 fn by_expiry_the_first_in_turn_that_is_old_enough() {
     let mut ready = six();
     assert!(ready.next_expired(Nanos(4)).is_none());
-    ready.next_in_turn();
+    ready.next_of_round();
     ready.push(entry(6, 1, 1), ListPosition::More);
     assert_eq!(all(|| ready.next_expired(Nanos(20))), [5, 0, 1, 6], "the round goes first");
-    assert_eq!(all(|| ready.next_in_turn()), [2, 3]);
+    assert_eq!(all(|| ready.next_of_round()), [2, 3]);
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn files_are_counted_by_where_they_stand_in_the_order_of_turns() {
     let mut ready = six();
     let counts = |dirty, round, more| ListedFiles { dirty, round, more };
     assert_eq!(ready.counts(), counts(4, 0, 2));
-    ready.next_in_turn();
+    ready.next_of_round();
     assert_eq!(ready.counts(), counts(0, 5, 0));
     ready.push(entry(6, 1, 1), ListPosition::More);
     ready.push(entry(7, 1, 1), ListPosition::Dirty);
-    ready.next_in_turn();
+    ready.next_of_round();
     assert_eq!(ready.counts(), counts(1, 4, 1));
 }

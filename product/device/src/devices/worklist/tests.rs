@@ -17,9 +17,9 @@ fn dropped_files_are_passed_over_and_kept_ones_live_until_they_are_clean() {
     worklist.keep(2, kept);
     drop(gone);
     let next = |turn| worklist.next(turn).map(|(file, listed)| (*file, listed.size));
-    assert_eq!(next(Turn::Sync), Some((2, Size::default())));
-    assert_eq!(next(Turn::InTurn), Some((2, Size::of(8))));
-    assert_eq!((next(Turn::Sync), next(Turn::InTurn)), (None, None));
+    assert_eq!(next(FlushSlice::Sync), Some((2, Size::default())));
+    assert_eq!(next(FlushSlice::InOrder), Some((2, Size::of(8))));
+    assert_eq!((next(FlushSlice::Sync), next(FlushSlice::InOrder)), (None, None));
     assert_eq!((worklist.unclean_count(), worklist.unlist_clean(2).map(Arc::into_inner)), (1, Some(Some(2))));
 }
 
@@ -82,7 +82,8 @@ fn the_flusher_sleeps_only_if_no_file_was_listed_since_its_look() {
 #[test]
 fn others_are_due_until_the_flusher_finds_nothing_but_syncs() {
     let worklist = Worklist::<u32>::new();
-    let (sync, other, rest) = (Next::Turn(Turn::Sync), Next::Turn(Turn::InTurn), Next::WaitUntil(Nanos::NEVER));
+    let (sync, other, rest) =
+        (Next::FlushSlice(FlushSlice::Sync), Next::FlushSlice(FlushSlice::InOrder), Next::WaitUntil(Nanos::NEVER));
     let mut dues = Vec::new();
     for (choice, sync_ahead) in
         [(other, true), (sync, false), (sync, true), (sync, false), (other, false), (rest, false)]

@@ -45,7 +45,7 @@ fn an_object_has_half_of_the_threads() {
     assert_eq!(taken(&mut queue), ["four"]);
     queue.end(lane(1, 7));
     let is_over = |line: &Line<_>| line.queued.is_empty() && line.threads == 0;
-    assert!(queue.lines.values().all(is_over) && queue.objects.is_empty() && queue.turns.is_empty(), "no work is kept");
+    assert!(queue.lines.values().all(is_over) && queue.objects.is_empty() && queue.order.is_empty(), "no work is kept");
 }
 
 #[test]

@@ -445,7 +445,7 @@ fn the_end_of_a_holder_goes_in_short_looks() {
         }
         let told = Arc::new(AtomicU64::new(0));
         let tell = Arc::clone(&told);
-        rig.locks.tell_turns(Box::new(move |at| tell.store(at.0, Ordering::Relaxed)));
+        rig.locks.tell_offers(Box::new(move |at| tell.store(at.0, Ordering::Relaxed)));
         let mut looks = 0;
         loop {
             told.store(0, Ordering::Relaxed);
@@ -477,7 +477,7 @@ fn a_tick_over_many_files_with_waiters_goes_in_short_looks() {
     const FILES: u64 = 4096;
     let (rig, told) = (Rig::new(2), Arc::new(AtomicU64::new(0)));
     let tell = Arc::clone(&told);
-    rig.locks.tell_turns(Box::new(move |at| tell.store(at.0, Ordering::Relaxed)));
+    rig.locks.tell_offers(Box::new(move |at| tell.store(at.0, Ordering::Relaxed)));
     let waiting = || rig.locks.held().iter().map(|it| it.waiting).sum::<usize>();
     for file in 0..FILES {
         rig.locks.lock(file, rig.whole(0), NOW).unwrap();

@@ -9,13 +9,13 @@ use crate::platform::Nanos;
 
 /// A file's turn to be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum FlushSlice {
     /// A sync waits for the file. The flusher's own choice, never a policy's.
     Sync,
     /// The file's last write failed, or the file was busy, and the pause is over. The flusher's own choice.
     Retry,
     /// The next file in the order of turns: too much is dirty, or a task needs the room.
-    InTurn,
+    InOrder,
     /// A file with the most dirty pages: no other has twice as many. Equals take turns.
     Largest {
         /// Whether to take hot files, too ([`IdleWriteRule::hot`](super::IdleWriteRule::hot)).
@@ -32,9 +32,9 @@ pub enum Turn {
         /// The latest instant that counts.
         before: Nanos,
     },
-    /// As [`Turn::Old`], but the file that has been dirty longest. A file with more to write has its next turn after
-    /// the files that were old by then. It stays old until a pass has written all its pages that were dirty when the
-    /// pass began.
+    /// As [`FlushSlice::Old`], but the file that has been dirty longest. A file with more to write has its next turn
+    /// after the files that were old by then. It stays old until a pass has written all its pages that were dirty when
+    /// the pass began.
     Oldest {
         /// The latest instant that counts.
         before: Nanos,
@@ -49,13 +49,13 @@ pub enum Turn {
     },
 }
 
-impl Turn {
+impl FlushSlice {
     /// The reason in a word.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Sync => "sync",
             Self::Retry => "retry",
-            Self::InTurn | Self::Largest { .. } => "background",
+            Self::InOrder | Self::Largest { .. } => "background",
             Self::Old { .. } | Self::Oldest { .. } | Self::Queued { .. } => "expired",
             Self::Idle { .. } => "idle",
         }

@@ -31,9 +31,9 @@ const FORGOTTEN_NS: u64 = 10_000;
 
 /// The turns of a server.
 #[derive(Default)]
-pub(crate) struct HandshakeTurns(Mutex<TurnState>);
+pub(crate) struct HandshakePermits(Mutex<PermitState>);
 
-struct TurnState {
+struct PermitState {
     cost_ns: u64,
     /// Since the last refill.
     all_ns: u64,
@@ -56,19 +56,19 @@ struct PartyTime {
 
 /// A turn of one handshake.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HandshakeTurn {
+pub(crate) struct HandshakePermit {
     party: Party,
     charged_ns: u64,
 }
 
-impl Default for TurnState {
+impl Default for PermitState {
     fn default() -> Self {
         let (of_parties, waiting, given) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         Self { cost_ns: FIRST_COST_NS, all_ns: 0, of_parties, next: 0, waiting, given }
     }
 }
 
-impl TurnState {
+impl PermitState {
     fn time(&self, party: Party) -> PartyTime {
         self.of_parties.get(&party).copied().unwrap_or_default()
     }
@@ -137,8 +137,8 @@ impl TurnState {
     }
 }
 
-impl HandshakeTurns {
-    /// A place in the queue, which [`HandshakeTurns::leave`] ends.
+impl HandshakePermits {
+    /// A place in the queue, which [`HandshakePermits::leave`] ends.
     pub(crate) fn enter(&self) -> u64 {
         let mut state = self.lock();
         state.next += 1;
@@ -153,7 +153,7 @@ impl HandshakeTurns {
     }
 
     /// The turn of the handshake at this place, if there is one now. If not, the refill that gives one wakes `waker`.
-    pub(crate) fn try_begin(&self, place: u64, party: Party, waker: &Waker) -> Option<HandshakeTurn> {
+    pub(crate) fn try_begin(&self, place: u64, party: Party, waker: &Waker) -> Option<HandshakePermit> {
         let mut state = self.lock();
         let begins = state.given.remove(&place) || state.try_charge(party);
         if begins {
@@ -161,15 +161,15 @@ impl HandshakeTurns {
         } else {
             state.waiting.insert(place, (party, waker.clone()));
         }
-        begins.then_some(HandshakeTurn { party, charged_ns: state.cost_ns })
+        begins.then_some(HandshakePermit { party, charged_ns: state.cost_ns })
     }
 
     /// A handshake has taken this time of the processor, finished or not.
-    pub(crate) fn took(&self, turn: HandshakeTurn, ns: u64) {
+    pub(crate) fn took(&self, permit: HandshakePermit, ns: u64) {
         let mut state = self.lock();
         let ns = ns.min(COST_NS_MAX);
         state.cost_ns = (state.cost_ns * (COST_FOLLOWS - 1) + ns) / COST_FOLLOWS;
-        state.charge(turn.party, ns.saturating_sub(turn.charged_ns));
+        state.charge(permit.party, ns.saturating_sub(permit.charged_ns));
     }
 
     /// From now on there is as much time as at first, also for the queue.
@@ -188,7 +188,7 @@ impl HandshakeTurns {
         self.lock().cost_ns
     }
 
-    fn lock(&self) -> MutexGuard<'_, TurnState> {
+    fn lock(&self) -> MutexGuard<'_, PermitState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

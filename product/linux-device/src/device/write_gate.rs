@@ -44,7 +44,7 @@ pub(super) enum Begins {
 
 /// A write, as far as its turn depends on it. A file keeps the writes that wait, and each write keeps its file: so a
 /// turn knows its write by this trait alone.
-pub(super) trait TurnWrite: Send {
+pub(super) trait GatedWrite: Send {
     /// The end of the write in the file.
     fn end(&self) -> u64;
 
@@ -52,29 +52,29 @@ pub(super) trait TurnWrite: Send {
     fn file_bytes(&self) -> u64;
 
     /// The write keeps its turn until it has ended.
-    fn take_turn(&mut self, turn: WriteTurn, begins: Begins);
+    fn take_grant(&mut self, grant: WriteGrant, begins: Begins);
 
     /// Goes on, with its turn.
     fn begin(self: Box<Self>);
 }
 
 /// A write that has waited, or waits.
-type WaitingWrite = Box<dyn TurnWrite>;
+type WaitingWrite = Box<dyn GatedWrite>;
 
 /// The turns of a file.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<TurnsState>);
+pub(super) struct WriteGate(Mutex<GateState>);
 
 /// A turn; it ends when this is dropped.
-pub(super) struct WriteTurn {
-    turns: Arc<Turns>,
+pub(super) struct WriteGrant {
+    gate: Arc<WriteGate>,
     sharing: WriteSharing,
     /// The file is at least this long through this write.
     size: u64,
 }
 
 #[derive(Default)]
-struct TurnsState {
+struct GateState {
     together: u32,
     alone: bool,
     /// A write is making the file longer, or is extending it for others.
@@ -88,7 +88,7 @@ struct TurnsState {
 /// Writes that begin.
 type StartedWrites = Vec<(Begins, WaitingWrite)>;
 
-impl TurnsState {
+impl GateState {
     /// Gives a write that comes its turn, if it may begin now.
     fn try_enter(&mut self, sharing: WriteSharing) -> bool {
         self.waiting.is_empty() && self.try_begin(sharing)
@@ -175,13 +175,13 @@ fn ahead(writes: &VecDeque<WaitingWrite>) -> u64 {
     end.max((accepted - accepted % PAGE_BYTES).min(end.saturating_add(AHEAD_BYTES)))
 }
 
-impl Turns {
-    fn lock(&self) -> MutexGuard<'_, TurnsState> {
+impl WriteGate {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the write a turn and returns the write, or keeps the write until then.
-    pub(super) fn enter<W: TurnWrite + 'static>(
+    pub(super) fn enter<W: GatedWrite + 'static>(
         self: &Arc<Self>,
         sharing: WriteSharing,
         mut write: Box<W>,
@@ -192,38 +192,38 @@ impl Turns {
             return None;
         }
         drop(state);
-        write.take_turn(self.turn(sharing), Begins::As(sharing));
+        write.take_grant(self.grant(sharing), Begins::As(sharing));
         Some(write)
     }
 
     /// A turn for a write that does not wait for one. None if it would have to.
-    pub(super) fn enter_now(self: &Arc<Self>, sharing: WriteSharing) -> Option<WriteTurn> {
-        self.lock().try_enter(sharing).then(|| self.turn(sharing))
+    pub(super) fn enter_now(self: &Arc<Self>, sharing: WriteSharing) -> Option<WriteGrant> {
+        self.lock().try_enter(sharing).then(|| self.grant(sharing))
     }
 
-    fn turn(self: &Arc<Self>, sharing: WriteSharing) -> WriteTurn {
-        WriteTurn { turns: Arc::clone(self), sharing, size: 0 }
+    fn grant(self: &Arc<Self>, sharing: WriteSharing) -> WriteGrant {
+        WriteGrant { gate: Arc::clone(self), sharing, size: 0 }
     }
 
     /// Writes that have waited go on, each with its turn.
     fn begin(self: &Arc<Self>, begun: StartedWrites) {
         for (begins, mut write) in begun {
             let sharing = if let Begins::As(sharing) = begins { sharing } else { WriteSharing::Longer };
-            write.take_turn(self.turn(sharing), begins);
+            write.take_grant(self.grant(sharing), begins);
             write.begin();
         }
     }
 }
 
-impl WriteTurn {
+impl WriteGrant {
     /// The file was extended to `size` for this write. The turn of a leading write now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
         if self.sharing == WriteSharing::Alone {
             return;
         }
         self.sharing = WriteSharing::Together;
-        let begun = self.turns.lock().grown(size);
-        self.turns.begin(begun);
+        let begun = self.gate.lock().grown(size);
+        self.gate.begin(begun);
     }
 
     /// Records that the write has written up to `end`.
@@ -232,10 +232,10 @@ impl WriteTurn {
     }
 }
 
-impl Drop for WriteTurn {
+impl Drop for WriteGrant {
     fn drop(&mut self) {
-        let begun = self.turns.lock().leave(self.sharing, self.size);
-        self.turns.begin(begun);
+        let begun = self.gate.lock().leave(self.sharing, self.size);
+        self.gate.begin(begun);
     }
 }
 

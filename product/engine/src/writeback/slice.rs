@@ -3,7 +3,7 @@
 //! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
 //! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
 //! Invariants: a run is claimed only with a request in hand. A file that was taken is put back: dropping a
-//! [`FileTurn`] does it.
+//! [`FileSlice`] does it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use afflux_device::counters::Counter;
 use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::devices::{DeviceState, Size};
 use afflux_device::platform::{Nanos, Platform};
-use afflux_device::policy::Turn;
+use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
@@ -32,10 +32,10 @@ pub(crate) struct Wrote {
     pub(crate) bytes: u64,
 }
 
-pub(crate) struct FileTurn {
+pub(crate) struct FileSlice {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,
-    turn: Turn,
+    slice: FlushSlice,
     left: LeftOfFile,
     taken_at: Nanos,
     /// Pages submitted to the device.
@@ -43,7 +43,7 @@ pub(crate) struct FileTurn {
     batch: RequestAllowance,
 }
 
-impl FileTurn {
+impl FileSlice {
     /// The file, while it has its turn.
     pub(crate) fn file(&self) -> Option<Arc<FileInner>> {
         self.open.clone()
@@ -51,17 +51,17 @@ impl FileTurn {
 
     /// Whether a sync waits for this turn.
     pub(crate) fn is_for_sync(&self) -> bool {
-        self.turn == Turn::Sync
+        self.slice == FlushSlice::Sync
     }
 
     /// Whether a sync waits that goes ahead of this turn.
     pub(super) fn must_yield_to_sync(&self) -> bool {
-        self.turn != Turn::Sync && self.device.should_sync_go_first()
+        self.slice != FlushSlice::Sync && self.device.should_sync_go_first()
     }
 
     /// Ends a sync's turn if no marked page is left, without waiting for a request. Returns whether it does.
     pub(super) fn ends_if_written(&mut self) -> bool {
-        let Some(file) = self.open.as_ref().filter(|_| self.turn == Turn::Sync) else { return false };
+        let Some(file) = self.open.as_ref().filter(|_| self.slice == FlushSlice::Sync) else { return false };
         let _state = lock(&file.state);
         let has_all = !file.has_tagged(Tag::ToWrite);
         if has_all {
@@ -91,14 +91,14 @@ impl FileTurn {
     }
 
     fn tag(&self) -> Tag {
-        if self.turn == Turn::Sync { Tag::ToWrite } else { Tag::Dirty }
+        if self.slice == FlushSlice::Sync { Tag::ToWrite } else { Tag::Dirty }
     }
 
     /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
     fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, LeftOfFile> {
-        let by_passes = self.turn.is_by_passes() && !state.is_held();
+        let by_passes = self.slice.is_by_passes() && !state.is_held();
         if by_passes {
-            let is_old = matches!(self.turn, Turn::Oldest { .. });
+            let is_old = matches!(self.slice, FlushSlice::Oldest { .. });
             state.position.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
         }
         let claimed = claim(file, state, self.tag(), bytes_max);
@@ -113,12 +113,12 @@ impl FileTurn {
 
     /// Whether the file is no longer as old as the turn requires.
     fn is_unexpired(&self, state: &FileState) -> bool {
-        matches!(self.turn, Turn::Oldest { before, .. } if state.marks.dirtied_at() > before)
+        matches!(self.slice, FlushSlice::Oldest { before, .. } if state.marks.dirtied_at() > before)
     }
 
     /// Whether the file pauses after a failure: then it is written only for a sync.
     fn must_pause(&self, state: &FileState, now: Nanos) -> bool {
-        self.turn != Turn::Sync && state.failures.backs_off(now).is_some()
+        self.slice != FlushSlice::Sync && state.failures.backs_off(now).is_some()
     }
 
     /// Ends the turn at once if the file pauses after a failure.
@@ -134,10 +134,10 @@ impl FileTurn {
     /// Puts the file where its next turn will be looked for.
     fn close(&mut self, now: Nanos) {
         let Some(file) = self.open.take() else { return };
-        self.device.worklist().turn_ends();
+        self.device.worklist().slice_ends();
         let mut state = lock(&file.state);
         let busy_until = now.after(BUSY_NS);
-        if self.turn == Turn::Sync {
+        if self.slice == FlushSlice::Sync {
             match self.left {
                 LeftOfFile::More => file.queue_sync(&mut state),
                 LeftOfFile::Busy => file.queue_sync_later(&mut state, busy_until),
@@ -145,17 +145,17 @@ impl FileTurn {
             }
             return;
         }
-        if self.turn != Turn::Retry {
+        if self.slice != FlushSlice::Retry {
             // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
-            state.marks.turn_ends();
+            state.marks.slice_ends();
         }
-        if let Turn::Oldest { before, .. } = self.turn {
+        if let FlushSlice::Oldest { before, .. } = self.slice {
             // Behind files that are as old.
             state.marks.raise_dirtied_at(before);
         }
         match self.left {
             LeftOfFile::Busy => file.wake_flusher_at(&mut state, busy_until),
-            LeftOfFile::More if self.turn == Turn::Retry => file.wake_flusher_at(&mut state, now),
+            LeftOfFile::More if self.slice == FlushSlice::Retry => file.wake_flusher_at(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
             LeftOfFile::Nothing if state.flight.has_any() || state.is_held() => {}
             LeftOfFile::More | LeftOfFile::Nothing | LeftOfFile::Paused => file.requeue(&mut state, now),
@@ -163,7 +163,7 @@ impl FileTurn {
     }
 }
 
-impl Drop for FileTurn {
+impl Drop for FileSlice {
     fn drop(&mut self) {
         let now = self.taken_at;
         self.close(now);
@@ -172,44 +172,46 @@ impl Drop for FileTurn {
 
 impl<P: Platform> Writeback<P> {
     /// Gives the next file of the reason's list its turn.
-    pub(crate) fn take(&self, device: &Arc<DeviceState>, turn: Turn) -> Option<FileTurn> {
-        let file = self.next_file(device, turn)?;
-        match turn {
-            Turn::Sync => lock(&file.state).marks.sync_begins(),
-            Turn::Retry => lock(&file.state).marks.retry_begins(),
+    pub(crate) fn take(&self, device: &Arc<DeviceState>, slice: FlushSlice) -> Option<FileSlice> {
+        let file = self.next_file(device, slice)?;
+        match slice {
+            FlushSlice::Sync => lock(&file.state).marks.sync_begins(),
+            FlushSlice::Retry => lock(&file.state).marks.retry_begins(),
             // These keep their mark until the turn ends.
-            Turn::InTurn | Turn::Largest { .. } | Turn::Idle { .. } => {}
-            Turn::Queued { .. } | Turn::Old { .. } | Turn::Oldest { .. } => {}
+            FlushSlice::InOrder | FlushSlice::Largest { .. } | FlushSlice::Idle { .. } => {}
+            FlushSlice::Queued { .. } | FlushSlice::Old { .. } | FlushSlice::Oldest { .. } => {}
         }
-        Some(self.begin_turn(file, turn))
+        Some(self.begin_slice(file, slice))
     }
 
     /// Gives a file a turn that is in no list for it.
-    pub(super) fn begin_turn(&self, file: Arc<FileInner>, turn: Turn) -> FileTurn {
+    pub(super) fn begin_slice(&self, file: Arc<FileInner>, slice: FlushSlice) -> FileSlice {
         let device = Arc::clone(&file.device);
         self.base.local().count(Counter::FlusherTurns, 1);
-        device.worklist().turn_begins();
+        device.worklist().slice_begins();
         let (left, taken_at, batch) = (LeftOfFile::More, self.base.now(), RequestAllowance::default());
-        FileTurn { open: Some(file), device, turn, left, taken_at, pages: 0, batch }
+        FileSlice { open: Some(file), device, slice, left, taken_at, pages: 0, batch }
     }
 
     /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was
     /// listed, so its dirty pages are younger or fewer, or it was not left alone.
-    fn next_file(&self, device: &DeviceState, turn: Turn) -> Option<Arc<FileInner>> {
+    fn next_file(&self, device: &DeviceState, slice: FlushSlice) -> Option<Arc<FileInner>> {
         loop {
-            let (file, listed) = device.worklist().next(turn)?;
+            let (file, listed) = device.worklist().next(slice)?;
             let mut state = lock(&file.state);
-            match turn {
-                Turn::Old { before } | Turn::Oldest { before, .. } if state.marks.dirtied_at() > before => {
-                    state.marks.turn_ends();
+            match slice {
+                FlushSlice::Old { before } | FlushSlice::Oldest { before, .. } if state.marks.dirtied_at() > before => {
+                    state.marks.slice_ends();
                     // `before` is good enough as the instant: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }
-                Turn::Queued { before } if state.marks.dirtied_at() > before.max(listed.dirtied_at) => {
+                FlushSlice::Queued { before } if state.marks.dirtied_at() > before.max(listed.dirtied_at) => {
                     file.queue_dirty(&mut state);
                 }
-                Turn::Largest { .. } if Size::of(state.waiting_pages()) < listed.size => file.queue_more(&mut state),
-                Turn::Idle { now } if !self.check_idle(&file, &mut state, now) => {
+                FlushSlice::Largest { .. } if Size::of(state.waiting_pages()) < listed.size => {
+                    file.queue_more(&mut state)
+                }
+                FlushSlice::Idle { now } if !self.check_idle(&file, &mut state, now) => {
                     file.queue_more(&mut state);
                 }
                 _ => {
@@ -222,7 +224,7 @@ impl<P: Platform> Writeback<P> {
 
     /// Writes the file's next run, at most `bytes_max` but at least a page, as one request. Returns the run; none
     /// if nothing of the file can be written now.
-    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64) -> Option<Wrote> {
+    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileSlice, bytes_max: u64) -> Option<Wrote> {
         let file = taken.file()?;
         let (device, for_sync) = (&file.device, taken.is_for_sync());
         if !for_sync && self.wait_for_slot_or_sync(device).await {
@@ -261,7 +263,7 @@ impl<P: Platform> Writeback<P> {
         let place = (file.pages.slot, first + run.pages);
         // All requests may have ended together while the turn waited for one: nothing came between.
         run.continues |= device.figures.try_continue_write(first, place) && waited;
-        if matches!(taken.turn, Turn::Idle { .. }) {
+        if matches!(taken.slice, FlushSlice::Idle { .. }) {
             // Each waits for the one before, but the device's head is where that ended.
             run.continues |= device.figures.try_continue_idle_write(first, place);
         }
@@ -273,11 +275,11 @@ impl<P: Platform> Writeback<P> {
         Some(wrote)
     }
 
-    pub(crate) fn put_back(&self, mut taken: FileTurn) {
+    pub(crate) fn put_back(&self, mut taken: FileSlice) {
         let now = self.base.now();
         if let Some(file) = &taken.open {
-            let (turn, pages, ns) = (taken.turn, taken.pages, now.since(taken.taken_at));
-            self.base.trace_file(now, file, None, || EngineEvent::Turn { turn, pages, ns });
+            let (slice, pages, ns) = (taken.slice, taken.pages, now.since(taken.taken_at));
+            self.base.trace_file(now, file, None, || EngineEvent::FlushSlice { slice, pages, ns });
         }
         taken.close(now);
     }
