@@ -71,7 +71,7 @@ struct Rule {
     kind: Option<RequestKind>,
     /// Requests that pass first: of the kind, or writes.
     skip: u64,
-    left: u64,
+    remaining: u64,
     effect: Effect,
 }
 
@@ -96,25 +96,30 @@ impl Faults {
     /// Fails `times` requests of a kind, after `skip` further ones. [`u64::MAX`] times is until [`Faults::heal`]. The
     /// disk is not asked.
     pub fn fail(&self, kind: RequestKind, skip: u64, times: u64, error: DeviceError) {
-        self.plan().rules.push(Rule { kind: Some(kind), skip, left: times, effect: Effect::Fails(error) });
+        self.plan().rules.push(Rule { kind: Some(kind), skip, remaining: times, effect: Effect::Fails(error) });
     }
 
     /// Keeps all requests of a kind, after `skip` further ones, until [`Faults::heal`]: the disk hangs for them.
     pub fn hang(&self, kind: RequestKind, skip: u64) {
-        self.plan().rules.push(Rule { kind: Some(kind), skip, left: u64::MAX, effect: Effect::Hangs });
+        self.plan().rules.push(Rule { kind: Some(kind), skip, remaining: u64::MAX, effect: Effect::Hangs });
     }
 
     /// Calls `instead` for the next request of a kind, on the thread that makes it. The request is lost.
     #[cfg(test)]
     pub(crate) fn call(&self, kind: RequestKind, instead: impl Fn() + Send + Sync + 'static) {
-        self.plan().rules.push(Rule { kind: Some(kind), skip: 0, left: 1, effect: Effect::Calls(Arc::new(instead)) });
+        self.plan().rules.push(Rule {
+            kind: Some(kind),
+            skip: 0,
+            remaining: 1,
+            effect: Effect::Calls(Arc::new(instead)),
+        });
     }
 
     /// Lets `writes` more writes through. From then on nothing but reads is carried out, until [`Faults::heal`]: the
     /// files look as after a kill of the process at that moment. The cache learns that each of these requests is lost.
     pub fn cut_off(&self, writes: u64) {
         let effect = Effect::Fails(DeviceError::Lost);
-        self.plan().rules.push(Rule { kind: None, skip: writes, left: u64::MAX, effect });
+        self.plan().rules.push(Rule { kind: None, skip: writes, remaining: u64::MAX, effect });
     }
 
     /// Removes all faults. Requests that hang go on.
@@ -151,7 +156,7 @@ impl Plan {
     fn meets(&mut self, kind: RequestKind) -> Option<Effect> {
         self.counts[kind as usize] += 1;
         let rule = self.rules.iter_mut().find_map(|rule| rule.meets(kind));
-        self.rules.retain(|rule| rule.left > 0);
+        self.rules.retain(|rule| rule.remaining > 0);
         rule
     }
 }
@@ -167,7 +172,7 @@ impl Rule {
             self.skip -= u64::from(self.kind.is_some() || kind == RequestKind::Write);
             return None;
         }
-        self.left = if self.left == u64::MAX { u64::MAX } else { self.left - 1 };
+        self.remaining = if self.remaining == u64::MAX { u64::MAX } else { self.remaining - 1 };
         Some(self.effect.clone())
     }
 }

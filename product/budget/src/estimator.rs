@@ -73,7 +73,7 @@ const FILLED_RATIO: u64 = ONE * 3 / 2;
 /// The step of a single completion.
 const COMPLETION_DAMPING: u64 = 64;
 /// The step of reads that are charged with the time left by writes.
-const LEFT_OVER_DAMPING: u64 = 16;
+const REST_DAMPING: u64 = 16;
 /// A ratio above which one window alone is not believed.
 const STALL_RATIO: u64 = 2 * ONE;
 /// A ratio below which writes are faster than they would be without the reads beside them.
@@ -390,15 +390,15 @@ impl DirectionState {
     /// The ratio that a window of reads proves beside writes at these prices, and its damping if that is special.
     fn beside_writes(&self, writes: &DirectionPrices) -> (u64, Option<u64>) {
         let alone = self.window.bounds(0).ratio(self.modelled_ns());
-        let left_ns = self.window.left_by_others_ns(writes);
-        let left = self.window.bounds(self.window.own_ns - left_ns).ratio(self.modelled_ns());
+        let remaining_ns = self.window.unused_by_others_ns(writes);
+        let left = self.window.bounds(self.window.own_ns - remaining_ns).ratio(self.modelled_ns());
         if alone < ONE {
             // Reads alone cost more than all the time.
             (alone, None)
         } else if self.windows < YOUNG_WINDOWS {
             (left, None)
         } else {
-            (left.min(STALL_RATIO), Some(LEFT_OVER_DAMPING))
+            (left.min(STALL_RATIO), Some(REST_DAMPING))
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::control::messages::{Drained, LeftUnwritten, Progress};
+use crate::control::messages::{DirtyFileReport, Drained, Progress};
 use afflux_report::{output, units};
 
 /// Between plain lines.
@@ -106,9 +106,9 @@ pub(crate) fn done(drained: &Drained) -> String {
 }
 
 /// A first line, and one for each file with unwritten bytes.
-pub(crate) fn unwritten(first: &str, files: &[LeftUnwritten]) -> String {
+pub(crate) fn unwritten(first: &str, files: &[DirtyFileReport]) -> String {
     let mut text = first.to_owned();
-    for LeftUnwritten { file, bytes, reason } in files.iter().take(NAMED_MAX) {
+    for DirtyFileReport { file, bytes, reason } in files.iter().take(NAMED_MAX) {
         let (file, bytes) = (output::shown(file), units::data(*bytes));
         match reason.as_ref().map(output::shown) {
             Some(reason) => text.push_str(&format!("\n  {file}: {bytes} not written: {reason}")),

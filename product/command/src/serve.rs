@@ -37,7 +37,7 @@ use self::live::signals::{self, Hangup, SignalRequest};
 use self::live::upkeep::Upkeep;
 use self::live::{figures, in_force};
 use self::persisted::arena::{self, CacheMemory, WantedMemory};
-use self::persisted::persisted_mount::{LeftDescriptors, Taken};
+use self::persisted::persisted_mount::{InheritedDescriptors, Taken};
 use self::persisted::state;
 use self::persisted::unnamed_files;
 use self::start::check;
@@ -80,7 +80,7 @@ pub(crate) fn run_mount(args: &args::Serve) -> Outcome {
 /// server without NFS.
 fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<Option<NfsVersion>>) -> Outcome {
     require_calls(CallsFor::Serving)?;
-    let mut left = LeftDescriptors::take()?;
+    let mut left = InheritedDescriptors::take()?;
     let host = HostMemory::measured();
     let mut configuration = configuration::load(args, host)?;
     let nfs = nfs(&mut configuration.settings)?;
@@ -108,12 +108,12 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     }
     let (mut store, taken) = left.for_point(wanted.point(), wanted.is_persistent())?;
     let memory = CacheMemory::open(&WantedMemory::of(&configuration), &mut store, wanted)?;
-    let is_left = memory.is_left_in_store();
-    let taken = taken.with_cache(is_left)?;
+    let is_inherited = memory.is_inherited_in_store();
+    let taken = taken.with_cache(is_inherited)?;
     match run_over(memory, (store, taken), wanted, args, configuration, host) {
         Ok(ended) => ended,
         Err(failure) => {
-            if is_left && matches!(failure, Failure::Failed(_)) {
+            if is_inherited && matches!(failure, Failure::Failed(_)) {
                 arena::pause_before_next_start();
             }
             Err(failure)
@@ -210,7 +210,7 @@ fn run_over(
     drop(prefault);
     naming.iter().for_each(|naming| naming.end());
     #[cfg(feature = "object")]
-    if let Some(left) = source.left_behind() {
+    if let Some(left) = source.unstored_view() {
         store_end::watch(left, &running, &control.0, args.json);
     }
     let stopped = stop_serving(&running, &source, args.json);

@@ -18,7 +18,7 @@ use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
 use crate::args;
 use crate::control::client::ControlClient;
 use crate::control::messages::{
-    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DeviceGauges, LeftUnwritten, LockerGauges, PeerGauges,
+    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DeviceGauges, DirtyFileReport, LockerGauges, PeerGauges,
     Report, SERVED_DEVICE_FIGURES, UnwrittenFiles,
 };
 use crate::top::Tables;
@@ -73,7 +73,7 @@ fn file_lines(dirty: &UnwrittenFiles) -> String {
         return "everything is written\n".to_owned();
     }
     let mut text = String::new();
-    for LeftUnwritten { file, bytes, reason } in &dirty.files {
+    for DirtyFileReport { file, bytes, reason } in &dirty.files {
         let why = reason.as_ref().map(|why| format!("  NOT WRITTEN: {}", output::shown(why))).unwrap_or_default();
         text.push_str(&format!("{:>9}  {}{why}\n", units::data(*bytes), output::shown(file)));
     }

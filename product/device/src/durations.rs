@@ -102,8 +102,8 @@ impl Durations {
     /// The times so far.
     pub fn times(&self) -> WaitTimes {
         let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        let met = counts.iter().enumerate().map(|(bucket, count)| (bucket, *count));
-        wait_times(met, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
+        let used = counts.iter().enumerate().map(|(bucket, count)| (bucket, *count));
+        wait_times(used, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
     }
 
     /// The waits so far, by powers of two.
@@ -117,12 +117,12 @@ impl Durations {
 }
 
 /// The times for counts by bucket, in ascending order.
-fn wait_times(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -> WaitTimes {
-    let count = met.clone().map(|(_, count)| count).sum();
+fn wait_times(used: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -> WaitTimes {
+    let count = used.clone().map(|(_, count)| count).sum();
     let quantile = |per_mille: u128| {
         let rank = (u128::from(count) * per_mille).div_ceil(1000).max(1) as u64;
         let mut below = 0;
-        let found = met.clone().find(|(_, count)| {
+        let found = used.clone().find(|(_, count)| {
             below += count;
             below >= rank
         });
@@ -135,7 +135,7 @@ fn wait_times(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: 
 #[derive(Clone, Default)]
 pub(crate) struct FewDurations {
     /// Each used bucket, in ascending order, and its count.
-    met: Vec<(u16, u32)>,
+    used: Vec<(u16, u32)>,
     ns: u64,
     max_ns: u64,
 }
@@ -149,15 +149,15 @@ impl FewDurations {
     }
 
     fn add(&mut self, bucket: u16, times: u32) {
-        match self.met.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
-            Ok(at) => self.met[at].1 = self.met[at].1.saturating_add(times),
-            Err(at) => self.met.insert(at, (bucket, times)),
+        match self.used.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
+            Ok(at) => self.used[at].1 = self.used[at].1.saturating_add(times),
+            Err(at) => self.used.insert(at, (bucket, times)),
         }
     }
 
     /// Adds the counts of the other histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
-        other.met.iter().for_each(|(bucket, times)| self.add(*bucket, *times));
+        other.used.iter().for_each(|(bucket, times)| self.add(*bucket, *times));
         self.ns = self.ns.saturating_add(other.ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
@@ -165,7 +165,7 @@ impl FewDurations {
     /// The times so far.
     pub(crate) fn times(&self) -> WaitTimes {
         wait_times(
-            self.met.iter().map(|(bucket, times)| (usize::from(*bucket), u64::from(*times))),
+            self.used.iter().map(|(bucket, times)| (usize::from(*bucket), u64::from(*times))),
             self.ns,
             self.max_ns,
         )

@@ -15,7 +15,7 @@ use afflux_device::client::Client;
 use afflux_device::counters::Counter;
 use afflux_device::devices::delays::{Delay, WaitAccount, Waited};
 use afflux_device::devices::file::FileInner;
-use afflux_device::devices::waits::{PayerId, Wait, WaitNumber, WaitsFor};
+use afflux_device::devices::waits::{PayerId, Wait, WaitId, WaitsFor};
 use afflux_device::platform::{Nanos, Platform};
 
 use crate::base::Base;
@@ -108,7 +108,7 @@ pub(crate) struct CallWait<'a, P: Platform> {
     /// The call's other waits before this one.
     before_ns: u64,
     /// A wait in the device's ledger.
-    listed: Option<(WaitsFor, WaitNumber)>,
+    listed: Option<(WaitsFor, WaitId)>,
 }
 
 impl<P: Platform> Drop for CallWait<'_, P> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::devices::file::{Earlier, FileInner, Obstacles};
-use afflux_device::devices::withholding::ranges::{Ordered, RangeNumber, do_overlap};
+use afflux_device::devices::withholding::ranges::{Ordered, RangeId, do_overlap};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 use afflux_pages::units::PAGE_BYTES;
@@ -31,7 +31,7 @@ const RANGES_MAX: usize = 4096;
 /// A range whose bytes stay off the device until this is dropped.
 pub(crate) struct RangeHolder {
     file: Arc<FileInner>,
-    number: RangeNumber,
+    number: RangeId,
 }
 
 impl Drop for RangeHolder {
@@ -102,7 +102,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn sync_in_order(
         self: &Arc<Self>,
         (file, range): (&Arc<FileInner>, Range<u64>),
-        order: (RangeNumber, Earlier),
+        order: (RangeId, Earlier),
         client: Option<&Client>,
     ) -> Result<(), Error> {
         let (mut later, mut now) = (Vec::new(), (Arc::clone(file), range));
@@ -127,7 +127,7 @@ impl<P: Platform> Writeback<P> {
     ///
     /// # Errors
     /// A holder withholds some bytes of the range.
-    pub(crate) fn order_of(file: &FileInner, range: &Range<u64>) -> Result<Option<(RangeNumber, Earlier)>, Error> {
+    pub(crate) fn order_of(file: &FileInner, range: &Range<u64>) -> Result<Option<(RangeId, Earlier)>, Error> {
         let Obstacles { holder, earlier } = file.obstacles(range);
         if holder { Err(Error::Withheld) } else { Ok(earlier) }
     }
@@ -136,7 +136,7 @@ impl<P: Platform> Writeback<P> {
     async fn sync_earlier(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
-        (number, earlier): &(RangeNumber, Earlier),
+        (number, earlier): &(RangeId, Earlier),
     ) -> Result<(), Error> {
         let Some(first) = earlier.file.upgrade() else {
             file.let_go(*number);
@@ -218,7 +218,7 @@ fn must_wait_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, 
         Arc::ptr_eq(file, end.0) && do_overlap(pages, end.1)
     };
     loop {
-        let Some((file, pages)) = before.left.pop() else { return false };
+        let Some((file, pages)) = before.pending.pop() else { return false };
         if reaches(&file, &pages, last) {
             return true;
         }
@@ -228,7 +228,7 @@ fn must_wait_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, 
                 before.visit(file, FileInner::pages_of(&earlier.range));
             }
         }
-        let Some((file, pages)) = after.left.pop() else { return false };
+        let Some((file, pages)) = after.pending.pop() else { return false };
         if reaches(&file, &pages, first) {
             return true;
         }
@@ -246,15 +246,15 @@ fn must_wait_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, 
 /// A search from one end of the ranges that wait for each other.
 #[derive(Default)]
 struct Side {
-    left: Vec<(Arc<FileInner>, Range<u64>)>,
+    pending: Vec<(Arc<FileInner>, Range<u64>)>,
     /// Ranges that were met, by file slot.
-    met: BTreeSet<(u32, u64, u64)>,
+    seen: BTreeSet<(u32, u64, u64)>,
 }
 
 impl Side {
     fn visit(&mut self, file: Arc<FileInner>, pages: Range<u64>) {
-        if self.met.insert((file.pages.slot, pages.start, pages.end)) {
-            self.left.push((file, pages));
+        if self.seen.insert((file.pages.slot, pages.start, pages.end)) {
+            self.pending.push((file, pages));
         }
     }
 }

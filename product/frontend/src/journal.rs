@@ -100,7 +100,7 @@ struct Slots {
     /// Numbers of running calls by party.
     running: BTreeMap<u64, usize>,
     /// Calls of earlier processes.
-    left: BTreeMap<CallKey, usize>,
+    earlier: BTreeMap<CallKey, usize>,
 }
 
 /// The newest step of a call that the host has carried out. All changes of earlier steps are done, too.
@@ -114,7 +114,7 @@ pub struct DoneStep {
 
 /// An earlier process's progress with a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Left {
+pub enum EarlierProgress {
     /// None.
     Nothing,
     /// The host may have been asked.
@@ -146,7 +146,7 @@ pub enum Left {
     },
 }
 
-impl Left {
+impl EarlierProgress {
     /// The progress with one step of the call, as the volume is told of it.
     pub fn before(&self, step: u16) -> Before {
         let (done, begun) = match *self {
@@ -219,7 +219,7 @@ impl CallJournal {
         }
         found.sort_unstable();
         for (_, slot, key) in found {
-            slots.left.insert(key, slot);
+            slots.earlier.insert(key, slot);
             match journal.has_ended(slot) {
                 true => slots.end((form.owner)(&key), slot),
                 false => slots.cut_off.push_back(slot),
@@ -301,46 +301,48 @@ impl CallJournal {
         is_ended || self.answer(slot).is_some() || self.too_long(slot).is_some()
     }
 
-    fn left_at(&self, slot: usize) -> Left {
+    fn earlier_at(&self, slot: usize) -> EarlierProgress {
         let done = self.done_step(slot);
         if let Some((code, bytes)) = self.answer(slot) {
             let words = (at::BYTES..self.form.words).flat_map(|at| self.get(slot, at).to_le_bytes());
-            return Left::Answered { code, bytes: words.take(bytes).collect(), done };
+            return EarlierProgress::Answered { code, bytes: words.take(bytes).collect(), done };
         }
         match (self.too_long(slot), done) {
-            (Some((code, steps)), done) => Left::TooLong { code, steps, done },
-            (None, Some(done)) => Left::Done(done),
-            (None, None) => Left::Begun { value: self.get(slot, at::VALUE), object: self.get(slot, at::OBJECT) },
+            (Some((code, steps)), done) => EarlierProgress::TooLong { code, steps, done },
+            (None, Some(done)) => EarlierProgress::Done(done),
+            (None, None) => {
+                EarlierProgress::Begun { value: self.get(slot, at::VALUE), object: self.get(slot, at::OBJECT) }
+            }
         }
     }
 
     /// The slot of a call of an earlier process, and the key that it has there.
     fn find(&self, slots: &Slots, keys: &CallKeys) -> Option<(CallKey, usize)> {
-        let found = |key: &CallKey| Some((*key, *slots.left.get(key)?));
+        let found = |key: &CallKey| Some((*key, *slots.earlier.get(key)?));
         keys.iter().filter_map(found).find(|(key, slot)| self.key(*slot).as_ref() == Some(key))
     }
 
     /// The part of a call that an earlier process has done. It is asked once, before or by [`CallJournal::begin`].
-    pub fn left(&self, keys: &CallKeys) -> Left {
+    pub fn earlier(&self, keys: &CallKeys) -> EarlierProgress {
         let found = self.find(&self.lock(), keys);
-        found.map_or(Left::Nothing, |(_, slot)| self.left_at(slot))
+        found.map_or(EarlierProgress::Nothing, |(_, slot)| self.earlier_at(slot))
     }
 
     /// Begins a call, before the host is asked. `value` is the wall clock's time, say, and `object` the number of the
     /// object that a rename is about. Also returns what an earlier process has done of the same call.
-    pub fn begin(self: &Arc<Self>, keys: CallKeys, value: u64, object: u64) -> (JournalCall, Left) {
+    pub fn begin(self: &Arc<Self>, keys: CallKeys, value: u64, object: u64) -> (JournalCall, EarlierProgress) {
         let mut slots = self.lock();
         if let Some((key, slot)) = self.find(&slots, &keys) {
-            slots.left.remove(&key);
+            slots.earlier.remove(&key);
             slots.resume((self.form.owner)(&key), slot);
             let entry = RunningEntry { of: Arc::clone(self), key, slot: Some(slot) };
-            return (JournalCall(Arc::new(entry)), self.left_at(slot));
+            return (JournalCall(Arc::new(entry)), self.earlier_at(slot));
         }
         let [key, _] = keys;
         let slot = slots.take((self.form.owner)(&key), self.count);
         let call = JournalCall(Arc::new(RunningEntry { of: Arc::clone(self), key, slot }));
         call.note(value, object);
-        (call, Left::Nothing)
+        (call, EarlierProgress::Nothing)
     }
 }
 

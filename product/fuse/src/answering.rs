@@ -135,7 +135,7 @@ impl<P: Platform> MessageMachine for Mount<P> {
         let Ok(header) = RequestHeader::decode(message) else { return Tried::Nothing };
         self.calls.count(header.opcode);
         if header.unique & abi::UNIQUE_RESENT != 0 {
-            self.take_back_left(header.unique);
+            self.take_back_inherited(header.unique);
         }
         let operation = match request::decode(&header, message) {
             Ok(operation) => operation,

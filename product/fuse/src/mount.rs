@@ -185,7 +185,7 @@ impl<P: Platform> Mount<P> {
         let agreed = persisted.agreed().ok_or(MountStateError::NotAgreed)?;
         // Otherwise the kernel would keep bytes of files that others change.
         options.kernel_cache &= agreed.flags & init::AUTO_INVAL_DATA != 0;
-        let nodes = KernelNodes::left(volume.handle(root), persisted.clone())?;
+        let nodes = KernelNodes::inherited(volume.handle(root), persisted.clone())?;
         let (mut open, mut lost) = (Vec::new(), 0);
         for (generation, file) in persisted.files()? {
             let opened = match file {
@@ -294,9 +294,9 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Takes back what an earlier server granted for a request that has come again.
-    pub(crate) fn take_back_left(&self, unique: u64) {
-        let left = self.grants.iter().flat_map(|grants| grants.take(unique));
-        left.for_each(|grant| match grant {
+    pub(crate) fn take_back_inherited(&self, unique: u64) {
+        let inherited = self.grants.iter().flat_map(|grants| grants.take(unique));
+        inherited.for_each(|grant| match grant {
             Grant::Node(node) => self.known().forget(node, 1),
             Grant::File(file) => self.close(file),
         });
@@ -385,7 +385,7 @@ impl<P: Platform> Mount<P> {
 
     /// Whether the requester may open one more file. A mount for one user needs no bound for each.
     pub(crate) fn may_open_one_more(&self, header: &RequestHeader) -> bool {
-        !self.options.acts_as_callers || lock(&self.open).may_open(header.uid, self.volume.open_files_left())
+        !self.options.acts_as_callers || lock(&self.open).may_open(header.uid, self.volume.open_files_available())
     }
 
     /// Memory of messages that wait, in bytes.
@@ -522,7 +522,7 @@ fn client(process: u32, user: u32) -> Client {
 
 /// A file that an earlier server had open.
 async fn reopened<P: Platform>(volume: &Arc<Volume<P>>, file: &PersistedOpenFile) -> Opened<P> {
-    let found = volume.hold_left(file.handle.as_bytes()).await;
+    let found = volume.hold_inherited(file.handle.as_bytes()).await;
     found.map_or(Opened::Lost, |inode| {
         let owes_error = AtomicBool::new(file.verifier != ShortVerifier::of(volume.write_verifier()));
         let PersistedOpenFile { node, is_synchronous, .. } = *file;

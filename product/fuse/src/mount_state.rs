@@ -170,7 +170,7 @@ impl MountState {
     ///
     /// # Errors
     /// It is no such memory, or it is damaged.
-    pub fn left(words: PersistedWords) -> Result<Self, MountStateError> {
+    pub fn inherited(words: PersistedWords) -> Result<Self, MountStateError> {
         let state = Self::sized(words)?;
         let form = state.value(at::FORM);
         let is_ours = state.value(at::MAGIC) == MAGIC && (FORM_BEFORE..=FORM).contains(&form);

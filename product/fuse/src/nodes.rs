@@ -89,7 +89,7 @@ impl KernelNodes {
     }
 
     /// The nodes of an earlier server for this root. Its knowledge about their objects is gone.
-    pub(crate) fn left(root: FileHandle, persisted: MountState) -> Result<Self, MountStateError> {
+    pub(crate) fn inherited(root: FileHandle, persisted: MountState) -> Result<Self, MountStateError> {
         let (mut slots, mut by_handle) = (Vec::new(), BTreeMap::new());
         for (slot, (generation, found)) in persisted.nodes()?.into_iter().enumerate() {
             let node = found.map(|PersistedNode { handle, lookups }| {

@@ -200,7 +200,9 @@ impl WorkerPool {
     pub fn post_near(&self, work: impl FnOnce() + Send + 'static) {
         let mut work: Option<Box<dyn FnOnce() + Send>> = Some(Box::new(work));
         let _ = OWN.try_with(|own| match &mut *own.borrow_mut() {
-            Some(own) if Arc::ptr_eq(&own.inner, &self.owner.0) => own.left.extend(work.take().map(PoolTask::Posted)),
+            Some(own) if Arc::ptr_eq(&own.inner, &self.owner.0) => {
+                own.deferred.extend(work.take().map(PoolTask::Posted))
+            }
             _ => {}
         });
         let work = work.and_then(in_place::leave);
@@ -241,7 +243,7 @@ impl Drop for Owner {
 struct OwnThread {
     inner: Arc<Inner>,
     /// The work to do after the current result was given.
-    left: Vec<PoolTask>,
+    deferred: Vec<PoolTask>,
     /// The place of the current call.
     slot: Option<usize>,
 }
@@ -262,7 +264,7 @@ pub fn begin_next_call() {
 
 /// Called by long work on a thread of a pool: does the work left for later.
 pub fn run_deferred() {
-    let next = || OWN.with_borrow_mut(|own| own.as_mut()?.left.pop());
+    let next = || OWN.with_borrow_mut(|own| own.as_mut()?.deferred.pop());
     while let Some(work) = next() {
         begin_next_call();
         // It may panic; the thread goes on.
@@ -322,7 +324,7 @@ impl Inner {
     }
 
     fn serve(self: Arc<Self>) {
-        OWN.set(Some(OwnThread { inner: Arc::clone(&self), left: Vec::new(), slot: None }));
+        OWN.set(Some(OwnThread { inner: Arc::clone(&self), deferred: Vec::new(), slot: None }));
         let _held = DeferredWakes::new();
         let mut state = self.lock();
         state.coming -= 1;

@@ -82,7 +82,7 @@ pub enum ArenaContents {
     /// Nobody has used it.
     Fresh(Arc<Memory>),
     /// A server was killed with it.
-    Left(Arc<Memory>),
+    Inherited(Arc<Memory>),
 }
 
 /// A file with an engine's memory, locked by this process. If this process made its contents, the drop removes it until
@@ -123,8 +123,8 @@ impl ArenaFile {
                 continue;
             }
             let mut opened = Self { location: FoundAt::Path(path.to_path_buf()), file, is_fresh: false };
-            if let Some(left) = opened.left(boot)? {
-                return Ok((opened, ArenaContents::Left(left)));
+            if let Some(inherited) = opened.inherited(boot)? {
+                return Ok((opened, ArenaContents::Inherited(inherited)));
             }
             let memory = opened.emptied(layout, boot)?;
             return Ok((opened, ArenaContents::Fresh(memory)));
@@ -192,8 +192,8 @@ impl ArenaFile {
         let passed = Self::take_stored(store);
         let (count, mut found) = (passed.len(), None);
         for file in passed {
-            match Self::left_in_store(file, boot, told) {
-                Ok(Some(left)) if found.is_none() => found = Some(left),
+            match Self::inherited_in_store(file, boot, told) {
+                Ok(Some(inherited)) if found.is_none() => found = Some(inherited),
                 Ok(Some(_)) => refused(ArenaFileError::Unfit("the service manager has two")),
                 Ok(None) => {}
                 Err(error) if error.is_of_file() => refused(error),
@@ -208,7 +208,7 @@ impl ArenaFile {
             if has_others {
                 opened.offer().map_err(tell)?;
             }
-            return Ok((opened, ArenaContents::Left(memory)));
+            return Ok((opened, ArenaContents::Inherited(memory)));
         }
         let (opened, memory) = Self::made_for_store(layout, boot)?;
         Ok((opened, ArenaContents::Fresh(memory)))
@@ -224,7 +224,7 @@ impl ArenaFile {
     }
 
     /// A file of the manager, if an earlier server left something in it.
-    fn left_in_store(
+    fn inherited_in_store(
         file: OwnedFd,
         boot: [u8; 16],
         told: &mut dyn FnMut(ArenaWait),
@@ -232,7 +232,7 @@ impl ArenaFile {
         memory_file::refuse_foreign(&file)?;
         let opened = Self { file: memory_file::reopened(&file)?, location: FoundAt::Store(file), is_fresh: false };
         lock(&opened.file, told)?;
-        match opened.left(boot) {
+        match opened.inherited(boot) {
             Ok(Some(memory)) => Ok(Some((opened, memory))),
             // Its data is for that version.
             Err(error) if error.is_of_another_version() => Err(error),
@@ -244,18 +244,18 @@ impl ArenaFile {
     }
 
     /// The memory of an earlier server, if it left data in the file.
-    fn left(&self, boot: [u8; 16]) -> Result<Option<Arc<Memory>>, ArenaFileError> {
+    fn inherited(&self, boot: [u8; 16]) -> Result<Option<Arc<Memory>>, ArenaFileError> {
         let bytes = fstat(&self.file).map_err(host("stat"))?.st_size as u64;
         let header = read_header(&self.file)?;
         if bytes == 0 || header.is_unused() {
             return Ok(None);
         }
-        let left = header.layout(boot)?;
-        let wanted = left.bytes() as u64;
+        let inherited = header.layout(boot)?;
+        let wanted = inherited.bytes() as u64;
         if bytes != wanted {
             return Err(ArenaFileError::Length { found: bytes, wanted });
         }
-        let memory = self.map(left)?;
+        let memory = self.map(inherited)?;
         Ok(match memory.header().state() {
             ArenaState::Serving | ArenaState::Recovering => Some(memory),
             // Everything was written.

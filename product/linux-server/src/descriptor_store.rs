@@ -35,7 +35,7 @@ pub enum NoStore {
 /// The store, with the descriptors that an earlier process left there.
 #[derive(Default)]
 pub struct DescriptorStore {
-    left: Vec<(String, OwnedFd)>,
+    inherited: Vec<(String, OwnedFd)>,
     allowed: Option<u64>,
 }
 
@@ -54,13 +54,13 @@ impl DescriptorStore {
         // SAFETY: the manager has opened these descriptors for this process. The variables are gone, so nobody else
         // takes them.
         let owned = |(number, name)| (name, unsafe { OwnedFd::from_raw_fd(number) });
-        Self { left: passed.into_iter().flatten().map(owned).collect(), allowed }
+        Self { inherited: passed.into_iter().flatten().map(owned).collect(), allowed }
     }
 
     /// A store in which an earlier process left these.
     #[cfg(test)]
-    pub(crate) fn with(left: Vec<(String, OwnedFd)>) -> Self {
-        Self { left, allowed: None }
+    pub(crate) fn with(inherited: Vec<(String, OwnedFd)>) -> Self {
+        Self { inherited, allowed: None }
     }
 
     /// Fails unless the manager takes so many descriptors, as far as it says.
@@ -79,12 +79,12 @@ impl DescriptorStore {
 
     /// Takes the descriptors with this name out of those that an earlier process left. The manager still has them.
     pub fn take(&mut self, name: &str) -> Vec<OwnedFd> {
-        self.left.extract_if(.., |(of, _)| of == name).map(|(_, descriptor)| descriptor).collect()
+        self.inherited.extract_if(.., |(of, _)| of == name).map(|(_, descriptor)| descriptor).collect()
     }
 
     /// Takes the descriptors with such a beginning of their names, as [`Self::take`].
     pub fn take_beginning(&mut self, beginning: &str) -> Vec<(String, OwnedFd)> {
-        self.left.extract_if(.., |(of, _)| of.starts_with(beginning)).collect()
+        self.inherited.extract_if(.., |(of, _)| of.starts_with(beginning)).collect()
     }
 
     /// How many descriptors the manager takes beside so many others, but `at_most` so many. The same if it does not

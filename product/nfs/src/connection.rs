@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    ByteBounds, CallJournal, CallKeys, ConnectionQuota, Left, Output, Party, Peer, ProtocolError, ProtocolMachine,
-    RecordedCall, trace::TracedOperation,
+    ByteBounds, CallJournal, CallKeys, ConnectionQuota, EarlierProgress, Output, Party, Peer, ProtocolError,
+    ProtocolMachine, RecordedCall, trace::TracedOperation,
 };
 use afflux_volume::{Platform, Volume};
 use bytes::{Bytes, BytesMut};
@@ -194,7 +194,7 @@ impl<P: Platform> Connection<P> {
     /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for room.
     /// The first call of a poll gets all available room, and a call that is alone never waits.
     fn reply_quota(&self, wanted: u32, arrived: &ArrivedCall<'_>) -> Option<u32> {
-        let waiting = arrived.chunk.left() + arrived.record.len();
+        let waiting = arrived.chunk.remaining() + arrived.record.len();
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
         self.quota.reply_bytes((wanted, REPLY_BYTES_SHORT), held, arrived.is_first, self.is_alone())
     }
@@ -254,7 +254,7 @@ impl<P: Platform> Connection<P> {
                 }
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
-            Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.left() == 0),
+            Incoming::TlsProbe(probe) => self.answer_probe(&probe, chunk.remaining() == 0),
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
             Incoming::Reply(number) => self.take_answer(number, bytes),
             Incoming::Nothing => self.tally.count(Event::StrayReply),
@@ -398,12 +398,12 @@ impl<P: Platform> Connection<P> {
             Some(READ_BYTES_MAX) => Some(READ_BYTES_MAX),
             _ => self.reply_quota(head.data_bytes_max(bytes), arrived),
         };
-        let Some(data_left) = quota else { return false };
+        let Some(data_remaining) = quota else { return false };
         let (volume, known) = (&self.server.volume, self.callers.get(arrived.caller));
         let now_ns = *self.now_ns.get_or_insert_with(|| volume.engine().platform().now().0);
         let compound = self.compound.get_or_insert_with(|| Compound::of_connection(service, self.party));
         let mut draft = self.batch.draft(call.xid);
-        compound.begin((self.party, known.uid()), now_ns, (bytes, &head), data_left, &mut draft);
+        compound.begin((self.party, known.uid()), now_ns, (bytes, &head), data_remaining, &mut draft);
         if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
             let status = self.batch.end(draft);
             self.tally.ended(status);
@@ -414,7 +414,7 @@ impl<P: Platform> Connection<P> {
         let mut worker = self.running.take();
         let draft = self.batch.moved(draft, std::mem::take(&mut worker.draft));
         let record = arrived.keep(&mut worker.record);
-        let data_bytes_max = data_left.min(head.data_bytes_max(&record));
+        let data_bytes_max = data_remaining.min(head.data_bytes_max(&record));
         let charge = CALL_BYTES + record.len() as u64 + u64::from(data_bytes_max);
         self.run(worker, WorkerTask::Compound(WaitingCompound { by, record, compound, draft }), charge);
         true
@@ -621,7 +621,7 @@ async fn persisted_reply<P: Platform>(
 ) -> CachedReply {
     let (entry, left) = journal.begin(keys, wall_ns(volume), 0);
     let before = left.before(0);
-    if let Left::Answered { code, bytes, .. } = left {
+    if let EarlierProgress::Answered { code, bytes, .. } = left {
         let status = NfsStatus::from_code(code).unwrap_or(NfsStatus::Serverfault);
         return CachedReply { record: bytes.into(), status };
     }

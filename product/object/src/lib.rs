@@ -23,7 +23,6 @@ mod file;
 mod format;
 mod holder;
 mod joints;
-mod left_clients;
 mod load;
 mod moving;
 mod naming;
@@ -32,6 +31,7 @@ mod overwritten;
 mod packing;
 mod pages;
 mod paths;
+mod previous_clients;
 mod ranges;
 mod read;
 mod retry;
@@ -53,9 +53,9 @@ pub use format::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, RunEn
 pub use format::segment::{SegmentWriter, directory};
 pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use holder::Holder;
-pub use left_clients::LeftClients;
 pub use open::{EndedWriter, Fresh, ObjectVolume};
 pub use paths::paths;
+pub use previous_clients::PreviousClients;
 pub use seams::{
     Arrivals, Batch, ByteParts, Checkpoint, Clock, DatedObject, DatedObjects, Durability, Key, Manifest, ObjectError,
     ObjectVersion, Objects, PutOutcome, Record, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, Sequence,

@@ -144,7 +144,7 @@ pub enum ReplaceOutcome {
 }
 
 /// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) and the list of
-/// clients (`left_clients`) need them.
+/// clients (`previous_clients`) need them.
 pub trait DatedObjects: Send + Sync {
     /// Makes an object, or replaces it.
     fn put(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<(), ObjectError>> + Send;

@@ -98,7 +98,7 @@ impl Number {
 /// `rare-paths` a hook can be called at a chosen one.
 #[derive(Default)]
 pub struct Stores {
-    left: Number,
+    remaining: Number,
     #[cfg(feature = "rare-paths")]
     hook: std::sync::Mutex<Option<Hook>>,
 }
@@ -110,7 +110,7 @@ impl Stores {
     /// A thread that is killed now has made its earlier stores and no later ones.
     #[inline(always)]
     pub fn point(&self) {
-        if self.left.get() > 0 && self.left.change(|left| left.saturating_sub(1)) == 1 {
+        if self.remaining.get() > 0 && self.remaining.change(|remaining| remaining.saturating_sub(1)) == 1 {
             self.reached();
         }
     }
@@ -130,7 +130,7 @@ impl Stores {
     #[cfg(feature = "rare-paths")]
     pub fn try_call_at(&self, number: u64, hook: Hook) -> bool {
         *crate::wait::lock(&self.hook) = Some(hook);
-        self.left.change(|_| number);
+        self.remaining.change(|_| number);
         true
     }
 

@@ -183,8 +183,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The number of files that callers may open now, over any front end, beside the open ones.
-    pub fn open_files_left(&self) -> usize {
-        self.table.open_files_left()
+    pub fn open_files_available(&self) -> usize {
+        self.table.open_files_available()
     }
 
     /// The engine below.

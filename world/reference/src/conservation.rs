@@ -38,7 +38,7 @@ impl Conservation {
     pub fn check<P: Platform>(&self, engine: &Arc<Engine<P>>) -> Result<(), Mismatch> {
         let (census, status) = (engine.census(), engine.status());
         check_counters(engine, &census)?;
-        if census.in_hand() < 0 {
+        if census.in_transit() < 0 {
             return wrong(format!("more frames than there are: {census:?}"));
         }
         if census.dirty + census.writeback > census.unwritten + census.unadopted {
@@ -67,7 +67,7 @@ impl Conservation {
     pub fn check_at_rest<P: Platform>(&self, engine: &Arc<Engine<P>>) -> Result<(), Mismatch> {
         self.check(engine)?;
         let (census, status) = (engine.census(), engine.status());
-        let left = (census.in_hand(), census.leaving, census.dirty, census.writeback, census.unwritten);
+        let left = (census.in_transit(), census.leaving, census.dirty, census.writeback, census.unwritten);
         if left != (0, 0, 0, 0, 0) {
             return wrong(format!("at rest, and not everything is free or clean: {census:?}"));
         }

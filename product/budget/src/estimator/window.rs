@@ -135,7 +135,7 @@ impl EstimatorWindow {
     }
 
     /// The time of either direction, less the cost of the other's work at these prices; at most this direction's time.
-    pub(super) fn left_by_others_ns(&self, prices: &DirectionPrices) -> u64 {
+    pub(super) fn unused_by_others_ns(&self, prices: &DirectionPrices) -> u64 {
         self.either_ns.saturating_sub(self.other.cost_ns(prices)).min(self.own_ns)
     }
 

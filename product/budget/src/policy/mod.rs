@@ -126,7 +126,7 @@ impl DevicePolicy for Budget {
         let mut standing = DeviceView::of(view, device);
         let cost_ns = standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
         payer.portion.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
-        let given_ns = device.portions.left_ns(view.now.0).saturating_sub(payer.portion.own_ns(&device.portions));
+        let given_ns = device.portions.remaining_ns(view.now.0).saturating_sub(payer.portion.own_ns(&device.portions));
         standing.backlog_ns = standing.backlog_ns.saturating_add(given_ns);
         let payers = device.waiting.sharing_with(view.now.0, &view.payer);
         payer.settle(view.now.0, &standing, payers, device.generation(view));
@@ -139,7 +139,7 @@ impl DevicePolicy for Budget {
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
         let from_queue = payer.portion.take_queued(&mut device.portions);
-        if let Some(pages) = payer.portion.left_pages().filter(|_| backlog_ns < band.end_ns) {
+        if let Some(pages) = payer.portion.remaining_pages().filter(|_| backlog_ns < band.end_ns) {
             pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
             return Admission::Enter;
         }

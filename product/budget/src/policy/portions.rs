@@ -51,7 +51,7 @@ pub(super) struct Portions {
     /// By number: the oldest first, which is the first to expire.
     open: BTreeMap<u64, Open>,
     /// The sum over `open`.
-    left_ns: Cost,
+    remaining_ns: Cost,
     given: u64,
     /// Until then a payer admitted from the queue may take one.
     awaited_until_ns: u64,
@@ -59,15 +59,15 @@ pub(super) struct Portions {
 
 #[derive(Debug)]
 struct Open {
-    left_ns: Cost,
+    remaining_ns: Cost,
     until_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Portion {
     number: u64,
-    left_pages: u64,
-    left_ns: Cost,
+    remaining_pages: u64,
+    remaining_ns: Cost,
 }
 
 /// The memory of a payer.
@@ -81,9 +81,9 @@ pub(super) struct PayerPortion {
 
 impl Portions {
     /// The cost of pages not dirtied yet.
-    pub(super) fn left_ns(&mut self, now_ns: u64) -> Cost {
+    pub(super) fn remaining_ns(&mut self, now_ns: u64) -> Cost {
         self.expire(now_ns);
-        self.left_ns
+        self.remaining_ns
     }
 
     /// Drops expired portions. Returns how many entries it looked at: at most one more than it dropped.
@@ -94,24 +94,24 @@ impl Portions {
             if oldest.get().until_ns > now_ns {
                 break;
             }
-            self.left_ns -= oldest.remove().left_ns;
+            self.remaining_ns -= oldest.remove().remaining_ns;
         }
         looks
     }
 
     /// Lowers the rest of an open portion. A portion with nothing left is closed.
-    fn set_left(&mut self, number: u64, left_ns: Cost) {
+    fn set_remaining(&mut self, number: u64, remaining_ns: Cost) {
         let Some(open) = self.open.get_mut(&number) else { return };
-        self.left_ns -= open.left_ns - left_ns;
-        open.left_ns = left_ns;
-        if left_ns == 0 {
+        self.remaining_ns -= open.remaining_ns - remaining_ns;
+        open.remaining_ns = remaining_ns;
+        if remaining_ns == 0 {
             self.open.remove(&number);
         }
     }
 
     /// Whether one more payer may be admitted from the queue; that payer is then awaited.
     pub(super) fn try_admit_one(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
-        let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
+        let with_it_ns = backlog_ns.saturating_add(self.remaining_ns(now_ns)).saturating_add(portion_ns);
         let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
         let lets = has_room || backlog_ns <= band.free_ns();
         if lets {
@@ -122,9 +122,9 @@ impl Portions {
 
     fn give(&mut self, now_ns: u64, pages: u64, cost_ns: Cost) -> Portion {
         self.given += 1;
-        self.open.insert(self.given, Open { left_ns: cost_ns, until_ns: now_ns.saturating_add(LASTS_NS) });
-        self.left_ns += cost_ns;
-        Portion { number: self.given, left_pages: pages, left_ns: cost_ns.saturating_mul(COST_MAX) }
+        self.open.insert(self.given, Open { remaining_ns: cost_ns, until_ns: now_ns.saturating_add(LASTS_NS) });
+        self.remaining_ns += cost_ns;
+        Portion { number: self.given, remaining_pages: pages, remaining_ns: cost_ns.saturating_mul(COST_MAX) }
     }
 }
 
@@ -132,28 +132,29 @@ impl PayerPortion {
     /// The payer dirtied pages of this cost.
     pub(super) fn dirtied(&mut self, portions: &mut Portions, pages: u64, cost_ns: Cost) {
         let Some(portion) = self.portion.take() else { return };
-        let Some(open_ns) = portions.open.get(&portion.number).map(|open| open.left_ns) else {
+        let Some(open_ns) = portions.open.get(&portion.number).map(|open| open.remaining_ns) else {
             self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
             return;
         };
-        let (left_pages, left_ns) = (portion.left_pages.saturating_sub(pages), portion.left_ns.saturating_sub(cost_ns));
-        if left_pages == 0 || left_ns == 0 {
-            portions.set_left(portion.number, 0);
+        let (remaining_pages, remaining_ns) =
+            (portion.remaining_pages.saturating_sub(pages), portion.remaining_ns.saturating_sub(cost_ns));
+        if remaining_pages == 0 || remaining_ns == 0 {
+            portions.set_remaining(portion.number, 0);
             self.halvings = 0;
         } else {
-            portions.set_left(portion.number, open_ns.saturating_sub(cost_ns).max(1).min(open_ns));
-            self.portion = Some(Portion { left_pages, left_ns, ..portion });
+            portions.set_remaining(portion.number, open_ns.saturating_sub(cost_ns).max(1).min(open_ns));
+            self.portion = Some(Portion { remaining_pages, remaining_ns, ..portion });
         }
     }
 
     /// Pages left of the payer's portion.
-    pub(super) fn left_pages(&self) -> Option<u64> {
-        self.portion.map(|portion| portion.left_pages)
+    pub(super) fn remaining_pages(&self) -> Option<u64> {
+        self.portion.map(|portion| portion.remaining_pages)
     }
 
     /// The payer's own part of the given portions.
     pub(super) fn own_ns(&self, portions: &Portions) -> Cost {
-        self.portion.and_then(|portion| portions.open.get(&portion.number)).map_or(0, |open| open.left_ns)
+        self.portion.and_then(|portion| portions.open.get(&portion.number)).map_or(0, |open| open.remaining_ns)
     }
 
     /// The payer goes to the queue.

@@ -23,7 +23,7 @@ const TAKEN_PART: Cost = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trickle {
     /// Negative: more was admitted than allowed.
-    left_ns: i64,
+    remaining_ns: i64,
     /// Work that was dirty at the last look: in work, since prices move.
     dirty: DirectionWork,
 }
@@ -42,14 +42,14 @@ impl Trickle {
         let entered_ns = signed(dirty.without(self.dirty.without(done)).cost_ns(prices));
         self.dirty = dirty;
         if backlog_ns < end_ns {
-            self.left_ns = 0;
+            self.remaining_ns = 0;
             return end_ns;
         }
         // No writer is kept out for long because of others' work.
         let least_ns = -signed(end_ns / TAKEN_PART);
-        let left_ns = self.left_ns.saturating_sub(entered_ns).max(least_ns);
-        self.left_ns = left_ns.saturating_add(signed(done.cost_ns(prices) / PART));
-        end_ns.max(backlog_ns.saturating_add_signed(self.left_ns))
+        let remaining_ns = self.remaining_ns.saturating_sub(entered_ns).max(least_ns);
+        self.remaining_ns = remaining_ns.saturating_add(signed(done.cost_ns(prices) / PART));
+        end_ns.max(backlog_ns.saturating_add_signed(self.remaining_ns))
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) enum ControlReply {
     /// The time of a trace is over.
     TraceEnded,
     /// The server was told to end without writing. Printed only on its standard output.
-    Abandoned { unwritten: Vec<LeftUnwritten> },
+    Abandoned { unwritten: Vec<DirtyFileReport> },
     /// The request was not carried out.
     Refused {
         reason: String,
@@ -132,7 +132,7 @@ pub(crate) struct Progress {
 pub(crate) struct Drained {
     pub(crate) written_bytes: u64,
     pub(crate) elapsed_ns: u64,
-    pub(crate) failed: Vec<LeftUnwritten>,
+    pub(crate) failed: Vec<DirtyFileReport>,
     /// Files that clients of version 4 still have open.
     #[serde(default)]
     pub(crate) open_files: u64,
@@ -140,7 +140,7 @@ pub(crate) struct Drained {
 
 /// A file with bytes that did not reach its device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct LeftUnwritten {
+pub(crate) struct DirtyFileReport {
     /// The file's path on the host, or its number if it has no name.
     pub(crate) file: String,
     pub(crate) bytes: u64,
@@ -152,7 +152,7 @@ pub(crate) struct LeftUnwritten {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct UnwrittenFiles {
     /// At most [`DIRTY_FILES_MAX`].
-    pub(crate) files: Vec<LeftUnwritten>,
+    pub(crate) files: Vec<DirtyFileReport>,
     /// How many more there are.
     pub(crate) others: u64,
     pub(crate) others_bytes: u64,

@@ -1,4 +1,4 @@
-use super::{Drained, LeftUnwritten, Progress, done, sentence, unwritten};
+use super::{DirtyFileReport, Drained, Progress, done, sentence, unwritten};
 
 #[test]
 fn progress_is_told_with_rate_and_remaining_time() {
@@ -21,7 +21,7 @@ fn the_end_says_what_was_written() {
 
 #[test]
 fn unwritten_files_are_named_with_the_reason_and_many_are_summed() {
-    let file = |at: usize| LeftUnwritten {
+    let file = |at: usize| DirtyFileReport {
         file: format!("/d/{at}"),
         bytes: 1000,
         reason: (at == 0).then(|| "no space left on the device".to_owned()),
@@ -35,7 +35,7 @@ fn unwritten_files_are_named_with_the_reason_and_many_are_summed() {
 
 #[test]
 fn a_file_s_name_stays_in_its_line_and_controls_nothing() {
-    let file = LeftUnwritten { file: "/d/a\n\x1b[2Jö\u{202e}".into(), bytes: 1000, reason: Some("b\x07".into()) };
+    let file = DirtyFileReport { file: "/d/a\n\x1b[2Jö\u{202e}".into(), bytes: 1000, reason: Some("b\x07".into()) };
     assert_eq!(
         unwritten("could not:", &[file]),
         "could not:\n  /d/a\\n\\u001b[2Jö\\u202e: 1.00 kB not written: b\\u0007"

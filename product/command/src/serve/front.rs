@@ -112,7 +112,7 @@ struct PreparedMemory {
     memory: MountMemory,
     contents: MountState,
     /// An earlier server has left it.
-    is_left: bool,
+    is_inherited: bool,
 }
 
 /// A front in use: connections, a mount, or both over one engine.
@@ -394,7 +394,7 @@ impl PreparedMount {
         let volume_of_mount = Arc::clone(volume);
         let requesters = HostRequesters { flags: self.mounted.take_flags() };
         let mount = match &self.memory {
-            Some(PreparedMemory { contents, is_left: true, .. }) => {
+            Some(PreparedMemory { contents, is_inherited: true, .. }) => {
                 let resumed = Mount::resumed(volume_of_mount, &root, options, requesters, recording, contents.clone());
                 match platform.block_on(resumed) {
                     Ok((mount, lost)) => told(mount, lost),
@@ -470,7 +470,7 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_persistent:
     let wanted = wanted.clone();
     if let Some((persisted, contents)) = persisted {
         let (mounted, memory) = persisted.into_mount();
-        let memory = Some(PreparedMemory { memory, contents, is_left: true });
+        let memory = Some(PreparedMemory { memory, contents, is_inherited: true });
         return Ok(PreparedMount { mounted, unmounter, wanted, memory });
     }
     let memory = is_persistent.then(|| MountMemory::made(PERSISTED_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
@@ -479,7 +479,7 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_persistent:
     let memory = memory.map(|memory| {
         mounted.keep(&memory).or_failed(NOT_MOUNTED)?;
         let contents = MountState::fresh(memory.words()).or_failed(NOT_MOUNTED)?;
-        Ok(PreparedMemory { memory, contents, is_left: false })
+        Ok(PreparedMemory { memory, contents, is_inherited: false })
     });
     let memory = memory.transpose()?;
     Ok(PreparedMount { mounted, unmounter, wanted, memory })

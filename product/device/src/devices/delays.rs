@@ -176,7 +176,7 @@ impl<K, A> Default for Shard<K, A> {
 
 impl DelayAccounts {
     pub(crate) fn call_ended(&self, of: WaitAccount<'_>, waited: &Waited) {
-        met(waited).for_each(|(delay, ns)| self.all[delay as usize].note(ns));
+        nonzero(waited).for_each(|(delay, ns)| self.all[delay as usize].note(ns));
         let number = self.ended.fetch_add(1, Ordering::Relaxed);
         match of {
             WaitAccount::Client(client) => {
@@ -290,13 +290,13 @@ impl Clone for Account {
 impl Account {
     /// A call waited; `number` is the device's count of waits.
     fn add(&mut self, waited: &Waited, number: u64) {
-        met(waited).for_each(|(delay, ns)| self.waited[delay as usize].note(ns));
+        nonzero(waited).for_each(|(delay, ns)| self.waited[delay as usize].note(ns));
         self.latest = self.latest.max(number);
     }
 }
 
 /// The call's waits that took time.
-fn met(waited: &Waited) -> impl Iterator<Item = (Delay, u64)> {
+fn nonzero(waited: &Waited) -> impl Iterator<Item = (Delay, u64)> {
     Delay::ALL.into_iter().zip(*waited).filter(|(_, ns)| *ns > 0)
 }
 

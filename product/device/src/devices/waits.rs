@@ -160,7 +160,7 @@ pub struct Wait {
 
 /// The number of a wait among all of the device's, and its place among the present ones.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitNumber {
+pub struct WaitId {
     /// The number, which no other wait of the device gets.
     pub number: u64,
     index: usize,
@@ -187,7 +187,7 @@ impl Default for Present {
 
 impl Waits {
     /// A call begins to wait; returns the number of the wait.
-    pub fn begins(&self, wait: Wait) -> WaitNumber {
+    pub fn begins(&self, wait: Wait) -> WaitId {
         let mut present = lock(&self.present);
         if let Some(payer) = wait.payer_of_client() {
             present.pays(payer);
@@ -198,11 +198,11 @@ impl Waits {
         }
         let number = present.begun;
         present.begun += 1;
-        WaitNumber { number, index: present.waiting.insert((number, wait)) }
+        WaitId { number, index: present.waiting.insert((number, wait)) }
     }
 
     /// The wait with this number has ended, after `ns`.
-    pub fn ends(&self, number: WaitNumber, ns: u64) {
+    pub fn ends(&self, number: WaitId, ns: u64) {
         let mut present = lock(&self.present);
         let Some(wait) = present.remove(number) else { return };
         if let Some(payer) = wait.payer_of_client() {
@@ -328,7 +328,7 @@ impl Present {
     }
 
     /// Removes the wait, if it has not ended before.
-    fn remove(&mut self, wait: WaitNumber) -> Option<Wait> {
+    fn remove(&mut self, wait: WaitId) -> Option<Wait> {
         self.waiting.get(wait.index).filter(|(number, _)| *number == wait.number)?;
         Some(self.waiting.remove(wait.index).1)
     }

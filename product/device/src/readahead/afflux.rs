@@ -57,7 +57,7 @@ pub struct StreamWindow {
     /// Pages of the last window.
     size: u64,
     /// Pages that were in front of the last stream when it closed.
-    left_in_front: u64,
+    unread_in_front: u64,
     /// The most pages that a window may have, given how much of earlier windows memory has kept.
     cap: u64,
     doubt: u8,
@@ -81,7 +81,7 @@ impl Default for StreamWindow {
             end: 0,
             issued: 0,
             size: 0,
-            left_in_front: 0,
+            unread_in_front: 0,
             cap: u64::MAX,
             doubt: 0,
             credit: Credit::default(),
@@ -272,7 +272,7 @@ impl StreamWindow {
         let goes_on = self.open && self.is_near(pages.start, Self::tolerance(asked, terms));
         let mut awaited = self.awaited(asked);
         if !goes_on {
-            let in_front = if self.open { awaited.in_front } else { self.left_in_front };
+            let in_front = if self.open { awaited.in_front } else { self.unread_in_front };
             self.credit.note_stream((terms.pages_ahead)(), in_front);
             awaited = Awaited::default();
         }
@@ -298,7 +298,7 @@ impl StreamWindow {
             chance.min(most).max(if trusted > asked { asked + balance.granted(trusted) } else { asked })
         };
         let size = wished.min(self.chance(terms).max(trusted)).min(asked + terms.window_sizes.most);
-        let size = size.min(self.cap).min((terms.left)() / 2).min(asked + terms.most).max(asked);
+        let size = size.min(self.cap).min((terms.remaining)() / 2).min(asked + terms.most).max(asked);
         self.open = size > asked;
         (self.mark, self.end, self.issued) = (pages.end, pages.start + size, pages.end);
         self.size = size;
@@ -329,7 +329,7 @@ impl StreamWindow {
         let run = if is_trusted { run } else { balance.granted(run) };
         let first = terms.window_sizes.first.min(self.chance(terms));
         let first = if balance.none_lost { first } else { first.min(balance.pages / CHANCE_PART) };
-        let most = terms.window_sizes.most.min(self.cap).min(terms.most).min((terms.left)() / 2);
+        let most = terms.window_sizes.most.min(self.cap).min(terms.most).min((terms.remaining)() / 2);
         let size = first.max(run).min(most);
         self.mark = from;
         self.end = self.end.max(from);
@@ -365,7 +365,7 @@ impl StreamWindow {
 
     fn close(&mut self) {
         if self.open {
-            self.left_in_front = self.issued.saturating_sub(self.next);
+            self.unread_in_front = self.issued.saturating_sub(self.next);
         }
         self.open = false;
         self.strides.stop();

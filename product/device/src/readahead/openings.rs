@@ -27,15 +27,15 @@ impl Openings {
     }
 
     /// Pages that an opening may read ahead now.
-    fn left(&self) -> u64 {
+    fn remaining(&self) -> u64 {
         (self.balance.load(Ordering::Relaxed) / EARNS as i64).max(0) as u64
     }
 
     /// The most pages that an opening with a call of `asked` pages may read ahead: as much again may overdraw.
     pub(super) fn granted(&self, asked: u64) -> u64 {
-        match self.left() {
+        match self.remaining() {
             0 => 0,
-            left => left.max(asked),
+            remaining => remaining.max(asked),
         }
     }
 

@@ -66,7 +66,7 @@ pub struct AheadTerms<'a> {
     pub window_sizes: WindowSizes,
     /// How many more unread pages may be in the cache. Called only by policies that read ahead: the count is spread
     /// over many cache lines.
-    pub left: &'a dyn Fn() -> u64,
+    pub remaining: &'a dyn Fn() -> u64,
     /// The account of openings of the device's files.
     pub openings: &'a Openings,
     /// How many pages of the file were read ahead so far, and how many of these were used.

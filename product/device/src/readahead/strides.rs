@@ -93,7 +93,7 @@ impl Armed {
         let through = self.leap.unsigned_abs() - self.record.min(self.leap.unsigned_abs()) <= terms.window_sizes.gap;
         // Pages that one more record takes of the window.
         let pages = if through { self.leap.unsigned_abs() } else { self.record };
-        let most = terms.window_sizes.most.min((terms.left)() / 2).min(terms.most) / pages.max(1);
+        let most = terms.window_sizes.most.min((terms.remaining)() / 2).min(terms.most) / pages.max(1);
         let least = if through { terms.window_sizes.first / pages.max(1) } else { 1 };
         let records = (2 * self.batch).max(least).max(1).min(most);
         let (from, to) = (self.position(self.ahead + 1), self.position(self.ahead + records));

@@ -75,7 +75,7 @@ impl<P: Platform> Reading<P> {
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
             request_pages: file.device.request_pages(),
             window_sizes: WindowSizes { most: window_sizes.most.max(file.device.request_pages()), ..window_sizes },
-            left: &left,
+            remaining: &left,
             openings: &file.device.figures.openings,
             pages_ahead: &pages_ahead,
         };
@@ -142,7 +142,7 @@ impl<P: Platform> Reading<P> {
                     from = end;
                     continue;
                 }
-                if let Some(came) = self.hand_for_ahead(&mut hand, state, absent.end - absent.start) {
+                if let Some(came) = self.resources_for_ahead(&mut hand, state, absent.end - absent.start) {
                     (absent, Err(came))
                 } else {
                     let filled = absent.start..absent.start + hand.frames();
@@ -182,7 +182,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Takes the resources of a request for `count` pages of the file, or for fewer; returns the one that ran out.
-    fn hand_for_ahead(&self, hand: &mut ReadResources<'_>, state: &FileState, count: u64) -> Option<ReadaheadEnd> {
+    fn resources_for_ahead(&self, hand: &mut ReadResources<'_>, state: &FileState, count: u64) -> Option<ReadaheadEnd> {
         let device = hand.device;
         if self.base.cache.rare.is_forced(Rare::SlotTaken) {
             return Some(ReadaheadEnd::NoRequest(0));

@@ -31,7 +31,7 @@ pub(super) struct Run {
 
 /// The rest of a file after a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LeftOfFile {
+pub(super) enum FileRemainder {
     /// There may be more to write.
     More,
     /// No page, except pages that wait for a completion, which queues the file again.
@@ -46,16 +46,16 @@ pub(super) enum LeftOfFile {
 ///
 /// # Errors
 /// The rest of the file if there is no run.
-pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Result<Run, LeftOfFile> {
+pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Result<Run, FileRemainder> {
     if state.is_held() {
-        return Err(LeftOfFile::Nothing);
+        return Err(FileRemainder::Nothing);
     }
     let cursor = state.position.cursor();
     let (size, pieces) = (file.size(), Pieces::default());
     let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false };
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
     let Some((first_page, span)) = first else {
-        return Err(if claimer.busy { LeftOfFile::Busy } else { LeftOfFile::Nothing });
+        return Err(if claimer.busy { FileRemainder::Busy } else { FileRemainder::Nothing });
     };
     let pages_max = u64::from(bytes_max) / PAGE_BYTES;
     let mut end = span.1;

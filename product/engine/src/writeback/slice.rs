@@ -18,7 +18,7 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
-use super::batch::{LeftOfFile, Run, claim};
+use super::batch::{FileRemainder, Run, claim};
 use super::requests::RequestAllowance;
 use crate::trace::EngineEvent;
 
@@ -36,7 +36,7 @@ pub(crate) struct FileSlice {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,
     slice: FlushSlice,
-    left: LeftOfFile,
+    remainder: FileRemainder,
     taken_at: Nanos,
     /// Pages submitted to the device.
     pages: u64,
@@ -65,7 +65,7 @@ impl FileSlice {
         let _state = lock(&file.state);
         let has_all = !file.has_tagged(Tag::ToWrite);
         if has_all {
-            self.left = LeftOfFile::Nothing;
+            self.remainder = FileRemainder::Nothing;
         }
         has_all
     }
@@ -95,7 +95,7 @@ impl FileSlice {
     }
 
     /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
-    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, LeftOfFile> {
+    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, FileRemainder> {
         let by_passes = self.slice.is_by_passes() && !state.is_held();
         if by_passes {
             let is_old = matches!(self.slice, FlushSlice::Oldest { .. });
@@ -104,7 +104,7 @@ impl FileSlice {
         let claimed = claim(file, state, self.tag(), bytes_max);
         let ended = match &claimed {
             Ok(run) if by_passes => state.position.went(run.offset / PAGE_BYTES),
-            Err(LeftOfFile::Nothing) if by_passes => state.position.found_nothing(),
+            Err(FileRemainder::Nothing) if by_passes => state.position.found_nothing(),
             _ => None,
         };
         ended.into_iter().for_each(|began| state.marks.raise_dirtied_at(began));
@@ -126,7 +126,7 @@ impl FileSlice {
         let Some(file) = self.open.clone() else { return true };
         let pauses = self.must_pause(&lock(&file.state), now);
         if pauses {
-            self.left = LeftOfFile::Paused;
+            self.remainder = FileRemainder::Paused;
         }
         pauses
     }
@@ -138,10 +138,10 @@ impl FileSlice {
         let mut state = lock(&file.state);
         let busy_until = now.after(BUSY_NS);
         if self.slice == FlushSlice::Sync {
-            match self.left {
-                LeftOfFile::More => file.queue_sync(&mut state),
-                LeftOfFile::Busy => file.queue_sync_later(&mut state, busy_until),
-                LeftOfFile::Nothing | LeftOfFile::Paused => {}
+            match self.remainder {
+                FileRemainder::More => file.queue_sync(&mut state),
+                FileRemainder::Busy => file.queue_sync_later(&mut state, busy_until),
+                FileRemainder::Nothing | FileRemainder::Paused => {}
             }
             return;
         }
@@ -153,12 +153,12 @@ impl FileSlice {
             // Behind files that are as old.
             state.marks.raise_dirtied_at(before);
         }
-        match self.left {
-            LeftOfFile::Busy => file.wake_flusher_at(&mut state, busy_until),
-            LeftOfFile::More if self.slice == FlushSlice::Retry => file.wake_flusher_at(&mut state, now),
+        match self.remainder {
+            FileRemainder::Busy => file.wake_flusher_at(&mut state, busy_until),
+            FileRemainder::More if self.slice == FlushSlice::Retry => file.wake_flusher_at(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
-            LeftOfFile::Nothing if state.flight.has_any() || state.is_held() => {}
-            LeftOfFile::More | LeftOfFile::Nothing | LeftOfFile::Paused => file.requeue(&mut state, now),
+            FileRemainder::Nothing if state.flight.has_any() || state.is_held() => {}
+            FileRemainder::More | FileRemainder::Nothing | FileRemainder::Paused => file.requeue(&mut state, now),
         }
     }
 }
@@ -189,8 +189,8 @@ impl<P: Platform> Writeback<P> {
         let device = Arc::clone(&file.device);
         self.base.local().count(Counter::FlusherTurns, 1);
         device.worklist().slice_begins();
-        let (left, taken_at, batch) = (LeftOfFile::More, self.base.now(), RequestAllowance::default());
-        FileSlice { open: Some(file), device, slice, left, taken_at, pages: 0, batch }
+        let (remainder, taken_at, batch) = (FileRemainder::More, self.base.now(), RequestAllowance::default());
+        FileSlice { open: Some(file), device, slice, remainder, taken_at, pages: 0, batch }
     }
 
     /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was
@@ -228,7 +228,7 @@ impl<P: Platform> Writeback<P> {
         let file = taken.file()?;
         let (device, for_sync) = (&file.device, taken.is_for_sync());
         if !for_sync && self.wait_for_slot_or_sync(device).await {
-            taken.left = LeftOfFile::More;
+            taken.remainder = FileRemainder::More;
             return None;
         }
         let waited = self.try_acquire_request(device, &mut taken.batch, for_sync).await;
@@ -244,17 +244,17 @@ impl<P: Platform> Writeback<P> {
             let mut state = lock(&file.state);
             // A write of this turn may have failed: the remaining pages wait for the pause, too.
             if taken.must_pause(&state, now) {
-                Err(LeftOfFile::Paused)
+                Err(FileRemainder::Paused)
             } else if taken.is_unexpired(&state) {
-                Err(LeftOfFile::More)
+                Err(FileRemainder::More)
             } else {
                 taken.claim(&file, &mut state, now, request_max)
             }
         };
         let mut run = match claimed {
             Ok(run) => run,
-            Err(left) => {
-                taken.left = left;
+            Err(remainder) => {
+                taken.remainder = remainder;
                 self.release_request(device);
                 return None;
             }
@@ -268,7 +268,7 @@ impl<P: Platform> Writeback<P> {
             run.continues |= device.figures.try_continue_idle_write(first, place);
         }
         let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
-        taken.left = LeftOfFile::More;
+        taken.remainder = FileRemainder::More;
         taken.pages += wrote.pages;
         self.submit_write(&file, run, for_sync);
         self.base.platform.between_requests().await;

@@ -15,7 +15,7 @@ use afflux_device::client::Client;
 use afflux_device::counters::Counter;
 use afflux_device::devices::file::{Earlier, FileInner, FileState, RoundPart, SharedRound, SyncRound};
 use afflux_device::devices::waits::WaitsFor;
-use afflux_device::devices::withholding::ranges::RangeNumber;
+use afflux_device::devices::withholding::ranges::RangeId;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::Operation;
@@ -73,7 +73,7 @@ impl<P: Platform> Writeback<P> {
         file: &Arc<FileInner>,
         client: Option<&Client>,
         range: &Range<u64>,
-    ) -> Result<Option<(RangeNumber, Earlier)>, Error> {
+    ) -> Result<Option<(RangeId, Earlier)>, Error> {
         let runs_itself = self.may_sync_in_call(file);
         let may_begin_beside = runs_itself && *range == (0..u64::MAX) && file.device.limits().syncs_overlap;
         let mut asked = self.ask_for_round(file, range.clone(), (runs_itself, may_begin_beside));

@@ -44,7 +44,7 @@ fn pages_strewn_over_a_file_take_no_memory_beside_the_caches() {
     assert!(taken > pages + pages / 16, "{taken} bytes are taken, {pages} of them by pages");
     lab.here.engine.drop_clean_pages();
     assert_eq!(status(&lab).free_bytes, before.free_bytes, "what indexed the pages comes back");
-    assert_eq!(lab.here.engine.census().in_hand(), 0);
+    assert_eq!(lab.here.engine.census().in_transit(), 0);
 }
 
 /// The pages that are read and written do not fit into the memory, nor do the nodes that index them.

@@ -14,10 +14,10 @@ use crate::cpu::try_claim;
 use crate::sync::loom_lock::model;
 
 /// The fewest frames and slots that show everything: magazines of two, moved one at a time.
-fn tiny(frames: u32, hands: bool) -> Magazines {
+fn tiny(frames: u32, stashes: bool) -> Magazines {
     // No thread of this program may count as the owner of a slot that a model uses.
     let _ = (try_claim(0), try_claim(1));
-    let mut magazines = Magazines::with_slots(frames, 2, if hands { 2 } else { 0 }, 2);
+    let mut magazines = Magazines::with_slots(frames, 2, if stashes { 2 } else { 0 }, 2);
     magazines.shared.marks = Watermarks { min: 0, low: 0, high: 0 };
     magazines
 }
@@ -101,7 +101,7 @@ fn a_frame_freed_while_another_thread_searches_is_not_lost() {
         match other.join().unwrap() {
             Some(found) => assert_eq!((found, magazines.free_count()), (frame, 0)),
             None => {
-                // The frame may be in the first thread's hand, until that thread's next call gives
+                // The frame may be in the first thread's stash, until that thread's next call gives
                 // it up.
                 assert_eq!(take(&magazines, ListSlot(0)), Some(frame));
                 give(&magazines, ListSlot(0), frame).unwrap();

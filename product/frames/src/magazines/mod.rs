@@ -1,24 +1,24 @@
-//! The free frames: hands, magazines, and the shared frames behind them.
+//! The free frames: stashes, magazines, and the shared frames behind them.
 //!
-//! Owns: the way of a frame between a thread's hand, its slot's magazine and the shared frames; the shorter way when
+//! Owns: the way of a frame between a thread's stash, its slot's magazine and the shared frames; the shorter way when
 //! frames are few; the search in others' magazines.
 //! Does not own: the choice of a thread's slot (`cpu`), the memory (the arena).
-//! Invariants: a frame is handed out, or in one hand, or in one magazine, or shared. A slot's lock is taken before that
-//! of the shared frames, and of one slot at a time. A frame in a hand or a magazine is above the mark `min`.
+//! Invariants: a frame is handed out, or in one stash, or in one magazine, or shared. A slot's lock is taken before
+//! that of the shared frames, and of one slot at a time. A frame in a stash or a magazine is above the mark `min`.
 //!
 //! An allocation and a free on one thread cost one locked instruction. By it the free claims the frame's state, so that
-//! every double free is found. Only its thread touches a hand. The magazine behind it is locked once in eight frames,
+//! every double free is found. Only its thread touches a stash. The magazine behind it is locked once in eight frames,
 //! the shared frames once in 128. Frames that another thread allocated go the same way back, in batches.
 //!
 //! When frames are few, or an allocation found none, nothing is kept aside. Frees are shared at once, and each thread
-//! empties its hand and magazine at its next call. A thread that still lacks frames empties the other slots'. Only the
-//! hands of other live threads stay out of reach, 15 frames each, until those threads next allocate or free.
+//! empties its stash and magazine at its next call. A thread that still lacks frames empties the other slots'. Only the
+//! stashes of other live threads stay out of reach, 15 frames each, until those threads next allocate or free.
 
 mod frame_set;
-mod hand;
 #[cfg(all(test, loom))]
 mod loom_models;
 mod shared;
+mod stash;
 mod states;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -27,13 +27,13 @@ use crate::cpu::{self, ListSlot};
 use crate::sync::SpinLock;
 use crate::sync::atomic::Ordering;
 use crate::{Effort, FrameId};
-use hand::{HAND_BATCH, Hand};
 use shared::Shared;
+use stash::{STASH_BATCH, Stash};
 pub(crate) use states::BadFree;
 use states::States;
 
-/// The smallest arena with hands: the hands of all slots are then at most 3 % of it.
-const FRAMES_WITH_HANDS: u32 = 1 << 14;
+/// The smallest arena with stashes: the stashes of all slots are then at most 3 % of it.
+const FRAMES_WITH_STASHES: u32 = 1 << 14;
 
 /// Most frames in a magazine.
 const MAGAZINE_FRAMES: usize = 256;
@@ -47,7 +47,7 @@ pub(crate) struct Magazines {
     /// The number of frames that move between a magazine and the shared frames at a time.
     batch: usize,
     states: States,
-    hands: Box<[Hand]>,
+    stashes: Box<[Stash]>,
     /// The magazines: the last frame in is the first out. They are made as large as they become.
     slots: Box<[SpinLock<Vec<u32>>]>,
     pub(crate) shared: Shared,
@@ -56,29 +56,29 @@ pub(crate) struct Magazines {
 impl Magazines {
     /// All of `frames` are free.
     pub(crate) fn new(frames: u32) -> Self {
-        let hands = if frames < FRAMES_WITH_HANDS { 0 } else { cpu::SLOTS };
+        let stashes = if frames < FRAMES_WITH_STASHES { 0 } else { cpu::SLOTS };
         // At most a 128th of the arena.
-        Self::with_slots(frames, cpu::SLOTS, hands, (frames as usize / 128).clamp(1, MAGAZINE_FRAMES))
+        Self::with_slots(frames, cpu::SLOTS, stashes, (frames as usize / 128).clamp(1, MAGAZINE_FRAMES))
     }
 
-    fn with_slots(frames: u32, slots: usize, hands: usize, magazine_frames: usize) -> Self {
+    fn with_slots(frames: u32, slots: usize, stashes: usize, magazine_frames: usize) -> Self {
         Self {
             magazine_frames,
             batch: magazine_frames.div_ceil(2),
             states: States::new(frames),
-            hands: (0..hands).map(|_| Hand::new()).collect(),
+            stashes: (0..stashes).map(|_| Stash::new()).collect(),
             slots: (0..slots).map(|_| SpinLock::new(Vec::with_capacity(magazine_frames))).collect(),
             shared: Shared::new(frames, magazine_frames as u32),
         }
     }
 
-    /// Hands out these frames, all of which are shared: before anybody else has one.
+    /// Stashes out these frames, all of which are shared: before anybody else has one.
     pub(crate) fn take_out(&self, frames: &[FrameId]) {
         self.shared.take_out(frames);
         frames.iter().for_each(|frame| self.states.hand_out(frame.raw(), 0));
     }
 
-    /// Takes up to `count` frames and hands each to `take`; returns their number. `take` may call the allocator.
+    /// Takes up to `count` frames and stashes each to `take`; returns their number. `take` may call the allocator.
     pub(crate) fn allocate_bulk(&self, place: ListSlot, count: u32, effort: Effort, mut take: impl FnMut(u32)) -> u32 {
         let place = place.or_settle();
         let mut frames = [0; BATCH_MAX];
@@ -101,15 +101,15 @@ impl Magazines {
     /// The number of free frames. A hint while other threads allocate, exact otherwise.
     pub(crate) fn free_count(&self) -> u32 {
         let slots: usize = self.slots.iter().map(|slot| slot.lock().len()).sum();
-        let hands: usize = self.hands.iter().map(Hand::len).sum();
-        (slots + hands) as u32 + self.shared.free_frames()
+        let stashes: usize = self.stashes.iter().map(Stash::len).sum();
+        (slots + stashes) as u32 + self.shared.free_frames()
     }
 
     #[inline]
     pub(crate) fn allocate(&self, place: ListSlot, effort: Effort) -> Option<u32> {
-        if let Some(hand) = self.own_hand(place)
+        if let Some(stash) = self.own_stash(place)
             && self.has_plenty(effort)
-            && let Some(frame) = hand.pop()
+            && let Some(frame) = stash.pop()
         {
             self.states.hand_out(frame, place.own_slot());
             return Some(frame);
@@ -119,19 +119,19 @@ impl Magazines {
 
     #[inline]
     pub(crate) fn free(&self, place: ListSlot, frame: u32) -> Result<(), BadFree> {
-        let hand = self.own_hand(place);
-        let place = if hand.is_some() { place } else { place.or_settle() };
+        let stash = self.own_stash(place);
+        let place = if stash.is_some() { place } else { place.or_settle() };
         self.states.take_back(frame, place.slot())?;
-        if self.shared.is_short() || !hand.is_some_and(|hand| hand.try_push(frame)) {
+        if self.shared.is_short() || !stash.is_some_and(|stash| stash.try_push(frame)) {
             self.free_further(place, frame);
         }
         Ok(())
     }
 
-    /// The hand of the caller's slot, if there is one and only the caller uses it.
+    /// The stash of the caller's slot, if there is one and only the caller uses it.
     #[inline]
-    fn own_hand(&self, place: ListSlot) -> Option<&Hand> {
-        self.hands.get(place.own_slot())
+    fn own_stash(&self, place: ListSlot) -> Option<&Stash> {
+        self.stashes.get(place.own_slot())
     }
 
     /// Whether this effort may take frames that are kept aside without counting them: the shared frames alone are
@@ -167,9 +167,9 @@ impl Magazines {
                 magazine.truncate(brought);
                 magazine.reverse();
             }
-            if let Some(hand) = self.own_hand(place).filter(|hand| hand.len() == 0) {
-                let left = magazine.len().saturating_sub(HAND_BATCH);
-                magazine.drain(left..).for_each(|frame| _ = hand.try_push(frame));
+            if let Some(stash) = self.own_stash(place).filter(|stash| stash.len() == 0) {
+                let left = magazine.len().saturating_sub(STASH_BATCH);
+                magazine.drain(left..).for_each(|frame| _ = stash.try_push(frame));
             }
         }
         if taken < out.len() { taken + self.gather_rest(place, effort, &mut out[taken..]) } else { taken }
@@ -188,8 +188,8 @@ impl Magazines {
         taken
     }
 
-    /// Frees a frame for which there is no hand or no room in it, or when frames are few. The frames that have been in
-    /// the hand and in the magazine longest make room.
+    /// Frees a frame for which there is no stash or no room in it, or when frames are few. The frames that have been in
+    /// the stash and in the magazine longest make room.
     #[cold]
     fn free_further(&self, place: ListSlot, frame: u32) {
         if self.shared.is_short() {
@@ -199,11 +199,11 @@ impl Magazines {
             }
             return;
         }
-        let hand = self.own_hand(place);
-        if hand.is_some_and(|hand| hand.try_push(frame)) {
+        let stash = self.own_stash(place);
+        if stash.is_some_and(|stash| stash.try_push(frame)) {
             return;
         }
-        let (single, oldest) = ([frame], hand.map(|hand| hand.push_full(frame)));
+        let (single, oldest) = ([frame], stash.map(|stash| stash.push_full(frame)));
         let leaving = oldest.as_ref().map_or(&single[..], |oldest| oldest);
         let mut magazine = self.slots[place.slot()].lock();
         if magazine.len() + leaving.len() > self.magazine_frames {
@@ -215,8 +215,8 @@ impl Magazines {
 
     /// Shares all frames that the caller's slot keeps aside.
     fn empty_own(&self, place: ListSlot) {
-        if let Some(hand) = self.own_hand(place) {
-            self.empty_hand(hand);
+        if let Some(stash) = self.own_stash(place) {
+            self.empty_stash(stash);
         }
         self.empty_magazine(place.slot());
     }
@@ -224,8 +224,8 @@ impl Magazines {
     #[cold]
     fn empty_others(&self, place: ListSlot) {
         for slot in (0..self.slots.len()).filter(|slot| *slot != place.own_slot()) {
-            if let Some(hand) = self.hands.get(slot).filter(|hand| hand.len() > 0) {
-                cpu::while_unowned(slot, || self.empty_hand(hand));
+            if let Some(stash) = self.stashes.get(slot).filter(|stash| stash.len() > 0) {
+                cpu::while_unowned(slot, || self.empty_stash(stash));
             }
             self.empty_magazine(slot);
         }
@@ -239,9 +239,9 @@ impl Magazines {
         }
     }
 
-    /// Empties a hand, as the owner of its slot.
-    fn empty_hand(&self, hand: &Hand) {
-        while let Some(frame) = hand.pop() {
+    /// Empties a stash, as the owner of its slot.
+    fn empty_stash(&self, stash: &Stash) {
+        while let Some(frame) = stash.pop() {
             self.shared.give(&[frame]);
         }
     }

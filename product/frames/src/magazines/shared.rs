@@ -1,4 +1,4 @@
-//! The frames in no hand and no magazine, and whether they are few.
+//! The frames in no stash and no magazine, and whether they are few.
 //!
 //! Owns: the lock around them, their number as all threads see it, the comparison with the marks.
 //! Does not own: the choice of a frame (`frame_set`), the marks' values.

@@ -59,7 +59,7 @@ fn the_shared_frames_leave_what_the_effort_must_leave() {
 
 #[test]
 fn the_last_freed_frame_is_the_next_taken() {
-    for frames in [4096, FRAMES_WITH_HANDS] {
+    for frames in [4096, FRAMES_WITH_STASHES] {
         let magazines = Magazines::new(frames);
         let taken: Vec<u32> = (0..300).map(|_| single(&magazines).unwrap()).collect();
         for frame in &taken {
@@ -95,11 +95,11 @@ fn every_size_hands_out_every_frame_once() {
 
 /// Lets a thread end with frames in its magazines. Returns the number of frames that the caller can take then.
 fn found_after_a_threads_end() -> u32 {
-    let magazines = Magazines::new(FRAMES_WITH_HANDS);
+    let magazines = Magazines::new(FRAMES_WITH_STASHES);
     // This thread has a slot of its own from now on. Otherwise it would take over that of the thread that ends.
     give(&magazines, single(&magazines).expect("a free frame")).expect("a taken frame");
     std::thread::scope(|scope| {
-        // The thread ends with frames in its magazines, and then its hand has no owner.
+        // The thread ends with frames in its magazines, and then its stash has no owner.
         let thread = scope.spawn(|| {
             let taken: Vec<u32> = (0..1000).map(|_| single(&magazines).expect("a free frame")).collect();
             taken.iter().for_each(|frame| give(&magazines, *frame).expect("a taken frame"));
@@ -112,13 +112,13 @@ fn found_after_a_threads_end() -> u32 {
 
 #[test]
 fn frames_that_other_threads_keep_aside_are_found() {
-    // A new thread of another test may take over the hand, and keeps its frames aside then.
-    assert!((0..100).any(|_| found_after_a_threads_end() == FRAMES_WITH_HANDS));
+    // A new thread of another test may take over the stash, and keeps its frames aside then.
+    assert!((0..100).any(|_| found_after_a_threads_end() == FRAMES_WITH_STASHES));
 }
 
 #[test]
 fn an_idle_thread_withholds_its_hand_and_no_more() {
-    let magazines = Magazines::new(FRAMES_WITH_HANDS);
+    let magazines = Magazines::new(FRAMES_WITH_STASHES);
     let (filled, is_filled) = channel();
     let (done, is_done) = channel();
     let magazines = &magazines;
@@ -146,7 +146,7 @@ fn an_idle_thread_withholds_its_hand_and_no_more() {
 
 #[test]
 fn bulk_frames_ascend_and_the_callback_may_allocate() {
-    let magazines = Magazines::new(FRAMES_WITH_HANDS);
+    let magazines = Magazines::new(FRAMES_WITH_STASHES);
     let mut taken = Vec::new();
     let mut others = Vec::new();
     let count = magazines.allocate_bulk(cpu::slot(), 200, Effort::Normal, |frame| {
@@ -158,7 +158,7 @@ fn bulk_frames_ascend_and_the_callback_may_allocate() {
     assert!(runs < 20, "{runs} breaks");
     let all: HashSet<u32> = taken.iter().chain(&others).copied().collect();
     assert_eq!(all.len(), 400);
-    check(&magazines, FRAMES_WITH_HANDS, 400);
+    check(&magazines, FRAMES_WITH_STASHES, 400);
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn bad_frees_say_what_happened_before() {
 #[test]
 fn given_cpus_make_the_calls_alone_decide() {
     let trace = || {
-        let magazines = Magazines::new(FRAMES_WITH_HANDS);
+        let magazines = Magazines::new(FRAMES_WITH_STASHES);
         let mut taken = Vec::new();
         for step in 0..3000_u32 {
             crate::run_as_cpu(Some(step / 10 % 3));
@@ -208,7 +208,7 @@ fn metadata_is_at_most_seven_bytes_a_frame() {
         let tables = size_of_val(&*magazines.states.0) + bits;
         assert!(tables * 8 <= frames * 18, "two bytes, a bit, and less than another for the levels: {tables}");
         let lists: usize = magazines.slots.iter().map(|slot| slot.lock().capacity() * size_of::<u32>()).sum();
-        let slots = size_of_val(&*magazines.slots) + size_of_val(&*magazines.hands) + lists;
+        let slots = size_of_val(&*magazines.slots) + size_of_val(&*magazines.stashes) + lists;
         let all = tables + slots;
         assert!(all <= bytes_max * frames, "{mib} MiB: {all} bytes, {slots} of them for slots");
     }

@@ -25,7 +25,7 @@ fn of(party: u64, user: u64, slot: u64) -> u64 {
     party << 16 | (user & 0xff) << 8 | slot
 }
 
-fn begin(calls: &Arc<CallJournal>, key: CallKey, value: u64, object: u64) -> (JournalCall, Left) {
+fn begin(calls: &Arc<CallJournal>, key: CallKey, value: u64, object: u64) -> (JournalCall, EarlierProgress) {
     calls.begin([key; 2], value, object)
 }
 
@@ -35,11 +35,11 @@ fn ask(calls: &Arc<CallJournal>, number: u64, owner: u64) {
 }
 
 fn is_answered(calls: &Arc<CallJournal>, number: u64, owner: u64) -> bool {
-    calls.left(&[[number, 0, owner]; 2]) == answer(8)
+    calls.earlier(&[[number, 0, owner]; 2]) == answer(8)
 }
 
-fn answer(bytes: usize) -> Left {
-    Left::Answered { code: 17, bytes: vec![7; bytes], done: None }
+fn answer(bytes: usize) -> EarlierProgress {
+    EarlierProgress::Answered { code: 17, bytes: vec![7; bytes], done: None }
 }
 
 fn note(call: &JournalCall, bytes: usize) {
@@ -56,12 +56,16 @@ fn a_successor_finds_calls_and_their_answers() {
     renamed.note(1, 5);
     begin(&calls, [6, 6, 1], 1, 0).0.forget();
     let next = journal(&words);
-    assert_eq!(next.left(&[KEY; 2]), answer(308));
+    assert_eq!(next.earlier(&[KEY; 2]), answer(308));
     assert_eq!(begin(&next, KEY, 5, 6).1, answer(308));
-    assert_eq!(begin(&next, [4, 5, 6], 10, 11).1, Left::Begun { value: 8, object: 9 }, "its own beginning counts");
-    assert_eq!(next.left(&[[7, 8, 9]; 2]), Left::Begun { value: 1, object: 5 });
-    assert_eq!(begin(&next, [7, 7, 7], 0, 0).1, Left::Nothing);
-    assert_eq!(begin(&journal(&words), [6, 6, 1], 0, 0).1, Left::Nothing, "it has failed");
+    assert_eq!(
+        begin(&next, [4, 5, 6], 10, 11).1,
+        EarlierProgress::Begun { value: 8, object: 9 },
+        "its own beginning counts"
+    );
+    assert_eq!(next.earlier(&[[7, 8, 9]; 2]), EarlierProgress::Begun { value: 1, object: 5 });
+    assert_eq!(begin(&next, [7, 7, 7], 0, 0).1, EarlierProgress::Nothing);
+    assert_eq!(begin(&journal(&words), [6, 6, 1], 0, 0).1, EarlierProgress::Nothing, "it has failed");
     // A second kill.
     assert_eq!(begin(&journal(&words), KEY, 5, 6).1, answer(308));
 }
@@ -98,7 +102,7 @@ fn the_oldest_call_is_forgotten_first_and_a_long_answer_is_not_kept() {
     assert_eq!([2, 3, 0, 1].map(|number| is_answered(&next, number, 0)), [true, false, false, false]);
     // An ended call goes in the order of coming, with its answer or without it.
     (4..6).for_each(|number| ask(&next, number, 0));
-    assert_eq!(next.left(&[[3, 0, 0]; 2]), Left::Nothing);
+    assert_eq!(next.earlier(&[[3, 0, 0]; 2]), EarlierProgress::Nothing);
 }
 
 // rule: a client that calls often takes no other client's kept reply, before a kill or after it
@@ -156,14 +160,14 @@ fn the_status_of_a_call_stays_if_its_reply_is_too_long() {
     let next = journal(&words);
     let done = Some(DoneStep { step: 2, object: 9 });
     let refused = begin(&next, [1, 0, 0], 9, 0).1;
-    assert_eq!(refused, Left::TooLong { code: 17, steps: 4, done });
+    assert_eq!(refused, EarlierProgress::TooLong { code: 17, steps: 4, done });
     assert_eq!([2, 3, 4].map(|step| refused.refused(step)), [None, Some(17), None]);
     let befores = [1, 2, 3].map(|step| refused.before(step));
     let [done_before, made, after] =
         [Before::Done { object: 0 }, Before::Done { object: 9 }, Before::Begun { value: 0, object: 0 }];
     assert_eq!(befores, [done_before, made, after]);
     let ended = begin(&next, [2, 0, 0], 9, 0).1;
-    assert_eq!(ended, Left::TooLong { code: 0, steps: 4, done });
+    assert_eq!(ended, EarlierProgress::TooLong { code: 0, steps: 4, done });
     assert_eq!([1, 2, 3].map(|step| ended.before(step)), [done_before, made, done_before], "all steps are done");
     assert_eq!(ended.refused(3), None);
 }
@@ -173,17 +177,17 @@ fn the_status_of_a_call_stays_if_its_reply_is_too_long() {
 fn a_done_step_outlives_the_process_before_and_after_the_answer() {
     let words = memory(2);
     let call = begin(&journal(&words), KEY, 0xffff_ffff, 7).0;
-    assert_eq!(journal(&words).left(&[KEY; 2]).before(3), Before::Begun { value: 0xffff_ffff, object: 7 });
+    assert_eq!(journal(&words).earlier(&[KEY; 2]).before(3), Before::Begun { value: 0xffff_ffff, object: 7 });
     call.step(3, Before::Nothing).note_done(11);
     let done = DoneStep { step: 3, object: 11 };
-    assert_eq!(journal(&words).left(&[KEY; 2]), Left::Done(done));
+    assert_eq!(journal(&words).earlier(&[KEY; 2]), EarlierProgress::Done(done));
     call.answered(0, &[7; 8], 4);
-    let answered = Left::Answered { code: 0, bytes: vec![7; 8], done: Some(done) };
-    assert_eq!(journal(&words).left(&[KEY; 2]), answered);
+    let answered = EarlierProgress::Answered { code: 0, bytes: vec![7; 8], done: Some(done) };
+    assert_eq!(journal(&words).earlier(&[KEY; 2]), answered);
     // A later step counts from then on.
     let (again, _) = begin(&journal(&words), KEY, 0, 0);
     again.note_done(DoneStep { step: 5, object: 0 });
-    assert_eq!(journal(&words).left(&[KEY; 2]), Left::Done(DoneStep { step: 5, object: 0 }));
+    assert_eq!(journal(&words).earlier(&[KEY; 2]), EarlierProgress::Done(DoneStep { step: 5, object: 0 }));
 }
 
 #[test]
@@ -197,7 +201,7 @@ fn the_host_may_note_a_step_after_its_call_was_given_up() {
     drop(begin(&calls, [4, 5, 6], 6, 0));
     step.note_done(11);
     drop(step);
-    assert_eq!(journal(&words).left(&[KEY; 2]), Left::Done(DoneStep { step: 0, object: 11 }));
+    assert_eq!(journal(&words).earlier(&[KEY; 2]), EarlierProgress::Done(DoneStep { step: 0, object: 11 }));
     ask(&calls, 7, 0);
     assert!(is_answered(&journal(&words), 7, 0), "it is now");
 }
@@ -213,10 +217,10 @@ fn a_call_that_ran_at_the_kill_outlasts_those_that_had_ended() {
     (3..40).for_each(|number| ask(&calls, number, 0));
     std::mem::forget(long);
     let next = journal(&words);
-    assert_eq!(next.left(&[[2, 0, 0]; 2]), Left::Nothing, "it had ended before the others");
+    assert_eq!(next.earlier(&[[2, 0, 0]; 2]), EarlierProgress::Nothing, "it had ended before the others");
     (40..80).for_each(|number| ask(&next, number, 0));
-    let (again, left) = begin(&next, [1, 0, 0], 9, 9);
-    assert_eq!(left, Left::Begun { value: 1, object: 5 });
+    let (again, earlier) = begin(&next, [1, 0, 0], 9, 9);
+    assert_eq!(earlier, EarlierProgress::Begun { value: 1, object: 5 });
     drop(again);
     // Clients that never come back leave half of the slots.
     for number in 100..120 {
@@ -245,10 +249,10 @@ fn calls_of_one_party_that_run_leave_places_for_others() {
 fn a_call_is_found_by_the_key_of_earlier_versions() {
     let words = memory(2);
     ask(&journal(&words), 1, 0);
-    let (first, left) = journal(&words).begin([[1, 0, of(1, 1, 1)], [1, 0, 0]], 5, 6);
-    assert_eq!(left, answer(8));
+    let (first, earlier) = journal(&words).begin([[1, 0, of(1, 1, 1)], [1, 0, 0]], 5, 6);
+    assert_eq!(earlier, answer(8));
     drop(first);
-    assert_eq!(journal(&words).left(&[[1, 0, of(1, 1, 1)], [1, 0, 0]]), answer(8), "it keeps its key");
+    assert_eq!(journal(&words).earlier(&[[1, 0, of(1, 1, 1)], [1, 0, 0]]), answer(8), "it keeps its key");
 }
 
 #[test]
@@ -258,9 +262,9 @@ fn a_damaged_entry_is_never_used() {
     for at in 0..at::BYTES + 2 {
         let word = &(*words).as_ref()[at];
         let right = word.fetch_xor(1 << (at * 7 % 64), Ordering::Relaxed);
-        let left = begin(&journal(&words), KEY, 1, 2).1;
-        assert!(!matches!(left, Left::Answered { .. }), "word {at}");
-        assert!(at >= at::ANSWERED || left == Left::Nothing, "word {at}");
+        let earlier = begin(&journal(&words), KEY, 1, 2).1;
+        assert!(!matches!(earlier, EarlierProgress::Answered { .. }), "word {at}");
+        assert!(at >= at::ANSWERED || earlier == EarlierProgress::Nothing, "word {at}");
         // The begin has written the entry anew.
         note(&begin(&journal(&words), KEY, 1, 2).0, 16);
         assert!(word.load(Ordering::Relaxed) == right || at == at::BEGUN || at >= at::ANSWERED);

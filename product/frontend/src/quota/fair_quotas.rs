@@ -27,18 +27,18 @@ impl FairQuotas {
     }
 
     /// The part that nobody has taken.
-    pub fn left(&self) -> usize {
+    pub fn available(&self) -> usize {
         self.most.saturating_sub(self.taken)
     }
 
     /// Whether a user under the rule may take more.
     pub fn may_take(&self, user: u32) -> bool {
-        self.may_take_of(user, self.left())
+        self.may_take_of(user, self.available())
     }
 
-    /// As [`FairQuotas::may_take`], with `left` parts for all users: others outside of this table take parts, too.
-    pub fn may_take_of(&self, user: u32, left: usize) -> bool {
-        self.of_users.get(&user).copied().unwrap_or_default() < left.min(self.left())
+    /// As [`FairQuotas::may_take`], with `available` parts for all users: others outside of this table take parts, too.
+    pub fn may_take_of(&self, user: u32, available: usize) -> bool {
+        self.of_users.get(&user).copied().unwrap_or_default() < available.min(self.available())
     }
 
     /// Takes a part, permitted or not.

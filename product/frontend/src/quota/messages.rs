@@ -40,7 +40,7 @@ impl MessageQuota {
     /// the message may be tried again. `is_bound` tells whether other users need quota, too.
     pub fn hold(self: &Arc<Self>, user: u32, is_bound: bool, bytes: usize) -> Result<HeldMessage, QuotaFreed> {
         let state = &mut *self.lock();
-        let may_take = if is_bound { state.quotas.may_take(user) } else { state.quotas.left() > 0 };
+        let may_take = if is_bound { state.quotas.may_take(user) } else { state.quotas.available() > 0 };
         if !may_take {
             let (freed, told) = oneshot::channel();
             if state.put_off.len() == state.put_off.capacity() {

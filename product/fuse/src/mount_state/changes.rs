@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallJournal, EntryForm, EntryOwner, JournalCall, Left, words_checksum};
+use afflux_frontend::{CallJournal, EarlierProgress, EntryForm, EntryOwner, JournalCall, words_checksum};
 use afflux_volume::{Before, Caller, VolumeError};
 
 use super::{CHANGE_WORDS, CHANGES, CHANGES_AT, FILES_AT, MountState};
@@ -49,14 +49,14 @@ impl BegunChange {
         let number = unique & !UNIQUE_RESENT;
         let (entry, left) = journal.begin([[number, user.into(), 0], [number, 0, 0]], value, object);
         if unique & UNIQUE_RESENT == 0 {
-            if left != Left::Nothing {
+            if left != EarlierProgress::Nothing {
                 // The kernel has given the number of an earlier request again.
                 entry.note(value, object);
             }
             return Ok(Self { entry: Some(entry), before: Before::Nothing });
         }
         match left {
-            Left::Answered { code, .. } if code != 0 => Err(Errno(code as i32)),
+            EarlierProgress::Answered { code, .. } if code != 0 => Err(Errno(code as i32)),
             left => Ok(Self { entry: Some(entry), before: left.before(0) }),
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Grants {
     state: MountState,
     next: AtomicUsize,
     /// Places of earlier servers' grants, by request.
-    left: Mutex<BTreeMap<u64, Vec<usize>>>,
+    inherited: Mutex<BTreeMap<u64, Vec<usize>>>,
 }
 
 /// Nodes and files of an answer.
@@ -31,13 +31,13 @@ pub(crate) enum Grant {
 impl Grants {
     /// The ring in this memory, with the entries of earlier servers.
     pub(crate) fn new(state: MountState) -> Self {
-        let mut left: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let mut inherited: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for slot in 0..GRANTS {
             if let Some((unique, _)) = grant_in(words(&state, slot)) {
-                left.entry(unique).or_default().push(slot);
+                inherited.entry(unique).or_default().push(slot);
             }
         }
-        Self { state, next: AtomicUsize::new(0), left: Mutex::new(left) }
+        Self { state, next: AtomicUsize::new(0), inherited: Mutex::new(inherited) }
     }
 
     /// Notes what the answer to a request will tell the kernel.
@@ -58,7 +58,7 @@ impl Grants {
     /// Takes the grants of earlier servers for a request that the kernel sends again: it got no answer.
     pub(crate) fn take(&self, unique: u64) -> Vec<Grant> {
         let unique = unique & !UNIQUE_RESENT;
-        let places = self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&unique).unwrap_or_default();
+        let places = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).remove(&unique).unwrap_or_default();
         let taken = places.into_iter().filter_map(|slot| {
             let words = words(&self.state, slot);
             // Another answer may have taken the place meanwhile.

@@ -34,7 +34,7 @@ pub(super) mod capability {
 
 /// The tries that are left.
 #[derive(PartialEq, Eq)]
-enum Left {
+enum Tries {
     /// With the requester's further groups, which the kernel does not send.
     WithGroups,
     /// With a right of the requester's capabilities, which the kernel has granted.
@@ -60,7 +60,7 @@ pub(super) struct ActingRequester<'a, P: Platform> {
     group: Option<u32>,
     /// The change, if a later server may be asked for it.
     change: Option<&'a BegunChange>,
-    left: Left,
+    tries: Tries,
 }
 
 fn is_server<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> bool {
@@ -82,7 +82,14 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     pub(super) fn in_group(on: &'a Mount<P>, header: &'a RequestHeader, group: Option<u32>) -> Self {
         let is_server = is_server(on, header);
         let caller = if is_server { on.own.clone() } else { on.caller_with(header, group.as_slice()) };
-        Self { on, header, caller, group, change: None, left: if is_server { Left::Nothing } else { Left::WithGroups } }
+        Self {
+            on,
+            header,
+            caller,
+            group,
+            change: None,
+            tries: if is_server { Tries::Nothing } else { Tries::WithGroups },
+        }
     }
 
     /// The same for a change that a later server may be asked for.
@@ -134,18 +141,18 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     /// Prepares the next try.
     fn next<T>(&mut self, result: &Result<T, VolumeError>) -> Next {
         let is_refused = matches!(result, Err(VolumeError::Denied | VolumeError::NotPermitted));
-        if !is_refused || self.left == Left::Nothing {
+        if !is_refused || self.tries == Tries::Nothing {
             return Next::End;
         }
         // The thread waits for the answer, so it keeps its rights meanwhile.
         let Some(rights) = self.on.rights(self.header) else { return Next::End };
-        if self.left == Left::WithGroups && !rights.groups.is_empty() {
-            self.left = Left::ByCapabilities;
+        if self.tries == Tries::WithGroups && !rights.groups.is_empty() {
+            self.tries = Tries::ByCapabilities;
             let groups: Vec<u32> = rights.groups.into_iter().chain(self.group).collect();
             self.caller = self.of_change(self.on.caller_with(self.header, &groups));
             return Next::Try;
         }
-        self.left = Left::Nothing;
+        self.tries = Tries::Nothing;
         self.caller = self.of_change(self.on.own.clone());
         Next::IfCapable(rights)
     }

@@ -35,7 +35,7 @@ fn copied(memory: &PersistedWords) -> PersistedWords {
 
 /// The server is killed without an answer, and another one goes on.
 fn kill(kernel: &mut Kernel, memory: &PersistedWords) {
-    kernel.resume(MountState::left(Arc::clone(memory)).unwrap()).unwrap();
+    kernel.resume(MountState::inherited(Arc::clone(memory)).unwrap()).unwrap();
     let resumption = kernel.mount.resumption().unwrap();
     assert_eq!(resumption.head()[..16], [words(&[16, 7]), longs(&[0])].concat()[..]);
 }
@@ -300,7 +300,7 @@ fn a_loss_fails_the_next_sync_of_each_open_file_once() {
 fn memory_of_another_directory_is_refused() {
     let (mut kernel, memory) = begun();
     kernel.make_directory(ROOT, "sub");
-    let error = kernel.resume_at("sub", MountState::left(Arc::clone(&memory)).unwrap()).err();
+    let error = kernel.resume_at("sub", MountState::inherited(Arc::clone(&memory)).unwrap()).err();
     assert_eq!(error, Some(MountStateError::OtherRoot));
     kill(&mut kernel, &memory);
 }
@@ -329,7 +329,7 @@ fn damaged_memory_is_refused_or_harmless() {
         let before = word.load(Ordering::Relaxed);
         for value in [next(), before ^ 1 << (next() % 64), 0] {
             word.store(value, Ordering::Relaxed);
-            let Ok(kept) = MountState::left(Arc::clone(&damaged)) else {
+            let Ok(kept) = MountState::inherited(Arc::clone(&damaged)) else {
                 refused += 1;
                 continue;
             };
@@ -342,6 +342,6 @@ fn damaged_memory_is_refused_or_harmless() {
     assert!(refused > 20, "{refused}");
     for _ in 0..3 {
         let noise: Vec<AtomicU64> = (0..PERSISTED_WORDS_MIN).map(|_| AtomicU64::new(next())).collect();
-        assert!(MountState::left(Arc::new(noise)).is_err());
+        assert!(MountState::inherited(Arc::new(noise)).is_err());
     }
 }

@@ -128,7 +128,7 @@ fn goes_on_with(of: (&str, Form), mount_of: &str, made: Result<(), i32>) {
     assert_eq!(recovered.quarantined(), Default::default());
     assert_eq!(recovered.files().map(|(_, pages)| pages).collect::<Vec<_>>(), [2, 1]);
     let Killed { kernel, unwritten, rewritten, last, .. } = killed;
-    let kernel = kernel.after_kill(recovered, MountState::left(mount(mount_of)).unwrap());
+    let kernel = kernel.after_kill(recovered, MountState::inherited(mount(mount_of)).unwrap());
     assert_eq!(u64::from_be_bytes(kernel.volume.write_verifier()), verifier);
     assert_eq!((kernel.mount.nodes(), kernel.mount.open_files()), (4, 2));
     assert_eq!(again(&kernel, last).map(drop), made, "the directory is made once");

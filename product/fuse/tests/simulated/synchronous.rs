@@ -288,7 +288,7 @@ fn a_repeated_change_is_as_durable_as_the_first() {
         content(kernel.send(message.clone()).unwrap(), u64_at(message, 8)).unwrap();
     }
     assert!(kernel.tree.unsynced() > 0);
-    kernel.resume(MountState::left(Arc::clone(&memory)).unwrap()).unwrap();
+    kernel.resume(MountState::inherited(Arc::clone(&memory)).unwrap()).unwrap();
     kernel.remount(SyncedChanges::Names);
     again(&kernel, make).unwrap();
     assert_eq!(kernel.tree.unsynced(), 0, "MKDIR");

@@ -23,13 +23,13 @@ use super::ring::{DEAF_PAUSE, Ring};
 pub(super) struct Poller {
     waiting: BTreeMap<u64, RingOperation>,
     done: VecDeque<(u64, i32)>,
-    left: Option<Box<Ring>>,
+    earlier_ring: Option<Box<Ring>>,
 }
 
 impl Poller {
     /// The driver of a thread whose ring the kernel refuses.
     pub(super) fn after(ring: Box<Ring>) -> Self {
-        Self { left: Some(ring), ..Self::default() }
+        Self { earlier_ring: Some(ring), ..Self::default() }
     }
 
     pub(super) fn check_support(&self, io: &RingOperation) -> bool {
@@ -54,8 +54,8 @@ impl Poller {
     pub(super) fn cancel(&mut self, token: u64) {
         if self.waiting.remove(&token).is_some() {
             self.done.push_back((token, -Errno::CANCELED.raw_os_error()));
-        } else if let Some(left) = &mut self.left {
-            left.cancel(token);
+        } else if let Some(earlier_ring) = &mut self.earlier_ring {
+            earlier_ring.cancel(token);
         }
     }
 
@@ -68,9 +68,9 @@ impl Poller {
         wait: Option<Duration>,
         reaped: &mut VecDeque<(u64, i32)>,
     ) {
-        if let Some(left) = &mut self.left {
-            left.take_there(&mut self.done);
-            self.left.take_if(|left| !left.has_taken());
+        if let Some(earlier_ring) = &mut self.earlier_ring {
+            earlier_ring.take_there(&mut self.done);
+            self.earlier_ring.take_if(|earlier_ring| !earlier_ring.has_taken());
         }
         let wait = if self.done.is_empty() { wait } else { Some(Duration::ZERO) };
         match doorbell {
@@ -79,7 +79,9 @@ impl Poller {
                 Some(limit) => std::thread::park_timeout(limit),
                 None => std::thread::park(),
             },
-            Some(doorbell) if wait != Some(Duration::ZERO) || !self.waiting.is_empty() || self.left.is_some() => {
+            Some(doorbell)
+                if wait != Some(Duration::ZERO) || !self.waiting.is_empty() || self.earlier_ring.is_some() =>
+            {
                 self.poll(doorbell, wait);
             }
             Some(_) => {}
@@ -98,9 +100,9 @@ impl Poller {
         }
         // Nobody may be told of completions of a refused ring.
         let mut wait = wait;
-        if let Some(left) = &self.left {
+        if let Some(earlier_ring) = &self.earlier_ring {
             // SAFETY: the ring keeps the descriptor open.
-            polled.push(PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(left.fd()) }, PollFlags::IN));
+            polled.push(PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(earlier_ring.fd()) }, PollFlags::IN));
             wait = Some(wait.map_or(DEAF_PAUSE, |wait| wait.min(DEAF_PAUSE)));
         }
         let limit =

@@ -29,17 +29,17 @@ fn memory_is_left_once_an_engine_has_used_it() {
     for state in [ArenaState::Fresh, ArenaState::Serving, ArenaState::Recovering, ArenaState::Clean] {
         let (mut file, contents) = open(&location).unwrap();
         file.keep();
-        let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
+        let (ArenaContents::Fresh(memory) | ArenaContents::Inherited(memory)) = contents;
         memory.header().set_state(state);
         memory.header().set_verifier(state as u64 + 1);
         drop((file, memory));
         let (file, contents) = open(&location).unwrap();
-        let (memory, is_left) = match contents {
+        let (memory, is_inherited) = match contents {
             ArenaContents::Fresh(memory) => (memory, false),
-            ArenaContents::Left(memory) => (memory, true),
+            ArenaContents::Inherited(memory) => (memory, true),
         };
-        assert_eq!(is_left, matches!(state, ArenaState::Serving | ArenaState::Recovering), "{state:?}");
-        let expected = if is_left { state as u64 + 1 } else { 0 };
+        assert_eq!(is_inherited, matches!(state, ArenaState::Serving | ArenaState::Recovering), "{state:?}");
+        let expected = if is_inherited { state as u64 + 1 } else { 0 };
         assert_eq!((memory.header().verifier(), memory.header().holder()), (expected, std::process::id()));
         file.remove(&memory).unwrap();
     }
@@ -53,7 +53,7 @@ fn a_start_that_fails_leaves_the_file_that_it_found_and_none_that_it_made() {
     drop(open(&location).unwrap());
     assert!(!path.exists(), "nobody was told of its contents");
     let (mut file, contents) = open(&location).unwrap();
-    let (ArenaContents::Fresh(memory) | ArenaContents::Left(memory)) = contents;
+    let (ArenaContents::Fresh(memory) | ArenaContents::Inherited(memory)) = contents;
     memory.header().set_state(ArenaState::Serving);
     file.keep();
     drop((file, memory));
@@ -75,8 +75,8 @@ fn one_opening_at_a_time_has_the_file() {
 /// The service manager has a description of the memory as long as it keeps it.
 #[test]
 fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
-    let open = |left: Vec<(String, OwnedFd)>| {
-        let (mut store, mut refused) = (DescriptorStore::with(left), Vec::new());
+    let open = |inherited: Vec<(String, OwnedFd)>| {
+        let (mut store, mut refused) = (DescriptorStore::with(inherited), Vec::new());
         let opened =
             ArenaFile::in_store(&mut store, layout(), &mut |_| {}, &mut |error| refused.push(error.to_string()));
         opened.map(|(file, contents)| (file, contents, refused))
@@ -99,7 +99,7 @@ fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
         vec![(kept.0.clone(), kept.1.try_clone().unwrap()), (kept.0.clone(), File::open("/dev/null").unwrap().into())];
     drop((first, memory));
     let (second, contents, refused) = open(again).unwrap();
-    let ArenaContents::Left(memory) = contents else { panic!("a server left it") };
+    let ArenaContents::Inherited(memory) = contents else { panic!("a server left it") };
     assert_eq!((memory.header().verifier(), refused), (7, vec!["it is no regular file".to_owned()]));
     memory.header().set_state(ArenaState::Clean);
     drop((second, memory));

@@ -112,7 +112,7 @@ impl MountMemory {
     }
 
     /// Memory that an earlier server has made.
-    pub(super) fn left(file: OwnedFd) -> Result<Self, ArenaFileError> {
+    pub(super) fn inherited(file: OwnedFd) -> Result<Self, ArenaFileError> {
         memory_file::refuse_foreign(&file)?;
         let bytes = fstat(&file).map_err(|errno| ArenaFileError::Host { call: "stat", source: errno.into() })?.st_size;
         let words = bytes as u64 / size_of::<AtomicU64>() as u64;

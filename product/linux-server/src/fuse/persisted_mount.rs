@@ -61,7 +61,7 @@ impl PersistedMount {
         if FileType::from_raw_mode(found.st_mode) != FileType::CharacterDevice || number != DEVICE {
             return Err("the device is not /dev/fuse".to_owned());
         }
-        let memory = MountMemory::left(memory).map_err(|error| format!("its memory: {error}"))?;
+        let memory = MountMemory::inherited(memory).map_err(|error| format!("its memory: {error}"))?;
         let location = memory.location().ok_or("its memory does not say where it is")?;
         let at = TopMount::at(&location.point).filter(|top| top.number == location.number);
         match at.filter(|top| top.file_system() == location.file_system && is_connected(&device)) {

@@ -49,7 +49,7 @@ impl Core {
 
     /// The number of steps up to an export's root. Goes one step at a time, each from the directory of the step before.
     fn climb(&self, directory: &HostNode) -> Result<u32, VolumeError> {
-        let mut at = Ancestor { opened: None, from: directory.fd(), steps_left: 0 };
+        let mut at = Ancestor { opened: None, from: directory.fd(), steps_remaining: 0 };
         let mut below = None;
         for depth in 0..CLIMB_MAX {
             self.count_climbing();
@@ -70,11 +70,14 @@ impl Core {
 
     /// The directory `depth` steps up. If no single path holds that many steps, several paths lead there.
     pub(super) fn above<'a>(&self, directory: BorrowedFd<'a>, depth: u32) -> Result<Ancestor<'a>, VolumeError> {
-        let mut above = Ancestor { opened: None, from: directory, steps_left: depth };
-        while above.steps_left > STEPS_MAX {
+        let mut above = Ancestor { opened: None, from: directory, steps_remaining: depth };
+        while above.steps_remaining > STEPS_MAX {
             self.count_climbing();
-            above =
-                Ancestor { opened: Some(above.step_up(STEPS_MAX)?), steps_left: above.steps_left - STEPS_MAX, ..above };
+            above = Ancestor {
+                opened: Some(above.step_up(STEPS_MAX)?),
+                steps_remaining: above.steps_remaining - STEPS_MAX,
+                ..above
+            };
         }
         self.count_climbing();
         Ok(above)
@@ -227,7 +230,7 @@ impl Core {
 
     /// An object just opened, with its attributes and its identity. `real` means opened without O_PATH.
     pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
-        let (identity, stat, met) = self.identify_met(fd.as_fd())?;
+        let (identity, stat, met) = self.identify_with_file_system(fd.as_fd())?;
         let node = HostNode::new(fd, real, &stat, met.is_void, self.pools.of(stat.device));
         Ok(Found { node: Node::new(Arc::new(node)), identity, stat })
     }
@@ -253,7 +256,7 @@ pub(super) struct Ancestor<'a> {
     opened: Option<OwnedFd>,
     from: BorrowedFd<'a>,
     /// The remaining steps.
-    steps_left: u32,
+    steps_remaining: u32,
 }
 
 impl Ancestor<'_> {
@@ -263,12 +266,12 @@ impl Ancestor<'_> {
 
     /// Attributes of the upper directory.
     pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
-        calls::stat(self.fd(), &up(self.steps_left))
+        calls::stat(self.fd(), &up(self.steps_remaining))
     }
 
     /// Opens the upper directory.
     pub(super) fn open(&self) -> Result<OwnedFd, VolumeError> {
-        self.step_up(self.steps_left)
+        self.step_up(self.steps_remaining)
     }
 
     /// Opens the directory `steps` further up.

@@ -49,7 +49,7 @@ struct FileSystem {
 }
 
 /// The id of an object's file system.
-pub(super) struct MetFileSystem {
+pub(super) struct ObjectFileSystem {
     pub(super) id: u64,
     /// It stores nothing.
     pub(super) is_void: bool,
@@ -91,13 +91,18 @@ impl FileSystems {
     ///
     /// # Errors
     /// [`VolumeError::Denied`] for a mounted file of a file system that stores nothing.
-    pub(super) fn meet(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<MetFileSystem, VolumeError> {
+    pub(super) fn meet(
+        &self,
+        device: DeviceKey,
+        fd: BorrowedFd<'_>,
+        kind: Kind,
+    ) -> Result<ObjectFileSystem, VolumeError> {
         if let Some(id) = self.known_id(device) {
-            return Ok(MetFileSystem { id, is_void: false });
+            return Ok(ObjectFileSystem { id, is_void: false });
         }
         match (stores_files(major(device.0), fd).map_err(error_of)?, kind) {
-            (true, _) => Ok(MetFileSystem { id: self.id(device, fd, kind)?, is_void: false }),
-            (false, Kind::Directory) => Ok(MetFileSystem { id: device.0, is_void: true }),
+            (true, _) => Ok(ObjectFileSystem { id: self.id(device, fd, kind)?, is_void: false }),
+            (false, Kind::Directory) => Ok(ObjectFileSystem { id: device.0, is_void: true }),
             (false, _) => Err(VolumeError::Denied),
         }
     }

@@ -21,7 +21,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 use super::Core;
 use super::calls::{self, error_of, last_errno};
 use super::climb::check_entry;
-use super::filesystems::MetFileSystem;
+use super::filesystems::ObjectFileSystem;
 use super::node::{HostNode, host_node};
 use afflux_linux_device::shortage::open_or_close_spare;
 
@@ -216,12 +216,15 @@ impl Core {
 
     /// The identity and attributes of an open object.
     pub(super) fn identify(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat), VolumeError> {
-        let (identity, stat, _) = self.identify_met(fd)?;
+        let (identity, stat, _) = self.identify_with_file_system(fd)?;
         Ok((identity, stat))
     }
 
     /// As [`Core::identify`], with the object's file system.
-    pub(super) fn identify_met(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat, MetFileSystem), VolumeError> {
+    pub(super) fn identify_with_file_system(
+        &self,
+        fd: BorrowedFd<'_>,
+    ) -> Result<(Identity, Stat, ObjectFileSystem), VolumeError> {
         let raw = calls::raw_stat(fd, "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         let stat = calls::stat_of(&raw);
         let met = self.file_systems.meet(stat.device, fd, stat.kind)?;

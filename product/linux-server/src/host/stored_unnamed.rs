@@ -59,8 +59,8 @@ impl Core {
 
     fn stored(&self, files: &Arc<UnnamedFiles>, node: &HostNode) -> Result<StoredUnnamed, VolumeError> {
         let name = name_in_store(&self.identify(node.fd())?.0);
-        let (slot, is_left) = files.slot(name).ok_or(VolumeError::NoSpace)?;
-        if !is_left {
+        let (slot, is_inherited) = files.slot(name).ok_or(VolumeError::NoSpace)?;
+        if !is_inherited {
             // The manager takes no descriptor that only names its object.
             let opened = match node.kind() {
                 Kind::Directory => calls::open_directory(node.fd())?,
@@ -119,9 +119,9 @@ impl HostTree {
     ///
     /// # Errors
     /// The manager cannot be told.
-    pub fn drop_unnamed_left(&self) -> io::Result<()> {
+    pub fn drop_unnamed_inherited(&self) -> io::Result<()> {
         let Some(files) = self.core.unnamed.get() else { return Ok(()) };
-        files.take_left().iter().try_for_each(|name| DescriptorStore::remove(name))
+        files.take_inherited().iter().try_for_each(|name| DescriptorStore::remove(name))
     }
 
     /// Has the manager drop all such files and keep no further ones. No later server will go on with them.

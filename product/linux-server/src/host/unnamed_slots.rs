@@ -38,7 +38,7 @@ pub(super) struct UnnamedFiles {
 struct StoredFiles {
     stored: BTreeSet<String>,
     /// Files of an earlier server that this one has not opened yet.
-    left: BTreeSet<String>,
+    inherited: BTreeSet<String>,
     told: Option<Told>,
     has_ended: bool,
 }
@@ -53,22 +53,22 @@ impl UnnamedFiles {
     /// So many slots at most, and those that an earlier server has taken.
     pub(super) fn new(
         most: usize,
-        left: BTreeSet<String>,
+        inherited: BTreeSet<String>,
         told: impl FnOnce(UnstoredFile) + Send + 'static,
     ) -> Arc<Self> {
-        let slots = StoredFiles { left, told: Some(Box::new(told)), ..StoredFiles::default() };
+        let slots = StoredFiles { inherited, told: Some(Box::new(told)), ..StoredFiles::default() };
         Arc::new(Self { most, slots: Mutex::new(slots) })
     }
 
     /// Whether a file has a slot, or an earlier server gave it one.
     pub(super) fn has(&self, name: &str) -> bool {
         let slots = self.lock();
-        slots.stored.contains(name) || slots.left.contains(name)
+        slots.stored.contains(name) || slots.inherited.contains(name)
     }
 
     /// Takes the names of an earlier server's files that have no slot yet.
-    pub(super) fn take_left(&self) -> BTreeSet<String> {
-        std::mem::take(&mut self.lock().left)
+    pub(super) fn take_inherited(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.lock().inherited)
     }
 
     /// Takes all names. Nobody gets a slot any more.
@@ -76,7 +76,7 @@ impl UnnamedFiles {
         let mut slots = self.lock();
         slots.has_ended = true;
         let mut names = std::mem::take(&mut slots.stored);
-        names.append(&mut slots.left);
+        names.append(&mut slots.inherited);
         names
     }
 
@@ -87,13 +87,13 @@ impl UnnamedFiles {
     /// A slot for a file, and whether an earlier server has stored its descriptor. `None` if all are taken.
     pub(super) fn slot(self: &Arc<Self>, name: String) -> Option<(StoredUnnamed, bool)> {
         let mut slots = self.lock();
-        let is_left = slots.left.remove(&name);
-        let is_full = slots.stored.len() + slots.left.len() >= self.most;
-        if slots.has_ended || is_full && !is_left {
+        let is_inherited = slots.inherited.remove(&name);
+        let is_full = slots.stored.len() + slots.inherited.len() >= self.most;
+        if slots.has_ended || is_full && !is_inherited {
             return None;
         }
         slots.stored.insert(name.clone());
-        Some((StoredUnnamed { name, of: Arc::clone(self) }, is_left))
+        Some((StoredUnnamed { name, of: Arc::clone(self) }, is_inherited))
     }
 
     pub(super) fn tell(&self, why: UnstoredFile) {

@@ -61,7 +61,7 @@ pub enum Bound {
 
 impl ServeLimits {
     /// The bound that a party with this many connections meets.
-    pub(super) fn bound_met(&self, connections: usize) -> Bound {
+    pub(super) fn bound_reached(&self, connections: usize) -> Bound {
         match self.peer_connections_max.max(1) {
             max if connections >= max => Bound::OfParty(max),
             _ => Bound::OfAll(self.connections_max.max(1)),

@@ -379,7 +379,7 @@ impl ServiceState {
     pub(super) fn refuse(&self, party: Party) {
         self.refused.fetch_add(1, Ordering::Relaxed);
         let connections = self.members().iter().filter(|member| member.party == party).count();
-        let bound = (self.limits)().bound_met(connections);
+        let bound = (self.limits)().bound_reached(connections);
         (self.on_refused)(&RefusedConnection { party, connections, bound });
     }
 

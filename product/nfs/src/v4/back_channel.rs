@@ -103,7 +103,7 @@ impl BackChannel {
 
     /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
     /// a notice.
-    pub(crate) fn left(
+    pub(crate) fn inherited(
         session: SessionId,
         notices: &Arc<LockNotices>,
         (calling, minor, is_wanted): (CallbackSecurity, u32, bool),

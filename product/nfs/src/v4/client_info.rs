@@ -173,7 +173,7 @@ impl<P: Platform> Service<P> {
                 user: client.user,
                 minor_version,
                 status: ClientStatus::of(&client, now_ns),
-                lease_left_ns: client.lease.left_ns(now_ns),
+                lease_left_ns: client.lease.remaining_ns(now_ns),
                 sessions,
                 slots,
                 slots_in_use,

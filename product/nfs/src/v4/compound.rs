@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use afflux_frontend::{CallKeys, DoneStep, JournalCall, Left, Party};
+use afflux_frontend::{CallKeys, DoneStep, EarlierProgress, JournalCall, Party};
 use afflux_volume::{Before, Caller, Inode, Platform, TARGET_BYTES_MAX, Volume, XATTR_BYTES_MAX};
 
 use super::attributes;
@@ -84,7 +84,7 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) stateid: Stateid,
     saved: Option<Saved<P>>,
     /// Bytes that READs and listings may still take.
-    pub(super) data_left: u32,
+    pub(super) data_remaining: u32,
     pub(super) count: u32,
     pub(super) done: u32,
     /// Where the next operation starts.
@@ -102,7 +102,7 @@ pub(crate) struct Compound<P: Platform> {
     /// The attributes that a SETATTR in progress has set.
     pub(super) attributes_set: Bitmap,
     /// An earlier server's progress with it.
-    left: Option<Box<Left>>,
+    earlier_progress: Option<Box<EarlierProgress>>,
     /// Where the number of results is in the reply.
     count_at: Mark,
 }
@@ -170,7 +170,7 @@ impl<P: Platform> Compound<P> {
             current: None,
             saved: None,
             stateid: Stateid::ANONYMOUS,
-            data_left: 0,
+            data_remaining: 0,
             count: 0,
             done: 0,
             at: 0,
@@ -181,7 +181,7 @@ impl<P: Platform> Compound<P> {
             has_changed: false,
             denied: None,
             attributes_set: Bitmap::default(),
-            left: None,
+            earlier_progress: None,
             count_at: Mark::default(),
         }
     }
@@ -192,7 +192,7 @@ impl<P: Platform> Compound<P> {
         speaker: Speaker,
         now_ns: u64,
         (record, Arrived(head)): (&[u8], &Arrived),
-        data_left: u32,
+        data_remaining: u32,
         draft: &mut Draft,
     ) {
         self.count_at = draft.begin_compound(&record[head.tag.range()]);
@@ -201,10 +201,10 @@ impl<P: Platform> Compound<P> {
         }
         (self.speaker, self.minor, self.now_ns) = (speaker, head.minor, now_ns);
         (self.stateid, self.saved) = (Stateid::ANONYMOUS, None);
-        (self.data_left, self.count, self.done, self.at) = (data_left, head.count, 0, head.at);
+        (self.data_remaining, self.count, self.done, self.at) = (data_remaining, head.count, 0, head.at);
         (self.arguments_at, self.record_bytes) = (head.tag.range().start - 4, record.len());
         (self.status, self.has_changed) = (NfsStatus::Ok, false);
-        (self.denied, self.left) = (None, None);
+        (self.denied, self.earlier_progress) = (None, None);
         (self.attributes_set, self.recorded_at) = (Bitmap::default(), 0);
     }
 
@@ -304,9 +304,9 @@ impl<P: Platform> Compound<P> {
     pub(super) fn begin_change(&mut self, volume: &Volume<P>) {
         let (Some(taken), Some(journal)) = (&mut self.taken, &self.service.journal) else { return };
         let (Some(keys), None) = (taken.keys, &taken.call) else { return };
-        let (call, left) = journal.begin(keys, wall_ns(volume), 0);
+        let (call, earlier_progress) = journal.begin(keys, wall_ns(volume), 0);
         taken.call = Some(call);
-        self.left = (left != Left::Nothing).then(|| Box::new(left));
+        self.earlier_progress = (earlier_progress != EarlierProgress::Nothing).then(|| Box::new(earlier_progress));
     }
 
     /// The number of the operation in progress, as the journal has it.
@@ -316,13 +316,13 @@ impl<P: Platform> Compound<P> {
 
     /// The part of the operation in progress that an earlier server has done.
     pub(super) fn before(&self) -> Before {
-        self.left.as_ref().map_or(Before::Nothing, |left| left.before(self.step()))
+        self.earlier_progress.as_ref().map_or(Before::Nothing, |earlier_progress| earlier_progress.before(self.step()))
     }
 
     /// The status that an earlier server ended the call with, if the operation in progress is the one that failed. A
     /// lock in the way is looked for again, since the status tells of it.
     pub(super) fn refused_before(&self) -> Option<NfsStatus> {
-        let status = NfsStatus::from_code(self.left.as_ref()?.refused(self.step())?)?;
+        let status = NfsStatus::from_code(self.earlier_progress.as_ref()?.refused(self.step())?)?;
         (status != NfsStatus::Denied).then_some(status)
     }
 
@@ -349,7 +349,7 @@ impl<P: Platform> Compound<P> {
 
     /// The stateid that the operation in progress has made or changed already, by an earlier server.
     pub(super) fn changed_before(&self) -> Option<Stateid> {
-        self.left.is_some().then(|| self.service.changed_by(self.mark())).flatten()
+        self.earlier_progress.is_some().then(|| self.service.changed_by(self.mark())).flatten()
     }
 
     /// The result of what can be done once: the end of a stateid, or of reclaiming. A repetition finds it done if an

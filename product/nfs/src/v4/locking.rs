@@ -80,7 +80,7 @@ impl<P: Platform> Service<P> {
             }
             LockBy::OpenToLockOwner { open: (at, seqid), owner } => {
                 let (file, share) = state.opens.find(of.clientid, at, seqid)?;
-                let number = self.owner_number(of.clientid, owner);
+                let number = self.owner_id(of.clientid, owner);
                 let id = state.lock_states.id_of(file, number);
                 (file, share, FoundLockOwner { open: at.id, number, id, owner })
             }

@@ -63,7 +63,7 @@ pub(super) async fn hold_all<P: Platform>(volume: &Volume<P>, handles: Vec<Box<[
     let mut files: FoundFiles<P> =
         handles.iter().map(|it| (it.clone(), Err(VolumeError::Io { errno: ETIMEDOUT }))).collect();
     let hold = |handle: Box<[u8]>| async move {
-        let held = volume.hold_left(&handle).await;
+        let held = volume.hold_inherited(&handle).await;
         (handle, held)
     };
     let mut found = pin!(stream::iter(handles).map(hold).buffer_unordered(AT_A_TIME));
@@ -91,17 +91,17 @@ pub(super) async fn show_on_host<P: Platform>(volume: &Volume<P>, files: &FoundF
 }
 
 /// The place of a volume's number for a client's lock owner.
-pub(super) type OwnerNumber<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
+pub(super) type OwnerId<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
 
 /// The ranges of a lock owner of a file, as they come back.
-struct LeftLocks {
+struct InheritedLocks {
     file: u64,
     owner: LockOwner,
     ranges: Vec<LockedRange>,
     steps: Vec<RangeStep>,
 }
 
-impl LeftLocks {
+impl InheritedLocks {
     /// Locks them, after all steps. False if another's lock is in the way.
     fn try_lock(self, locks: &Locks) -> bool {
         let Self { file, owner, ranges, steps } = self;
@@ -144,7 +144,7 @@ impl<H> State<H> {
     pub(super) fn recovered(
         memory: &Memory,
         found: Vec<FoundItem>,
-        (number, file): (OwnerNumber<'_>, FileOf<'_, H>),
+        (number, file): (OwnerId<'_>, FileOf<'_, H>),
         locks: &Locks,
         now_ns: u64,
     ) -> Option<(Self, Vec<LostOpen>)> {
@@ -160,7 +160,7 @@ impl<H> State<H> {
         &mut self,
         memory: &Memory,
         found: Vec<FoundItem>,
-        (number, file): (OwnerNumber<'_>, FileOf<'_, H>),
+        (number, file): (OwnerId<'_>, FileOf<'_, H>),
         (locks, now_ns): (&Locks, u64),
         lost: &mut Vec<LostOpen>,
     ) -> Option<()> {
@@ -216,7 +216,7 @@ impl<H> State<H> {
                 Record::LockStep { .. } => {
                     let counts = self.lock_states.restore_step(&record, std::mem::take(&mut item));
                     let known = counts.and_then(|(id, step)| Some((left.get_mut(&id)?, step)));
-                    known.into_iter().for_each(|(left, step): (&mut LeftLocks, _)| left.steps.push(step));
+                    known.into_iter().for_each(|(left, step): (&mut InheritedLocks, _)| left.steps.push(step));
                     true
                 }
                 Record::Wait { .. } => {
@@ -229,7 +229,7 @@ impl<H> State<H> {
         self.opens.restored();
         self.lock_states.restored();
         // Only now: one may have unlocked in its last step what another locked then.
-        left.into_values().all(|left: LeftLocks| left.try_lock(locks)).then_some(())?;
+        left.into_values().all(|left: InheritedLocks| left.try_lock(locks)).then_some(())?;
         for (id, mut item, bytes) in sessions {
             let record = Record::read(2, &bytes)?;
             let Record::Session { clientid, .. } = record else { return None };
@@ -255,7 +255,7 @@ impl<H> State<H> {
     fn restore_wait(
         &mut self,
         id: u32,
-        number: OwnerNumber<'_>,
+        number: OwnerId<'_>,
         record: &Record<'_>,
         mut item: PersistedItem,
         locks: &Locks,
@@ -280,7 +280,7 @@ impl<H> State<H> {
     fn try_restore_open(
         &mut self,
         id: u32,
-        (party, number): (Party, OwnerNumber<'_>),
+        (party, number): (Party, OwnerId<'_>),
         record: &Record<'_>,
         (item, (file, held)): (PersistedItem, (u64, H)),
         (locks, now_ns): (&Locks, u64),
@@ -294,16 +294,16 @@ impl<H> State<H> {
     fn restore_locks(
         &mut self,
         id: u32,
-        (party, number, file): (Party, OwnerNumber<'_>, u64),
+        (party, number, file): (Party, OwnerId<'_>, u64),
         record: &Record<'_>,
         item: PersistedItem,
         locks: &Locks,
-    ) -> Option<LeftLocks> {
+    ) -> Option<InheritedLocks> {
         let Record::Locks { clientid, owner, ranges, .. } = record else { return None };
         let (number, holder) = (number(*clientid, owner), self.holder(*clientid, locks).ok()?);
         let is_there = self.lock_states.try_restore(id, (party, number, file), record, item);
         let (owner, ranges) = (lock_owner(holder, number), ranges.to_vec());
-        is_there.then(|| LeftLocks { file, owner, ranges, steps: Vec::new() })
+        is_there.then(|| InheritedLocks { file, owner, ranges, steps: Vec::new() })
     }
 }
 

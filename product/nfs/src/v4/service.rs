@@ -42,7 +42,7 @@ const CALLS_PART: usize = 4;
 #[derive(Default)]
 pub struct ClientMemory {
     /// The names of clients, as an earlier server has left them.
-    pub left: Vec<u64>,
+    pub previous_names: Vec<u64>,
     /// Keeps the names of clients for a later server.
     pub list: Option<Arc<dyn ClientList>>,
     /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
@@ -55,7 +55,7 @@ pub struct ClientMemory {
 pub type TellLost = Arc<dyn Fn(&[LostOpen]) + Send + Sync>;
 
 /// What an earlier server has left of its clients, until the files of their opens are found.
-struct LeftClients {
+struct InheritedClients {
     records: Arc<PersistedRecords>,
     found: Vec<FoundItem>,
     /// Names of clients.
@@ -126,7 +126,7 @@ impl<P: Platform> Service<P> {
     /// files are found.
     pub(crate) fn begin(
         volume: &Arc<Volume<P>>,
-        ClientMemory { left, list, words, told }: ClientMemory,
+        ClientMemory { previous_names, list, words, told }: ClientMemory,
         gate: &Arc<CallGate>,
         recording: &Arc<Recording>,
     ) -> Arc<Self> {
@@ -134,12 +134,13 @@ impl<P: Platform> Service<P> {
         let calls = words.as_ref().map(|words| (**words).as_ref().len() / CALLS_PART / CALL_WORDS * CALL_WORDS);
         let journal = words.clone().zip(calls).map(|(words, calls)| CallJournal::new(words, 0..calls, CALL_FORM));
         let (records, found) = words.zip(calls).map(|(words, calls)| PersistedRecords::new(words, calls)).unzip();
-        let (state, left) = match records.clone().zip(found.flatten()) {
+        let (state, previous_names) = match records.clone().zip(found.flatten()) {
             // No call sees this state: the calls wait until the clients are back.
-            Some((records, found)) => {
-                (State::new(&ServerMemory::new(0, 0, None)), Some(LeftClients { records, found, names: left }))
-            }
-            None => (fresh(volume, records.as_ref(), left), None),
+            Some((records, found)) => (
+                State::new(&ServerMemory::new(0, 0, None)),
+                Some(InheritedClients { records, found, names: previous_names }),
+            ),
+            None => (fresh(volume, records.as_ref(), previous_names), None),
         };
         let service = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -155,25 +156,25 @@ impl<P: Platform> Service<P> {
             volume: Arc::clone(volume),
         });
         let told = told.unwrap_or_else(|| Arc::new(|_| {}));
-        match left {
-            Some(left) => service.find_files(left, told, gate),
+        match previous_names {
+            Some(previous_names) => service.find_files(previous_names, told, gate),
             None => service.begin_tasks(),
         }
         service
     }
 
     /// Finds the files of an earlier server's opens, and brings the clients back. No call starts before that.
-    fn find_files(self: &Arc<Self>, left: LeftClients, told: TellLost, gate: &Arc<CallGate>) {
-        let handles = recovery::handles(&left.found);
+    fn find_files(self: &Arc<Self>, previous_names: InheritedClients, told: TellLost, gate: &Arc<CallGate>) {
+        let handles = recovery::handles(&previous_names.found);
         if handles.is_empty() {
-            return told(&self.bring_back(left, &FoundFiles::new()));
+            return told(&self.bring_back(previous_names, &FoundFiles::new()));
         }
         gate.shut();
         let (me, volume, gate) = (Arc::downgrade(self), Arc::clone(&self.volume), Arc::clone(gate));
         self.volume.engine().platform().spawn("find open files", async move {
             let files = recovery::hold_all(&volume, handles).await;
             if let Some(service) = me.upgrade() {
-                told(&service.bring_back(left, &files));
+                told(&service.bring_back(previous_names, &files));
                 drop(service);
                 recovery::show_on_host(&volume, &files).await;
             }
@@ -184,7 +185,7 @@ impl<P: Platform> Service<P> {
     /// The clients of an earlier server have their state again, with these files. Returns the opens that have ended.
     fn bring_back(
         self: &Arc<Self>,
-        LeftClients { records, found, names }: LeftClients,
+        InheritedClients { records, found, names }: InheritedClients,
         files: &FoundFiles<P>,
     ) -> Vec<LostOpen> {
         let back = recovered(&self.volume, &records, (found, files), &names);
@@ -224,8 +225,8 @@ impl<P: Platform> Service<P> {
     }
 
     /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
-    pub(super) fn owner_number(&self, clientid: u64, owner: &[u8]) -> u64 {
-        owner_number(&self.hash_key, clientid, owner)
+    pub(super) fn owner_id(&self, clientid: u64, owner: &[u8]) -> u64 {
+        owner_id(&self.hash_key, clientid, owner)
     }
 
     /// Ends silent clients whose locks others want.
@@ -428,8 +429,8 @@ impl<P: Platform> Service<P> {
         let evicted =
             state.evict_for((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {
                 // The files of opens that have ended here are closed after the lock.
-                let left = self.volume.open_files_left() + ended;
-                state.opens.check_quota(&by, file, (left, self.volume.open_files_max()))
+                let previous_names = self.volume.open_files_available() + ended;
+                state.opens.check_quota(&by, file, (previous_names, self.volume.open_files_max()))
             });
         self.keep_list(&mut state);
         evicted?;
@@ -533,14 +534,14 @@ async fn release_once_durable<P: Platform>(
 fn fresh<P: Platform>(
     volume: &Volume<P>,
     records: Option<&Arc<PersistedRecords>>,
-    left: Vec<u64>,
+    previous_names: Vec<u64>,
 ) -> State<Option<Held<P>>> {
     let platform = volume.engine().platform();
     records.inspect(|records| records.clear());
     // Never 0, which begins the special stateids, nor their other value.
     let number = (platform.random_u64() as u32).clamp(1, u32::MAX - 1);
     let mut state = State::new(&ServerMemory::new(number, 0, records));
-    state.grace = Grace::new(left, platform.now().0);
+    state.grace = Grace::new(previous_names, platform.now().0);
     state.keep_server();
     state
 }
@@ -553,12 +554,12 @@ fn recovered<P: Platform>(
     volume: &Volume<P>,
     records: &Arc<PersistedRecords>,
     (found, files): (Vec<FoundItem>, &FoundFiles<P>),
-    left: &[u64],
+    previous_names: &[u64],
 ) -> Option<Recovered<P>> {
     let (number, run, next_client, is_grace_over) = of_server(&found)?;
     let (memory, now_ns) = (ServerMemory::new(number, run, Some(records)), volume.engine().platform().now().0);
     let key = volume.hash_key();
-    let number_of = |clientid, owner: &[u8]| owner_number(&key, clientid, owner);
+    let number_of = |clientid, owner: &[u8]| owner_id(&key, clientid, owner);
     let file_of = |handle: &[u8]| match files.get(handle) {
         Some(Ok(held)) => Ok((held.inode().fileid(), Some(held.clone()))),
         Some(Err(error)) => Err(error.clone()),
@@ -567,11 +568,11 @@ fn recovered<P: Platform>(
     let (mut state, lost) = State::recovered(&memory, found, (&number_of, &file_of), volume.locks(), now_ns)?;
     state.clients.number_from(next_client);
     let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(&key, name), has_reclaimed));
-    let is_left = |name: u64| left.iter().any(|left| are_of_one(*left, name));
+    let is_left = |name: u64| previous_names.iter().any(|previous_names| are_of_one(*previous_names, name));
     let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| is_left(*name)).collect();
     let is_back =
         |name: &u64| known.iter().any(|(_, known, has_reclaimed)| are_of_one(*known, *name) && *has_reclaimed);
-    let missing = left.iter().copied().filter(|name| !is_grace_over && !is_back(name));
+    let missing = previous_names.iter().copied().filter(|name| !is_grace_over && !is_back(name));
     state.grace = Grace::new(missing.collect(), now_ns);
     known.iter().for_each(|(id, name, _)| drop(state.grace.add(*id, *name)));
     if volume.locks().has_denials() {
@@ -582,7 +583,7 @@ fn recovered<P: Platform>(
 }
 
 /// The volume's number for a lock owner of a client. Nobody without the volume's key makes two owners one.
-fn owner_number(key: &[u8; 16], clientid: u64, owner: &[u8]) -> u64 {
+fn owner_id(key: &[u8; 16], clientid: u64, owner: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_key(key);
     hasher.write_u64(clientid);
     hasher.write(owner);

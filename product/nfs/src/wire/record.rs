@@ -90,7 +90,7 @@ impl Chunk {
     }
 
     /// Bytes of records not looked at.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 }
@@ -250,7 +250,7 @@ impl Records {
     /// Takes the records that were received first.
     pub(crate) fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop_front()?;
-        self.chunk_bytes -= chunk.left();
+        self.chunk_bytes -= chunk.remaining();
         self.chunk_records -= chunk.records;
         Some(chunk)
     }
@@ -259,12 +259,12 @@ impl Records {
     pub(crate) fn put_back(&mut self, mut chunk: Chunk) {
         const WASTE_MAX: usize = 2;
         if chunk.records > 0 {
-            if chunk.left() * WASTE_MAX < chunk.bytes.len() {
+            if chunk.remaining() * WASTE_MAX < chunk.bytes.len() {
                 // Waiting records do not keep the memory of finished ones.
                 chunk.bytes = Bytes::copy_from_slice(&chunk.bytes[chunk.at..]);
                 (chunk.at, chunk.memory_bytes) = (0, chunk.bytes.len());
             }
-            self.chunk_bytes += chunk.left();
+            self.chunk_bytes += chunk.remaining();
             self.chunk_records += chunk.records;
             self.chunks.push_front(chunk);
         }

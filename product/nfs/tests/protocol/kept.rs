@@ -140,7 +140,7 @@ pub(crate) fn next(world: &mut World, words: PersistedWords, left: Vec<u64>) {
     let locks = world.volume.locks();
     locks.held().iter().for_each(|it| locks.release_holder(it.holder, Nanos(0)));
     world.server = Server::new(Arc::clone(&world.volume), AdmittedPeers::AnyPeer);
-    world.server.offer_version_4(ClientMemory { left, words: Some(words), ..ClientMemory::default() });
+    world.server.offer_version_4(ClientMemory { previous_names: left, words: Some(words), ..ClientMemory::default() });
 }
 
 /// Two clients of a server over these words. The other one has a lock.

@@ -324,7 +324,11 @@ fn after_a_restart_others_wait_until_each_client_has_asked_for_what_it_had() {
     let left = names();
     world.volume.locks().held().iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
     let next = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::AdmittedPeers::AnyPeer);
-    next.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), ..ClientMemory::default() });
+    next.offer_version_4(ClientMemory {
+        previous_names: left,
+        list: Some(Arc::clone(&list) as _),
+        ..ClientMemory::default()
+    });
     let serve = || Client::connect(world.serve_another(&next)).unwrap();
     let mut other = Session::begin(serve(), b"other", 1).unwrap();
     let opens = || root().open((BOTH, 0), b"program", b"file", false);
@@ -385,7 +389,7 @@ fn a_moved_machine_asks_a_later_server_for_what_it_had_and_another_of_its_name_g
     assert_eq!(left.len(), 1);
     drop(laptop);
     world.server = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::AdmittedPeers::AnyPeer);
-    world.server.offer_version_4(ClientMemory { left, ..ClientMemory::default() });
+    world.server.offer_version_4(ClientMemory { previous_names: left, ..ClientMemory::default() });
     let reclaims = |id| ops().sequence(id, 1, 0, false).put(file).reclaim_open((BOTH, 0), b"program");
     let mut namesake = Peer::new(&world, Ipv4Addr::new(192, 0, 2, 10));
     let id = begin(&mut namesake, *b"run two!");
@@ -504,7 +508,11 @@ fn a_use_by_version_3_waits_for_a_client_that_may_have_denied_it() {
         held.iter().for_each(|it| world.volume.locks().release_holder(it.holder, Nanos(0)));
         world.volume.locks().end_grace(Nanos(0));
         world.server = afflux_nfs::Server::new(Arc::clone(&world.volume), afflux_nfs::AdmittedPeers::AnyPeer);
-        world.server.offer_version_4(ClientMemory { left, list: Some(Arc::clone(&list) as _), ..Default::default() });
+        world.server.offer_version_4(ClientMemory {
+            previous_names: left,
+            list: Some(Arc::clone(&list) as _),
+            ..Default::default()
+        });
         assert_eq!(world.server.missing_clients(), 1);
         let mut peer = Client::connect(world.serve()).unwrap();
         let mut write = || peer.write(&file, 0, b"x", afflux_nfs_client::Stability::Unstable);

@@ -30,9 +30,9 @@ struct State {
 }
 
 /// A read ahead in flight.
-pub(super) struct AheadRead(Arc<Left>);
+pub(super) struct AheadRead(Arc<Remainder>);
 
-struct Left {
+struct Remainder {
     reads: Arc<ReadsAhead>,
     /// Bytes that have not come.
     bytes: AtomicU64,
@@ -46,7 +46,7 @@ impl AheadRead {
     }
 }
 
-impl Left {
+impl Remainder {
     /// A repeated GET brings bytes again, which make no room.
     fn come(&self, bytes: u64) {
         let less = |left: u64| Some(left - left.min(bytes));
@@ -69,7 +69,7 @@ impl ReadsAhead {
             // The sender lives until the turn comes.
             let _ = told.await;
         }
-        AheadRead(Arc::new(Left { reads: Arc::clone(self), bytes: AtomicU64::new(bytes) }))
+        AheadRead(Arc::new(Remainder { reads: Arc::clone(self), bytes: AtomicU64::new(bytes) }))
     }
 
     /// Begins a read if there is room and no other waits. Otherwise it waits to be told.

@@ -71,7 +71,7 @@ pub enum FormatError {
         "the object `clients` is no list of clients of NFS version 4. Without it they may lose locks to others: bring it \
          back from a copy, or remove it once these clients have unmounted"
     )]
-    LeftClients,
+    PreviousClients,
     /// A feature of a newer version is in use.
     #[error("the volume uses the features {found:#x}; this version knows {known:#x}")]
     Features {

@@ -25,7 +25,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// How many bytes are left.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum::<usize>().saturating_sub(self.taken)
     }
 
@@ -34,13 +34,13 @@ impl<'a> Pieces<'a> {
         while count > 0
             && let Some((first, rest)) = self.pieces.split_first()
         {
-            let left = first.get(self.taken..).unwrap_or_default();
-            let here = left.len().min(count);
+            let remaining = first.get(self.taken..).unwrap_or_default();
+            let here = remaining.len().min(count);
             if here > 0 {
-                each(&left[..here]);
+                each(&remaining[..here]);
             }
             count -= here;
-            if here == left.len() {
+            if here == remaining.len() {
                 (self.pieces, self.taken) = (rest, 0);
             } else {
                 self.taken += here;

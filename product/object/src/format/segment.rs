@@ -203,7 +203,7 @@ pub(crate) fn copy_lines(
 ) -> Result<(), FormatError> {
     let span = lines(place, bytes);
     let (length, whole) = ((span.end - span.start) as usize, (LINE_BYTES + CHECKSUM_BYTES) as usize);
-    at_least("the lines of a run", fetched.left(), length)?;
+    at_least("the lines of a run", fetched.remaining(), length)?;
     // The extent's part of the lines.
     let from = (place.skipped % LINE_BYTES) as usize;
     let wanted = from..from + bytes as usize;

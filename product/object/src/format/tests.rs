@@ -74,13 +74,13 @@ fn pieces_may_end_anywhere() {
         copy_lines(&place, 5, Pieces::behind(&pieces, 0), copy).unwrap();
         assert_eq!(read, long[behind - 1..behind + 4], "cut at {cut}");
         let skipped = Pieces::behind(&pieces, behind + 4);
-        assert_eq!(skipped.left(), object.len() - behind - 4);
+        assert_eq!(skipped.remaining(), object.len() - behind - 4);
         let last = SegmentRange { skipped: LINE_BYTES, ..place };
         let mut read = Vec::new();
         copy_lines(&last, 10, skipped, |_, bytes| read.extend_from_slice(bytes)).unwrap();
         assert_eq!(read, long[behind..], "cut at {cut}");
     }
-    assert_eq!(Pieces::behind(&[object], 1 << 20).left(), 0);
+    assert_eq!(Pieces::behind(&[object], 1 << 20).remaining(), 0);
 }
 
 // rule: The whole lines of a segment are sent from the memory that holds them.

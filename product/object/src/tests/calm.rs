@@ -14,8 +14,8 @@ use super::run::{LIMITS, Volume, open, open_after, open_beside};
 use super::store::{MS, Store};
 use crate::format::extent::{ExtentSource, StoredExtent};
 use crate::{
-    CheckReport, Clock, DatedObject, DatedObjects, EndedWriter, FileRange, Holder, LeftClients, ObjectError,
-    ObjectVersion, ObjectVolumeError, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, check,
+    CheckReport, Clock, DatedObject, DatedObjects, EndedWriter, FileRange, Holder, ObjectError, ObjectVersion,
+    ObjectVolumeError, PreviousClients, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, check,
 };
 
 /// The checker of the world leaves this file alone.
@@ -366,7 +366,7 @@ struct SecondFirst(Store);
 
 impl SecondFirst {
     async fn second(&self) {
-        LeftClients { epoch: 2, names: vec![22] }.keep(&self.0, &self.0).await.unwrap();
+        PreviousClients { epoch: 2, names: vec![22] }.keep(&self.0, &self.0).await.unwrap();
         let second = host("b", 2);
         let held = select(Box::pin(second.hold(&self.0, &self.0)), Box::pin(self.0.sleep_ns(SECOND))).await;
         assert!(matches!(held, Either::Right(_)));
@@ -403,14 +403,14 @@ fn host(host: &str, epoch: u32) -> Holder {
 fn a_late_change_of_an_earlier_server_replaces_nothing() {
     for was_there in [false, true] {
         let store = Store::new(0);
-        let (late, first) = (SecondFirst(store.clone()), LeftClients { epoch: 1, names: vec![1, 2] });
+        let (late, first) = (SecondFirst(store.clone()), PreviousClients { epoch: 1, names: vec![1, 2] });
         if was_there {
             store.finish(first.keep(&store, &store)).unwrap();
-            assert_eq!(store.finish(LeftClients::left(&store, &store)).unwrap(), first);
+            assert_eq!(store.finish(PreviousClients::read(&store, &store)).unwrap(), first);
         }
         store.finish(first.keep(&late, &store)).unwrap();
-        let left = store.finish(LeftClients::left(&store, &store)).unwrap();
-        assert_eq!(left, LeftClients { epoch: 2, names: vec![22] });
+        let left = store.finish(PreviousClients::read(&store, &store)).unwrap();
+        assert_eq!(left, PreviousClients { epoch: 2, names: vec![22] });
         assert_eq!(store.finish(host("a", 1).hold(&late, &store)).unwrap(), host("b", 2));
         store.finish(host("a", 1).release(&late, &store)).unwrap();
         let (alive, _) = store.finish(Holder::alive(&store, &store, None)).unwrap().unwrap();
@@ -426,33 +426,33 @@ fn the_last_list_of_a_server_stays_though_requests_come_late() {
         store.world().is_calm = false;
         let lists = async {
             for last in 1..=5 {
-                LeftClients { epoch: 1, names: (1..=last).collect() }.keep(&store, &store).await.unwrap();
+                PreviousClients { epoch: 1, names: (1..=last).collect() }.keep(&store, &store).await.unwrap();
             }
         };
         store.finish_with_faults(lists);
         let rest = store.sleep_ns(60 * SECOND);
         store.finish(rest);
-        assert_eq!(store.finish(LeftClients::left(&store, &store)).unwrap().names, [1, 2, 3, 4, 5], "seed {seed}");
+        assert_eq!(store.finish(PreviousClients::read(&store, &store)).unwrap().names, [1, 2, 3, 4, 5], "seed {seed}");
     }
 }
 
 #[test]
 fn an_object_that_is_no_list_of_clients_is_no_empty_list() {
     let store = Store::new(0);
-    let left = || store.finish(LeftClients::left(&store, &store));
+    let left = || store.finish(PreviousClients::read(&store, &store));
     let put = |text: &str| store.finish(DatedObjects::put(&store, "clients", Bytes::from(text.to_owned()))).unwrap();
-    assert_eq!(left(), Ok(LeftClients::default()));
+    assert_eq!(left(), Ok(PreviousClients::default()));
     for text in ["", "\n", "<html>away</html>\n", "1\nxyz\n", "1\n0000000000000001", "1\n00000000000000011\n", "1\n\n"]
     {
         put(text);
         assert!(left().unwrap_err().to_string().contains("no list of clients"), "{text:?}");
-        let kept = store.finish(LeftClients { epoch: 9, names: Vec::new() }.keep(&store, &store));
+        let kept = store.finish(PreviousClients { epoch: 9, names: Vec::new() }.keep(&store, &store));
         assert!(kept.is_err(), "{text:?} is lost");
     }
     put("7\n0000000000000001\n00000000000000ff\n");
-    assert_eq!(left(), Ok(LeftClients { epoch: 7, names: vec![1, 255] }));
+    assert_eq!(left(), Ok(PreviousClients { epoch: 7, names: vec![1, 255] }));
     // A list has a bound, when it is kept and when it is read.
-    let longest = |more: usize| LeftClients { epoch: u32::MAX, names: vec![u64::MAX; 65_536 + more] };
+    let longest = |more: usize| PreviousClients { epoch: u32::MAX, names: vec![u64::MAX; 65_536 + more] };
     assert!(
         store.finish(longest(1).keep(&store, &store)).unwrap_err().to_string().contains("65537 instead of 0 to 65536")
     );

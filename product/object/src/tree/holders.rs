@@ -165,7 +165,7 @@ impl Holders {
     }
 
     /// Whether an object found no room in the queue since the marks were read.
-    pub(super) fn has_left_marks(&self) -> bool {
+    pub(super) fn has_pending_marks(&self) -> bool {
         self.lock().is_incomplete
     }
 

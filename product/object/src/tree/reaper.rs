@@ -96,7 +96,7 @@ async fn reap_unnamed<D: DataCore>(core: &D, cache: &SlotCache, ino: u64) -> Res
 async fn read_marks<D: DataCore>(core: &D, holders: &Holders) -> Result<(), ObjectVolumeError> {
     let (mut from, end) = InodeRecord::unnamed_keys();
     // Marks behind a full queue are read again later.
-    while from < end && !holders.has_left_marks() {
+    while from < end && !holders.has_pending_marks() {
         let found = core.records().scan_first(from, end.clone(), Durability::Applied, MARKS_READ).await?;
         from = next_page(&found, MARKS_READ, &end);
         for (key, _) in found {

@@ -33,7 +33,7 @@ pub struct Census {
 
 impl Census {
     /// Frames that are neither free nor hold a page or a part of an index: in the hands of a reader or a writer.
-    pub fn in_hand(&self) -> i64 {
+    pub fn in_transit(&self) -> i64 {
         self.frames as i64 - (self.free + self.cached + self.index + self.leaving) as i64
     }
 }

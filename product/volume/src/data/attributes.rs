@@ -102,7 +102,7 @@ impl<P: Platform> Volume<P> {
         };
         let changing = inode.changing.lock().await;
         // It ends after the change is durable: both have the same request.
-        let _joint = self.hand_bytes(inode, &change).await;
+        let _joint = self.give_inline_bytes(inode, &change).await;
         let (mut changed, mut stable) = (None, Stable::not_begun());
         let result = match guard {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
@@ -182,7 +182,7 @@ impl<P: Platform> Volume<P> {
     /// COMMIT waits for nothing, and the bytes are no later than times that the change sets. Called with `changing`
     /// held: the file's syncs wait for the joint, so its holder may wait neither for one nor for a holder of
     /// `changing`.
-    async fn hand_bytes(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) -> Option<Joint> {
+    async fn give_inline_bytes(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) -> Option<Joint> {
         let is_nothing = change.size.is_some() || *change == AttributeChange::default();
         if !self.are_names_durable() || is_nothing || has_privileges(change) {
             return None;

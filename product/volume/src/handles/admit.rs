@@ -43,7 +43,7 @@ impl<P: Platform> Volume<P> {
         let (identity, stat, now) = (found.identity, found.stat, self.now());
         let (inode, new) = self.inode_of(found, export)?;
         if new {
-            self.search.met(&identity);
+            self.search.note_found(&identity);
         }
         if let Some(location) = location {
             self.search.found_at(&inode, location);

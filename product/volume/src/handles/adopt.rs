@@ -12,7 +12,7 @@ use afflux_engine::Platform;
 use futures_util::future::join_all;
 
 use crate::error::VolumeError;
-use crate::objects::found_files::LeftFile;
+use crate::objects::found_files::PendingFile;
 use crate::objects::inode::Inode;
 use crate::tree::directory::Found;
 use crate::tree::identity::Identity;
@@ -67,7 +67,7 @@ impl<P: Platform> Volume<P> {
         adopted
     }
 
-    async fn forget_found(&self, identity: &Identity, file: &LeftFile) {
+    async fn forget_found(&self, identity: &Identity, file: &PendingFile) {
         let _turn = file.claim.lock().await;
         self.engine.try_forget_found(&file.key);
         self.found_files.remove(identity);
@@ -83,7 +83,7 @@ impl<P: Platform> Volume<P> {
         adopted.await.unwrap_or(Err(STOPPED))
     }
 
-    async fn adopt_file(&self, found: Found, file: &LeftFile) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
+    async fn adopt_file(&self, found: Found, file: &PendingFile) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
         let _turn = file.claim.lock().await;
         let Found { node, identity, .. } = found;
         if self.found_files.get(&identity).is_none() {
@@ -107,7 +107,7 @@ impl<P: Platform> Volume<P> {
             inode.came_back(self.wall());
             self.settle_later(&inode);
         }
-        self.search.met(&identity);
+        self.search.note_found(&identity);
         self.found_files.remove(&identity);
         Ok(Some(inode))
     }

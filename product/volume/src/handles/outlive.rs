@@ -22,7 +22,7 @@ use crate::volume::Volume;
 impl<P: Platform> Volume<P> {
     /// Holds an object that an earlier process held, by its handle. The object may have no name, if the tree has kept
     /// it. `Stale` if it is gone. Waits for the host.
-    pub async fn hold_left(&self, handle: &[u8]) -> Result<Held<P>, VolumeError> {
+    pub async fn hold_inherited(&self, handle: &[u8]) -> Result<Held<P>, VolumeError> {
         let inode = self.resolve(handle).await?;
         let held = self.hold(&inode)?;
         if inode.attributes().links == 0 {

@@ -250,7 +250,7 @@ impl<P: Platform> Volume<P> {
             }
         };
         self.list_change(parent, |listing| listing.insert(&name, inode.fileid()));
-        self.search.met(&inode.identity);
+        self.search.note_found(&inode.identity);
         self.search.found_at(&inode, Location { parent: parent.identity, name: name.clone() });
         let attached = match data {
             Some(data) => self.attach_made(&inode, data).await,
@@ -506,7 +506,7 @@ impl<P: Platform> Volume<P> {
         inode.changed(stat, self.now(), Times::Keep, None);
         if unnamed {
             inode.gain_name();
-            self.search.met(&inode.identity);
+            self.search.note_found(&inode.identity);
         }
         drop(changing);
         if unnamed && self.tree.may_keep_unnamed() {

@@ -22,12 +22,12 @@ use crate::tree::stat::DeviceKey;
 
 pub(crate) struct TreeDevices {
     factory: Arc<DeviceFactory>,
-    met: Mutex<BTreeMap<DeviceKey, Arc<Met>>>,
+    known: Mutex<BTreeMap<DeviceKey, Arc<KnownDevice>>>,
 }
 
 /// A device of the host.
 #[derive(Default)]
-struct Met {
+struct KnownDevice {
     /// The engine's, once it is added.
     added: OnceLock<DeviceId>,
     /// Held while it is made.
@@ -39,7 +39,7 @@ struct Met {
     time_unit: Arc<FileTimeUnit>,
 }
 
-impl Met {
+impl KnownDevice {
     fn add<P: Platform>(&self, engine: &Arc<Engine<P>>, new: NewDevice) -> DeviceId {
         *self.added.get_or_init(|| engine.add_known_device(&new.name, new.device, &new.remembered))
     }
@@ -47,28 +47,28 @@ impl Met {
 
 impl TreeDevices {
     pub(crate) fn new(factory: DeviceFactory) -> Self {
-        Self { factory: Arc::new(factory), met: Mutex::default() }
+        Self { factory: Arc::new(factory), known: Mutex::default() }
     }
 
-    fn met(&self, key: DeviceKey) -> Arc<Met> {
-        Arc::clone(lock(&self.met).entry(key).or_default())
+    fn known(&self, key: DeviceKey) -> Arc<KnownDevice> {
+        Arc::clone(lock(&self.known).entry(key).or_default())
     }
 
     /// The unit of times on a device, of which the tree tells `known_ns`.
     pub(crate) fn time_unit(&self, key: DeviceKey, known_ns: u32) -> Arc<FileTimeUnit> {
-        let unit = Arc::clone(&self.met(key).time_unit);
+        let unit = Arc::clone(&self.known(key).time_unit);
         unit.note(known_ns);
         unit
     }
 
     /// The turn to look after unused objects of a device; none while somebody else has it.
     pub(crate) fn claim_tending(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
-        Arc::clone(&self.met(key).tended).try_lock_owned()
+        Arc::clone(&self.known(key).tended).try_lock_owned()
     }
 
     /// The turn to make unused objects of a device clean; none while somebody else has it.
     pub(crate) fn claim_cleaning(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
-        Arc::clone(&self.met(key).cleaned).try_lock_owned()
+        Arc::clone(&self.known(key).cleaned).try_lock_owned()
     }
 
     /// Adds the device of an export, on this thread. The volume serves nothing yet.
@@ -78,9 +78,9 @@ impl TreeDevices {
         key: DeviceKey,
         node: &Node,
     ) -> Result<(), VolumeError> {
-        let met = self.met(key);
-        if met.added.get().is_none() {
-            met.add(engine, (self.factory)(key, node)?);
+        let known = self.known(key);
+        if known.added.get().is_none() {
+            known.add(engine, (self.factory)(key, node)?);
         }
         Ok(())
     }
@@ -94,19 +94,19 @@ impl TreeDevices {
         key: DeviceKey,
         node: &Node,
     ) -> Option<Result<DeviceId, VolumeError>> {
-        let met = self.met(key);
-        if let Some(id) = met.added.get() {
+        let known = self.known(key);
+        if let Some(id) = known.added.get() {
             return Some(Ok(*id));
         }
-        let claim = Arc::clone(&met.claim).lock_owned().await;
-        if let Some(id) = met.added.get() {
+        let claim = Arc::clone(&known.claim).lock_owned().await;
+        if let Some(id) = known.added.get() {
             return Some(Ok(*id));
         }
         let (factory, on) = (Arc::clone(&self.factory), node.clone());
         let making = tree.make_device(node, Box::new(move || factory(key, &on)));
         let for_engine = Arc::clone(engine);
         let work = async move {
-            let added = making.await.map(|new| met.add(&for_engine, new));
+            let added = making.await.map(|new| known.add(&for_engine, new));
             drop(claim);
             added
         };

@@ -57,7 +57,7 @@ pub fn found_identities(
 
 /// A file that waits to be brought back.
 #[derive(Clone)]
-pub(crate) struct LeftFile {
+pub(crate) struct PendingFile {
     pub(crate) key: FileKey,
     pub(crate) export: u16,
     /// Held by the caller that brings it back.
@@ -66,8 +66,8 @@ pub(crate) struct LeftFile {
 
 /// The files that wait.
 pub(crate) struct FoundFiles {
-    files: Mutex<IdentityMap<LeftFile>>,
-    left: AtomicUsize,
+    files: Mutex<IdentityMap<PendingFile>>,
+    remaining: AtomicUsize,
     /// Keys that no volume made.
     unreadable: usize,
 }
@@ -75,27 +75,27 @@ pub(crate) struct FoundFiles {
 impl FoundFiles {
     pub(crate) fn new(keys: Vec<FileKey>) -> Self {
         let all = keys.len();
-        let file = |(identity, export), key| (identity, LeftFile { key, export, claim: Arc::default() });
+        let file = |(identity, export), key| (identity, PendingFile { key, export, claim: Arc::default() });
         let files: IdentityMap<_> = keys.into_iter().filter_map(|key| Some(file(parse(&key)?, key))).collect();
-        let left = files.len();
-        Self { files: Mutex::new(files), left: AtomicUsize::new(left), unreadable: all - left }
+        let remaining = files.len();
+        Self { files: Mutex::new(files), remaining: AtomicUsize::new(remaining), unreadable: all - remaining }
     }
 
     /// The file, if it waits. Costs a load if none does.
     #[inline]
-    pub(crate) fn get(&self, identity: &Identity) -> Option<LeftFile> {
-        if self.left.load(Ordering::Acquire) == 0 { None } else { lock(&self.files).get(identity).cloned() }
+    pub(crate) fn get(&self, identity: &Identity) -> Option<PendingFile> {
+        if self.remaining.load(Ordering::Acquire) == 0 { None } else { lock(&self.files).get(identity).cloned() }
     }
 
     /// Takes a file out.
     pub(crate) fn remove(&self, identity: &Identity) {
         if lock(&self.files).remove(identity).is_some() {
-            self.left.fetch_sub(1, Ordering::AcqRel);
+            self.remaining.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     /// The files that wait, in the same order in every run.
-    pub(crate) fn all(&self) -> Vec<(Identity, LeftFile)> {
+    pub(crate) fn all(&self) -> Vec<(Identity, PendingFile)> {
         let mut all: Vec<_> = lock(&self.files).iter().map(|(identity, file)| (*identity, file.clone())).collect();
         all.sort_unstable_by_key(|(identity, _)| *identity);
         all

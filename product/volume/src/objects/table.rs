@@ -141,7 +141,7 @@ impl<P: Platform> InodeTable<P> {
     }
 
     /// Files that may be opened beside those that are open.
-    pub(crate) fn open_files_left(&self) -> usize {
+    pub(crate) fn open_files_available(&self) -> usize {
         self.open_files_max().saturating_sub(self.sums.held.load(Ordering::Relaxed))
     }
 

@@ -254,7 +254,7 @@ impl KnownLocations {
     }
 
     /// An object came into memory.
-    pub(crate) fn met(&self, identity: &Identity) {
+    pub(crate) fn note_found(&self, identity: &Identity) {
         lock(&self.searches).set_found(identity);
     }
 

@@ -72,9 +72,9 @@ impl<P: Platform> Search<P> {
     }
 
     /// An object came into memory, or has a name again.
-    pub(crate) fn met(&self, identity: &Identity) {
+    pub(crate) fn note_found(&self, identity: &Identity) {
         if self.may_search_for(identity) {
-            self.known.met(identity);
+            self.known.note_found(identity);
         }
     }
 

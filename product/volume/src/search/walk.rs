@@ -166,7 +166,7 @@ impl<P: Platform> Volume<P> {
 
     /// Walks until every wanted object is met, or to the end. The error is of a part that could not be seen.
     async fn walk_for_all(&self, export: &SearchedExport<P>, walk: &mut Walk<P>) -> Result<(), VolumeError> {
-        walk.met.clear();
+        walk.found.clear();
         let before = walk.last.take();
         let known = &self.search.known;
         let (number, sight, crossed) = (known.begin_walk(), known.sight(), known.crossed_count());
@@ -174,7 +174,7 @@ impl<P: Platform> Volume<P> {
         let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight, crossed };
         walk.last = Some(begun.clone());
         let mut seen = Seen::default();
-        if self.walk_once(export, &mut walk.met, &mut seen).await.is_break() {
+        if self.walk_once(export, &mut walk.found, &mut seen).await.is_break() {
             // All wanted objects were met: the next search need not wait because of this walk.
             walk.last = before;
             return Ok(());

@@ -17,12 +17,12 @@ use crate::tree::identity::Identity;
 pub(crate) struct Walk<P: Platform> {
     pub(crate) last: Option<Walked>,
     /// The wanted objects that were met: kept in memory for their waiters.
-    pub(crate) met: Vec<Arc<Inode<P>>>,
+    pub(crate) found: Vec<Arc<Inode<P>>>,
 }
 
 impl<P: Platform> Default for Walk<P> {
     fn default() -> Self {
-        Self { last: None, met: Vec::new() }
+        Self { last: None, found: Vec::new() }
     }
 }
 

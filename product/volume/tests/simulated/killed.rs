@@ -276,7 +276,7 @@ impl Unnamed {
     /// The file in the life after a kill now.
     fn killed(self, seed: u64) -> (Life, Held<SimPlatform>) {
         let life = self.life.next(seed, &mut Random::new(seed));
-        let file = life.run(life.volume.hold_left(&self.handle)).unwrap();
+        let file = life.run(life.volume.hold_inherited(&self.handle)).unwrap();
         drop(self.file);
         (life, file)
     }
@@ -341,7 +341,7 @@ fn a_held_directory_goes_on_without_its_name_after_a_kill_at_any_moment() {
         let (ended, handle, held) = unname_directory(&life, steps);
         has_ended = ended;
         let life = life.next(steps, &mut Random::new(steps));
-        let directory = life.run(life.volume.hold_left(&handle)).unwrap();
+        let directory = life.run(life.volume.hold_inherited(&handle)).unwrap();
         drop(held);
         life.run(async {
             let change = AttributeChange { mode: Some(0o700), ..AttributeChange::default() };
@@ -416,7 +416,7 @@ fn a_file_that_keeps_a_name_is_not_kept_without_one() {
         assert_eq!(life.tree.kept_unnamed(), 0);
     });
     let life = life.next(2, &mut Random::new(2));
-    assert_eq!(life.run(life.volume.hold_left(&handle)).err(), Some(VolumeError::Stale));
+    assert_eq!(life.run(life.volume.hold_inherited(&handle)).err(), Some(VolumeError::Stale));
 }
 
 /// A change of names, for a call that may have been begun before.

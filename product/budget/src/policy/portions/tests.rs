@@ -40,7 +40,7 @@ fn there_are_portions_where_the_budget_would_be_stretched() {
 }
 
 fn takes(share: &mut PayerPortion, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
-    let with_given_ns = backlog_ns + portions.left_ns(now_ns);
+    let with_given_ns = backlog_ns + portions.remaining_ns(now_ns);
     share.takes(portions, now_ns, (BAND, with_given_ns), false, (&DISK, 8 * MIB, at))
 }
 
@@ -59,9 +59,9 @@ fn what_is_given_out_counts_and_never_passes_the_band() {
         taken += 1;
     }
     // 90 ms each in a second.
-    assert_eq!((taken, portions.left_ns(0)), (11, 990 * MILLISECOND));
+    assert_eq!((taken, portions.remaining_ns(0)), (11, 990 * MILLISECOND));
     assert_eq!(takes(&mut PayerPortion::default(), &mut portions, 0, 200 * MILLISECOND, 0), None);
-    assert_eq!(portions.left_ns(LASTS_NS), 0, "what nobody uses is given back");
+    assert_eq!(portions.remaining_ns(LASTS_NS), 0, "what nobody uses is given back");
 }
 
 #[test]
@@ -69,15 +69,15 @@ fn a_portion_ends_with_its_pages_or_its_cost() {
     let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
     takes(&mut share, &mut portions, 0, 0, 0);
     share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(1, 4 * MIB));
-    assert_eq!((share.left_pages(), portions.left_ns(0)), (Some(PAGES / 2), 40 * MILLISECOND));
+    assert_eq!((share.remaining_pages(), portions.remaining_ns(0)), (Some(PAGES / 2), 40 * MILLISECOND));
     assert_eq!(share.own_ns(&portions), 40 * MILLISECOND);
     share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(0, 4 * MIB));
-    assert_eq!((share.left_pages(), portions.left_ns(0)), (None, 0));
+    assert_eq!((share.remaining_pages(), portions.remaining_ns(0)), (None, 0));
     // Scattered pages: twice what a portion costs.
     takes(&mut share, &mut portions, 0, 0, 0);
     let runs = (1..).find(|_| {
         share.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
-        share.left_pages().is_none()
+        share.remaining_pages().is_none()
     });
     assert_eq!(runs, Some(18));
 }
@@ -89,7 +89,7 @@ fn who_does_not_use_a_portion_gets_smaller_ones_until_it_does() {
     for halvings in 0..3 {
         assert_eq!(takes(&mut share, &mut portions, now_ns, 0, 0), Some(PAGES >> halvings));
         now_ns += LASTS_NS;
-        portions.left_ns(now_ns);
+        portions.remaining_ns(now_ns);
         share.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
     }
     let pages = takes(&mut share, &mut portions, now_ns, 0, 0).unwrap();
@@ -124,12 +124,12 @@ fn a_decision_looks_at_few_portions_however_many_are_open() {
             share.dirtied(&mut portions, 1, MILLISECOND);
             looks += portions.expire(open);
         }
-        assert_eq!(portions.left_ns(open), open * 89 * MILLISECOND);
+        assert_eq!(portions.remaining_ns(open), open * 89 * MILLISECOND);
         assert_eq!(looks as u64, open, "one look for each decision");
         // All portions end at nearly the same time: each is dropped once.
         looks = (0..open).map(|at| portions.expire(LASTS_NS + at)).sum();
         assert!(looks as u64 <= 2 * open, "{looks} looks for {open} portions");
-        assert_eq!(portions.left_ns(LASTS_NS + open), 0);
+        assert_eq!(portions.remaining_ns(LASTS_NS + open), 0);
     }
 }
 
@@ -147,8 +147,8 @@ fn the_sum_agrees_with_the_portions() {
             1 | 2 => share.dirtied(&mut portions, (number >> 50) % PAGES, cost_ns),
             _ => share.queues(),
         }
-        let sum: Cost = portions.open.values().map(|open| open.left_ns).sum();
-        assert_eq!(portions.left_ns, sum, "after {step} steps");
-        assert!(share.own_ns(&portions) <= portions.left_ns(now_ns), "after {step} steps");
+        let sum: Cost = portions.open.values().map(|open| open.remaining_ns).sum();
+        assert_eq!(portions.remaining_ns, sum, "after {step} steps");
+        assert!(share.own_ns(&portions) <= portions.remaining_ns(now_ns), "after {step} steps");
     }
 }

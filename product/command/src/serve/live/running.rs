@@ -22,8 +22,8 @@ use tracing::info;
 
 use crate::control::listener::Responder;
 use crate::control::messages::{
-    CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceDelayGauges, DeviceGauges, Drained,
-    LeftUnwritten, NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
+    CacheGauges, ControlReply, ControlRequest, DIRTY_FILES_MAX, DeviceDelayGauges, DeviceGauges, DirtyFileReport,
+    Drained, NfsGauges, Progress, Report, ServedDirectory, StoreGauges, UnwrittenFiles,
 };
 use crate::knobs;
 use crate::serve::front::Front;
@@ -355,12 +355,12 @@ impl Running {
             self.volume.settle_all().await;
             self.volume.sync_names().await
         });
-        let unwritten = failed.iter().map(|(file, error)| LeftUnwritten {
+        let unwritten = failed.iter().map(|(file, error)| DirtyFileReport {
             file: name(file),
             bytes: file.dirty_bytes(),
             reason: Some(error.to_string()),
         });
-        let names = names.err().map(|error| LeftUnwritten {
+        let names = names.err().map(|error| DirtyFileReport {
             file: "names and attributes".to_owned(),
             bytes: 0,
             reason: Some(error.to_string()),
@@ -382,7 +382,7 @@ impl Running {
     fn dirty_files(&self) -> UnwrittenFiles {
         let mut files = self.unwritten();
         let store = self.store.as_ref().map(|store| store());
-        files.extend(store.map(|store| LeftUnwritten {
+        files.extend(store.map(|store| DirtyFileReport {
             file: "sent to the store, and not yet named by its records".to_owned(),
             bytes: store.unsynced_bytes,
             reason: None,
@@ -394,11 +394,11 @@ impl Running {
     }
 
     /// Every file with bytes that are not on its device. Asks no device.
-    pub(crate) fn unwritten(&self) -> Vec<LeftUnwritten> {
+    pub(crate) fn unwritten(&self) -> Vec<DirtyFileReport> {
         let devices = self.engine.status().devices;
         let files = devices.iter().flat_map(|device| self.engine.dirty_files(device.id));
         files
-            .map(|(file, bytes)| LeftUnwritten {
+            .map(|(file, bytes)| DirtyFileReport {
                 file: name(&file),
                 bytes,
                 reason: file.write_obstacle().map(|obstacle| obstacle.to_string()),

@@ -117,13 +117,13 @@ impl CacheMemory {
     }
 
     /// Whether systemd has data of an earlier server in it.
-    pub(crate) fn is_left_in_store(&self) -> bool {
-        matches!(&self.arena, Some((file, ArenaContents::Left(_))) if file.path().is_none())
+    pub(crate) fn is_inherited_in_store(&self) -> bool {
+        matches!(&self.arena, Some((file, ArenaContents::Inherited(_))) if file.path().is_none())
     }
 
     /// Whether it has data of an earlier server.
-    pub(crate) fn is_left(&self) -> bool {
-        matches!(&self.arena, Some((_, ArenaContents::Left(_))))
+    pub(crate) fn is_inherited(&self) -> bool {
+        matches!(&self.arena, Some((_, ArenaContents::Inherited(_))))
     }
 
     /// Whether the memory outlives this process.
@@ -141,11 +141,11 @@ impl CacheMemory {
         starts: &StartRecord,
         found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
     ) -> Outcome<Self> {
-        let Some((file, ArenaContents::Left(memory))) = self.arena else { return Ok(self) };
+        let Some((file, ArenaContents::Inherited(memory))) = self.arena else { return Ok(self) };
         let (number, is_recorded) = (memory.header().number(), memory.header().is_recorded());
         let why = passed_over(number, last).or_else(|| passed_over_elsewhere(number, is_recorded, starts));
         let Some(why) = why else {
-            return Ok(Self { arena: Some((file, ArenaContents::Left(memory))), ..self });
+            return Ok(Self { arena: Some((file, ArenaContents::Inherited(memory))), ..self });
         };
         let recovered = Recovered::look(memory);
         let shown = output::shown(&file);
@@ -185,7 +185,7 @@ impl CacheMemory {
         };
         let engine = match contents {
             ArenaContents::Fresh(memory) => Engine::with_policies(own, knobs, Frames::over(memory, &[]), policies),
-            ArenaContents::Left(memory) => {
+            ArenaContents::Inherited(memory) => {
                 let (recovered, verifier) = (Recovered::look(memory), platform.random_u64());
                 report(&file, &recovered);
                 if is_last_resort(&recovered) {

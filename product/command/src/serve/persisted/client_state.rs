@@ -73,13 +73,13 @@ pub(crate) struct ClientState {
 impl ClientState {
     /// The memory for a server that begins, with the state that an earlier one has left.
     pub(crate) fn taken(memory: &Arc<Memory>, persisted: PersistedClients) -> (Option<Self>, ClientMemory) {
-        let PersistedClients { left, list, state } = persisted;
+        let PersistedClients { previous_names, list, state } = persisted;
         let state = state.map(|file| Self { pieces: Arc::new(memory.table(Part::Clients)), file });
         state.iter().for_each(Self::take);
         // The memory of an earlier form has no room.
         let state = state.filter(|state| !state.words().is_empty());
         let words = state.as_ref().map(|state| Arc::clone(&state.pieces) as _);
-        (state, ClientMemory { left, list, words, told: Some(Arc::new(tell_lost)) })
+        (state, ClientMemory { previous_names, list, words, told: Some(Arc::new(tell_lost)) })
     }
 
     fn words(&self) -> &[AtomicU64] {
@@ -88,10 +88,10 @@ impl ClientState {
 
     /// Takes the state that a server has left at its orderly end, unless the memory has that of a killed one.
     fn take(&self) {
-        let Some(StateFile { path, left_by, .. }) = &self.file else { return };
+        let Some(StateFile { path, previous_server, .. }) = &self.file else { return };
         let most = (HEAD_BYTES_MAX + word_runs::bytes_max(self.words().len())) as u64;
         let taken = private_directory::take(path, most);
-        if let Err(error) = taken.and_then(|bytes| bytes.map_or(Ok(()), |bytes| self.fill(&bytes, *left_by))) {
+        if let Err(error) = taken.and_then(|bytes| bytes.map_or(Ok(()), |bytes| self.fill(&bytes, *previous_server))) {
             // Only the words that the file has filled: a store to another word would take memory.
             let filled = self.words().iter().filter(|word| word.load(Ordering::Relaxed) != 0);
             filled.for_each(|word| word.store(0, Ordering::Relaxed));
@@ -99,14 +99,14 @@ impl ClientState {
         }
     }
 
-    /// Takes the state in a file of the server with the number `left_by`.
-    fn fill(&self, bytes: &[u8], left_by: Option<u64>) -> io::Result<()> {
+    /// Takes the state in a file of the server with the number `previous_server`.
+    fn fill(&self, bytes: &[u8], previous_server: Option<u64>) -> io::Result<()> {
         let wrong = || io::Error::other("it is not of the last server, or of one with another cache");
         let words = self.words();
         if words.iter().any(|word| word.load(Ordering::Relaxed) != 0) {
             return Ok(());
         }
-        let head = self.head(left_by.ok_or_else(wrong)?);
+        let head = self.head(previous_server.ok_or_else(wrong)?);
         let runs = bytes.strip_prefix(head.as_bytes()).ok_or_else(wrong)?;
         word_runs::decode(runs, words).ok_or_else(wrong)
     }

@@ -16,7 +16,7 @@ use afflux_engine::lock;
 use afflux_linux_device::{LinuxPlatform, WorkerPool};
 use afflux_nfs::{ClientList, Server, UNKNOWN_CLIENTS};
 #[cfg(feature = "object")]
-use afflux_object::LeftClients;
+use afflux_object::PreviousClients;
 #[cfg(feature = "object")]
 use afflux_report::failure::Outcome;
 use afflux_report::output;
@@ -79,7 +79,7 @@ impl ClientList for Lists {
 #[derive(Default)]
 pub(crate) struct PersistedClients {
     /// The names that an earlier server has left.
-    pub(crate) left: Vec<u64>,
+    pub(crate) previous_names: Vec<u64>,
     /// The list for the next server.
     pub(crate) list: Option<Arc<dyn ClientList>>,
     /// If this host alone serves the volume, all state may be kept here. With a state directory, its file after an
@@ -91,27 +91,27 @@ pub(crate) struct PersistedClients {
 pub(crate) struct StateFile {
     pub(crate) path: PathBuf,
     /// The number of the last server, if that ended in order: its file is taken.
-    pub(crate) left_by: Option<u64>,
+    pub(crate) previous_server: Option<u64>,
     /// The number of this server.
     pub(crate) number: u64,
 }
 
 /// Those on this host: names in a file, and all state.
 pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> PersistedClients {
-    let left_by = match run.last {
+    let previous_server = match run.last {
         LastRun::Ended { number, .. } if run.is_next => number,
         LastRun::Ended { .. } | LastRun::Begun { .. } | LastRun::Unknown => None,
     };
     let path = directory.own_file(CLIENT_STATE);
-    let state = Some(path.map(|path| StateFile { path, left_by, number: run.number }));
+    let state = Some(path.map(|path| StateFile { path, previous_server, number: run.number }));
     let Some(path) = directory.own_file(CLIENTS) else {
         return PersistedClients { state, ..PersistedClients::default() };
     };
-    let left = left_in(&path).and_then(|names| match run.is_next || names.is_empty() {
+    let previous_names = read_names(&path).and_then(|names| match run.is_next || names.is_empty() {
         true => Ok(names),
         false => Err(io::Error::other("another server may have served since")),
     });
-    let left = left.unwrap_or_else(|error| {
+    let previous_names = previous_names.unwrap_or_else(|error| {
         warn!(
             "{}: {error}. Clients of NFS version 4 that an earlier server had are unknown: they lose their locks, and \
              others wait for them, at most 70 s",
@@ -124,11 +124,11 @@ pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> PersistedCl
         let persisted = private_directory::replace(&path, &text);
         persisted.map_err(|error| format!("{}: {error}", output::shown(path.display())))
     });
-    PersistedClients { left, list: Some(list), state }
+    PersistedClients { previous_names, list: Some(list), state }
 }
 
 /// The names in a file. A missing file has none.
-fn left_in(path: &Path) -> io::Result<Vec<u64>> {
+fn read_names(path: &Path) -> io::Result<Vec<u64>> {
     let text = match private_directory::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         text => text?,
@@ -158,13 +158,14 @@ pub(crate) fn report(server: &Server<LinuxPlatform>) {
 #[cfg(feature = "object")]
 pub(crate) fn in_store(place: &VolumeLocation, epoch: u32) -> Outcome<PersistedClients> {
     let (objects, clock) = (place.store.objects(), place.store.clock());
-    let left = place.platform.block_on(LeftClients::left(&objects, &clock)).map_err(|error| place.failed(&error))?;
+    let previous_names =
+        place.platform.block_on(PreviousClients::read(&objects, &clock)).map_err(|error| place.failed(&error))?;
     let place = place.clone();
     let list = Lists::persisted_by(move |names| {
-        let persisted = place.platform.block_on(LeftClients { epoch, names }.keep(&objects, &clock));
+        let persisted = place.platform.block_on(PreviousClients { epoch, names }.keep(&objects, &clock));
         persisted.map_err(|error| place.failed(&error).to_string())
     });
-    Ok(PersistedClients { left: left.names, list: Some(list), state: None })
+    Ok(PersistedClients { previous_names: previous_names.names, list: Some(list), state: None })
 }
 
 #[cfg(test)]

@@ -33,9 +33,9 @@ pub(crate) fn own_view() -> Outcome<OwnMounts> {
 }
 
 /// The descriptors of an earlier server.
-pub(crate) struct LeftDescriptors {
+pub(crate) struct InheritedDescriptors {
     store: DescriptorStore,
-    mount: Option<LeftMount>,
+    mount: Option<InheritedMount>,
     /// Why the mount in the store cannot be gone on with.
     broken: Option<String>,
     /// A mount of a server that is dead was at the point.
@@ -43,7 +43,7 @@ pub(crate) struct LeftDescriptors {
 }
 
 /// A mount that an earlier server left, hidden from this process.
-struct LeftMount {
+struct InheritedMount {
     persisted: PersistedMount,
     unmounter: Unmounter,
     own: OwnMounts,
@@ -59,7 +59,7 @@ pub(crate) struct Taken {
     pub(crate) own: Option<OwnMounts>,
 }
 
-impl LeftDescriptors {
+impl InheritedDescriptors {
     /// Takes the descriptors of an earlier server, and hides its mount. Comes before the first thread, and before the
     /// first look at a path.
     pub(crate) fn take() -> Outcome<Self> {
@@ -68,7 +68,7 @@ impl LeftDescriptors {
             Ok(found) => (found, None),
             Err(reason) => (None, Some(reason)),
         };
-        let mount = found.map(LeftMount::hidden).transpose()?;
+        let mount = found.map(InheritedMount::hidden).transpose()?;
         Ok(Self { store, mount, broken, was_dead: false })
     }
 
@@ -91,13 +91,13 @@ impl LeftDescriptors {
         } else if self.was_dead {
             warn!("the mount point had a mount whose server is dead; it is mounted anew");
         }
-        let Some(LeftMount { persisted, unmounter, own }) = self.mount else {
+        let Some(InheritedMount { persisted, unmounter, own }) = self.mount else {
             return Ok((self.store, Taken::default()));
         };
         let contents = if !is_persistent || point != Some(persisted.point()) {
             Err("these settings have no such mount with `--arena systemd`".to_owned())
         } else {
-            MountState::left(persisted.memory().words()).map_err(|error| format!("its memory: {error}"))
+            MountState::inherited(persisted.memory().words()).map_err(|error| format!("its memory: {error}"))
         };
         let taken = match contents {
             Ok(contents) => {
@@ -119,8 +119,8 @@ fn forget() -> Outcome {
 impl Taken {
     /// Ends the mount of the earlier server if the cache's memory did not come with it. Programs would take lost bytes
     /// for written ones.
-    pub(crate) fn with_cache(self, is_left: bool) -> Outcome<Self> {
-        if is_left {
+    pub(crate) fn with_cache(self, is_inherited: bool) -> Outcome<Self> {
+        if is_inherited {
             return Ok(self);
         }
         if let (Some((persisted, _)), Some(unmounter)) = (self.persisted, self.unmounter) {
@@ -145,7 +145,7 @@ pub(crate) fn unmounter(point: &Path) -> Outcome<Unmounter> {
     Unmounter::start(point).or_failed("cannot start the process that unmounts at the end")
 }
 
-impl LeftMount {
+impl InheritedMount {
     /// Has a view of mounts without this one. The process that unmounts stays in the common view.
     fn hidden(persisted: PersistedMount) -> Outcome<Self> {
         let mut unmounter = unmounter(persisted.point())?;

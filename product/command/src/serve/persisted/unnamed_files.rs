@@ -35,8 +35,8 @@ pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: 
 }
 
 /// Drops the files of an earlier server that no program has open. The mount has its open files already.
-pub(crate) fn drop_left(source: &Source) {
-    say(source.host().map(HostTree::drop_unnamed_left));
+pub(crate) fn drop_inherited(source: &Source) {
+    say(source.host().map(HostTree::drop_unnamed_inherited));
 }
 
 /// Drops all such files: the mount has ended.

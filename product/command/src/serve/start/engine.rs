@@ -101,7 +101,7 @@ pub(crate) fn start(
         warn!("how the last server ended is unknown: {WRITE_VERIFIER} in the state directory: {error}");
         LastRun::Unknown
     });
-    let is_next = memory.is_left() || last.is_last_in(starts);
+    let is_next = memory.is_inherited() || last.is_last_in(starts);
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     locks(engine.frames())?;
@@ -131,7 +131,7 @@ pub(crate) fn start(
     let of_tree = OfTree { checks_rights: source.is_checking_rights(), is_sole: source.is_sole() };
     let front = front.start(platform, &engine, &volume, rules, of_tree, || source.persisted_clients(state, run))?;
     arena.iter_mut().for_each(ArenaFile::keep);
-    unnamed_files::drop_left(source);
+    unnamed_files::drop_inherited(source);
     arena::adopt_files(&engine, &volume);
     let store = source.store_figures();
     Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })

@@ -25,7 +25,7 @@ use afflux_linux_device::HostMemory;
 const STEP_FRAMES: u32 = HUGE_FRAMES;
 
 /// This fraction of the host's memory stays available.
-const LEFT_PART: u64 = 16;
+const AVAILABLE_PART: u64 = 16;
 
 /// A tenth of another busy thread's share. With the lowest priority the thread would hold that lock for long.
 const NICER: i32 = 10;
@@ -67,7 +67,7 @@ fn run(engine: &Engine<LinuxPlatform>, stop: &AtomicBool) {
             return;
         }
         let host = HostMemory::measured();
-        if host.available_bytes < host.total_bytes / LEFT_PART {
+        if host.available_bytes < host.total_bytes / AVAILABLE_PART {
             info!("the rest of the cache gets its memory at its first use: the machine has little left");
             return;
         }

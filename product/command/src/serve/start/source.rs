@@ -23,7 +23,7 @@ use crate::serve::persisted::state::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER}
 use crate::serve::start::exports::{self, ServedExport};
 use crate::serve::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
-use crate::serve::stores::store_end::LeftBehind;
+use crate::serve::stores::store_end::UnstoredView;
 #[cfg(feature = "object")]
 use crate::serve::stores::store_volume::StoreVolume;
 use crate::settings::is_store;
@@ -196,10 +196,10 @@ impl Source {
 
     /// The volume in a store that this server writes, as its end needs it.
     #[cfg(feature = "object")]
-    pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
+    pub(crate) fn unstored_view(&self) -> Option<UnstoredView> {
         match self {
             Self::Host(_) => None,
-            Self::Store(volume) => volume.left_behind(),
+            Self::Store(volume) => volume.unstored_view(),
         }
     }
 

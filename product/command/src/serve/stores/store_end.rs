@@ -14,7 +14,7 @@ use afflux_engine::Platform;
 use afflux_object::{Clock, HeldNode, ObjectTree, Objects, RecordDatabase, Sequence};
 use afflux_report::output;
 
-use crate::control::messages::{ControlReply, LeftUnwritten};
+use crate::control::messages::{ControlReply, DirtyFileReport};
 use crate::control::socket_paths::BoundSocket;
 use crate::serve::live::running::{Running, nanos};
 use crate::serve::persisted::arena;
@@ -31,7 +31,7 @@ const ASK_EVERY_NS: u64 = 1_000_000_000;
 const ASKED: &str = "holder";
 
 /// The parts of a volume that tell what is not in the store.
-pub(crate) struct LeftBehind {
+pub(crate) struct UnstoredView {
     pub(crate) location: VolumeLocation,
     pub(crate) volume: Arc<OpenVolume>,
     pub(crate) tree: Arc<ObjectTree<OpenVolume>>,
@@ -39,7 +39,7 @@ pub(crate) struct LeftBehind {
 
 /// Ends the process once the store has given no answer, or has taken no object, for a while. Call it when the server is
 /// told to end.
-pub(crate) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<BoundSocket>, json: bool) {
+pub(crate) fn watch(left: UnstoredView, running: &Arc<Running>, control: &Arc<BoundSocket>, json: bool) {
     let (objects, clock) = (left.location.store.objects(), left.location.store.clock());
     left.location.platform.spawn("store end, asking", async move {
         loop {
@@ -66,7 +66,7 @@ pub(crate) fn watch(left: LeftBehind, running: &Arc<Running>, control: &Arc<Boun
 }
 
 /// Says what is not in the store, and ends the process.
-fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> ! {
+fn give_up(left: &UnstoredView, last: Sequence, running: &Running, json: bool) -> ! {
     let unwritten = left.unwritten(running);
     let changes = last.0.saturating_sub(left.volume.records().durable_through().0);
     let is_lost = !unwritten.is_empty() || changes > 0;
@@ -94,9 +94,9 @@ fn give_up(left: &LeftBehind, last: Sequence, running: &Running, json: bool) -> 
     process::exit(1);
 }
 
-impl LeftBehind {
+impl UnstoredView {
     /// The files with bytes that are not in the store. The engine has some of them, and the volume has some.
-    fn unwritten(&self, running: &Running) -> Vec<LeftUnwritten> {
+    fn unwritten(&self, running: &Running) -> Vec<DirtyFileReport> {
         let mut files: BTreeMap<u64, u64> = self.volume.volatile_bytes();
         let devices = running.engine.status().devices;
         for (file, bytes) in devices.iter().flat_map(|device| running.engine.dirty_files(device.id)) {
@@ -108,7 +108,7 @@ impl LeftBehind {
         }
         let unwritten = |(number, bytes)| {
             let reason = if bytes == 0 { "its last sync has no answer" } else { "the store did not take them" };
-            LeftUnwritten { file: format!("file number {number}"), bytes, reason: Some(reason.to_owned()) }
+            DirtyFileReport { file: format!("file number {number}"), bytes, reason: Some(reason.to_owned()) }
         };
         files.into_iter().map(unwritten).collect()
     }

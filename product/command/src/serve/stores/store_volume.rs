@@ -16,7 +16,7 @@ use crate::serve::live::running::{ServedDevices, StoreFigures};
 use crate::serve::persisted::persisted_clients::{self, PersistedClients};
 use crate::serve::persisted::persisted_prices::PersistedPrices;
 use crate::serve::start::wanted_volume::WantedVolume;
-use crate::serve::stores::store_end::LeftBehind;
+use crate::serve::stores::store_end::UnstoredView;
 use crate::serve::stores::store_view;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
 use crate::serve::stores::volume_location::{Parts, VolumeLocation};
@@ -124,9 +124,9 @@ impl StoreVolume {
     }
 
     /// The view of the end of this server.
-    pub(crate) fn left_behind(&self) -> Option<LeftBehind> {
+    pub(crate) fn unstored_view(&self) -> Option<UnstoredView> {
         let writer = self.writer.as_ref()?;
-        Some(LeftBehind {
+        Some(UnstoredView {
             location: self.location.clone(),
             volume: Arc::clone(&writer.volume),
             tree: Arc::clone(&writer.tree),

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{DeviceWaits, PauseStatus, PayerId, Wait, WaitNumber, Waits, WaitsFor};
+use super::{DeviceWaits, PauseStatus, PayerId, Wait, WaitId, Waits, WaitsFor};
 use crate::client::Client;
 use crate::devices::delays::{Delay, WaitAccount};
 use crate::platform::Nanos;
@@ -8,7 +8,7 @@ use crate::policy::PauseCause;
 
 const PAUSE: WaitsFor = WaitsFor::Pause(PauseCause::DevicePart);
 
-fn begins(waits: &Waits, client: Option<&Client>, payer: Option<PayerId>, waits_for: WaitsFor) -> WaitNumber {
+fn begins(waits: &Waits, client: Option<&Client>, payer: Option<PayerId>, waits_for: WaitsFor) -> WaitId {
     let (file, client) = (0, client.cloned());
     waits.begins(Wait { file, client, payer, waits_for, since: Nanos(0), asked_ns: 4 })
 }

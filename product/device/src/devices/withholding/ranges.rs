@@ -15,7 +15,7 @@ use super::spans::{Coverage, Spans};
 
 /// Names a withheld range of its file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct RangeNumber(u64);
+pub struct RangeId(u64);
 
 /// Bytes of a file that become durable before a withheld range is written.
 pub struct Earlier<F> {
@@ -34,7 +34,7 @@ impl<F> Clone for Earlier<F> {
 /// A range of any file that waits for bytes of this file.
 struct Later<F> {
     file: Weak<F>,
-    number: RangeNumber,
+    number: RangeId,
     /// The bytes that it waits for.
     range: Range<u64>,
 }
@@ -62,15 +62,15 @@ pub struct Obstacles<F> {
     /// A holder withholds some of them.
     pub holder: bool,
     /// Other bytes have to be durable before some of them.
-    pub earlier: Option<(RangeNumber, Earlier<F>)>,
+    pub earlier: Option<(RangeId, Earlier<F>)>,
 }
 
 /// A new order, or a known one that waits for more.
 pub struct Ordered {
     /// Its number: smaller for a range that was withheld earlier.
-    pub number: RangeNumber,
+    pub number: RangeId,
     /// The number that the known one had.
-    pub(crate) replaced: Option<RangeNumber>,
+    pub(crate) replaced: Option<RangeId>,
     /// The bytes that the range waits for.
     pub(crate) range: Range<u64>,
 }
@@ -79,11 +79,11 @@ pub struct Ordered {
 pub struct WithheldRanges<F> {
     next: u64,
     /// Ranges with a holder.
-    holds: BTreeMap<RangeNumber, Range<u64>>,
+    holds: BTreeMap<RangeId, Range<u64>>,
     held: Coverage,
     /// Ranges that wait for bytes.
-    orders: BTreeMap<RangeNumber, Order<F>>,
-    known_orders: BTreeMap<(u64, u64, usize), RangeNumber>,
+    orders: BTreeMap<RangeId, Order<F>>,
+    known_orders: BTreeMap<(u64, u64, usize), RangeId>,
     ordered: Coverage,
     order_spans: Spans,
     /// Dirty pages with the tag.
@@ -127,14 +127,14 @@ impl<F> WithheldRanges<F> {
         self.pages = if on { self.pages + 1 } else { self.pages - 1 };
     }
 
-    fn next_number(&mut self) -> RangeNumber {
+    fn next_id(&mut self) -> RangeId {
         self.next += 1;
-        RangeNumber(self.next)
+        RangeId(self.next)
     }
 
     /// Adds a range for a holder.
-    pub(in crate::devices) fn hold(&mut self, pages: &Range<u64>) -> RangeNumber {
-        let number = self.next_number();
+    pub(in crate::devices) fn hold(&mut self, pages: &Range<u64>) -> RangeId {
+        let number = self.next_id();
         self.held.add(pages);
         self.holds.insert(number, pages.clone());
         number
@@ -148,7 +148,7 @@ impl<F> WithheldRanges<F> {
             let (known, more) = (known.after.range, &mut order.after.range);
             *more = more.start.min(known.start)..more.end.max(known.end);
         }
-        let (number, range) = (self.next_number(), order.after.range.clone());
+        let (number, range) = (self.next_id(), order.after.range.clone());
         self.known_orders.insert(order.key(), number);
         self.ordered.add(pages);
         self.order_spans.add(pages, number.0);
@@ -156,7 +156,7 @@ impl<F> WithheldRanges<F> {
         Ordered { number, replaced, range }
     }
 
-    fn take_order(&mut self, number: RangeNumber) -> Option<Order<F>> {
+    fn take_order(&mut self, number: RangeId) -> Option<Order<F>> {
         let order = self.orders.remove(&number)?;
         self.known_orders.remove(&order.key());
         self.ordered.remove(&order.pages);
@@ -165,7 +165,7 @@ impl<F> WithheldRanges<F> {
     }
 
     /// Takes a range out; returns its pages.
-    pub(in crate::devices) fn remove(&mut self, number: RangeNumber) -> Option<Range<u64>> {
+    pub(in crate::devices) fn remove(&mut self, number: RangeId) -> Option<Range<u64>> {
         if let Some(pages) = self.holds.remove(&number) {
             self.held.remove(&pages);
             return Some(pages);
@@ -190,7 +190,7 @@ impl<F> WithheldRanges<F> {
             }
         };
         let earlier = next_kept_in(&self.ordered).and_then(|page| {
-            let number = RangeNumber(self.order_spans.overlapping(&(page..page + 1)).next()?);
+            let number = RangeId(self.order_spans.overlapping(&(page..page + 1)).next()?);
             Some((number, self.orders.get(&number)?.after.clone()))
         });
         Obstacles { holder: next_kept_in(&self.held).is_some(), earlier }
@@ -202,18 +202,18 @@ impl<F> WithheldRanges<F> {
     }
 
     /// The pages of a range that waits for bytes, if it still does.
-    pub fn ordered_pages(&self, number: RangeNumber) -> Option<Range<u64>> {
+    pub fn ordered_pages(&self, number: RangeId) -> Option<Range<u64>> {
         self.orders.get(&number).map(|order| order.pages.clone())
     }
 
     /// The bytes that ranges overlapping `pages` wait for.
     pub fn orders_within(&self, pages: &Range<u64>) -> Vec<Earlier<F>> {
-        let orders = self.order_spans.overlapping(pages).filter_map(|number| self.orders.get(&RangeNumber(number)));
+        let orders = self.order_spans.overlapping(pages).filter_map(|number| self.orders.get(&RangeId(number)));
         orders.map(|order| order.after.clone()).collect()
     }
 
     /// A range that waits for other bytes.
-    pub fn first_order(&self) -> Option<(RangeNumber, Earlier<F>)> {
+    pub fn first_order(&self) -> Option<(RangeId, Earlier<F>)> {
         self.orders.first_key_value().map(|(number, order)| (*number, order.after.clone()))
     }
 
@@ -233,7 +233,7 @@ impl<F> WithheldRanges<F> {
 pub struct LaterRanges<F> {
     /// By place. Later ones have higher places.
     by_position: BTreeMap<u64, Later<F>>,
-    by_number: BTreeMap<(usize, RangeNumber), u64>,
+    by_id: BTreeMap<(usize, RangeId), u64>,
     /// First bytes that ranges wait for, with the ranges' places.
     starts: BTreeSet<(u64, u64)>,
     /// Ends of the bytes that ranges wait for, with the ranges' places.
@@ -247,7 +247,7 @@ impl<F> Default for LaterRanges<F> {
     fn default() -> Self {
         Self {
             by_position: BTreeMap::new(),
-            by_number: BTreeMap::new(),
+            by_id: BTreeMap::new(),
             starts: BTreeSet::new(),
             ends: BTreeSet::new(),
             spans: Spans::default(),
@@ -260,11 +260,11 @@ impl<F> LaterRanges<F> {
     /// A range waits for bytes of this file.
     pub fn add(&mut self, file: &Arc<F>, ordered: &Ordered) {
         let file = Arc::downgrade(file);
-        let replaced = ordered.replaced.and_then(|number| self.by_number.get(&(address(&file), number)).copied());
+        let replaced = ordered.replaced.and_then(|number| self.by_id.get(&(address(&file), number)).copied());
         replaced.into_iter().for_each(|position| drop(self.take_at(position)));
         self.last_position += 1;
         let (position, range) = (self.last_position, ordered.range.clone());
-        self.by_number.insert((address(&file), ordered.number), position);
+        self.by_id.insert((address(&file), ordered.number), position);
         self.starts.insert((range.start, position));
         self.ends.insert((range.end, position));
         self.spans.add(&range, position);
@@ -273,7 +273,7 @@ impl<F> LaterRanges<F> {
 
     fn take_at(&mut self, position: u64) -> Option<Later<F>> {
         let later = self.by_position.remove(&position)?;
-        self.by_number.remove(&(address(&later.file), later.number));
+        self.by_id.remove(&(address(&later.file), later.number));
         self.starts.remove(&(later.range.start, position));
         self.ends.remove(&(later.range.end, position));
         self.spans.remove(&later.range, position);
@@ -292,7 +292,7 @@ impl<F> LaterRanges<F> {
     }
 
     /// The ranges that wait for some of these bytes.
-    pub fn after(&self, bytes: &Range<u64>) -> Vec<(Weak<F>, RangeNumber)> {
+    pub fn after(&self, bytes: &Range<u64>) -> Vec<(Weak<F>, RangeId)> {
         let later = self.spans.overlapping(bytes).filter_map(|position| self.by_position.get(&position));
         later.map(|later| (Weak::clone(&later.file), later.number)).collect()
     }
@@ -304,7 +304,7 @@ impl<F> LaterRanges<F> {
         last: u64,
         range: &Range<u64>,
         are_kept: impl Fn(&Range<u64>) -> bool,
-    ) -> Vec<(Weak<F>, RangeNumber)> {
+    ) -> Vec<(Weak<F>, RangeId)> {
         let starts = self.starts.range((range.start, 0)..=(range.end, last)).map(|(_, position)| *position);
         let is_within = |position: &u64| {
             let waits_for = &self.by_position[position].range;

@@ -13,7 +13,7 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::ranges::{Ordered, RangeNumber, WithheldRanges};
+use super::ranges::{Ordered, RangeId, WithheldRanges};
 use crate::devices::file::{Earlier, FileInner, FileState, Obstacles};
 
 /// The most pages let go, or withheld, in one hold of the file's lock.
@@ -46,7 +46,7 @@ impl FileInner {
     }
 
     /// Withholds a range of pages from here on. Pages of syncs that were requested before are still written.
-    pub fn withhold(self: &Arc<Self>, pages: &Range<u64>) -> RangeNumber {
+    pub fn withhold(self: &Arc<Self>, pages: &Range<u64>) -> RangeId {
         let number = self.add_range(|withheld| withheld.hold(pages));
         self.keep_off(pages);
         number
@@ -106,7 +106,7 @@ impl FileInner {
     }
 
     /// Lets go of a range: its dirty pages may be written, unless another range covers them.
-    pub fn let_go(self: &Arc<Self>, number: RangeNumber) {
+    pub fn let_go(self: &Arc<Self>, number: RangeId) {
         let Some(pages) = lock(&self.state).withheld.remove(number) else { return };
         let (nodes, index) = (&self.cache.nodes, &self.pages.index);
         let mut next = Some(pages.start);

@@ -63,7 +63,7 @@ impl File {
             most,
             request_pages: 256,
             window_sizes,
-            left: &left,
+            remaining: &left,
             openings: &openings,
             pages_ahead: &pages_ahead,
         };
@@ -156,7 +156,7 @@ fn streams_share_what_may_be_unread() {
                 most: 1 << 20,
                 request_pages: 256,
                 window_sizes,
-                left: &left,
+                remaining: &left,
                 openings: &Openings::new(),
                 pages_ahead: &PagesAhead::default,
             };
@@ -371,7 +371,7 @@ fn a_read_served_in_parts_is_one_read() {
         most: 1 << 20,
         request_pages: 256,
         window_sizes: A,
-        left: &left,
+        remaining: &left,
         openings: &Openings::new(),
         pages_ahead: &PagesAhead::default,
     };
@@ -403,7 +403,7 @@ fn random_reads_cost_little_more_than_was_asked() {
                     most: 1 << 15,
                     request_pages: 256,
                     window_sizes,
-                    left: &left,
+                    remaining: &left,
                     openings: &Openings::new(),
                     pages_ahead: &PagesAhead::default,
                 };

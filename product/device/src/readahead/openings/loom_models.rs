@@ -18,7 +18,7 @@ fn loom_a_spend_beside_a_payment_is_not_forgotten() {
         let payer = thread::spawn(move || payer.pay_back(1));
         openings.spend(3);
         payer.join().unwrap();
-        let left = openings.left();
-        assert!([PAGES_MAX as u64 - 2, PAGES_MAX as u64 - 3].contains(&left), "{left}");
+        let remaining = openings.remaining();
+        assert!([PAGES_MAX as u64 - 2, PAGES_MAX as u64 - 3].contains(&remaining), "{remaining}");
     });
 }

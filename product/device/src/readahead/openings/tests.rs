@@ -3,26 +3,26 @@ use super::*;
 #[test]
 fn pages_spent_are_paid_back_or_earned() {
     let openings = Openings::new();
-    let first = openings.left();
+    let first = openings.remaining();
     openings.spend(10);
-    assert_eq!(openings.left(), first - 10);
+    assert_eq!(openings.remaining(), first - 10);
     openings.pay_back(4);
-    assert_eq!(openings.left(), first - 6);
+    assert_eq!(openings.remaining(), first - 6);
     openings.note_missed(6 * EARNS);
-    assert_eq!(openings.left(), first);
+    assert_eq!(openings.remaining(), first);
 }
 
 #[test]
 fn the_account_has_a_limit_and_overdrawn_leaves_nothing() {
     let openings = Openings::new();
     openings.note_missed(1 << 30);
-    assert_eq!(openings.left(), PAGES_MAX as u64);
+    assert_eq!(openings.remaining(), PAGES_MAX as u64);
     openings.spend(2 * PAGES_MAX as u64);
-    assert_eq!(openings.left(), 0);
+    assert_eq!(openings.remaining(), 0);
     openings.note_missed(PAGES_MAX as u64 * EARNS);
-    assert_eq!(openings.left(), 0, "what was overdrawn comes first");
+    assert_eq!(openings.remaining(), 0, "what was overdrawn comes first");
     openings.note_missed(EARNS);
-    assert_eq!(openings.left(), 1);
+    assert_eq!(openings.remaining(), 1);
 }
 
 #[test]

@@ -68,9 +68,9 @@ fn behaves_as_a_set_of_free_frames() {
                 for _ in 0..[1, 1, 1, 40][random.below(4)] {
                     let above_mark = count > marks.floor(effort);
                     let Some(frame) = take(&magazines, effort) else {
-                        // A given CPU cannot reach the frames in this thread's own hand.
-                        let hands: usize = magazines.hands.iter().map(Hand::len).sum();
-                        let reachable = count - hands as u32 > marks.floor(effort);
+                        // A given CPU cannot reach the frames in this thread's own stash.
+                        let stashes: usize = magazines.stashes.iter().map(Stash::len).sum();
+                        let reachable = count - stashes as u32 > marks.floor(effort);
                         let must = above_mark && effort != Effort::NoRetry && reachable;
                         assert!(!must, "seed {seed} step {step}: {count} of {frames} free");
                         break;

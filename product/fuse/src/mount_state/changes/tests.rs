@@ -33,7 +33,7 @@ fn memory_before() -> Vec<u64> {
 }
 
 fn has_all(words: &[u64]) -> bool {
-    let changes = MountState::left(memory(words).words).unwrap().changes();
+    let changes = MountState::inherited(memory(words).words).unwrap().changes();
     (0..CHANGES).all(|slot| {
         let before = match slot.is_multiple_of(3) {
             true => Before::Done { object: 0 },
@@ -46,7 +46,7 @@ fn has_all(words: &[u64]) -> bool {
 #[test]
 fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
     let before = memory_before();
-    let turned = words(&MountState::left(memory(&before).words).unwrap());
+    let turned = words(&MountState::inherited(memory(&before).words).unwrap());
     assert!(has_all(&before) && has_all(&turned));
     for stopped_at in (CHANGES_AT..FILES_AT).step_by(97).chain(FILES_AT - 9..FILES_AT) {
         let mut part = before.clone();

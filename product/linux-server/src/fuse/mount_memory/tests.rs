@@ -10,9 +10,9 @@ fn a_place_is_found_by_the_next_server() {
     assert_eq!(memory.location(), None, "nobody has written it");
     assert!(memory.try_note_location(&location()));
     (*memory.words()).as_ref()[99].store(5, Ordering::Relaxed);
-    let left = MountMemory::left(memory.file.try_clone().unwrap()).unwrap();
-    assert_eq!(left.location(), Some(location()));
-    assert_eq!((*left.words()).as_ref()[99].load(Ordering::Relaxed), 5);
+    let inherited = MountMemory::inherited(memory.file.try_clone().unwrap()).unwrap();
+    assert_eq!(inherited.location(), Some(location()));
+    assert_eq!((*inherited.words()).as_ref()[99].load(Ordering::Relaxed), 5);
 }
 
 /// A sample of form 2 of a mount's memory, of which the place is the first part. A new form gets a reader of this one.
@@ -52,7 +52,7 @@ fn a_damaged_place_is_none() {
 #[test]
 fn other_files_are_refused() {
     let null = std::fs::File::open("/dev/null").unwrap();
-    assert!(MountMemory::left(null.into()).is_err());
+    assert!(MountMemory::inherited(null.into()).is_err());
     let short = memory_file::made("short", 4096, MemoryReservation::AsUsed).unwrap();
-    assert!(MountMemory::left(short).is_err());
+    assert!(MountMemory::inherited(short).is_err());
 }

@@ -118,7 +118,7 @@ fn so_many_users_that_none_has_two_leave_roots_places_to_root() {
 #[test]
 fn a_refusal_by_the_bound_on_all_connections_names_it() {
     let said = |connections: usize| {
-        let bound = limits(64, 16).bound_met(connections);
+        let bound = limits(64, 16).bound_reached(connections);
         RefusedConnection { party: Party::ROOT, connections, bound }.to_string()
     };
     assert!(said(16).contains("it may have 16"), "{}", said(16));

@@ -10,7 +10,7 @@ fn a_silent_client_is_a_courtesy_client_until_its_lease_is_revoked() {
     let lease = Lease::begun(5 * SECOND);
     let at = |is_confirmed, now_ns| {
         let client = KnownClient { id: 1, owner: b"", party: Party::ROOT, user: None, is_confirmed, lease: &lease };
-        (ClientStatus::of(&client, now_ns), client.lease.left_ns(now_ns))
+        (ClientStatus::of(&client, now_ns), client.lease.remaining_ns(now_ns))
     };
     assert_eq!(at(false, 5 * SECOND), (Unconfirmed, 60 * SECOND));
     assert_eq!(at(true, 64 * SECOND), (Confirmed, SECOND));

@@ -36,12 +36,12 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
     check_object(compound.object()?)?;
     let inode = compound.inode()?;
     let right = right_of(compound, stateid, Share::READ, inode.fileid())?;
-    if compound.data_left == 0 && count > 0 {
+    if compound.data_remaining == 0 && count > 0 {
         // Earlier READs have taken all that one reply may have.
         return Err(NfsStatus::RepTooBig.into());
     }
     let to_end = FILE_BYTES_MAX.saturating_sub(offset);
-    let count = u64::from(count.min(READ_BYTES_MAX).min(compound.data_left)).min(to_end) as u32;
+    let count = u64::from(count.min(READ_BYTES_MAX).min(compound.data_remaining)).min(to_end) as u32;
     if count == 0 {
         if right == Right::OfUser {
             on.permit(&inode, Use::Read).await?;
@@ -57,7 +57,7 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
         Right::OfUser => on.read(&inode, offset, count).await?,
     };
     let data = Data::from(read.bytes);
-    compound.data_left = compound.data_left.saturating_sub(data.len() as u32);
+    compound.data_remaining = compound.data_remaining.saturating_sub(data.len() as u32);
     draft.writer.bool(read.end_of_file);
     if in_segments && data.len() > 0 {
         // One segment, of data.

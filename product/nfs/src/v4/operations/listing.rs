@@ -51,7 +51,7 @@ pub(super) async fn readdir<P: Platform>(
     if arguments.cookie != 0 && arguments.verifier != VERIFIER {
         return Err(NfsStatus::NotSame.into());
     }
-    let bytes = arguments.bytes_max.min(LISTING_BYTES_MAX).min(compound.data_left) as usize;
+    let bytes = arguments.bytes_max.min(LISTING_BYTES_MAX).min(compound.data_remaining) as usize;
     let names = if arguments.names_max == 0 { usize::MAX } else { arguments.names_max as usize };
     let bounds = ListingBounds { bytes: bytes.checked_sub(FRAME_BYTES).ok_or(NfsStatus::Toosmall)?, names };
     match compound.object()?.clone() {
@@ -61,7 +61,7 @@ pub(super) async fn readdir<P: Platform>(
             list_inode(on, &compound.known(), draft, &directory, arguments, bounds).await?;
         }
     }
-    compound.data_left = compound.data_left.saturating_sub(bytes as u32);
+    compound.data_remaining = compound.data_remaining.saturating_sub(bytes as u32);
     // A compound may have many of these.
     on.volume.engine().platform().preemption_point().await;
     Ok(())

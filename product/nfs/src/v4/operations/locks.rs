@@ -213,7 +213,7 @@ pub(super) async fn lockt<P: Platform, O: Operations<P>>(
         // A lock may be in the way that its client has not asked for again.
         return Err(NfsStatus::Grace.into());
     }
-    let number = service.owner_number(clientid, on.bytes(owner));
+    let number = service.owner_id(clientid, on.bytes(owner));
     let holder = service.state().holder(clientid, service.locks())?;
     let wanted = Lock { owner: lock_owner(holder, number), span, mode: mode(&arguments), process: 0 };
     let in_the_way = match service.locks().are_on_host() {

@@ -92,7 +92,8 @@ pub(super) async fn readlink<P: Platform>(on: &Task<'_, P>, compound: &mut Compo
     match read {
         Ok((target, _)) => {
             // The target counts among the bytes of data for which the reply has room.
-            compound.data_left = compound.data_left.checked_sub(target.len() as u32).ok_or(NfsStatus::Delay)?;
+            compound.data_remaining =
+                compound.data_remaining.checked_sub(target.len() as u32).ok_or(NfsStatus::Delay)?;
             draft.writer.opaque(&target);
         }
         Err(VolumeError::Invalid { .. }) => return Err(NfsStatus::WrongType.into()),

@@ -164,7 +164,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
         None => {
             let handle = volume.handle(&opened.inode);
             let (party, mark) = (compound.speaker.0, compound.mark());
-            let number = compound.service.owner_number(clientid, owner);
+            let number = compound.service.owner_id(clientid, owner);
             let by = Opener { clientid, party, owner, number, handle: handle.as_bytes(), mark };
             let open = || {
                 let hold = || volume.hold(&opened.inode).map(Some).map_err(NfsStatus::from);

@@ -7,7 +7,7 @@
 
 use std::hash::Hasher;
 
-use afflux_frontend::Left;
+use afflux_frontend::EarlierProgress;
 use afflux_volume::{Platform, Volume};
 use siphasher::sip::SipHasher13;
 
@@ -94,8 +94,8 @@ pub(in super::super) fn sequence<P: Platform>(
     };
     match (begun, &compound.service.journal, keys) {
         (Begun::Again(reply), ..) => return Ok(Sequenced::Again(reply)),
-        (Begun::Left, Some(journal), Some(keys)) => {
-            if let Left::Answered { bytes, .. } = journal.left(&keys) {
+        (Begun::Inherited, Some(journal), Some(keys)) => {
+            if let EarlierProgress::Answered { bytes, .. } = journal.earlier(&keys) {
                 session.slots().end(slotid, Some(|into: &mut Vec<u8>| into.extend_from_slice(&bytes)));
                 return Ok(Sequenced::Again(bytes));
             }

@@ -41,7 +41,7 @@ pub(super) async fn getxattr<P: Platform>(
     let inode = target(compound)?;
     let value = on.volume.xattr_by(on.caller, &inode, &host_name(on.bytes(name))?).await?;
     // The connection has less memory for a reply at times.
-    compound.data_left = compound.data_left.checked_sub(value.len() as u32).ok_or(NfsStatus::Delay)?;
+    compound.data_remaining = compound.data_remaining.checked_sub(value.len() as u32).ok_or(NfsStatus::Delay)?;
     draft.writer.opaque(&value);
     Ok(())
 }
@@ -103,7 +103,8 @@ pub(super) async fn listxattrs<P: Platform>(
     let mut names: Vec<&[u8]> = all.iter().filter_map(|name| name.strip_prefix(OF_USER)).collect();
     names.sort_unstable();
     let first = usize::try_from(cookie).ok().filter(|first| *first <= names.len()).ok_or(NfsStatus::BadCookie)?;
-    let mut room = (bytes_max.min(compound.data_left) as usize).checked_sub(HEAD_BYTES).ok_or(NfsStatus::Toosmall)?;
+    let mut room =
+        (bytes_max.min(compound.data_remaining) as usize).checked_sub(HEAD_BYTES).ok_or(NfsStatus::Toosmall)?;
     let fits = |name: &&&[u8]| {
         let left = room.checked_sub(opaque_bytes(name.len()));
         room = left.unwrap_or(room);
@@ -119,6 +120,6 @@ pub(super) async fn listxattrs<P: Platform>(
     draft.writer.u32(listed as u32);
     names[first..end].iter().for_each(|name| draft.writer.opaque(name));
     draft.writer.bool(end == names.len());
-    compound.data_left = compound.data_left.saturating_sub((draft.writer.len() - start) as u32);
+    compound.data_remaining = compound.data_remaining.saturating_sub((draft.writer.len() - start) as u32);
     Ok(())
 }

@@ -40,7 +40,7 @@ impl Lease {
     }
 
     /// The time until it ends, unless the client is heard.
-    pub(crate) fn left_ns(&self, now_ns: u64) -> u64 {
+    pub(crate) fn remaining_ns(&self, now_ns: u64) -> u64 {
         if self.is_revoked() { 0 } else { (LEASE_NS + self.heard_ns()).saturating_sub(now_ns) }
     }
 

@@ -82,7 +82,7 @@ pub(crate) struct LockStates {
     table: StateidTable<(LockState, PersistedOwner)>,
     index: StateIndex,
     /// The lock owners of an earlier server, by the operation that changed each last.
-    left_by: BTreeMap<u64, u32>,
+    inherited_by: BTreeMap<u64, u32>,
 }
 
 impl StateidOther {
@@ -96,7 +96,7 @@ impl LockStates {
     /// None yet.
     pub(crate) fn new(memory: &Memory) -> Self {
         let (table, memory) = (StateidTable::new(memory, FIRST_LOCK_ID), Memory::clone(memory));
-        Self { memory, table, index: StateIndex::default(), left_by: BTreeMap::new() }
+        Self { memory, table, index: StateIndex::default(), inherited_by: BTreeMap::new() }
     }
 
     /// Number of lock owners of files.
@@ -251,7 +251,7 @@ impl LockStates {
         let persisted = PersistedOwner { item, pieces, steps: Vec::new() };
         let is_one = self.table.try_restore(id, generation, (state, persisted), LOCK_STATES_MAX);
         if is_one {
-            self.left_by.insert(by, id);
+            self.inherited_by.insert(by, id);
             self.list(id);
         }
         is_one
@@ -267,7 +267,7 @@ impl LockStates {
                 self.memory.found(&item, state.party);
                 (state.seqid, state.by) = (seqid, by);
                 persisted.steps.push(item);
-                self.left_by.insert(by, id);
+                self.inherited_by.insert(by, id);
                 Some((id, step))
             }
             None => {
@@ -284,7 +284,7 @@ impl LockStates {
 
     /// The stateid of the lock owner that an operation of an earlier server has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
-        let id = *self.left_by.get(&mark)?;
+        let id = *self.inherited_by.get(&mark)?;
         let (state, _) = self.table.get(id).filter(|(state, _)| state.by == mark)?;
         Some(self.table.stateid(id, state.seqid))
     }

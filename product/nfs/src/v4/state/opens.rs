@@ -107,7 +107,7 @@ pub(crate) struct Opens<H> {
     /// The number of files that each party has open.
     files: PartyCounts,
     /// The opens of an earlier server, by the operation that changed each last.
-    left_by: BTreeMap<u64, u32>,
+    inherited_by: BTreeMap<u64, u32>,
 }
 
 impl<H> Opens<H> {
@@ -115,7 +115,7 @@ impl<H> Opens<H> {
     pub(crate) fn new(memory: &Memory) -> Self {
         let (table, memory) = (StateidTable::new(memory, 0), Memory::clone(memory));
         let (index, files) = (StateIndex::default(), PartyCounts::default());
-        Self { memory, table, index, files, left_by: BTreeMap::new() }
+        Self { memory, table, index, files, inherited_by: BTreeMap::new() }
     }
 
     /// Number of opens.
@@ -308,7 +308,7 @@ impl<H> Opens<H> {
         };
         let is_one = self.table.try_restore(id, generation, open, OPENS_MAX);
         if is_one {
-            self.left_by.insert(by, id);
+            self.inherited_by.insert(by, id);
             self.list(id);
         }
         is_one
@@ -331,7 +331,7 @@ impl<H> Opens<H> {
 
     /// The stateid of the open that an operation of an earlier server has changed last.
     pub(crate) fn changed_by(&self, mark: u64) -> Option<Stateid> {
-        let id = *self.left_by.get(&mark)?;
+        let id = *self.inherited_by.get(&mark)?;
         let open = self.table.get(id).filter(|open| open.by == mark)?;
         Some(self.table.stateid(id, open.seqid))
     }

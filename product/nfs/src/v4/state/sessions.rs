@@ -162,9 +162,9 @@ impl Sessions {
         self.memory.found(&item, party);
         self.memory.found(&called.1, party);
         self.next = self.next.max(number + 1);
-        let back = BackChannel::left(id, self.notices_of(clientid), (calling, minor, is_wanted), called);
+        let back = BackChannel::inherited(id, self.notices_of(clientid), (calling, minor, is_wanted), called);
         back.keep_sequence(&self.memory, number, party);
-        let (slots, is_one) = (Slots::left(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
+        let (slots, is_one) = (Slots::inherited(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
         self.add(id, (clientid, party), channel, lease, (back, number, item), slots);
         is_one
     }

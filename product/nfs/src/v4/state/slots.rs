@@ -31,7 +31,7 @@ pub(crate) enum Begun {
     /// A new call, which is in progress from now on.
     New,
     /// As a new call, but an earlier server may have carried it out.
-    Left,
+    Inherited,
     /// A repetition: it has this reply.
     Again(Vec<u8>),
 }
@@ -41,7 +41,7 @@ enum Progress {
     /// No call yet, or one whose reply is not cached.
     Forgotten,
     /// An earlier server had the slot, and any number may come.
-    Left,
+    Inherited,
     /// The call was dropped before it changed anything. It may come again, or the next.
     Dropped,
     Running,
@@ -67,8 +67,8 @@ impl Slots {
     }
 
     /// This many slots of an earlier server.
-    pub(crate) fn left(count: u32) -> Self {
-        Self::with(count, Progress::Left)
+    pub(crate) fn inherited(count: u32) -> Self {
+        Self::with(count, Progress::Inherited)
     }
 
     /// The session ends. Its calls in progress go on, and nobody gets their replies again.
@@ -104,7 +104,7 @@ impl Slots {
         if call.highest_slotid >= count {
             return Err(NfsStatus::BadHighSlot);
         }
-        let is_left = slot.progress == Progress::Left;
+        let is_left = slot.progress == Progress::Inherited;
         let is_again = slot.progress == Progress::Dropped && call.sequenceid == slot.sequenceid;
         if is_left || is_again || call.sequenceid == slot.sequenceid.wrapping_add(1) {
             if slot.progress == Progress::Running {
@@ -112,13 +112,13 @@ impl Slots {
             }
             slot.is_first = is_left;
             (slot.sequenceid, slot.progress, slot.call_hash) = (call.sequenceid, Progress::Running, call.call_hash);
-            return Ok(if is_left { Begun::Left } else { Begun::New });
+            return Ok(if is_left { Begun::Inherited } else { Begun::New });
         }
         if call.sequenceid != slot.sequenceid {
             return Err(NfsStatus::SeqMisordered);
         }
         match slot.progress {
-            Progress::Running | Progress::Left | Progress::Dropped => Err(NfsStatus::Delay),
+            Progress::Running | Progress::Inherited | Progress::Dropped => Err(NfsStatus::Delay),
             Progress::Cached if call.call_hash != 0 && call.call_hash != slot.call_hash => {
                 Err(NfsStatus::SeqFalseRetry)
             }
@@ -146,7 +146,7 @@ impl Slots {
     pub(crate) fn drop_call(&mut self, slot: u32) {
         let Some(slot) = self.0.get_mut(slot as usize) else { return };
         slot.reply.clear();
-        slot.progress = if slot.is_first { Progress::Left } else { Progress::Dropped };
+        slot.progress = if slot.is_first { Progress::Inherited } else { Progress::Dropped };
     }
 }
 

@@ -104,13 +104,13 @@ fn keeps_the_beginning_of_records_that_are_too_long() {
 fn what_is_thrown_away_takes_no_room() {
     let mut records = Records::default();
     let mut input = BytesMut::from(&marked(SENT_BYTES_MAX, true)[..]);
-    let mut left = SENT_BYTES_MAX;
-    while left > 0 {
+    let mut remaining = SENT_BYTES_MAX;
+    while remaining > 0 {
         let lacking = records.lacking(&input);
         assert!(0 < lacking && lacking <= RECORD_BYTES_MAX, "{lacking}");
-        let piece = left.min(50_000);
+        let piece = remaining.min(50_000);
         input.extend_from_slice(&vec![0; piece]);
-        left -= piece;
+        remaining -= piece;
         records.receive(&mut input).unwrap();
         assert!(input.len() + records.waiting_bytes() <= RECORD_BYTES_MAX + 2 * MARK_BYTES + 50_000);
     }

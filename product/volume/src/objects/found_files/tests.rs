@@ -19,5 +19,5 @@ fn keys_of_others_are_counted_and_not_read() {
     assert_eq!((found.all().len(), found.outside(&[9]), found.outside(&[8])), (1, 2, 3));
     found.remove(&identity);
     found.remove(&identity);
-    assert!(found.get(&identity).is_none() && found.left.load(Ordering::Relaxed) == 0);
+    assert!(found.get(&identity).is_none() && found.remaining.load(Ordering::Relaxed) == 0);
 }

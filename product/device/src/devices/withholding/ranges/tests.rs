@@ -16,7 +16,7 @@ fn a_range_that_waits_for_more_has_another_number() {
     assert!(withheld.has_page(4), "it waits for the other bytes");
     let freed = firsts.later().take(u64::MAX, &(0..300), |_| false);
     assert_eq!(freed.iter().map(|(_, number)| withheld.remove(*number)).collect::<Vec<_>>(), [Some(3..5)]);
-    assert!(withheld.is_empty() && firsts.later().last_position().is_none() && firsts.later().by_number.is_empty());
+    assert!(withheld.is_empty() && firsts.later().last_position().is_none() && firsts.later().by_id.is_empty());
 }
 
 #[test]

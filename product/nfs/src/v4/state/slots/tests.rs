@@ -24,8 +24,8 @@ fn a_call_runs_once_and_its_repetition_gets_the_first_reply() {
 
 #[test]
 fn a_slot_of_an_earlier_server_takes_any_number_once() {
-    let mut slots = Slots::left(1);
-    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left));
+    let mut slots = Slots::inherited(1);
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Inherited));
     slots.end(0, cache(b"reply"));
     assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Again(b"reply".to_vec())));
     assert_eq!(slots.begin(&call(0, 44, 7)), Err(NfsStatus::SeqMisordered));
@@ -43,10 +43,10 @@ fn a_call_that_was_dropped_runs_when_it_comes_again_and_so_does_the_next() {
         slots.end(slot, cache(b"reply"));
         assert_eq!(slots.begin(&call(slot, 1 + slot, 7)), Ok(Begun::Again(b"reply".to_vec())));
     }
-    let mut slots = Slots::left(1);
-    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left));
+    let mut slots = Slots::inherited(1);
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Inherited));
     slots.drop_call(0);
-    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Left), "an earlier server may have carried it out");
+    assert_eq!(slots.begin(&call(0, 41, 7)), Ok(Begun::Inherited), "an earlier server may have carried it out");
 }
 
 #[test]

@@ -21,14 +21,14 @@ const BYTES_MAX: u64 = (EPOCH_BYTES_MAX + NAMES_MAX * LINE_BYTES) as u64;
 
 /// The clients of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct LeftClients {
+pub struct PreviousClients {
     /// The epoch of the server's opening.
     pub epoch: u32,
     /// A number for each client.
     pub names: Vec<u64>,
 }
 
-impl LeftClients {
+impl PreviousClients {
     fn encode(&self) -> Bytes {
         let names = self.names.iter().map(|name| format!("{name:016x}\n"));
         Bytes::from(format!("{}\n", self.epoch) + &names.collect::<String>())
@@ -41,7 +41,7 @@ impl LeftClients {
             let names = lines.map(|line| (line.len() < LINE_BYTES).then(|| u64::from_str_radix(line, 16).ok())?);
             Some(Self { epoch, names: names.collect::<Option<_>>()? })
         };
-        parse().ok_or(FormatError::LeftClients)
+        parse().ok_or(FormatError::PreviousClients)
     }
 
     /// Keeps the list, durably, unless a later server has kept its own.
@@ -61,7 +61,7 @@ impl LeftClients {
     ///
     /// # Errors
     /// If the store refuses, or the object is no list.
-    pub async fn left<D: DatedObjects, C: Clock>(objects: &D, clock: &C) -> Result<Self, ObjectVolumeError> {
+    pub async fn read<D: DatedObjects, C: Clock>(objects: &D, clock: &C) -> Result<Self, ObjectVolumeError> {
         let there = read(objects, clock, NAME, BYTES_MAX).await?;
         Ok(there.map(|there| Self::decode(&there.bytes)).transpose()?.unwrap_or_default())
     }

@@ -7,20 +7,20 @@
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// Most frames in a hand: with their number they fill a cache line.
-const HAND_FRAMES: usize = 15;
+/// Most frames in a stash: with their number they fill a cache line.
+const STASH_FRAMES: usize = 15;
 /// The number of frames that move to or from the magazine at a time.
-pub(super) const HAND_BATCH: usize = 8;
+pub(super) const STASH_BATCH: usize = 8;
 
 #[repr(align(128))]
-pub(super) struct Hand {
+pub(super) struct Stash {
     len: AtomicU32,
-    frames: [AtomicU32; HAND_FRAMES],
+    frames: [AtomicU32; STASH_FRAMES],
 }
 
-impl Hand {
+impl Stash {
     pub(super) fn new() -> Self {
-        Self { len: AtomicU32::new(0), frames: [(); HAND_FRAMES].map(|()| AtomicU32::new(0)) }
+        Self { len: AtomicU32::new(0), frames: [(); STASH_FRAMES].map(|()| AtomicU32::new(0)) }
     }
 
     #[inline]
@@ -46,14 +46,14 @@ impl Hand {
         true
     }
 
-    /// Adds a frame to a full hand, and takes the frames out that have been there longest.
-    pub(super) fn push_full(&self, frame: u32) -> [u32; HAND_BATCH] {
+    /// Adds a frame to a full stash, and takes the frames out that have been there longest.
+    pub(super) fn push_full(&self, frame: u32) -> [u32; STASH_BATCH] {
         let get = |at: usize| self.frames[at].load(Ordering::Relaxed);
         let oldest = std::array::from_fn(get);
-        for at in HAND_BATCH..HAND_FRAMES {
-            self.frames[at - HAND_BATCH].store(get(at), Ordering::Relaxed);
+        for at in STASH_BATCH..STASH_FRAMES {
+            self.frames[at - STASH_BATCH].store(get(at), Ordering::Relaxed);
         }
-        self.len.store((HAND_FRAMES - HAND_BATCH) as u32, Ordering::Relaxed);
+        self.len.store((STASH_FRAMES - STASH_BATCH) as u32, Ordering::Relaxed);
         self.try_push(frame);
         oldest
     }
