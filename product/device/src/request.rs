@@ -255,7 +255,8 @@ impl Request {
         }
     }
 
-    /// Copies the kept bytes of `range` (relative to the request's offset) into `out`, without gaps; returns how many.
+    /// Copies the backed bytes of `range` (relative to the request's offset) into `out`, without gaps; returns how
+    /// many.
     ///
     /// # Panics
     /// If the range is not inside the request, or `out` is too short.
@@ -263,7 +264,7 @@ impl Request {
         self.open().memory.as_ref().map_or(0, |memory| memory.copy_backed_out(range, out))
     }
 
-    /// Copies `bytes` to the kept bytes of `range` (relative to the request's offset) of a read's memory; returns how
+    /// Copies `bytes` to the backed bytes of `range` (relative to the request's offset) of a read's memory; returns how
     /// many.
     ///
     /// # Panics

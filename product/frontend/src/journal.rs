@@ -135,7 +135,7 @@ pub enum EarlierProgress {
         /// The newest step that the host has carried out.
         done: Option<DoneStep>,
     },
-    /// It has answered, or was about to, with more bytes than are kept.
+    /// It has answered, or was about to, with more bytes than are persisted.
     TooLong {
         /// The code of the answer.
         code: u32,
@@ -233,7 +233,7 @@ impl CallJournal {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Most bytes of an answer that is kept.
+    /// Most bytes of an answer that is persisted.
     fn answer_bytes_max(&self) -> usize {
         (self.form.words - at::BYTES) * 8
     }
@@ -417,7 +417,7 @@ impl JournalCall {
     }
 
     /// The call has this answer, which the client may get from now on. Of a longer one than the bound, only the code
-    /// and the number of the call's steps are kept.
+    /// and the number of the call's steps are persisted.
     pub fn answered(&self, code: u32, bytes: &[u8], steps: u32) {
         let RunningEntry { of, slot: Some(slot), .. } = &*self.0 else { return };
         let (of, slot, code) = (of, *slot, u64::from(code) << 32);

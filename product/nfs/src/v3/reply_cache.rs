@@ -1,9 +1,9 @@
-//! Replies kept for clients that send a call again: a call that changes something runs once.
+//! Replies cached for clients that send a call again: a call that changes something runs once.
 //!
 //! Owns: the last such calls of all connections, running or answered; the number of each user's calls.
 //! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties and whose call makes
 //! room (`frontend`).
-//! Invariants: at most [`ENTRIES_MAX`] calls are kept, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
+//! Invariants: at most [`ENTRIES_MAX`] calls are cached, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
 //! call is forgotten for a later one of its own user. If the cache is full, the victim is a call of the party with the
 //! most calls, and of that party's user with the most. So a user who makes many calls does not evict another user's
 //! call, but some thousand users who make a few calls each do. The last [`ROOT_ENTRIES`] calls of this host's root
@@ -30,7 +30,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::status::NfsStatus;
 
-/// Most calls that are kept: several times the calls that a client can have unanswered (its window, and the replies
+/// Most calls that are cached: several times the calls that a client can have unanswered (its window, and the replies
 /// that fit the socket buffers).
 pub const ENTRIES_MAX: usize = 16_384;
 /// Most calls of one user of one party.
@@ -115,8 +115,8 @@ impl ReplyCache {
         [[key.hash, call, owner], [key.hash, call, whose]]
     }
 
-    /// The call kept under `key`, and true; or a new call from `start`, which is then kept, and false. `start` must not
-    /// run the call or use this cache.
+    /// The call cached under `key`, and true; or a new call from `start`, which is then cached, and false. `start` must
+    /// not run the call or use this cache.
     pub(crate) fn find_or_start(
         &self,
         key: Key,

@@ -141,7 +141,7 @@ impl FrameMemory {
         });
     }
 
-    /// Copies the kept bytes of a range into `out`, without gaps; returns how many.
+    /// Copies the backed bytes of a range into `out`, without gaps; returns how many.
     pub fn copy_backed_out(&self, range: std::ops::Range<usize>, out: &mut [u8]) -> usize {
         self.walk(range.start, range.len(), |address, range, before| {
             let out = &mut out[before..before + range.len()];
@@ -150,7 +150,7 @@ impl FrameMemory {
         })
     }
 
-    /// Copies to the kept bytes of a range; `bytes` has them without gaps.
+    /// Copies to the backed bytes of a range; `bytes` has them without gaps.
     pub fn copy_backed_in(&self, range: std::ops::Range<usize>, bytes: &[u8]) -> usize {
         self.walk(range.start, range.len(), |address, range, before| {
             let bytes = &bytes[before..before + range.len()];
@@ -159,8 +159,8 @@ impl FrameMemory {
         })
     }
 
-    /// Calls `step` for each run of kept bytes: its address, its place in the range, and the number of kept bytes
-    /// before it. Returns the number of kept bytes.
+    /// Calls `step` for each run of backed bytes: its address, its place in the range, and the number of backed bytes
+    /// before it. Returns the number of backed bytes.
     fn walk(&self, at: usize, len: usize, mut step: impl FnMut(*mut u8, std::ops::Range<usize>, usize)) -> usize {
         let backed_bytes = self.frames.backed_bytes();
         let (first, mut skip) = self.piece_at(at);

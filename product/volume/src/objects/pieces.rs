@@ -1,8 +1,8 @@
-//! The pieces of directories that are kept between calls that list them.
+//! The pieces of directories that are cached between calls that list them.
 //!
-//! Owns: which directories have a piece, the number of entries kept, the turns for reading large directories.
+//! Owns: which directories have a piece, the number of entries cached, the turns for reading large directories.
 //! Does not own: the pieces (each is in its directory's inode), the order of entries (`tree::window`).
-//! Invariants: at most `CACHED_ENTRIES_MAX` entries are kept, for any lists that clients make. The lock here is not
+//! Invariants: at most `CACHED_ENTRIES_MAX` entries are cached, for any lists that clients make. The lock here is not
 //! held while that of a directory's piece is taken.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,10 +17,10 @@ use crate::tree::listed::Listed;
 use crate::tree::stat::DeviceKey;
 use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
 
-/// Most entries kept over all directories: two full windows, some 40 MiB with usual names.
+/// Most entries cached over all directories: two full windows, some 40 MiB with usual names.
 const CACHED_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
 
-/// The directories with a kept piece, the latest last.
+/// The directories with a cached piece, the latest last.
 struct PieceCache<P: Platform> {
     directories: VecDeque<(Weak<Inode<P>>, usize)>,
     entries: usize,

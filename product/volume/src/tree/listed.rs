@@ -1,10 +1,10 @@
 //! A part of a directory as it was read, with our own changes since.
 //!
-//! Owns: finding the entries after a cookie, our changes of names to a listing that is kept or being read.
-//! Does not own: the order of names (`window`), which directories' parts are kept (`objects::pieces`).
-//! Invariants: a kept part has each name of its range that the read found and the server has not removed since. It also
-//! has each name that the server has added since. Finding a cookie takes as many steps as the number of entries has
-//! bits. Changes are stored beside the entries read, so a change costs no more in a large directory.
+//! Owns: finding the entries after a cookie, our changes of names to a listing that is cached or being read.
+//! Does not own: the order of names (`window`), which directories' parts are cached (`objects::pieces`).
+//! Invariants: a cached part has each name of its range that the read found and the server has not removed since. It
+//! also has each name that the server has added since. Finding a cookie takes as many steps as the number of entries
+//! has bits. Changes are stored beside the entries read, so a change costs no more in a large directory.
 
 use std::collections::BTreeMap;
 
@@ -143,18 +143,18 @@ impl Listed {
     }
 }
 
-/// The kept listing of a directory, and our changes during a read of it.
+/// The cached listing of a directory, and our changes during a read of it.
 #[derive(Default)]
 pub(crate) struct KnownListing {
     cached: Option<Listed>,
-    /// The number of the read that the kept part is from.
+    /// The number of the read that the cached part is from.
     cached_from: u64,
     /// The number of reads that have begun.
     reads: u64,
     /// The last read found more entries than a first window keeps.
     large: bool,
     /// Our changes since the current read began: added names with their objects, and removed names. `None` if there is
-    /// no read, or if its result must not be kept.
+    /// no read, or if its result must not be cached.
     since: Option<Vec<(Bytes, Option<u64>)>>,
 }
 
@@ -164,7 +164,7 @@ impl KnownListing {
         self.reads
     }
 
-    /// The kept part, if its read began after the first `reads` ones.
+    /// The cached part, if its read began after the first `reads` ones.
     pub(crate) fn cached_after(&self, reads: u64) -> Option<&Listed> {
         self.cached.as_ref().filter(|_| self.cached_from > reads)
     }
@@ -200,12 +200,12 @@ impl KnownListing {
         self.since.take_if(|since| since.len() > CHANGES_MAX);
     }
 
-    /// Others changed the directory: the kept part is void, and so is a current read.
+    /// Others changed the directory: the cached part is void, and so is a current read.
     pub(crate) fn forget(&mut self) {
         (self.cached, self.since) = (None, None);
     }
 
-    /// Drops the kept part.
+    /// Drops the cached part.
     pub(crate) fn drop_cached(&mut self) {
         self.cached = None;
     }

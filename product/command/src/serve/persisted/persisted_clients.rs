@@ -1,10 +1,10 @@
-//! The names of the clients of NFS version 4 that may have open files and locks, kept for the next server.
+//! The names of the clients of NFS version 4 that may have open files and locks, persisted for the next server.
 //!
 //! Owns: the file, the thread that keeps the lists in their order.
 //! Does not own: which clients these are, and how the next server waits for them (`afflux_nfs`).
-//! Invariants: the last list whose end was told is kept, or a later one. A list that cannot be read is no empty list:
-//! others wait as for a missing client, and no client reclaims locks, since another client may have them by now. A list
-//! is out of date once a server with another state directory has served, and counts as unreadable. A server of
+//! Invariants: the last list whose end was told is persisted, or a later one. A list that cannot be read is no empty
+//! list: others wait as for a missing client, and no client reclaims locks, since another client may have them by now.
+//! A list is out of date once a server with another state directory has served, and counts as unreadable. A server of
 //! directories without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A
 //! volume in a store has the list beside its data, so that a server on another host finds it.
 
@@ -33,14 +33,14 @@ use crate::serve::stores::volume_location::VolumeLocation;
 /// Most names of a list, as in a store. A server knows fewer clients.
 const NAMES_MAX: usize = 65_536;
 
-/// Lists on the way to the place where they are kept. One thread keeps them, and passes over all but the last.
+/// Lists on the way to the place where they are persisted. One thread keeps them, and passes over all but the last.
 struct Lists {
     to_keep: Arc<Mutex<ToKeep>>,
     thread: WorkerPool,
     keep: Arc<dyn Fn(Vec<u64>) -> Result<(), String> + Send + Sync>,
 }
 
-/// The last list, and the calls that wait for it to be kept.
+/// The last list, and the calls that wait for it to be persisted.
 #[derive(Default)]
 struct ToKeep {
     names: Vec<u64>,
@@ -82,7 +82,7 @@ pub(crate) struct PersistedClients {
     pub(crate) previous_names: Vec<u64>,
     /// The list for the next server.
     pub(crate) list: Option<Arc<dyn ClientList>>,
-    /// If this host alone serves the volume, all state may be kept here. With a state directory, its file after an
+    /// If this host alone serves the volume, all state may be persisted here. With a state directory, its file after an
     /// orderly end.
     pub(crate) state: Option<Option<StateFile>>,
 }

@@ -1,4 +1,4 @@
-//! The prices of disks, kept in a file until the next start.
+//! The prices of disks, persisted in a file until the next start.
 //!
 //! The file is JSON. It has, for each disk by its identity (`device_identity`), its name, the time when it was last
 //! served, and the numbers that the policy keeps.

@@ -1,7 +1,7 @@
 //! The clients that a server knows, from EXCHANGE_ID to their end.
 //!
 //! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at
-//! which a client is kept for a later server.
+//! which a client is persisted for a later server.
 //! Does not own: the search for a name (`client_owners`), a client's opens (`opens`) and sessions (`sessions`). The
 //! caller ends both for each client that is named as gone.
 //! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of

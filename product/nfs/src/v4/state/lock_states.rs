@@ -1,8 +1,8 @@
 //! The stateids of lock owners: a program's name for its locks of one file.
 //!
 //! Owns: the table of lock owners with locks of a file, their stateids, their bounds; the moments at which a lock owner
-//! is kept with its locks for a later server.
-//! Does not own: the locks (the volume), opens (`opens`), the form of what is kept (`persisted`).
+//! is persisted with its locks for a later server.
+//! Does not own: the locks (the volume), opens (`opens`), the form of what is persisted (`persisted`).
 //! Invariants: the record of a change does not grow with the number of locks. A lock owner has one stateid for a file.
 //! The stateid works for its own client alone, and ends with the open that began it. There are at most
 //! [`LOCK_STATES_MAX`]; each party has its part (`quota`).
@@ -30,7 +30,7 @@ const STEP_BITS: u32 = 14;
 const STEPS_MAX: usize = 1 << STEP_BITS;
 const _: () = assert!(LOCK_STATES_MAX << STEP_BITS <= 1 << u32::BITS);
 
-/// The number under which a step is kept. A later server finds the steps of a lock owner in the order of these.
+/// The number under which a step is persisted. A later server finds the steps of a lock owner in the order of these.
 fn step_number(id: u32, at: usize) -> u32 {
     (id - FIRST_LOCK_ID) << STEP_BITS | at as u32
 }

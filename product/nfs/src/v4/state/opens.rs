@@ -1,8 +1,8 @@
 //! The opens of clients: an owner's rights to a file, and the rights that it denies to others.
 //!
-//! Owns: the table of opens, their rights, their stateids; the moments at which an open is kept for a later server.
-//! Does not own: files (an `H` holds one), the form of what is kept (`persisted`), rights of users on files and share
-//! reservations (the volume).
+//! Owns: the table of opens, their rights, their stateids; the moments at which an open is persisted for a later
+//! server. Does not own: files (an `H` holds one), the form of what is persisted (`persisted`), rights of users on
+//! files and share reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
 //! alone. There are at most [`OPENS_MAX`], and no more than the volume has room for files. Each party has its part
 //! (`quota`). The caller gets the holder of a file, and drops it without a lock.

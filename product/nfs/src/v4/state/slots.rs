@@ -129,7 +129,7 @@ impl Slots {
         }
     }
 
-    /// Ends the call of a slot. `cache` appends its reply if it is to be kept.
+    /// Ends the call of a slot. `cache` appends its reply if it is to be cached.
     pub(crate) fn end(&mut self, slot: u32, cache: Option<impl FnOnce(&mut Vec<u8>)>) {
         let Some(slot) = self.0.get_mut(slot as usize) else { return };
         slot.reply.clear();
