@@ -238,24 +238,24 @@ impl MountState {
 
     /// Writes a record and then, in one store, that it stands.
     fn put(&self, of: PersistedRecordTable, number: u64, body: impl IntoIterator<Item = u64>) {
-        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         of.put(&self.words, slot, generation, body);
     }
 
     /// The record is gone, in one store: its place has its next generation.
     fn free(&self, of: PersistedRecordTable, number: u64) {
-        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         of.free(&self.words, slot, slots::next(generation));
     }
 
     pub(crate) fn put_node(&self, number: u64, node: PersistedNode) {
-        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         let count = checked(slot, generation, node.lookups);
         self.put(NODES, number, handle_words(&node.handle).chain([count]));
     }
 
     pub(crate) fn set_lookups(&self, number: u64, lookups: u64) {
-        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         NODES.record(&self.words, slot)[LOOKUPS_AT].store(checked(slot, generation, lookups), Ordering::Release);
     }
 
@@ -277,13 +277,13 @@ impl MountState {
     pub(crate) fn put_file(&self, number: u64, file: &PersistedOpenFile) {
         let process = file.process | if file.is_synchronous { SYNCHRONOUS } else { 0 };
         let opener = u64::from(process) << 32 | u64::from(file.user);
-        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         let verifier = checked(slot, generation, file.verifier.0);
         self.put(FILES, number, handle_words(&file.handle).chain([file.node, opener, verifier]));
     }
 
     pub(crate) fn set_verifier(&self, number: u64, verifier: ShortVerifier) {
-        let Some(SlotId { at: slot, generation }) = slots::slot(number) else { return };
+        let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         FILES.record(&self.words, slot)[VERIFIER_AT].store(checked(slot, generation, verifier.0), Ordering::Release);
     }
 

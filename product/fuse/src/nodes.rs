@@ -16,7 +16,7 @@ use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
 use crate::abi::ROOT;
 use crate::limits::NODES_USUAL;
 use crate::mount_state::{MountState, MountStateError, PersistedNode};
-use crate::slots::{NumberedSlots, number, slot};
+use crate::slots::{NumberedSlots, number, slot_id};
 
 /// What a file's bytes are known by: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl KernelNodes {
         }
         self.surplus.made = 0;
         let named: Vec<u64> = self.slots.numbers_from(self.surplus.hand).filter(|it| *it != ROOT).take(NAMED).collect();
-        let last = named.last().and_then(|last| slot(*last));
+        let last = named.last().and_then(|last| slot_id(*last));
         self.surplus.hand = last.map_or(0, |last| last.at + 1);
         named
     }

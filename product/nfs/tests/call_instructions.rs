@@ -30,8 +30,7 @@ const SHARES_MAX: [(u32, f64); 2] = [(1, 0.056), (64, 0.04)];
 const VERSION_4_MAX: [(&str, f64); 3] = [("get", 1.7), ("read", 1.42), ("write", 1.48)];
 /// Most instructions of a LOCK or a LOCKU, their mean, for each of a GETATTR of version 3, which changes less often
 /// than one of version 4. Measured: 5,097 for 1,260. The trees of ranges bound a call on a full file, and cost 1,500 on
-/// a file with one range. The quotas of
-/// holders and parties need counts of ranges, which cost 350.
+/// a file with one range. The quotas of holders and parties need counts of ranges, which cost 350.
 const LOCK_MAX: f64 = 4.13;
 
 /// Instructions of a call, the least of so many counts.

@@ -82,8 +82,8 @@ fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
         opened.map(|(file, contents)| (file, contents, refused))
     };
     let stored = |file: &ArenaFile| match &file.location {
-        ArenaLocation::Store(memory) => (IN_STORE.to_owned(), memory.try_clone().unwrap()),
-        ArenaLocation::Path(path) => panic!("{}", path.display()),
+        FoundAt::Store(memory) => (IN_STORE.to_owned(), memory.try_clone().unwrap()),
+        FoundAt::Path(path) => panic!("{}", path.display()),
     };
     let (mut first, contents, refused) = open(Vec::new()).unwrap();
     let ArenaContents::Fresh(memory) = contents else { panic!("nobody left it") };

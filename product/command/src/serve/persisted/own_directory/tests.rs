@@ -8,7 +8,7 @@ fn paths(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).collect()
 }
 
-fn directory(directory: &Path, exports: &[&str]) -> OwnDirectory {
+fn own_directory(directory: &Path, exports: &[&str]) -> OwnDirectory {
     OwnDirectory::among(directory, &paths(exports), Missing::Make).ok().unwrap()
 }
 
@@ -16,26 +16,26 @@ fn directory(directory: &Path, exports: &[&str]) -> OwnDirectory {
 fn each_server_finds_its_place_again_in_either_order() {
     let scratch = directory();
     let at = scratch.path();
-    let (a, b) = (directory(at, &["/srv/a"]), directory(at, &["/srv/b"]));
+    let (a, b) = (own_directory(at, &["/srv/a"]), own_directory(at, &["/srv/b"]));
     assert_eq!(a.path(), at);
     let place_of_b = b.path().to_path_buf();
     assert_eq!(place_of_b, at.join("servers/1"));
     drop((a, b));
-    let (b, a) = (directory(at, &["/srv/b"]), directory(at, &["/srv/a"]));
+    let (b, a) = (own_directory(at, &["/srv/b"]), own_directory(at, &["/srv/a"]));
     assert_eq!((a.path(), b.path()), (at, place_of_b.as_path()));
     drop((a, b));
     // One more directory is served: what clients have of the others stays known.
-    assert_eq!(directory(at, &["/srv/c", "/srv/b"]).path(), place_of_b);
-    assert_eq!(directory(at, &["/srv/c"]).path(), place_of_b);
-    assert_eq!(directory(at, &["/srv/a", "/srv/d"]).path(), at);
-    assert_eq!(directory(at, &["/srv/e"]).path(), at.join("servers/2"), "nobody takes another server's place");
+    assert_eq!(own_directory(at, &["/srv/c", "/srv/b"]).path(), place_of_b);
+    assert_eq!(own_directory(at, &["/srv/c"]).path(), place_of_b);
+    assert_eq!(own_directory(at, &["/srv/a", "/srv/d"]).path(), at);
+    assert_eq!(own_directory(at, &["/srv/e"]).path(), at.join("servers/2"), "nobody takes another server's place");
 }
 
 #[test]
 fn a_second_server_of_the_same_directories_has_a_place_of_its_own() {
     let scratch = directory();
-    let first = directory(scratch.path(), &["/srv/a"]);
-    let second = directory(scratch.path(), &["/srv/a"]);
+    let first = own_directory(scratch.path(), &["/srv/a"]);
+    let second = own_directory(scratch.path(), &["/srv/a"]);
     assert_ne!(first.path(), second.path());
 }
 
@@ -47,7 +47,7 @@ fn a_rehearsal_finds_the_place_of_a_start_and_leaves_everything_as_it_was() {
     let new = scratch.path().join("new");
     assert_eq!(rehearsed(&new, &["/srv/a"]).path(), new);
     assert!(!new.exists());
-    let first = directory(scratch.path(), &["/srv/a"]);
+    let first = own_directory(scratch.path(), &["/srv/a"]);
     let second = rehearsed(scratch.path(), &["/srv/b"]);
     assert_eq!(second.path(), scratch.path().join("servers/1"));
     assert!(!second.path().exists() && !scratch.path().join("servers").exists());
@@ -72,7 +72,7 @@ fn a_named_directory_has_one_server() {
 fn a_list_that_cannot_be_read_makes_no_place_free() {
     let scratch = directory();
     fs::create_dir(scratch.path().join("exports")).unwrap();
-    assert_eq!(directory(scratch.path(), &["/srv/a"]).path(), scratch.path().join("servers/1"));
+    assert_eq!(own_directory(scratch.path(), &["/srv/a"]).path(), scratch.path().join("servers/1"));
 }
 
 #[test]
