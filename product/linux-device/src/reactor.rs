@@ -669,7 +669,7 @@ impl Driver {
     fn check_support(&mut self, io: &RingOperation) -> bool {
         match self {
             Self::Ring(ring) => ring.check_support(io),
-            Self::Poller(poller) => poller.check_support(io),
+            Self::Poller(poller) => poller.is_supported(io),
         }
     }
 

@@ -22,5 +22,5 @@ pub use guard::{Guard, script};
 pub use skipped::{SKIPPED, record_skipped};
 pub use stolen::{Processors, Stolen};
 pub use test_directory::TestDirectory;
-pub use variants::has_each_variant;
+pub use variants::assert_each_variant;
 pub use waiting::{eventually, within};

@@ -11,7 +11,7 @@ use std::fmt::Debug;
 /// # Panics
 /// If not.
 #[track_caller]
-pub fn has_each_variant(values: impl IntoIterator<Item = impl Debug>, text: &str, name: &str) {
+pub fn assert_each_variant(values: impl IntoIterator<Item = impl Debug>, text: &str, name: &str) {
     let variant = |value| format!("{value:?}").split([' ', '(']).next().unwrap_or_default().to_owned();
     let found: BTreeSet<String> = values.into_iter().map(variant).collect();
     let body = text.split_once(&format!("pub enum {name} {{")).and_then(|(_, rest)| rest.split_once("\n}"));

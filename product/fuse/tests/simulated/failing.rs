@@ -69,9 +69,9 @@ fn device_errors() -> [(DeviceError, i32); 10] {
 #[test]
 fn the_tables_have_each_error_of_a_volume_and_of_a_device() {
     let rows = table().into_iter().map(|(error, _)| error);
-    afflux_scratch::has_each_variant(rows, include_str!("../../../volume/src/error.rs"), "VolumeError");
+    afflux_scratch::assert_each_variant(rows, include_str!("../../../volume/src/error.rs"), "VolumeError");
     let rows = device_errors().map(|(error, _)| error);
-    afflux_scratch::has_each_variant(rows, include_str!("../../../device/src/error.rs"), "DeviceError");
+    afflux_scratch::assert_each_variant(rows, include_str!("../../../device/src/error.rs"), "DeviceError");
 }
 
 /// A mount with objects, all of them too old to be told about without the host.

@@ -32,7 +32,7 @@ impl Poller {
         Self { earlier_ring: Some(ring), ..Self::default() }
     }
 
-    pub(super) fn check_support(&self, io: &RingOperation) -> bool {
+    pub(super) fn is_supported(&self, io: &RingOperation) -> bool {
         matches!(io, RingOperation::WaitReadable { .. } | RingOperation::Receive { .. } | RingOperation::Send { .. })
     }
 

@@ -41,5 +41,5 @@ pub(crate) fn table() -> Vec<(VolumeError, nfsstat3)> {
 #[test]
 fn the_table_has_each_error_of_a_volume() {
     let rows = table().into_iter().map(|(error, _)| error);
-    afflux_scratch::has_each_variant(rows, include_str!("../../../volume/src/error.rs"), "VolumeError");
+    afflux_scratch::assert_each_variant(rows, include_str!("../../../volume/src/error.rs"), "VolumeError");
 }

@@ -220,7 +220,7 @@ fn device_errors() -> [(DeviceError, nfsstat3); 10] {
 #[test]
 fn the_table_has_each_error_of_a_device() {
     let rows = device_errors().map(|(error, _)| error);
-    afflux_scratch::has_each_variant(rows, include_str!("../../../device/src/error.rs"), "DeviceError");
+    afflux_scratch::assert_each_variant(rows, include_str!("../../../device/src/error.rs"), "DeviceError");
 }
 
 #[test]
