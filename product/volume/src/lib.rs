@@ -46,19 +46,17 @@ pub use objects::inode::Inode;
 pub use objects::listener::{ForeignChange, ForeignListener};
 pub use objects::rights::Use;
 pub use search::location_log::LocationStore;
-pub use tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime, WccAttributes};
-pub use tree::caller::{Caller, Credentials};
+pub use tree::attributes::{
+    AttributeChange, Attributes, Consistency, DeviceKey, Kind, Outcome, SetTime, Stat, Timestamp, WccAttributes,
+};
+pub use tree::caller::{Before, Caller, ChangeNote, Credentials, PersistedChange};
 pub use tree::directory::{
-    Change, ChangedAttributes, Created, DeviceFactory, Directory, Export, Found, Identified, Linked, MakeDevice, Named,
-    New, NewDevice, Node, OpenedData, PathLimits, Removed, Renamed, Seek, Space, SpecialKind, Stable, Unnamed,
+    Change, ChangedAttributes, Created, DEFAULT_ACL, DeviceFactory, Directory, Export, Found, Identified, Joint,
+    Linked, MakeDevice, Named, New, NewDevice, Node, OpenedData, PathLimits, Removed, RenameHow, Renamed, Seek, Space,
+    SpecialKind, Stable, Unnamed, XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
-pub use tree::joint::Joint;
+pub use tree::listing::Window;
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::pending::{Called, TreeCall, TreeResult};
-pub use tree::persisted_change::{Before, ChangeNote, PersistedChange};
-pub use tree::rename_how::RenameHow;
-pub use tree::stat::{DeviceKey, Kind, Stat, Timestamp};
-pub use tree::window::Window;
-pub use tree::xattr::{DEFAULT_ACL, XATTR_BYTES_MAX, XATTR_NAME_BYTES_MAX, XattrChange};
 pub use volume::Volume;

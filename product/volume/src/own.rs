@@ -12,10 +12,9 @@ use crate::error::VolumeError;
 use crate::names::entries::{CreateHow, Made};
 use crate::names::list::Listing;
 use crate::objects::inode::Inode;
-use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, Timestamp};
 use crate::tree::caller::Caller;
 use crate::tree::directory::SpecialKind;
-use crate::tree::stat::Timestamp;
 use crate::volume::Volume;
 
 const OWN: &Caller = &Caller::SERVER;

@@ -19,21 +19,18 @@ use futures_util::lock::Mutex as TaskMutex;
 use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
 use crate::locks::Locks;
-use crate::objects::callers::CallerTable;
-use crate::objects::devices::TreeDevices;
+use crate::objects::devices::{Settling, TreeDevices};
+use crate::objects::directory_cache::{ListingPieces, NameCache};
 use crate::objects::found_files::FoundFiles;
-use crate::objects::handle::{FileHandle, HandleKey};
+use crate::objects::handle::{FileHandle, HandleKey, Numbers};
 use crate::objects::inode::Inode;
 use crate::objects::listener::ListenerSlot;
-use crate::objects::name_cache::NameCache;
-use crate::objects::numbers::Numbers;
-use crate::objects::pieces::ListingPieces;
-use crate::objects::settling::Settling;
+use crate::objects::rights::CallerTable;
 use crate::objects::table::InodeTable;
 use crate::search::Search;
 use crate::task;
+use crate::tree::attributes::{DeviceKey, Timestamp};
 use crate::tree::directory::{DeviceFactory, Directory, Node};
-use crate::tree::stat::{DeviceKey, Timestamp};
 
 /// Files with names, over an engine and a tree.
 ///

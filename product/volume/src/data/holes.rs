@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::{File, Platform};
 
-use super::bytes_before::BytesBefore;
+use crate::data::read_write::BytesBefore;
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::rights::Use;

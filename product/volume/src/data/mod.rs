@@ -5,11 +5,8 @@
 //! Invariants: every caller sees an acknowledged change at once, whether it is on the host or not.
 
 mod attributes;
-mod bytes_before;
-mod fsync;
 pub(crate) mod holes;
 pub(crate) mod locking;
 mod permission;
 pub(crate) mod read_write;
 mod sync;
-mod xattrs;

@@ -1,11 +1,13 @@
 //! Reading and writing a file's bytes.
 //!
 //! Owns: opening a file's bytes on first use, the limits of a range, sizes set by clients, clearing setuid and setgid
-//! bits when a file's bytes change.
+//! bits when a file's bytes change; the answer to the question whether a change that failed has changed bytes all the
+//! same.
 //! Does not own: pages, dirty limits, writeback (the engine); times of writes (`objects::inode`).
 //! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is accepted only after the
 //! tree has said that the file can be written, and a setuid bit is gone from the host before any byte changes. The
-//! times show changed bytes, also if the caller of a write went away in the middle of it.
+//! times show changed bytes, also if the caller of a write went away in the middle of it: changed bytes are dirty, or
+//! the engine has counted their way to the host (`product/volume/tests/simulated/holes.rs`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +16,10 @@ use std::sync::atomic::Ordering;
 use afflux_engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Platform};
 use bytes::Bytes;
 
-use super::bytes_before::BytesBefore;
 use crate::error::VolumeError;
 use crate::objects::found_files::key_of;
-use crate::objects::inode::{HostView, Inode, Times};
+use crate::objects::inode::Inode;
+use crate::objects::inode_state::{HostView, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
@@ -404,4 +406,21 @@ fn clamped(file: &File, offset: u64, len: u32) -> usize {
 fn finish<P: Platform>(inode: &Inode<P>, file: &File, offset: u64, bytes: ReadBytes) -> ReadResult {
     let end_of_file = offset.saturating_add(bytes.len() as u64) >= file.size();
     ReadResult { bytes, end_of_file, attributes: inode.attributes() }
+}
+
+/// A file right before a change.
+pub(super) struct BytesBefore {
+    /// The engine's count of changes on the host.
+    host_changes: u64,
+}
+
+impl BytesBefore {
+    pub(super) fn of(file: &File) -> Self {
+        Self { host_changes: file.change_count() }
+    }
+
+    /// Whether bytes of the file may have changed since.
+    pub(super) fn may_have_changed(&self, file: &File) -> bool {
+        !file.is_clean() || file.change_count() != self.host_changes
+    }
 }

@@ -1,9 +1,12 @@
 //! Making bytes, names and attributes durable.
 //!
-//! Owns: which sync a call needs, sharing one of the host's syncs among its waiters.
-//! Does not own: writeback (the engine), the host's calls (the tree).
+//! Owns: which sync a call needs, sharing one of the host's syncs among its waiters; what fsync(2) and close(2) of a
+//! program ask beyond a sync of bytes, and the error that they report.
+//! Does not own: writeback (the engine), the host's calls (the tree), when names are durable by themselves
+//! (`Volume::set_names_durable`).
 //! Invariants: success means that all data of the object that was acknowledged before the call, and lies in the range,
-//! is durable. An inode is dropped only when nothing of it waits for a sync.
+//! is durable. For an fsync, so are the object's attributes and a directory's entries. An inode is dropped only when
+//! nothing of it waits for a sync.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,10 +16,9 @@ use afflux_engine::{Client, Engine, File, Nanos, Platform};
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
-use crate::tree::attributes::Outcome;
+use crate::tree::attributes::{Kind, Outcome};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Stable;
-use crate::tree::stat::Kind;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
@@ -150,5 +152,24 @@ struct NotedCommit<'a, P: Platform> {
 impl<P: Platform> Drop for NotedCommit<'_, P> {
     fn drop(&mut self) {
         self.engine.note_commit(self.client, self.file, self.began);
+    }
+}
+
+impl<P: Platform> Volume<P> {
+    /// Makes the object's attributes, and a directory's entries, durable, whether or not calls that change them wait
+    /// for that.
+    pub async fn sync_object(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        self.tree.sync(&inode.node).await
+    }
+
+    /// The error of an earlier write of the file that is not written yet.
+    pub fn pending_error(&self, inode: &Arc<Inode<P>>) -> Option<VolumeError> {
+        inode.file()?.write_error().map(VolumeError::from)
+    }
+
+    /// Whether a limit may refuse bytes of the file that were accepted, such as a quota of another computer. Then a
+    /// close has to wait until they are written.
+    pub fn may_be_refused(&self, inode: &Arc<Inode<P>>) -> bool {
+        inode.file().is_some_and(afflux_engine::File::may_be_refused)
     }
 }

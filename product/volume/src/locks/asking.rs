@@ -1,7 +1,7 @@
 //! Locks that programs of the host see: questions to the host, their answers, unlocks that the host has to see.
 //!
 //! Owns: the end of a question: its lock stays, or goes back; the wait for the host.
-//! Does not own: the first step of a lock (`table`), the calls to the host (`shared`, `host_calls`).
+//! Does not own: the first step of a lock (`table`), the calls to the host (`of_file`, `host`).
 //! Invariants: nobody calls the host here. A question that is given up leaves no lock in the table, and none on the
 //! host after the call that is underway.
 
@@ -12,13 +12,13 @@ use std::task::{Poll, Waker};
 use afflux_engine::Nanos;
 
 use super::holders::{HostQuestion, LockRefusal};
-use super::host::HostLocks;
-use super::host_calls::OnHost;
+use super::host::OnHost;
 use super::of_file::Wakers;
 use super::owner::{Lock, LockOwner};
 use super::queue::LockWaker;
 use super::table::Locks;
 use crate::lock::lock;
+use crate::locks::host::HostLocks;
 
 impl Locks {
     /// From now on programs of the host see the locks: front ends ask for a file's place there before they lock.

@@ -15,7 +15,7 @@ use afflux_engine::Nanos;
 
 use super::owner::{HolderId, Lock};
 use super::queue::LockQueue;
-use super::steps::step;
+use crate::locks::index::step;
 
 /// Most locked ranges of all holders together.
 pub const LOCKS_MAX: usize = 65_536;

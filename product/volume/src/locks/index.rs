@@ -1,12 +1,13 @@
 //! The search for a lock that excludes a wanted lock, in a file.
 //!
-//! Owns: a tree of spans for each kind of owner and each mode.
-//! Does not own: the search in a tree (`tree`), the rule of exclusion (`owner`).
-//! Invariants: a search looks into at most six trees.
+//! Owns: a tree of spans for each kind of owner and each mode, in the order of their first bytes; the search in a tree
+//! for a span of another owner; the count of steps that the tables of locks take, of this thread and in tests alone.
+//! Does not own: the rule of exclusion (`owner`), the bounds of steps (`table/tests.rs`).
+//! Invariants: a search looks into at most six trees. The steps of a search, an insertion and a removal are the
+//! logarithm of the number of spans. Each part of a tree knows its last end, and the last end of a second owner. Each
+//! look at an entry of a table is a step, so that a test finds a walk over all (`table/tests.rs`).
 
-use super::owner::{Lock, LockFamily, LockMode, LockOwner};
-use super::span::Span;
-use super::tree::SpanTree;
+use crate::locks::owner::{Lock, LockFamily, LockMode, LockOwner, Span};
 
 const FAMILIES: [LockFamily; 3] = [LockFamily::Single, LockFamily::Bytes, LockFamily::Files];
 const MODES: [LockMode; 2] = [LockMode::Exclusive, LockMode::Shared];
@@ -77,4 +78,255 @@ impl LockIndex {
         }
         found
     }
+}
+
+/// The last end of the spans in a part of the tree, and the last end of a second owner.
+#[derive(Clone, Copy)]
+struct Ends {
+    last: u64,
+    owner: LockOwner,
+    other: Option<(u64, LockOwner)>,
+}
+
+impl Ends {
+    fn of(last: u64, owner: LockOwner) -> Self {
+        Self { last, owner, other: None }
+    }
+
+    fn add(&mut self, last: u64, owner: LockOwner) {
+        match () {
+            () if owner == self.owner => self.last = self.last.max(last),
+            () if last > self.last => *self = Self { last, owner, other: Some((self.last, self.owner)) },
+            () if self.other.is_none_or(|other| other.0 < last) => self.other = Some((last, owner)),
+            () => {}
+        }
+    }
+
+    fn add_all(&mut self, of: &Self) {
+        self.add(of.last, of.owner);
+        of.other.iter().for_each(|(last, owner)| self.add(*last, *owner));
+    }
+
+    /// Whether a span of another owner ends at this byte or behind it.
+    fn has_other_from(&self, first: u64, owner: LockOwner) -> bool {
+        let last = if self.owner == owner { self.other.map(|other| other.0) } else { Some(self.last) };
+        last.is_some_and(|last| last >= first)
+    }
+}
+
+type Link = Option<Box<Node>>;
+
+struct Node {
+    span: Span,
+    owner: LockOwner,
+    height: u8,
+    ends: Ends,
+    left: Link,
+    right: Link,
+}
+
+impl Node {
+    fn key(&self) -> (u64, LockOwner) {
+        (self.span.first, self.owner)
+    }
+
+    /// Computes what depends on the parts below.
+    fn update(&mut self) {
+        self.height = 1 + height(&self.left).max(height(&self.right));
+        self.ends = Ends::of(self.span.last, self.owner);
+        for below in [&self.left, &self.right].into_iter().flatten() {
+            self.ends.add_all(&below.ends);
+        }
+    }
+}
+
+fn height(link: &Link) -> u8 {
+    link.as_ref().map_or(0, |node| node.height)
+}
+
+/// Moves the right part up, in place of this node.
+fn rotate_left(mut node: Box<Node>) -> Box<Node> {
+    let Some(mut top) = node.right.take() else { return node };
+    node.right = top.left.take();
+    node.update();
+    top.left = Some(node);
+    top.update();
+    top
+}
+
+/// Moves the left part up, in place of this node.
+fn rotate_right(mut node: Box<Node>) -> Box<Node> {
+    let Some(mut top) = node.left.take() else { return node };
+    node.left = top.right.take();
+    node.update();
+    top.right = Some(node);
+    top.update();
+    top
+}
+
+/// The node after a change below it, with parts whose heights differ by one at most.
+fn balanced(mut node: Box<Node>) -> Box<Node> {
+    let (left, right) = (height(&node.left), height(&node.right));
+    if left > right + 1 {
+        node.left = node.left.take().map(|it| if height(&it.left) < height(&it.right) { rotate_left(it) } else { it });
+        return rotate_right(node);
+    }
+    if right > left + 1 {
+        node.right =
+            node.right.take().map(|it| if height(&it.right) < height(&it.left) { rotate_right(it) } else { it });
+        return rotate_left(node);
+    }
+    node.update();
+    node
+}
+
+fn inserted(link: Link, new: Box<Node>) -> Box<Node> {
+    step();
+    let Some(mut node) = link else { return new };
+    match new.key().cmp(&node.key()) {
+        std::cmp::Ordering::Less => node.left = Some(inserted(node.left.take(), new)),
+        std::cmp::Ordering::Greater => node.right = Some(inserted(node.right.take(), new)),
+        // An owner waits twice from a byte on. Both waits count as a longer wait.
+        std::cmp::Ordering::Equal => node.span = node.span.with(new.span),
+    }
+    balanced(node)
+}
+
+fn removed(link: Link, key: (u64, LockOwner)) -> Link {
+    step();
+    let mut node = link?;
+    match key.cmp(&node.key()) {
+        std::cmp::Ordering::Less => node.left = removed(node.left.take(), key),
+        std::cmp::Ordering::Greater => node.right = removed(node.right.take(), key),
+        std::cmp::Ordering::Equal => {
+            let (left, right) = (node.left.take(), node.right.take());
+            let Some(right) = right else { return left };
+            let (mut next, rest) = without_first(right);
+            (next.left, next.right) = (left, rest);
+            return Some(balanced(next));
+        }
+    }
+    Some(balanced(node))
+}
+
+/// Takes the first node out.
+fn without_first(mut node: Box<Node>) -> (Box<Node>, Link) {
+    step();
+    match node.left.take() {
+        None => {
+            let rest = node.right.take();
+            (node, rest)
+        }
+        Some(left) => {
+            let (first, rest) = without_first(left);
+            node.left = rest;
+            (first, Some(balanced(node)))
+        }
+    }
+}
+
+/// A tree of spans in their order.
+fn of_sorted(spans: &[(Span, LockOwner)]) -> Link {
+    let (before, rest) = spans.split_at(spans.len() / 2);
+    let ((span, owner), behind) = rest.split_first()?;
+    let ends = Ends::of(span.last, *owner);
+    let (left, right) = (of_sorted(before), of_sorted(behind));
+    let mut node = Box::new(Node { span: *span, owner: *owner, height: 1, ends, left, right });
+    node.update();
+    Some(node)
+}
+
+fn find(link: &Link, span: Span, owner: LockOwner) -> Option<(Span, LockOwner)> {
+    let node = link.as_deref()?;
+    step();
+    if !node.ends.has_other_from(span.first, owner) {
+        return None;
+    }
+    let before = find(&node.left, span, owner);
+    if before.is_some() || node.span.first > span.last {
+        return before;
+    }
+    if node.owner != owner && node.span.last >= span.first {
+        return Some((node.span, node.owner));
+    }
+    find(&node.right, span, owner)
+}
+
+/// Shows the spans with any of these bytes, as long as `each` wants more. Parts that have spans of the owner `but`
+/// alone are left out. False if `each` wants none.
+fn has_shown(link: &Link, span: Span, but: Option<LockOwner>, each: &mut dyn FnMut(Span, LockOwner) -> bool) -> bool {
+    let Some(node) = link.as_deref() else { return true };
+    step();
+    if but.map_or(node.ends.last < span.first, |owner| !node.ends.has_other_from(span.first, owner)) {
+        return true;
+    }
+    if !has_shown(&node.left, span, but, each) {
+        return false;
+    }
+    if node.span.first > span.last {
+        return true;
+    }
+    (node.span.last < span.first || each(node.span, node.owner)) && has_shown(&node.right, span, but, each)
+}
+
+/// Spans of owners. Two of one owner do not begin at the same byte.
+#[derive(Default)]
+pub(super) struct SpanTree(Link);
+
+impl SpanTree {
+    pub(super) fn insert(&mut self, span: Span, owner: LockOwner) {
+        let new = Node { span, owner, height: 1, ends: Ends::of(span.last, owner), left: None, right: None };
+        self.0 = Some(inserted(self.0.take(), Box::new(new)));
+    }
+
+    pub(super) fn remove(&mut self, first: u64, owner: LockOwner) {
+        self.0 = removed(self.0.take(), (first, owner));
+    }
+
+    /// The first span of another owner that has any of these bytes.
+    pub(super) fn find(&self, span: Span, owner: LockOwner) -> Option<(Span, LockOwner)> {
+        find(&self.0, span, owner)
+    }
+
+    /// Shows the spans with any of these bytes, the first one first, as long as `each` wants more.
+    pub(super) fn show(&self, span: Span, each: &mut dyn FnMut(Span, LockOwner) -> bool) {
+        has_shown(&self.0, span, None, each);
+    }
+
+    /// As [`SpanTree::show`], for the spans of other owners than this one.
+    pub(super) fn show_others(&self, span: Span, owner: LockOwner, each: &mut dyn FnMut(Span, LockOwner) -> bool) {
+        has_shown(&self.0, span, Some(owner), &mut |span, of| of == owner || each(span, of));
+    }
+
+    /// Removes many spans at once, in one walk over all.
+    pub(super) fn retain(&mut self, stays: impl Fn(Span, &LockOwner) -> bool) {
+        let mut rest = Vec::new();
+        self.show(Span::WHOLE, &mut |span, owner| {
+            if stays(span, &owner) {
+                rest.push((span, owner));
+            }
+            true
+        });
+        self.0 = of_sorted(&rest);
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a look at an entry.
+#[inline]
+pub(super) fn step() {
+    #[cfg(test)]
+    STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
+/// The steps that a call takes on this thread.
+#[cfg(test)]
+pub(super) fn steps_of<T>(call: impl FnOnce() -> T) -> (u64, T) {
+    let before = STEPS.with(std::cell::Cell::get);
+    let result = call();
+    (STEPS.with(std::cell::Cell::get) - before, result)
 }

@@ -10,25 +10,19 @@
 mod asking;
 mod holders;
 mod host;
-mod host_calls;
 mod index;
 mod of_file;
 mod owner;
 mod queue;
 mod ranges;
-mod shared;
 mod shares;
-mod span;
-mod steps;
 mod table;
-mod tree;
 
 pub use holders::{
     FILE_GROUP_LOCKS_MAX, FILE_LOCKS_MAX, GROUP_LOCKS_MAX, HostQuestion, LOCKS_MAX, LockHolder, LockRefusal,
 };
 pub use host::{HostLocks, HostRefusal};
-pub use owner::{HolderId, Lock, LockFamily, LockMode, LockOwner};
+pub use owner::{HolderId, Lock, LockFamily, LockMode, LockOwner, Span};
 pub use queue::LockWaker;
 pub use shares::{Share, ShareRefusal};
-pub use span::Span;
 pub use table::{HeldBy, Locks};

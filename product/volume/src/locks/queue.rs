@@ -14,7 +14,7 @@ use afflux_engine::Nanos;
 use super::index::LockIndex;
 use super::owner::{HolderId, Lock};
 use super::ranges::LockedRanges;
-use super::steps::step;
+use crate::locks::index::step;
 
 /// Time for which freed bytes are kept for a client after its notice. A living client asks within milliseconds.
 const OFFER_NS: u64 = 300_000_000;

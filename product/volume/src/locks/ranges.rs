@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::LockIndex;
 use super::owner::{HolderId, Lock, LockFamily, LockMode, LockOwner};
-use super::span::Span;
-use super::steps::step;
+use crate::locks::index::step;
+use crate::locks::owner::Span;
 
 /// A change would make too many ranges.
 #[derive(PartialEq, Eq, Debug)]

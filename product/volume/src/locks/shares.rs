@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::owner::HolderId;
-use super::steps::step;
+use crate::locks::index::step;
 
 /// Uses of a file, and the uses that others may not make of it: sums of [`Share::READ`] and [`Share::WRITE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,16 +15,16 @@ use std::task::{Poll, Waker};
 use afflux_engine::Nanos;
 
 use super::holders::{HostQuestion, LockHolder, LockRefusal};
-use super::host::is_of_program;
 use super::of_file::{LockTable, WaitForProgram, Wakers};
 use super::owner::{HolderId, Lock, LockMode, LockOwner};
 use super::queue::LockWaker;
 use super::ranges::TooManyRanges;
-use super::shared::SharedTable;
 use super::shares::{Share, ShareRefusal};
-use super::span::Span;
-use super::steps::step;
 use crate::lock::lock;
+use crate::locks::host::is_of_program;
+use crate::locks::index::step;
+use crate::locks::of_file::SharedTable;
+use crate::locks::owner::Span;
 
 /// Most waiters, and ranges and shares of ended holders, that a look at many files sees, and those of one file more.
 /// The world calls for the next look.

@@ -1,10 +1,11 @@
-//! Changing directories: making, removing, renaming and linking.
+//! Changing directories: making, removing, renaming and linking; files without a name.
 //!
 //! Owns: the order of steps of each change, the update of inodes when their names change.
-//! Does not own: the host's calls (the tree), durability (`data::sync`).
+//! Does not own: the host's calls (the tree), durability (`data::sync`), the end of files without a name
+//! (`handles::hold`).
 //! Invariants: changes of one directory are made one at a time, so before and after are its own. While a directory is
-//! locked, no other object is checked or locked, except for the second one of a rename. An object that
-//! lost its last name stays usable to its holders.
+//! locked, no other object is checked or locked, except for the second one of a rename. An object that lost its last
+//! name stays usable to its holders. A file without a name has a holder from its creation on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,18 +15,19 @@ use afflux_engine::counters::Counter;
 use bytes::Bytes;
 
 use crate::error::VolumeError;
+use crate::handles::hold::Held;
 use crate::locks::Share;
-use crate::objects::inode::{Inode, Times};
+use crate::objects::inode::Inode;
+use crate::objects::inode_state::Times;
 use crate::objects::rights::Use;
-use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome, SetTime};
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Stat, Timestamp};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind};
+use crate::tree::directory::{
+    Change, Created, Linked, Location, New, Removed, RenameHow, Renamed, SpecialKind, Unnamed,
+};
 use crate::tree::identity::Identity;
-use crate::tree::listed::KnownListing;
-use crate::tree::location::Location;
+use crate::tree::listing::KnownListing;
 use crate::tree::names;
-use crate::tree::rename_how::RenameHow;
-use crate::tree::stat::{Kind, Stat, Timestamp};
 use crate::volume::{STOPPED, Volume};
 
 /// How a regular file is made if its name may be taken.
@@ -598,4 +600,45 @@ fn check_entry_name<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<()
 pub(super) fn check_directory<P: Platform>(directory: &Inode<P>) -> Result<(), VolumeError> {
     directory.require_directory()?;
     if directory.is_removed() { Err(VolumeError::Stale) } else { Ok(()) }
+}
+
+impl<P: Platform> Volume<P> {
+    /// Makes an empty regular file without a name, on the file system of `directory`; the caller needs the right to
+    /// make names there. [`Volume::link_by`] gives it a name later, and makes that durable. Without a name the file is
+    /// not durable: it ends with its last holder, with the server, and in a crash. The attributes may not have a size.
+    /// [`VolumeError::NotSupported`] if the host's file system has no such files.
+    pub async fn create_unnamed_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        attributes: AttributeChange,
+    ) -> Result<(Held<P>, Attributes), VolumeError> {
+        let (caller, parent) = (caller.clone(), Arc::clone(directory));
+        let work = |volume: Arc<Self>| async move { volume.create_unnamed_now(&caller, &parent, attributes).await };
+        self.carried_through("create without a name", work).await.unwrap_or(Err(STOPPED))
+    }
+
+    async fn create_unnamed_now(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        attributes: AttributeChange,
+    ) -> Result<(Held<P>, Attributes), VolumeError> {
+        self.check_change(caller)?;
+        check_directory(parent)?;
+        attributes.check()?;
+        if attributes.size.is_some() {
+            return Err(VolumeError::Invalid { what: "a size of a file without a name" });
+        }
+        self.trim_inodes().await;
+        let Unnamed { found, data } = self.tree.create_unnamed(&parent.node.used_by(caller), attributes).await?;
+        let (inode, _) = self.inode_of(found, self.export_of(parent))?;
+        // Held before it has lost its name, so it does not end in between.
+        let held = self.hold(&inode)?;
+        self.lose_name(&inode);
+        self.attach_made(&inode, data).await?;
+        self.keep_unnamed(&inode).await;
+        let attributes = inode.attributes();
+        Ok((held, attributes))
+    }
 }

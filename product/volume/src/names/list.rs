@@ -1,8 +1,8 @@
 //! Listing a directory's entries, a piece at a time.
 //!
 //! Owns: the contents of one answer, and the source of its entries.
-//! Does not own: the order and the cookies (`tree::window`), reading directories (the tree), which pieces of
-//! directories are kept between calls (`objects::pieces`).
+//! Does not own: the order and the cookies (`tree::listing`), reading directories (the tree), which pieces of
+//! directories are kept between calls (`objects::directory_cache`).
 //! Invariants: any cookie works, even if its piece is not kept. A read of a directory does not delay changes of it.
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Named, Node};
-use crate::tree::listed::{Listed, ListedEntry, ListedPiece};
-use crate::tree::location::Location;
-use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, WINDOW_ENTRIES_MAX, Window};
+use crate::tree::directory::{Location, Named, Node};
+use crate::tree::listing::{
+    LAST_COOKIE, Listed, ListedEntry, ListedPiece, PARENT_COOKIE, SELF_COOKIE, WINDOW_ENTRIES_MAX, Window,
+};
 use crate::volume::Volume;
 
 /// Most entries in one answer.

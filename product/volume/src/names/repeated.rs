@@ -20,10 +20,8 @@ use super::entries::Made;
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::tree::attributes::{Attributes, Consistency, Outcome};
-use crate::tree::caller::Caller;
-use crate::tree::directory::{Node, Stable};
-use crate::tree::persisted_change::{Before, ChangeNote};
-use crate::tree::rename_how::RenameHow;
+use crate::tree::caller::{Before, Caller, ChangeNote};
+use crate::tree::directory::{Node, RenameHow, Stable};
 use crate::volume::Volume;
 
 /// A directory and a name in it.

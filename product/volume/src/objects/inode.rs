@@ -2,10 +2,11 @@
 //!
 //! Owns: the attributes as told to clients, computed from the host's and from unwritten data; the engine's file of a
 //! regular file; when remembered rights of callers are forgotten.
-//! Does not own: the table of inodes (`table`), calls to the host (the other modules).
+//! Does not own: the values under its lock (`inode_state`), the table of inodes (`table`), calls to the host (the other
+//! modules).
 //! Invariants: the `size`, `mtime` and `ctime` that one call returned as *after* are the next change's *before*; both
-//! are taken at the change, under one lock. Our own changes never move times back. The state's lock is never held
-//! across an await or a host call. A file without a name is discarded with its last holder.
+//! are taken at the change, under one lock. The state's lock is never held across an await or a host call. A file
+//! without a name is discarded with its last holder.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,16 +18,15 @@ use tokio::sync::Mutex as FairMutex;
 
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
+use crate::objects::inode_state::{FileTimeUnit, HostView, InodeLook, InodeState, ReportedUsage, Times};
 use crate::objects::rights::{self, CachedRights, Remembered, Use};
-use crate::objects::time_unit::FileTimeUnit;
-use crate::objects::usage::{ReportedUsage, UsageMark};
-use crate::tree::attributes::{Attributes, Consistency, WccAttributes, without_privileges};
+use crate::tree::attributes::{
+    Attributes, Consistency, DeviceKey, Kind, Stat, Timestamp, WccAttributes, without_privileges,
+};
 use crate::tree::caller::Caller;
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
-use crate::tree::listed::KnownListing;
-use crate::tree::location::Location;
-use crate::tree::stat::{DeviceKey, Kind, Stat, Timestamp};
+use crate::tree::listing::KnownListing;
 
 /// Descriptors of a file's bytes beside the object's own: the one it was opened with. Others can be closed and opened
 /// anew, and the world bounds them.
@@ -88,57 +88,6 @@ pub(crate) struct InodeSums {
     pub(crate) descriptors: AtomicUsize,
     /// Inodes with holders: files and directories that somebody has open.
     pub(crate) held: AtomicUsize,
-}
-
-/// The part that changes, under the state's lock.
-pub(crate) struct InodeState {
-    /// The host's attributes as last seen: the baseline for detecting others' changes.
-    pub(crate) stat: Stat,
-    /// When the host was last asked.
-    pub(crate) checked: Nanos,
-    /// The times as told to clients, who get them cut to the file system's unit.
-    atime: Timestamp,
-    mtime: Timestamp,
-    ctime: Timestamp,
-    /// The size as last told to clients.
-    size: u64,
-    /// The writes since `stat`.
-    usage: ReportedUsage,
-    /// The setuid and setgid bits are gone for clients, and the writeback clears them on the host: we may not clear
-    /// them there.
-    unprivileged: bool,
-    /// The host's modification time is not the client's; it must be set once the file is clean.
-    pub(crate) unsettled: bool,
-    /// Something was written since the last sync of the whole file.
-    pub(crate) unflushed: bool,
-    /// Two changes of names had the host's answers in an unknown order: the host is asked for the links.
-    links_doubtful: bool,
-    /// The object has no name now.
-    pub(crate) removed: bool,
-    /// Holders that use it also without a name.
-    holders: usize,
-    /// The host's answers about callers' rights.
-    cached_rights: CachedRights,
-    /// The last known location, for trees that cannot open identities.
-    pub(crate) location: Option<Location>,
-}
-
-/// The state of an object right before the host was asked about it.
-pub(crate) struct InodeLook {
-    changes: u64,
-    usage: UsageMark,
-    /// The engine's count of changes, if the file was open.
-    pub(crate) written: Option<u64>,
-}
-
-/// The host's answer compared with the baseline, if none of our changes was under way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HostView {
-    Same,
-    /// Others changed it: its cached bytes are void.
-    Foreign,
-    /// A change of ours was under way: no comparison is possible.
-    Busy,
 }
 
 impl<P: Platform> Inode<P> {
@@ -754,62 +703,9 @@ impl<P: Platform> Inode<P> {
     }
 }
 
-/// The times that a change moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Times {
-    /// Only the change time.
-    Keep,
-    /// A directory's modification time, too.
-    Entries,
-    /// The times that were set.
-    Set {
-        /// The access time.
-        atime: bool,
-        /// The modification time.
-        mtime: bool,
-    },
-}
-
 /// The caller has taken the last of an object's name and holders away, and must have the volume end the object.
 #[must_use]
 pub(crate) struct LastUse;
-
-impl InodeState {
-    fn has_ended(&self) -> bool {
-        self.removed && self.holders == 0
-    }
-
-    fn is_like(&self, stat: &Stat) -> bool {
-        (stat.size, stat.mtime, stat.ctime) == (self.stat.size, self.stat.mtime, self.stat.ctime)
-    }
-
-    /// Whether the mode bits give the same rights to the same users.
-    fn has_rights_of(&self, stat: &Stat) -> bool {
-        (stat.mode, stat.uid, stat.gid) == (self.stat.mode, self.stat.uid, self.stat.gid)
-    }
-
-    /// Takes over what a change of a name moves. Two directories have two locks, so the answers to two changes of one
-    /// object's names may come in either order.
-    fn take_links(&mut self, stat: &Stat) {
-        self.links_doubtful |= stat.ctime <= self.stat.ctime;
-        self.stat = Stat { links: stat.links, ctime: stat.ctime.max(self.stat.ctime), ..self.stat };
-    }
-
-    /// Makes the host's answer after `look` the new baseline.
-    fn renew(&mut self, stat: Stat, look: &InodeLook) {
-        self.stat = stat;
-        self.links_doubtful = false;
-        self.usage.renewed(look.usage);
-    }
-
-    /// Takes the baseline over as others' change.
-    fn foreign(&mut self) {
-        let stat = self.stat;
-        self.atime = stat.atime;
-        self.mtime = stat.mtime;
-        self.ctime = stat.ctime.moved_past(self.ctime);
-    }
-}
 
 impl<P: Platform> Drop for Inode<P> {
     fn drop(&mut self) {

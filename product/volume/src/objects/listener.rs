@@ -1,7 +1,7 @@
 //! The listener to changes that others made, and what it is told.
 //!
 //! Owns: the forms of a change, the place of the one listener.
-//! Does not own: which changes are others', and when they are told (`coherence::tell`).
+//! Does not own: which changes are others', and when they are told (`coherence`).
 //! Invariants: without a listener, asking for it costs one load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::lock::lock;
 use crate::objects::handle::FileHandle;
-use crate::tree::stat::DeviceKey;
+use crate::tree::attributes::DeviceKey;
 
 /// A change that was not made through the listener's front end: by a client of another one, or by a program of the host
 /// as a look at the host showed. What it says is known to be old now; the same change may be told more than once.

@@ -7,17 +7,12 @@
 //! Invariants: everything is bounded. Nothing here waits or calls the host, except for adding the device of the first
 //! object on it.
 
-pub(crate) mod callers;
 pub(crate) mod devices;
+pub(crate) mod directory_cache;
 pub(crate) mod found_files;
 pub(crate) mod handle;
 pub(crate) mod inode;
+pub(crate) mod inode_state;
 pub(crate) mod listener;
-pub(crate) mod name_cache;
-pub(crate) mod numbers;
-pub(crate) mod pieces;
 pub(crate) mod rights;
-pub(crate) mod settling;
 pub(crate) mod table;
-pub(crate) mod time_unit;
-mod usage;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::Platform;
 
 use crate::objects::inode::{DESCRIPTORS_OF_FILE, Inode, InodeSums};
+use crate::tree::attributes::DeviceKey;
 use crate::tree::identity::{Identity, IdentityMap};
-use crate::tree::stat::DeviceKey;
 
 const SHARDS: usize = 64;
 const _: () = assert!(SHARDS.is_power_of_two());

@@ -1,27 +1,26 @@
 //! Known locations of objects that are not in memory, and the searches for others.
 //!
-//! Owns: objects' last locations; the objects wanted and those known to be gone; the directories that were moved past a
-//! walk of the exports; the news for the record of locations.
-//! Does not own: walks of the exports and following locations (`walk`, `follow`); whether the tree opens an object (the
-//! room).
+//! Owns: a bounded map from identity to the directory and name where the object was found last; the objects wanted and
+//! those known to be gone; the directories that were moved past a walk of the exports; the results of the last walk of
+//! each export; the news for the record of locations.
+//! Does not own: walks of the exports and following locations (`walk`), which compare identities; whether the tree
+//! opens an object (the room).
 //! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The four locks are short, and
-//! none is taken under another.
+//! none is taken under another. The objects that a walk met stay in memory until the next walk begins.
 
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use afflux_engine::Platform;
+use afflux_engine::{Nanos, Platform};
 
-use super::location_log::{LocationEntry, LocationLog, LogWrite, Read};
-use super::locations::Locations;
 use crate::lock::lock;
 use crate::objects::inode::Inode;
 use crate::objects::table::InodeTable;
-use crate::tree::directory::Identified;
+use crate::search::location_log::{LocationEntry, LocationLog, LogWrite, Read};
+use crate::tree::directory::{Identified, Location};
 use crate::tree::identity::{Identity, IdentityMap};
-use crate::tree::location::Location;
 
 /// Most locations that are remembered after their objects were dropped, if a tree cannot open identities.
 const LOCATIONS_MAX: usize = 262_144;
@@ -315,3 +314,81 @@ impl KnownLocations {
         searches.begun
     }
 }
+
+/// Locations by identity, in two generations: when the young one is full the old one is dropped.
+pub(crate) struct Locations {
+    entries_max: usize,
+    young: IdentityMap<Location>,
+    old: IdentityMap<Location>,
+    dropped: u64,
+}
+
+impl Locations {
+    pub(crate) fn new(entries_max: usize) -> Self {
+        Self { entries_max: entries_max.max(2), young: IdentityMap::default(), old: IdentityMap::default(), dropped: 0 }
+    }
+
+    pub(crate) fn insert(&mut self, identity: Identity, location: Location) {
+        if self.young.len() >= self.entries_max / 2 && !self.young.contains_key(&identity) {
+            let oldest = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            self.dropped += u64::from(!oldest.is_empty());
+        }
+        self.young.insert(identity, location);
+    }
+
+    /// The object is gone.
+    pub(crate) fn remove(&mut self, identity: &Identity) {
+        self.young.remove(identity);
+        self.old.remove(identity);
+    }
+
+    /// How often locations were dropped because there were too many.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// All locations. An object may occur twice; its older location comes first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Identity, &Location)> {
+        self.old.iter().chain(&self.young)
+    }
+
+    /// An upper bound on their number.
+    pub(crate) fn len(&self) -> usize {
+        self.old.len() + self.young.len()
+    }
+
+    pub(crate) fn get(&self, identity: &Identity) -> Option<&Location> {
+        self.young.get(identity).or_else(|| self.old.get(identity))
+    }
+}
+
+/// The last walk that was begun.
+pub(crate) struct Walk<P: Platform> {
+    pub(crate) last: Option<Walked>,
+    /// The wanted objects that were met: kept in memory for their waiters.
+    pub(crate) found: Vec<Arc<Inode<P>>>,
+}
+
+impl<P: Platform> Default for Walk<P> {
+    fn default() -> Self {
+        Self { last: None, found: Vec::new() }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Walked {
+    /// The number of the walk: objects wanted before this number were looked for.
+    pub(crate) number: u64,
+    pub(crate) ended: Nanos,
+    /// It reached the end, and saw everything, also what a rename of ours carried past it.
+    pub(crate) complete: bool,
+    /// Wanted and seen, but already gone from there.
+    pub(crate) missed: BTreeSet<Identity>,
+    /// From before it began.
+    pub(crate) sight: LocationEpoch,
+    /// Directories that were carried to another export before it began.
+    pub(crate) crossed: u64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,8 +16,8 @@ use std::mem;
 use bytes::Bytes;
 use siphasher::sip::SipHasher24;
 
+use crate::tree::directory::Location;
 use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
-use crate::tree::location::Location;
 use crate::tree::names::NAME_BYTES_MAX;
 use crate::tree::pending::TreeResult;
 

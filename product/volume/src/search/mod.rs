@@ -6,20 +6,17 @@
 //! other servers each name costs the other rooms one check.
 //!
 //! First each object that is met leaves its place here, in memory and in a record for the next server. An object that
-//! left memory is looked up at its last place ([`follow`]). If it is not there, a walk of the exports looks at all of
+//! left memory is looked up at its last place ([`walk`]). If it is not there, a walk of the exports looks at all of
 //! them ([`walk`]). What no complete walk has met is gone.
 //!
 //! Owns: places of objects, walks, the record of places; all that the rest of the volume tells of them ([`Search`]).
 //! Does not own: opening by identity (the tree), bringing objects into memory (`handles`).
 //! Invariants: nothing is kept of objects that the tree opens. No error of the host counts as absence.
 
-mod follow;
 mod known_locations;
 pub(crate) mod location_log;
-mod locations;
 mod record;
 mod walk;
-mod walked;
 
 use std::sync::Arc;
 
@@ -28,12 +25,10 @@ use futures_util::lock::{Mutex as TaskMutex, MutexGuard as TaskGuard};
 
 use crate::objects::inode::Inode;
 use crate::objects::table::InodeTable;
-use crate::search::known_locations::KnownLocations;
+use crate::search::known_locations::{KnownLocations, Walk};
 use crate::search::location_log::LocationStore;
-use crate::search::walked::Walk;
-use crate::tree::directory::Directory;
+use crate::tree::directory::{Directory, Location};
 use crate::tree::identity::Identity;
-use crate::tree::location::Location;
 
 /// What the volume tells of objects that may have to be searched for.
 pub(crate) struct Search<P: Platform> {

@@ -1,14 +1,16 @@
-//! The search for objects without a known location.
+//! The search for an object: along its remembered location, or by a walk of the exports.
 //!
-//! Owns: walks of the exports, and when an object that no walk met counts as gone.
-//! Does not own: the records of walks and of their waiters (`known_locations`, `walked`), the other ways from a handle
-//! to its object (`handles::resolve`).
-//! Invariants: an export has one walk at a time, which serves all callers that wait at its start. There is a pause
-//! after each complete walk, so that any number of handles of removed objects cost one walk in a pause. An export that
-//! hangs stops searches for its own objects and for removed ones, since only walks of all exports show a removal. A
-//! rename waits for no walk. A complete walk has read every directory, also below those that our renames carried past
-//! it. It shows that an object is gone if it began after the request for the object, or if no object was lost from
-//! sight since.
+//! Owns: the way down from an ancestor in memory, and its length; walks of the exports, and when an object that no walk
+//! met counts as gone.
+//! Does not own: locations, the records of walks and of their waiters (`known_locations`), the other ways from a handle
+//! to its object (`handles`).
+//! Invariants: an object found by a location is used only if it has the wanted identity. A name counts as gone only if
+//! the host says so. The caller gets any other error. An export has one walk at a time, which serves all callers that
+//! wait at its start. There is a pause after each complete walk, so that any number of handles of removed objects cost
+//! one walk in a pause. An export that hangs stops searches for its own objects and for removed ones, since only walks
+//! of all exports show a removal. A rename waits for no walk. A complete walk has read every directory, also below
+//! those that our renames carried past it. It shows that an object is gone if it began after the request for the
+//! object, or if no object was lost from sight since.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -18,15 +20,12 @@ use std::sync::Arc;
 use afflux_engine::{Nanos, Platform};
 use bytes::Bytes;
 
-use super::SearchedExport;
-use super::follow::{DEPTH_MAX, Followed};
-use super::known_locations::WantedObject;
-use super::walked::{Walk, Walked};
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
-use crate::tree::directory::Node;
+use crate::search::SearchedExport;
+use crate::search::known_locations::{Walk, Walked, WantedObject};
+use crate::tree::directory::{Location, Node};
 use crate::tree::identity::Identity;
-use crate::tree::location::Location;
 use crate::volume::Volume;
 
 /// Pause between two complete walks of an export in search of identities.
@@ -314,5 +313,68 @@ impl<P: Platform> Volume<P> {
             }
         }
         level
+    }
+}
+
+/// Most names between an object and its export's root. Each costs a lookup, and for a walk a descriptor.
+pub(super) const DEPTH_MAX: usize = 4096;
+
+/// The result of following remembered locations.
+pub(super) enum Followed<P: Platform> {
+    /// To the object.
+    Found(Arc<Inode<P>>),
+    /// There are none.
+    Unknown,
+    /// Another object is there, or nothing: ours was moved or removed since.
+    Misled,
+    /// The host could not tell.
+    Failed(VolumeError),
+}
+
+impl<P: Platform> From<VolumeError> for Followed<P> {
+    /// The meaning of an error on the way. Behind a directory that may not be searched the object is found by no name,
+    /// but it may have moved elsewhere.
+    fn from(error: VolumeError) -> Self {
+        match error {
+            VolumeError::NotFound | VolumeError::NotDirectory | VolumeError::Stale => Self::Misled,
+            VolumeError::Denied | VolumeError::NotPermitted => Self::Misled,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl<P: Platform> Volume<P> {
+    /// Goes down from a known ancestor along remembered locations.
+    pub(super) async fn follow(&self, identity: Identity, export: u16) -> Followed<P> {
+        let mut path = Vec::new();
+        let mut at = identity;
+        let mut inode = loop {
+            if let Some(inode) = self.table.get(&at) {
+                break inode;
+            }
+            let Some(location) = self.search.known.location(&at) else {
+                return if path.is_empty() { Followed::Unknown } else { Followed::Misled };
+            };
+            if path.len() == DEPTH_MAX {
+                return Followed::Misled;
+            }
+            path.push((at, location.name));
+            at = location.parent;
+        };
+        while let Some((expected, name)) = path.pop() {
+            let found = match self.tree.lookup(&inode.node, name.clone()).await {
+                Ok(found) => found,
+                Err(error) => return error.into(),
+            };
+            if found.identity != expected {
+                return Followed::Misled;
+            }
+            let location = Location { parent: inode.identity, name };
+            match self.admit(found, export, Some(location)).await {
+                Ok(admitted) => inode = admitted,
+                Err(error) => return error.into(),
+            }
+        }
+        Followed::Found(inode)
     }
 }

@@ -1,14 +1,20 @@
 //! The seam between a volume and the tree of names behind it.
 //!
-//! Owns: the interface of a world's tree, and the plain values that pass.
-//! Does not own: file bytes; a tree hands out a [`Backing`] and the engine's device does the rest.
+//! Owns: the interface of a world's tree, and the plain values that pass: places, ways of a rename, changes of extended
+//! attributes and Linux's bounds on them, the meeting of a sync with a change of attributes.
+//! Does not own: file bytes; a tree hands out a [`Backing`] and the engine's device does the rest. The meaning of an
+//! extended attribute's name: namespaces, and access control lists (the host).
 //! Invariants: every call is about one open object and at most one name in it, so only objects that a tree has handed
-//! out can be reached. A call that has begun ends, even without a waiter.
+//! out can be reached. A call that has begun ends, even without a waiter. An unknown flag of a rename is refused, never
+//! ignored. A sync waits for no change whose [`Joint`] was dropped.
 
 use std::any::Any;
 use std::fmt;
+use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use afflux_engine::policy::Remembered;
 use afflux_engine::{Backing, Device};
@@ -16,16 +22,11 @@ use bytes::Bytes;
 
 use crate::error::VolumeError;
 use crate::locks::HostLocks;
-use crate::tree::attributes::AttributeChange;
-use crate::tree::caller::{Caller, Credentials};
+use crate::tree::attributes::{AttributeChange, DeviceKey, Stat};
+use crate::tree::caller::{Caller, ChangeNote, Credentials};
 use crate::tree::identity::Identity;
-use crate::tree::joint::Joint;
+use crate::tree::listing::Window;
 use crate::tree::pending::TreeResult;
-use crate::tree::persisted_change::ChangeNote;
-use crate::tree::rename_how::RenameHow;
-use crate::tree::stat::{DeviceKey, Stat};
-use crate::tree::window::Window;
-use crate::tree::xattr::XattrChange;
 
 /// An open object of a tree: its descriptor, or its place in a simulated tree. With it comes the user of the host for
 /// its calls, unless the server's own user makes them, and the note of a change that a later process may be asked for.
@@ -540,3 +541,120 @@ pub type MakeDevice = Box<dyn FnOnce() -> Result<NewDevice, VolumeError> + Send>
 /// Makes the engine's device for a newly met device of the host, from its key and an object on it. Called until it
 /// succeeds, in turn for each key; may wait for the host ([`Directory::make_device`]).
 pub type DeviceFactory = Box<dyn Fn(DeviceKey, &Node) -> Result<NewDevice, VolumeError> + Send + Sync>;
+
+/// An entry of a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Location {
+    pub(crate) parent: Identity,
+    pub(crate) name: Bytes,
+}
+
+/// A change of attributes that takes the file's bytes along. While it lives, the next sync of the file gives its bytes
+/// to the tree, and goes on to make them durable once the value is dropped. The future ends when the tree has the
+/// bytes.
+pub struct Joint(Pin<Box<dyn Future<Output = ()> + Send>>);
+
+impl Joint {
+    /// A joint that a tree made. Its future is polled no more once it has ended, and is dropped with the joint.
+    pub fn by(bytes_arrive: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Box::pin(bytes_arrive))
+    }
+}
+
+impl Future for Joint {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+/// What a rename does with the object that has the new name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RenameHow {
+    /// It loses the name.
+    #[default]
+    Replace,
+    /// The rename fails ([`VolumeError::Exists`]), also if both names are of one object.
+    NoReplace,
+    /// It gets the old name; without such an object the rename fails ([`VolumeError::NotFound`]).
+    Exchange,
+    /// As [`RenameHow::Replace`] or [`RenameHow::NoReplace`]. The old name gets a whiteout: a character device 0/0, by
+    /// which the upper layer of an overlayfs hides a name of the lower one.
+    Whiteout {
+        /// Whether the object with the new name may lose it.
+        may_replace: bool,
+    },
+}
+
+impl RenameHow {
+    const NO_REPLACE: u32 = 1;
+    const EXCHANGE: u32 = 2;
+    const WHITEOUT: u32 = 4;
+    const WHITEOUT_NO_REPLACE: u32 = Self::WHITEOUT | Self::NO_REPLACE;
+
+    /// The way of Linux's flags for renameat2. [`VolumeError::Invalid`] for any other flag, and for flags that do not
+    /// go together.
+    pub fn of_flags(flags: u32) -> Result<Self, VolumeError> {
+        match flags {
+            0 => Ok(Self::Replace),
+            Self::NO_REPLACE => Ok(Self::NoReplace),
+            Self::EXCHANGE => Ok(Self::Exchange),
+            Self::WHITEOUT => Ok(Self::Whiteout { may_replace: true }),
+            Self::WHITEOUT_NO_REPLACE => Ok(Self::Whiteout { may_replace: false }),
+            _ => Err(VolumeError::Invalid {
+                what: "a rename's flags: 0, or RENAME_EXCHANGE, or RENAME_NOREPLACE and RENAME_WHITEOUT",
+            }),
+        }
+    }
+
+    /// Whether the object with the new name may lose it.
+    pub fn may_replace(self) -> bool {
+        matches!(self, Self::Replace | Self::Whiteout { may_replace: true })
+    }
+
+    /// Whether the old name leads to an object afterwards. A repetition of such a rename would move that one.
+    pub fn has_old_name(self) -> bool {
+        matches!(self, Self::Exchange | Self::Whiteout { .. })
+    }
+}
+
+/// Longest name of an extended attribute, in bytes.
+pub const XATTR_NAME_BYTES_MAX: usize = 255;
+
+/// Longest value of an extended attribute, in bytes. Most file systems take less.
+pub const XATTR_BYTES_MAX: usize = 65_536;
+
+/// The default access control list of a directory: it bounds the modes of new objects there, in place of a umask.
+pub const DEFAULT_ACL: &[u8] = b"system.posix_acl_default";
+
+/// A change of one extended attribute.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum XattrChange {
+    /// Gives it a value, whether or not it is there.
+    Set(Bytes),
+    /// Makes it; [`VolumeError::Exists`] if it is there.
+    Create(Bytes),
+    /// Gives it another value; [`VolumeError::NoAttribute`] if it is not there.
+    Replace(Bytes),
+    /// Removes it; [`VolumeError::NoAttribute`] if it is not there.
+    Remove,
+}
+
+impl XattrChange {
+    pub(crate) fn check(&self) -> Result<(), VolumeError> {
+        let bytes = match self {
+            Self::Set(value) | Self::Create(value) | Self::Replace(value) => value.len(),
+            Self::Remove => 0,
+        };
+        if bytes > XATTR_BYTES_MAX { Err(VolumeError::ValueTooLong { bytes }) } else { Ok(()) }
+    }
+}
+
+/// Whether `name` can be a name: 1 to 255 bytes, no NUL.
+pub(crate) fn check_name(name: &[u8]) -> Result<(), VolumeError> {
+    if name.is_empty() || name.contains(&0) {
+        return Err(VolumeError::Invalid { what: "the name of an extended attribute, empty or with NUL" });
+    }
+    if name.len() > XATTR_NAME_BYTES_MAX { Err(VolumeError::NameTooLong { bytes: name.len() }) } else { Ok(()) }
+}

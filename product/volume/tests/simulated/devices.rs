@@ -168,7 +168,7 @@ fn a_device_that_could_not_be_made_is_tried_again() {
 }
 
 // rule: 6: a device that hangs keeps no file of another from the times that clients were told
-// kept in: `product/volume/src/objects/settling.rs`
+// kept in: `product/volume/src/objects/devices.rs`
 #[test]
 fn a_device_that_hangs_keeps_no_file_of_another_from_its_times() {
     let lab = Fixture::new();
@@ -186,7 +186,7 @@ fn a_device_that_hangs_keeps_no_file_of_another_from_its_times() {
 }
 
 // rule: 6: a device that hangs keeps no object of another from being looked after
-// kept in: `product/volume/src/coherence/upkeep.rs`
+// kept in: `product/volume/src/coherence.rs`
 #[test]
 fn a_device_that_hangs_keeps_no_unused_object_of_another_from_being_looked_after() {
     const ROUNDS: u64 = 5;
@@ -221,7 +221,7 @@ fn a_device_that_hangs_keeps_no_unused_object_of_another_from_being_looked_after
 }
 
 // rule: 6: devices that hang keep no object from being opened, however many objects wait to be made clean
-// kept in: `product/volume/src/handles/admit.rs`
+// kept in: `product/volume/src/handles/mod.rs`
 #[test]
 fn devices_that_hang_keep_no_object_from_being_opened() {
     const FILES: u64 = 200;

@@ -155,7 +155,7 @@ impl ForeignListener for Told {
 }
 
 // rule: a change of bytes that fails half-way moves the times and is told, and one that changed nothing does neither
-// kept in: `product/volume/src/data/bytes_before.rs`, `product/volume/src/data/holes.rs`
+// kept in: `product/volume/src/data/read_write.rs`, `product/volume/src/data/holes.rs`
 #[test]
 fn a_reservation_that_fails_after_its_zeros_tells_of_them() {
     for (refused, is_changed) in [(0, false), (1, true)] {

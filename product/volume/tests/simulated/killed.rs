@@ -283,7 +283,7 @@ impl Unnamed {
 }
 
 // rule: 12: an open file that loses its last name goes on after a kill at any moment, with its unwritten bytes
-// kept in: `product/volume/src/handles/outlive.rs`
+// kept in: `product/volume/src/handles/hold.rs`
 #[test]
 fn a_held_file_goes_on_without_its_name_after_a_kill_at_any_moment() {
     for by_rename in [false, true] {
@@ -329,7 +329,7 @@ fn unname_directory(life: &Life, steps: u64) -> (bool, Vec<u8>, Held<SimPlatform
 }
 
 // rule: 12: an open directory that loses its name goes on after a kill at any moment
-// kept in: `product/volume/src/handles/outlive.rs`
+// kept in: `product/volume/src/handles/hold.rs`
 #[test]
 fn a_held_directory_goes_on_without_its_name_after_a_kill_at_any_moment() {
     let mut has_ended = false;

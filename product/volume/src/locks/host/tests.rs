@@ -4,8 +4,8 @@ use std::sync::{Mutex, Weak};
 use afflux_engine::Nanos;
 
 use super::super::holders::HostQuestion;
-use super::super::shared::SharedTable;
 use super::*;
+use crate::locks::of_file::SharedTable;
 use crate::locks::{LockHolder, LockRefusal, Locks, Share};
 
 const BYTES: usize = 8;

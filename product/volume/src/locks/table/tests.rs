@@ -2,8 +2,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::super::holders::{FILE_GROUP_LOCKS_MAX, FILE_WAITERS_MAX, LAPSED_LOOKS_MAX, WAITERS_MAX};
 use super::super::owner::{LockFamily, LockMode};
-use super::super::steps::steps_of;
 use super::*;
+use crate::locks::index::steps_of;
 
 const NOW: Nanos = Nanos(1);
 const LATER: Nanos = Nanos(1 + 10 * Nanos::SECOND);

@@ -1,3 +1,5 @@
+mod numbers;
+
 use super::*;
 
 fn key() -> HandleKey {

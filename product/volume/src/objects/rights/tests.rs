@@ -1,5 +1,7 @@
+mod callers;
+
 use super::*;
-use crate::tree::stat::{DeviceKey, Timestamp};
+use crate::tree::attributes::{DeviceKey, Timestamp};
 
 const OWNER: u32 = 1000;
 const GROUP: u32 = 100;

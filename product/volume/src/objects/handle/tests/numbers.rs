@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::*;
+use super::super::*;
 
 const HOME: u64 = 0x1234_5678_9abc_def0;
 

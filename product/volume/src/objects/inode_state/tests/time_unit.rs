@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 fn time(seconds: i64, nanos: u32) -> Timestamp {
     Timestamp { seconds, nanos }

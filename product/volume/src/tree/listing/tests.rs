@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::tree::window::{LARGE_WINDOW_ENTRIES_MAX, PARENT_COOKIE};
+use crate::tree::listing::{LARGE_WINDOW_ENTRIES_MAX, PARENT_COOKIE};
 
 fn sealed<'a>(names: impl IntoIterator<Item = &'a String>, after: u64, entries_max: usize) -> Listed {
     let mut window = Window::with_bound(after, entries_max);

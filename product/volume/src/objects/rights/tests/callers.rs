@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 #[test]
 fn the_same_user_with_the_same_groups_is_the_same_caller() {

@@ -1,3 +1,5 @@
+mod time_unit;
+
 use super::*;
 
 const MIB: u64 = 1 << 20;
