@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_frontend::{CountedRow, RowKind};
 
 use crate::status::NfsStatus;
-use crate::v3::{arguments, mount_arguments};
+use crate::v3::{arguments, side_protocols};
 use crate::wire::rpc::Refusal;
 
 /// Refusals and other outcomes of a record, after the procedures.
@@ -30,7 +30,7 @@ const OTHERS: [(&str, RowKind); 12] = [
 ];
 
 const MOUNT_AT: usize = arguments::PROCEDURES.len();
-const OTHERS_AT: usize = MOUNT_AT + mount_arguments::PROCEDURES.len();
+const OTHERS_AT: usize = MOUNT_AT + side_protocols::MOUNT_PROCEDURES.len();
 const STATUSES_AT: usize = OTHERS_AT + OTHERS.len();
 const ROWS: usize = STATUSES_AT + NfsStatus::ALL.len();
 
@@ -89,7 +89,7 @@ impl Calls {
 
     /// The rows, without that of the status OK: it follows from the others.
     pub(crate) fn rows(&self) -> Vec<CountedRow> {
-        let calls = arguments::PROCEDURES.into_iter().chain(mount_arguments::PROCEDURES);
+        let calls = arguments::PROCEDURES.into_iter().chain(side_protocols::MOUNT_PROCEDURES);
         let statuses = NfsStatus::ALL.iter().map(|status| (status.name(), RowKind::Failure));
         let kinds = calls.map(|name| (name, RowKind::Call)).chain(OTHERS).chain(statuses);
         kinds

@@ -33,14 +33,14 @@ use crate::operations::{OnBehalf, wall_ns};
 use crate::server::Server;
 use crate::status::NfsStatus;
 use crate::v3::arguments::{self, Arguments};
-use crate::v3::mount_arguments::{self, MountArguments};
+use crate::v3::mount;
 use crate::v3::procedures::{self, WaitingCall};
 use crate::v3::reply_cache::{CachedReply, CallOwner, Key, SharedCall};
-use crate::v3::{lock_refusal, mount};
+use crate::v3::side_protocols::{self, MountArguments};
 use crate::v4::compound::{self, Compound};
 use crate::v4::course::WaitingCompound;
+use crate::wire::admission::Callers;
 use crate::wire::batch::Batch;
-use crate::wire::callers::Callers;
 use crate::wire::outbox::{Answered, Asker, PAUSE_NS};
 use crate::wire::record;
 use crate::wire::reply::{Draft, Reply};
@@ -243,7 +243,7 @@ impl<P: Platform> Connection<P> {
         let bytes = chunk.bytes(record.clone());
         match rpc::parse(bytes) {
             Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
-                Ok((_, lock_refusal::PROGRAM)) => self.refuse_lock(&call, bytes),
+                Ok((_, side_protocols::LOCK_PROGRAM)) => self.refuse_lock(&call, bytes),
                 Ok((caller, program)) => {
                     let arrived = ArrivedCall { call, caller, chunk, record, is_first };
                     return match program {
@@ -320,11 +320,12 @@ impl<P: Platform> Connection<P> {
             }
             MOUNT => (
                 MountArguments::has_procedure(call.version, call.procedure),
-                (*mount_arguments::VERSIONS.start(), *mount_arguments::VERSIONS.end()),
+                (*side_protocols::MOUNT_VERSIONS.start(), *side_protocols::MOUNT_VERSIONS.end()),
             ),
-            lock_refusal::PROGRAM => {
-                (lock_refusal::is_answered(call.procedure), (lock_refusal::VERSION, lock_refusal::VERSION))
-            }
+            side_protocols::LOCK_PROGRAM => (
+                side_protocols::is_lock_procedure(call.procedure),
+                (side_protocols::LOCK_VERSION, side_protocols::LOCK_VERSION),
+            ),
             _ => return Err(Refusal::ProgramUnavailable),
         };
         if !(low..=high).contains(&call.version) {
@@ -341,7 +342,7 @@ impl<P: Platform> Connection<P> {
     /// Answers a call of the lock service.
     fn refuse_lock(&mut self, call: &Call, record: &[u8]) {
         let mut draft = self.batch.draft(call.xid);
-        match lock_refusal::answer(call.procedure, &record[call.arguments_at..], &mut draft.writer) {
+        match side_protocols::answer_lock_call(call.procedure, &record[call.arguments_at..], &mut draft.writer) {
             Ok(()) => {
                 self.tally.count(Event::LockService);
                 self.batch.end(draft);

@@ -13,11 +13,9 @@
 
 #![forbid(unsafe_code)]
 
-mod access;
 mod call_gate;
 mod calls;
 mod connection;
-mod knobs;
 pub mod limits;
 mod operations;
 mod server;
@@ -28,10 +26,10 @@ mod wire;
 mod workers;
 
 pub use connection::Connection;
-pub use knobs::{KNOBS, NfsKnob};
+pub use limits::{KNOBS, NfsKnob};
 pub use server::{Server, TlsUse};
-pub use v3::mounts::MOUNTS_MAX;
 pub use v3::reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
+pub use v3::side_protocols::MOUNTS_MAX;
 pub use v4::client_info::{ClientId, ClientInfo, ClientStateInfo, ClientStateKind, ClientStatus};
 pub use v4::grace::{ClientList, UNKNOWN_CLIENTS};
 pub use v4::recovery::LostOpen;

@@ -15,14 +15,13 @@ use afflux_volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
 use crate::call_gate::CallGate;
 use crate::calls::Calls;
-use crate::knobs::NfsKnob;
-use crate::v3::mounts::Mounts;
+use crate::limits::NfsKnob;
 use crate::v3::reply_cache::ReplyCache;
+use crate::v3::side_protocols::Mounts;
 use crate::v4::Service;
 use crate::v4::client_info::{ClientId, ClientInfo, ClientStateInfo};
 use crate::v4::service::ClientMemory;
-use crate::wire::admission::{AdmittedPeers, PeerRights};
-use crate::wire::callers::Callers;
+use crate::wire::admission::{AdmittedPeers, Callers, PeerRights};
 use crate::workers::Spares;
 
 /// Connections of one party that may be full at the same time. More share their memory: a client that opens many must

@@ -22,7 +22,7 @@ use clap::Command;
 
 use crate::args::{CommandLine, GROUPS};
 use crate::control::messages::{CACHE_FIGURES, EVENTS, NFS_FIGURES, SERVED_DEVICE_FIGURES};
-use crate::metrics::names;
+use crate::metrics;
 use crate::stat::tests::report;
 
 /// Fails if the file differs from the text, or writes it if that is asked for.
@@ -75,29 +75,29 @@ fn figures() -> String {
     );
     text.push_str("\n## Counters\n\nUnder `counters`. Each starts at 0 when the server starts and only grows.\n");
     head(&mut text);
-    for (counter, family) in COUNTERS.iter().zip(names::OF_COUNTERS.iter()) {
+    for (counter, family) in COUNTERS.iter().zip(metrics::OF_COUNTERS.iter()) {
         row(&mut text, [counter.name, counter.unit, &family.name, counter.doc]);
     }
     text.push_str("\n## Cache\n\nUnder `cache`.\n");
     head(&mut text);
-    gauges(&mut text, ENGINE_FIGURES, &names::CACHE);
+    gauges(&mut text, ENGINE_FIGURES, &metrics::CACHE);
     gauges(&mut text, CACHE_FIGURES, &[]);
     text.push_str("\n## Devices\n\nUnder `devices`, an object for each. In brackets the kernel's name of a figure in `/sys/kernel/debug/bdi/*/stats`.\n");
     head(&mut text);
-    gauges(&mut text, DEVICE_FIGURES, &names::DEVICE);
+    gauges(&mut text, DEVICE_FIGURES, &metrics::DEVICE);
     gauges(&mut text, SERVED_DEVICE_FIGURES, &[]);
     for (policy, figures) in [("afflux", &afflux_budget::FIGURES[..]), ("equal-parts", &EQUAL_PARTS_FIGURES[..])] {
         let _ = write!(text, "\n### `in_force` of the policy `{policy}`\n");
         head(&mut text);
         for info in figures {
-            let family = names::BUDGET.iter().find(|(_, shown)| shown.name == info.name);
+            let family = metrics::BUDGET.iter().find(|(_, shown)| shown.name == info.name);
             let metric = family.map_or("", |(family, _)| &family.name);
             row(&mut text, [info.name, info.unit, metric, info.doc]);
         }
     }
     text.push_str("\n## NFS\n\nUnder `nfs`.\n");
     head(&mut text);
-    gauges(&mut text, NFS_FIGURES, &names::CONNECTIONS);
+    gauges(&mut text, NFS_FIGURES, &metrics::CONNECTIONS);
     text.push_str("\n## Prometheus\n\nFurther figures, with labels of their own (`cause`, `list`, `reason`, `procedure`, `status`, `operation`), of a mount, \
          of `govern` (`device`, `model`) and of each program.\n\n| name | kind | meaning |\n|-|-|-|\n");
     for Family { name, kind, help } in crate::metrics::tests::others() {
@@ -146,7 +146,7 @@ fn gauges<T>(text: &mut String, figures: &[Gauge<T>], families: &[(Family, &Gaug
 const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (&KNOBS, "product/device/src/settings.rs", "Always there."),
     (&afflux_volume::KNOBS, "product/volume/src/knobs.rs", "There with a volume: in a server, and in simulations."),
-    (&afflux_nfs::KNOBS, "product/nfs/src/knobs.rs", "There with NFS: in a server, and in simulations."),
+    (&afflux_nfs::KNOBS, "product/nfs/src/limits.rs", "There with NFS: in a server, and in simulations."),
     (
         &afflux_budget::KNOBS,
         "product/budget/src/knobs.rs",

@@ -6,10 +6,8 @@
 
 pub(crate) mod arguments;
 mod encoding;
-pub(crate) mod lock_refusal;
 pub(crate) mod mount;
-pub(crate) mod mount_arguments;
-pub(crate) mod mounts;
 mod permitted;
 pub(crate) mod procedures;
 pub(crate) mod reply_cache;
+pub(crate) mod side_protocols;

@@ -1,7 +1,7 @@
 //! The MOUNT program (RFC 1813, appendix I), which gives clients their first handle.
 //!
 //! Owns: the answers to its calls.
-//! Does not own: their arguments (`mount_arguments`), the list of mounts (`mounts`), exports and paths (the volume).
+//! Does not own: their arguments, the list of mounts (`side_protocols`), exports and paths (the volume).
 //! Invariants: a reply has at most as many lines as fit.
 
 use std::net::IpAddr;
@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use afflux_volume::{Caller, MOUNT_PATH_BYTES_MAX, Platform};
 
-use super::mount_arguments::{DUMP, MountArguments};
-use super::mounts::MOUNTS_MAX;
 use crate::server::Server;
 use crate::status::NfsStatus;
+use crate::v3::side_protocols::{DUMP, MOUNTS_MAX, MountArguments};
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc;
 

@@ -1,15 +1,21 @@
-//! The statuses that each procedure of NFS may return.
+//! Failures of procedures: the statuses that each procedure of NFS may return, and the body of a failed call.
 //!
 //! Owns: the lists of RFC 1813 (section 3.3), the statuses that are told beside them, the status that stands in for
-//! another.
+//! another; the body with one object's attributes; the refusal of data operations on other kinds of objects.
 //! Does not own: the status of an error (`status`).
-//! Invariants: a status that a procedure may not return is never sent. No failure becomes a success.
+//! Invariants: a status that a procedure may not return is never sent. No failure becomes a success. A failure carries
+//! the object's attributes if they can be had.
 
-use crate::status::NfsStatus;
+use std::sync::Arc;
+
+use afflux_volume::{Inode, Kind, Platform};
+
+use crate::operations::{Ended, Operations, Stop, attributes_if_any};
 use crate::status::NfsStatus::{
-    Acces, BadCookie, Badhandle, Badtype, Delay, Dquot, Exist, Fbig, Inval, Io, Isdir, Mlink, Nametoolong, Noent,
+    self, Acces, BadCookie, Badhandle, Badtype, Delay, Dquot, Exist, Fbig, Inval, Io, Isdir, Mlink, Nametoolong, Noent,
     Nospc, NotSync, Notdir, Notempty, Notsupp, Perm, Rofs, Serverfault, Stale, Toosmall, Xdev,
 };
+use crate::wire::reply::Draft;
 
 /// Any procedure may return these.
 const ALWAYS: &[NfsStatus] = &[NfsStatus::Ok, Stale, Badhandle, Serverfault, Delay];
@@ -84,5 +90,27 @@ impl NfsStatus {
             Notsupp | Xdev | Notdir | Isdir | Nametoolong | Badtype => &[Inval],
             _ => &[],
         }
+    }
+}
+
+/// Writes the results of a call that failed and has an object's attributes for that.
+pub(crate) async fn failed<P: Platform>(
+    on: &impl Operations<P>,
+    draft: &mut Draft,
+    inode: &Arc<Inode<P>>,
+    stop: Stop,
+) -> Ended {
+    let Stop::Failed(status) = stop else { return Err(stop) };
+    let attributes = attributes_if_any(on, inode).await?;
+    draft.status(status).post_op(attributes.as_ref());
+    Ok(())
+}
+
+/// Refuses data operations on objects that are not regular files, as Linux servers do.
+pub(crate) fn check_regular(kind: Kind) -> Result<(), NfsStatus> {
+    match kind {
+        Kind::Regular => Ok(()),
+        Kind::Directory => Err(NfsStatus::Isdir),
+        _ => Err(NfsStatus::Inval),
     }
 }

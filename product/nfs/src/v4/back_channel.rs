@@ -1,22 +1,26 @@
-//! The calls of a session's server to its client.
+//! The calls of a session's server to its client, and the notices of free locks that no call carries yet.
 //!
-//! Owns: the number of the single slot, the bytes of a call, the meaning of its answer.
-//! Does not own: the connection that carries them (`wire::outbox`), the notices that no call carries (`lock_notices`).
+//! Owns: the number of the single slot, the bytes of a call, the meaning of its answer; the order of a client's
+//! notices, the sessions that may carry the next one.
+//! Does not own: the connection that carries the calls (`wire::outbox`), the waits (the volume).
 //! Invariants: one call is under way at a time, and it is sent again with its number: over a new connection, and to a
 //! client that was busy. A client that never answers holds up nothing else. A call that the client has not carried out
-//! has told nothing: the session then calls no more until the client binds a connection anew, and its notice goes
-//! another way. So does the notice of a session that ends.
+//! has told nothing: the session then calls no more until the client binds a connection anew, and gives its notice
+//! back. So does a session that ends. A notice goes over any session of its client whose back channel works. Without
+//! one the notice waits for the next, also for that of a later session. At most [`WAITING_MAX`] notices wait; the
+//! oldest goes. No notice waits while a session is idle. A notice asks idle sessions until one has taken the notice. A
+//! session that cannot call is asked once (`back_channel/tests/lock_notices.rs`). The lock of the notices is a leaf.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use afflux_frontend::{Party, PersistedItem};
 use afflux_volume::LockWaker;
 
-use super::lock_notices::{LockNotice, LockNotices, NoticeCarrier};
-use super::state::channel_attrs::{CallbackSecurity, SessionId};
-use super::state::persisted::{Memory, Record};
 use crate::status::NfsStatus;
+use crate::v4::state::persisted::{Memory, PersistedWait, Record};
+use crate::v4::state::slots::{CallbackSecurity, SessionId};
 use crate::wire::outbox::{Asker, Outbox};
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
@@ -333,6 +337,111 @@ fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<
         writer.opaque(&notice.owner);
     }
     writer.into_bytes()
+}
+
+/// Most notices that wait for the calls under way.
+pub(super) const WAITING_MAX: usize = 64;
+
+/// A lock that a client waits for may be free.
+#[derive(Clone)]
+pub(crate) struct LockNotice {
+    pub(crate) file: Vec<u8>,
+    pub(crate) clientid: u64,
+    pub(crate) owner: Box<[u8]>,
+    /// The wait that it may end. A later server finds the wait until the client has answered.
+    pub(crate) wait: Arc<PersistedWait>,
+}
+
+/// A session that carries notices.
+pub(crate) trait NoticeCarrier: Send + Sync {
+    /// Calls the client with its next notice, unless a call is under way or the session cannot call.
+    fn carry_next(self: Arc<Self>);
+}
+
+#[derive(Default)]
+struct QueuedNotices {
+    waiting: VecDeque<LockNotice>,
+    /// The sessions that could call and found no notice, by number.
+    idle: BTreeMap<u64, Weak<dyn NoticeCarrier>>,
+    /// Number of sessions so far.
+    sessions: u64,
+}
+
+/// The notices of one client.
+#[derive(Default)]
+pub(crate) struct LockNotices(Mutex<QueuedNotices>);
+
+impl LockNotices {
+    fn lock(&self) -> MutexGuard<'_, QueuedNotices> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of a new session. A later one has a higher number.
+    pub(crate) fn next_session(&self) -> u64 {
+        let mut state = self.lock();
+        state.sessions += 1;
+        state.sessions
+    }
+
+    /// A session carries notices no more.
+    pub(crate) fn remove(&self, session: u64) {
+        self.lock().idle.remove(&session);
+    }
+
+    /// Tells the client, after the notices before.
+    pub(crate) fn notify(&self, notice: LockNotice) {
+        let oldest = {
+            let mut state = self.lock();
+            state.waiting.push_back(notice);
+            if state.waiting.len() > WAITING_MAX { state.waiting.pop_front() } else { None }
+        };
+        drop(oldest);
+        self.send();
+    }
+
+    /// Takes a notice back that its session could not deliver. It comes before the others.
+    pub(crate) fn give_back(&self, notice: LockNotice) {
+        let dropped = {
+            let mut state = self.lock();
+            if state.waiting.len() < WAITING_MAX {
+                state.waiting.push_front(notice);
+                None
+            } else {
+                Some(notice)
+            }
+        };
+        drop(dropped);
+        self.send();
+    }
+
+    /// The next notice, for a session that calls the client now. Without one the session is idle, and is asked for the
+    /// next.
+    pub(crate) fn take(&self, session: u64, carrier: Weak<dyn NoticeCarrier>) -> Option<LockNotice> {
+        let mut state = self.lock();
+        let next = state.waiting.pop_front();
+        if next.is_none() {
+            state.idle.insert(session, carrier);
+        }
+        next
+    }
+
+    /// Has idle sessions carry the notices, the newest session first.
+    fn send(&self) {
+        while let Some(carrier) = self.next_carrier() {
+            carrier.upgrade().into_iter().for_each(NoticeCarrier::carry_next);
+        }
+    }
+
+    /// An idle session, as long as a notice waits.
+    fn next_carrier(&self) -> Option<Weak<dyn NoticeCarrier>> {
+        let mut state = self.lock();
+        if state.waiting.is_empty() { None } else { state.idle.pop_last().map(|(_, carrier)| carrier) }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().waiting.len()
+    }
 }
 
 #[cfg(test)]

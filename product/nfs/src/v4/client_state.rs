@@ -17,16 +17,16 @@ use afflux_volume::{HolderId, LockFamily, LockHolder, LockOwner, Locks, Nanos, S
 use siphasher::sip::SipHasher13;
 
 use super::grace::Grace;
-use super::revocation::Revocations;
 use super::state::clients::Clients;
 use super::state::leases::Lease;
 use super::state::lock_states::LockStates;
 use super::state::opens::{Closed, Opener, Opens};
 use super::state::persisted::{Memory, Record};
-use super::state::persisted_waits::PersistedWaits;
 use super::state::quota::TableFull;
 use super::state::sessions::Sessions;
 use crate::status::NfsStatus;
+use crate::v4::state::leases::Revocations;
+use crate::v4::state::persisted::PersistedWaits;
 
 /// Most opens, and locks of them, that one call ends.
 pub(super) const ENDS_MAX: usize = 256;

@@ -7,9 +7,9 @@
 //! the record, and operations hold their places there ([`Field`]). A list is bounded by the record that it is in.
 
 use super::opnum;
-use super::state::channel_attrs::{CallbackSecurity, ChannelAttrs, SessionId};
 use super::state::stateids::Stateid;
 use crate::limits::OWNER_BYTES_MAX;
+use crate::v4::state::slots::{CallbackSecurity, ChannelAttrs, SessionId};
 use crate::wire::xdr::{Field, Reader, XdrError};
 
 /// The words of a set of attributes that have a meaning here.

@@ -1,31 +1,38 @@
 //! A compound in progress: the state that an operation passes on to the next.
 //!
 //! Owns: the current and the saved object and stateid, the slot that the compound has taken, the bounds that its
-//! session sets, the count of results; what the compounds of a connection have in common.
-//! Does not own: the operations (`operations`), reading them (`codec`), their order (`course`).
+//! session sets, the count of results; what the compounds of a connection have in common; the kinds and names that
+//! operations take, the form of a directory's change.
+//! Does not own: the operations (`operations`), reading them (`codec`), their order (`course`), the objects (the
+//! volume).
 //! Invariants: a taken slot is given back with every end of the compound. A connection has one of these for all
 //! compounds that need not wait, since the session and the file are as a rule those of the compound before. No file is
-//! held for that beyond a poll (`a_connection_holds_no_file_between_its_calls`).
+//! held for that beyond a poll (`a_connection_holds_no_file_between_its_calls`). A change is said to be atomic only
+//! with its own before and after.
 
 use std::sync::Arc;
 
 use afflux_frontend::{CallKeys, DoneStep, EarlierProgress, JournalCall, Party};
-use afflux_volume::{Before, Caller, Inode, Platform, TARGET_BYTES_MAX, Volume, XATTR_BYTES_MAX};
+use afflux_volume::{
+    Before, Caller, Consistency, Inode, Kind, NAME_BYTES_MAX, Platform, TARGET_BYTES_MAX, Timestamp, Volume,
+    XATTR_BYTES_MAX,
+};
 
-use super::attributes;
-use super::codec::{self, ArgOp, Bitmap, Head};
-use super::denied::Denied;
-use super::opnum;
-use super::service::{Service, Shared};
-use super::state::channel_attrs::SessionId;
-use super::state::clients::Speaker;
-use super::state::sessions::Session;
-use super::state::stateids::Stateid;
 use crate::limits::READ_BYTES_MAX;
 use crate::operations::wall_ns;
 use crate::status::NfsStatus;
+use crate::v4::attributes::{self, change_of};
+use crate::v4::codec::{self, ArgOp, Bitmap, Head};
+use crate::v4::locking::Denied;
+use crate::v4::opnum;
+use crate::v4::service::{Service, Shared};
+use crate::v4::state::clients::Speaker;
+use crate::v4::state::sessions::Session;
+use crate::v4::state::slots::SessionId;
+use crate::v4::state::stateids::Stateid;
 use crate::wire::outbox::Outbox;
 use crate::wire::reply::{Draft, Mark};
+use crate::wire::xdr::Writer;
 
 /// An object that a handle names.
 pub(super) enum Object<P: Platform> {
@@ -131,7 +138,7 @@ impl Arrived {
 fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
     let (mut wanted, mut operation) = (0_u32, ArgOp::Unsupported);
     // The session may allow fewer.
-    for number in passed..head.count.min(super::state::channel_attrs::OPERATIONS_MAX) {
+    for number in passed..head.count.min(super::state::slots::OPERATIONS_MAX) {
         if number + 1 == head.count
             && let Some(asked) = codec::data_asked(record, at)
         {
@@ -438,6 +445,65 @@ impl<P: Platform> Drop for Compound<P> {
             }
         }
     }
+}
+
+impl<P: Platform> Compound<P> {
+    /// The current object, if it is below an export.
+    pub(crate) fn inode(&self) -> Result<Arc<Inode<P>>, NfsStatus> {
+        match self.object()? {
+            Object::Inode(inode) => Ok(Arc::clone(inode)),
+            Object::Above => Err(NfsStatus::Isdir),
+        }
+    }
+
+    /// The current directory below an export, for a change of its names.
+    pub(crate) fn directory(&self) -> Result<Arc<Inode<P>>, NfsStatus> {
+        match self.object()? {
+            Object::Above => Err(NfsStatus::Rofs),
+            Object::Inode(inode) => {
+                check_directory(inode.kind())?;
+                Ok(Arc::clone(inode))
+            }
+        }
+    }
+}
+
+pub(crate) fn check_directory(kind: Kind) -> Result<(), NfsStatus> {
+    match kind {
+        Kind::Directory => Ok(()),
+        Kind::Symlink => Err(NfsStatus::Symlink),
+        _ => Err(NfsStatus::Notdir),
+    }
+}
+
+pub(crate) fn check_regular(kind: Kind) -> Result<(), NfsStatus> {
+    match kind {
+        Kind::Regular => Ok(()),
+        Kind::Directory => Err(NfsStatus::Isdir),
+        Kind::Symlink => Err(NfsStatus::Symlink),
+        _ => Err(NfsStatus::WrongType),
+    }
+}
+
+/// Refuses what no directory has as a name.
+pub(crate) fn check_name(name: &[u8]) -> Result<(), NfsStatus> {
+    match name {
+        b"" => Err(NfsStatus::Inval),
+        b"." | b".." => Err(NfsStatus::Badname),
+        _ if name.len() > NAME_BYTES_MAX => Err(NfsStatus::Nametoolong),
+        _ if name.contains(&b'/') || name.contains(&0) => Err(NfsStatus::Badchar),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the change of a directory.
+pub(crate) fn write_change(writer: &mut Writer, consistency: &Consistency) {
+    let time = |time: Option<Timestamp>| time.map(change_of).unwrap_or_default();
+    let before = consistency.before.map(|before| before.ctime);
+    let after = consistency.after.map(|after| after.ctime);
+    writer.bool(before.is_some() && after.is_some());
+    writer.u64(time(before));
+    writer.u64(time(after));
 }
 
 #[cfg(test)]

@@ -1,27 +1,31 @@
 //! The course of a compound: its operations one after the other, until the end or the first failure.
 //!
-//! Owns: SEQUENCE's place before all others, the order of operations, the move to a worker in the middle.
+//! Owns: SEQUENCE's place before all others, the order of operations, the move to a worker in the middle; which
+//! operations are recorded, as calls that move bytes or ask for a sync.
 //! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound
-//! (`connection`).
+//! (`connection`), the recording (`frontend`); COPY's ranges, which only its end knows (`operations::data`).
 //! Invariants: a SEQUENCE runs once, outside of all waiting. An operation that would wait has changed nothing, but for
-//! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again. A compound may
-//! be dropped until it begins an operation that a repetition would not do again.
+//! the beginning of a WRITE, and is the one that a worker starts with; no earlier operation runs again. It is recorded
+//! once. A compound may be dropped until it begins an operation that a repetition would not do again.
 //!
 //! The life of a compound: `connection` reads its head and tries it at once. At the first operation that would wait the
 //! draft moves to a worker's buffer, and the worker goes on from there. The end keeps the reply in its slot.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use afflux_volume::{Caller, Platform, Volume};
+use afflux_frontend::RecordedCall;
+use afflux_frontend::trace::TracedOperation;
+use afflux_volume::{Caller, Inode, Platform, Volume, handle_number};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
-use super::codec::{self, ArgOp};
-use super::compound::Compound;
-use super::operations::{self, sessions};
-use super::opnum;
 use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
 use crate::status::NfsStatus;
+use crate::v4::codec::{self, ArgOp};
+use crate::v4::compound::{Compound, Object};
+use crate::v4::operations::{self, sessions};
+use crate::v4::opnum;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::xdr::Writer;
 
@@ -205,4 +209,42 @@ pub(crate) async fn carry_out<P: Platform>(
     }
     compound.end(&mut draft);
     draft.finish()
+}
+
+impl<P: Platform> Compound<P> {
+    /// Records the operation that starts here, while somebody reads the recording.
+    #[inline]
+    pub(super) fn record(&mut self, operation: &ArgOp) {
+        if self.service.recording.is_on() {
+            self.record_now(operation);
+        }
+    }
+
+    #[cold]
+    fn record_now(&mut self, operation: &ArgOp) {
+        let (traced, offset, bytes) = match *operation {
+            ArgOp::Read { offset, count, .. } => (TracedOperation::Read, offset, count.into()),
+            ArgOp::Write { offset, data, .. } => (TracedOperation::Write, offset, data.range().len() as u64),
+            ArgOp::Commit { offset, .. } => (TracedOperation::Sync, offset, 0),
+            _ => return,
+        };
+        if self.recorded_at == self.at {
+            return;
+        }
+        self.recorded_at = self.at;
+        if let Some(Object::Inode(inode)) = &self.current {
+            self.record_of(inode, traced, offset, bytes);
+        }
+    }
+
+    /// Records an access to a file.
+    pub(super) fn record_of(&self, inode: &Arc<Inode<P>>, operation: TracedOperation, offset: u64, bytes: u64) {
+        let recording = &self.service.recording;
+        if recording.is_on()
+            && let Some(file) = handle_number(inode.handle_bytes())
+        {
+            let call = RecordedCall { operation, file, offset, bytes };
+            recording.note(&mut vec![call], || self.service.volume.engine().platform().now().0);
+        }
+    }
 }

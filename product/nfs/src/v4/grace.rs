@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::BoxFuture;
 
 use super::state::leases::LEASE_SECONDS;
-use super::state::steps::step;
+use crate::v4::state::quota::step;
 
 /// Longest time for which new state waits: a lease, in which each client speaks, and a little more.
 const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;

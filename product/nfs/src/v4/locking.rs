@@ -1,12 +1,12 @@
 //! Locks of bytes by clients: the state of a lock owner and the volume's lock, changed together.
 //!
 //! Owns: the order of the checks of a LOCK and a LOCKU, the pair of both changes, before and after a question to the
-//! host.
+//! host; the lock in the way of a refused one, as a client is told.
 //! Does not own: lock owners and opens (`state`), conflicts and turns (the volume), the operations
 //! (`operations::locks`).
 //! Invariants: both changes happen under the lock of the state, which is taken once. A lock that the host has to allow
 //! gets its stateid after the answer, if the client and its open are still there. Where a stateid is given, the volume
-//! has the lock.
+//! has the lock. A lock without an end has the length of all ones on the wire.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use afflux_volume::{
     Held, HostQuestion, Lock, LockMode, LockOwner, LockRefusal, LockWaker, Nanos, Platform, Share, Span,
 };
 
-use super::back_channel::{BackChannel, LockCall};
-use super::client_state::{State, StateTable, lock_owner};
-use super::lock_notices::LockNotice;
-use super::service::Service;
-use super::state::lock_states::{LockState, RangesAfter};
-use super::state::persisted::{RangeStep, Record};
-use super::state::quota::TableFull;
-use super::state::stateids::{Stateid, StateidOther};
 use crate::status::NfsStatus;
+use crate::v4::back_channel::{BackChannel, LockCall, LockNotice};
+use crate::v4::client_state::{State, StateTable, lock_owner};
+use crate::v4::service::Service;
+use crate::v4::state::lock_states::{LockState, RangesAfter};
+use crate::v4::state::persisted::{RangeStep, Record};
+use crate::v4::state::quota::TableFull;
+use crate::v4::state::stateids::{Stateid, StateidOther};
+use crate::wire::xdr::Writer;
 
 /// The owner of a LOCK, by its stateid and the number of that.
 #[derive(Clone, Copy)]
@@ -228,5 +228,25 @@ pub(super) fn full(refusal: LockRefusal) -> NfsStatus {
         // A silent client makes room.
         LockRefusal::Ending(_) => NfsStatus::Delay,
         _ => TableFull::Even.status(),
+    }
+}
+
+/// The lock in the way of one that was refused.
+pub(super) struct Denied {
+    pub(super) lock: Lock,
+    /// The client and its name for the owner, if it is one of version 4.
+    pub(super) owner: (u64, Box<[u8]>),
+}
+
+impl Denied {
+    /// Writes what follows the status.
+    pub(super) fn write(&self, writer: &mut Writer) {
+        const READ: u32 = 1;
+        const WRITE: u32 = 2;
+        writer.u64(self.lock.span.first());
+        writer.u64(self.lock.span.length());
+        writer.u32(if self.lock.mode == LockMode::Exclusive { WRITE } else { READ });
+        writer.u64(self.owner.0);
+        writer.opaque(&self.owner.1);
     }
 }

@@ -7,20 +7,20 @@
 //!
 //! | RFC | what | where |
 //! |-|-|-|
-//! | 8881, 2.4, 18.35, 18.50 | client IDs, client owners: EXCHANGE_ID, DESTROY_CLIENTID | `state/clients.rs`, `state/names.rs` |
-//! | 8881, 2.10, 18.36, 18.37 | sessions, channel attributes: CREATE_SESSION, DESTROY_SESSION | `state/sessions.rs`, `state/channel_attrs.rs` |
+//! | 8881, 2.4, 18.35, 18.50 | client IDs, client owners: EXCHANGE_ID, DESTROY_CLIENTID | `state/clients.rs` |
+//! | 8881, 2.10, 18.36, 18.37 | sessions, channel attributes: CREATE_SESSION, DESTROY_SESSION | `state/sessions.rs`, `state/slots.rs` |
 //! | 8881, 2.10.6, 18.46 | slots, exactly-once semantics, the reply cache: SEQUENCE | `state/slots.rs`, `operations/sessions.rs` |
 //! | 8881, 2.10.3.1, 18.34, 20 | the back channel: BIND_CONN_TO_SESSION, CB_SEQUENCE, CB_NOTIFY_LOCK | `back_channel.rs` |
-//! | 8881, 5 | attributes: GETATTR, SETATTR, VERIFY | `attributes.rs`, `shown.rs`, `operations/attributes.rs` |
+//! | 8881, 5 | attributes: GETATTR, SETATTR, VERIFY | `attributes.rs`, `operations/attributes.rs` |
 //! | 8881, 7 | the pseudo file system: PUTROOTFH | `pseudo_root.rs`, `operations/handles.rs` |
-//! | 8881, 8.2 | stateids, seqids: FREE_STATEID, TEST_STATEID | `state/stateids.rs`, `state/places.rs` |
-//! | 8881, 8.3 | the lease and its renewal, courtesy to silent clients | `state/leases.rs`, `revocation.rs` |
-//! | 8881, 8.4 | server restart: the grace period, reclaims, RECLAIM_COMPLETE | `grace.rs`, `recovery.rs`, `state/kept.rs` |
+//! | 8881, 8.2 | stateids, seqids: FREE_STATEID, TEST_STATEID | `state/stateids.rs` |
+//! | 8881, 8.3 | the lease and its renewal, courtesy to silent clients | `state/leases.rs` |
+//! | 8881, 8.4 | server restart: the grace period, reclaims, RECLAIM_COMPLETE | `grace.rs`, `recovery.rs`, `state/persisted.rs` |
 //! | 8881, 9.1 to 9.7, 18.10 to 18.12 | byte-range locks, lock owners: LOCK, LOCKT, LOCKU | `locking.rs`, `state/lock_states.rs`, `operations/locks.rs` |
 //! | 8881, 9.8, 9.9, 18.2, 18.16, 18.18 | share reservations, open owners: OPEN, OPEN_DOWNGRADE, CLOSE | `state/opens.rs`, `operations/opens.rs` |
 //! | 8881, 15 | the errors, NFS4ERR_ | `../status.rs` |
 //! | 8881, 16, 17 | COMPOUND, the table of operations | `compound.rs`, `course.rs`, `opnum.rs`, `codec.rs` |
-//! | 7862; 8276 | COPY, SEEK, ALLOCATE; extended attributes | `operations/ranges.rs`, `operations/xattrs.rs` |
+//! | 7862; 8276 | COPY, SEEK, ALLOCATE; extended attributes | `operations/data.rs`, `operations/attributes.rs` |
 //!
 //! ```text
 //! a client   EXCHANGE_ID -> unconfirmed -> CREATE_SESSION -> confirmed -> RECLAIM_COMPLETE
@@ -40,21 +40,14 @@ pub(crate) mod client_info;
 mod client_state;
 mod codec;
 pub(crate) mod compound;
-pub(crate) mod counts;
 pub(crate) mod course;
-mod denied;
 pub(crate) mod grace;
-mod lock_notices;
 mod locking;
 mod operations;
 mod opnum;
-mod persisted_calls;
 mod pseudo_root;
-mod recorded;
 pub(crate) mod recovery;
-mod revocation;
 pub(crate) mod service;
-mod shown;
 mod state;
 
 pub(crate) use service::Service;

@@ -1,9 +1,17 @@
 //! The numbers (`nfs_opnum4`) of the operations of versions 4.0 and 4.1 (RFC 8881, section 18) and 4.2 (RFC 7862,
-//! section 15; RFC 8276, section 8.4).
+//! section 15; RFC 8276, section 8.4), and their counts.
 //!
-//! Owns: the number of each operation, its name as a counter, the operations of each minor version.
-//! Does not own: the arguments (`codec`), the meaning (`operations`).
-//! Invariants: the numbers follow each other. An operation that this server does not have is in the table, too.
+//! Owns: the number of each operation, its name as a counter, the operations of each minor version; the counts of
+//! operations and compounds.
+//! Does not own: the arguments (`codec`), the meaning (`operations`), the counts of statuses, which both versions
+//! share.
+//! Invariants: the numbers follow each other. An operation that this server does not have is in the table, too. An
+//! operation is counted once, when it has its result; a compound once, when it has come.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_frontend::trace::TracedOperation;
+use afflux_frontend::{CountedRow, RowKind};
 
 macro_rules! operations {
     ($($name:ident $number:literal $counter:literal;)*) => {
@@ -109,4 +117,63 @@ pub(super) const ILLEGAL: u32 = 10_044;
 pub(super) fn is_known(number: u32, minor: u32) -> bool {
     let last = if minor >= 2 { REMOVEXATTR } else { RECLAIM_COMPLETE };
     (FIRST..=last).contains(&number)
+}
+
+/// Operations that no version has.
+const OTHERS: &str = "nfs_v4_other";
+/// All calls; NULL counts as an empty one.
+const COMPOUNDS: &str = "nfs_v4_compound";
+
+/// A count for each kind of operation.
+pub(crate) struct Counts {
+    rows: [AtomicU64; COUNTERS.len()],
+    others: AtomicU64,
+    compounds: AtomicU64,
+}
+
+/// The way an operation uses a file's bytes.
+fn traced(number: u32) -> Option<TracedOperation> {
+    match number {
+        READ | READ_PLUS => Some(TracedOperation::Read),
+        WRITE => Some(TracedOperation::Write),
+        COMMIT => Some(TracedOperation::Sync),
+        _ => None,
+    }
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        Self {
+            rows: std::array::from_fn(|_| AtomicU64::new(0)),
+            others: AtomicU64::new(0),
+            compounds: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts one operation.
+    pub(super) fn count(&self, number: u32) {
+        let row = number.checked_sub(FIRST).and_then(|at| self.rows.get(at as usize)).unwrap_or(&self.others);
+        row.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one call.
+    pub(crate) fn count_compound(&self) {
+        self.compounds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Each kind with its count.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = CountedRow> {
+        let row = |name, kind, traced, count: &AtomicU64| CountedRow {
+            name,
+            kind,
+            traced,
+            count: count.load(Ordering::Relaxed),
+        };
+        let known = (FIRST..).zip(COUNTERS.into_iter().zip(&self.rows));
+        let operations = known.map(move |(number, (name, count))| row(name, RowKind::Operation, traced(number), count));
+        operations.chain([
+            row(OTHERS, RowKind::Operation, None, &self.others),
+            row(COMPOUNDS, RowKind::Call, None, &self.compounds),
+        ])
+    }
 }

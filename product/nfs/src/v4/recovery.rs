@@ -19,8 +19,8 @@ use futures_util::stream::{self, StreamExt};
 
 use super::back_channel::LockCall;
 use super::client_state::{State, lock_owner};
-use super::lock_notices::LockNotice;
 use super::state::persisted::{LockedRange, Memory, RangeStep, Record};
+use crate::v4::back_channel::LockNotice;
 
 /// Files that are looked for at the same time.
 const AT_A_TIME: usize = 64;

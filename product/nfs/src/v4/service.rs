@@ -18,19 +18,19 @@ use futures_util::future::{BoxFuture, OptionFuture};
 use siphasher::sip::SipHasher13;
 
 use super::client_state::{ENDS_MAX, State, StateTable};
-use super::counts::Counts;
 use super::grace::{ClientList, Grace, are_of_one};
-use super::persisted_calls::{CALL_FORM, CALL_WORDS};
 use super::pseudo_root::PseudoRoot;
 use super::recovery::{self, FoundFiles, LostOpen, of_server};
-use super::state::channel_attrs::SessionId;
 use super::state::clients::ClientName;
 use super::state::opens::{OpenRights, Opener};
 use super::state::persisted::{PersistedRecords, ServerMemory};
 use super::state::stateids::{Stateid, StateidKind, StateidOther};
 use crate::call_gate::CallGate;
-use crate::knobs::NfsKnob;
+use crate::limits::NfsKnob;
 use crate::status::NfsStatus;
+use crate::v4::opnum::Counts;
+use crate::v4::state::persisted::{CALL_FORM, CALL_WORDS};
+use crate::v4::state::slots::SessionId;
 
 /// Time between two tries to keep a list.
 const KEEP_AGAIN_NS: u64 = Nanos::SECOND;

@@ -6,7 +6,6 @@
 
 pub(crate) mod admission;
 pub(crate) mod batch;
-pub(crate) mod callers;
 pub(crate) mod outbox;
 pub(crate) mod record;
 pub(crate) mod reply;

@@ -610,7 +610,7 @@ fn a_copy_within_a_file_that_would_copy_its_own_bytes_in_a_later_part_is_refused
 }
 
 // rule: no call of version 4 keeps its thread for long: a COPY goes on in pieces, and not all calls go on in one poll
-// kept in: `product/nfs/src/v4/operations/ranges.rs`, `product/nfs/src/workers.rs`
+// kept in: `product/nfs/src/v4/operations/data.rs`, `product/nfs/src/workers.rs`
 #[test]
 fn copies_go_on_in_pieces_and_leave_turns_to_other_connections() {
     const BYTES: u64 = 2 << 20;

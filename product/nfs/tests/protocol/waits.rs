@@ -2,8 +2,8 @@
 //!
 //! rule: the server tells a waiting owner that its lock is free: over a kill, after the end of the session, and again
 //! after a busy client
-//! kept in: `product/nfs/src/v4/back_channel.rs`, `product/nfs/src/v4/lock_notices.rs`,
-//! `product/nfs/src/v4/state/persisted_waits.rs`
+//! kept in: `product/nfs/src/v4/back_channel.rs`,
+//! `product/nfs/src/v4/state/persisted.rs`
 
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@
 
 use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Share, Timestamp};
 
-use super::failure::{check_regular, failed};
-use crate::access;
 use crate::limits::{DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::operations;
 use crate::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
 use crate::status::NfsStatus;
+use crate::v3::permitted::{check_regular, failed};
 use crate::wire::reply::Draft;
 use crate::wire::xdr::Field;
 
@@ -66,7 +66,7 @@ pub(super) async fn access<P: Platform>(
     };
     let writer = draft.status(NfsStatus::Ok);
     writer.post_op(Some(&attributes));
-    writer.u32(wanted & access::allowed(inode.kind(), granted));
+    writer.u32(wanted & operations::allowed(inode.kind(), granted));
     Ok(())
 }
 

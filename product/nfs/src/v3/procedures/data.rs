@@ -14,12 +14,11 @@ use std::sync::Arc;
 use afflux_volume::{Consistency, FILE_BYTES_MAX, Inode, Platform, ReadBytes, ReadResult, Share, Use};
 use bytes::Bytes;
 
-use super::failure::{check_regular, failed};
 use crate::limits::{READ_BYTES_MAX, WRITE_BYTES_MAX};
-use crate::operations::Stability;
-use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
+use crate::operations::{Ended, Operations, Stability, Stop, Task, consistency_now};
 use crate::status::NfsStatus;
 use crate::v3::arguments::Extent;
+use crate::v3::permitted::{check_regular, failed};
 use crate::wire::reply::{Data, Draft};
 use crate::wire::xdr::Field;
 

@@ -7,8 +7,6 @@
 
 mod attributes;
 mod data;
-mod failure;
-mod listing;
 mod names;
 
 use afflux_volume::{Caller, Platform, Volume};
@@ -108,7 +106,7 @@ fn other<'a, P: Platform>(on: &'a Task<'a, P>, draft: &'a mut Draft, call: Argum
         Arguments::RemoveDirectory(diropargs) => Box::pin(names::remove_directory(on, draft, diropargs)),
         Arguments::Rename { from, to } => Box::pin(names::rename(on, draft, from, to)),
         Arguments::Link { object, diropargs } => Box::pin(names::link(on, draft, object, diropargs)),
-        Arguments::List(request) => Box::pin(listing::list(on, draft, request)),
+        Arguments::List(request) => Box::pin(names::list(on, draft, request)),
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(on, draft, object)),
         Arguments::FileSystemInformation { object } => Box::pin(attributes::information(on, draft, object)),
         Arguments::PathLimits { object } => Box::pin(attributes::path_limits(on, draft, object)),

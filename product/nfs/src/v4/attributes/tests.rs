@@ -1,3 +1,5 @@
+mod shown;
+
 use super::*;
 
 fn values(which: Bitmap, bytes: &[u8]) -> (Fattr, Vec<u8>) {

@@ -1,9 +1,11 @@
+mod lock_notices;
+
 use std::task::Waker;
 
-use super::super::lock_notices::WAITING_MAX;
 use super::super::state::persisted::ServerMemory;
-use super::super::state::persisted_waits::PersistedWaits;
 use super::*;
+use crate::v4::back_channel::WAITING_MAX;
+use crate::v4::state::persisted::PersistedWaits;
 use crate::wire::outbox::Answered;
 
 fn notice(file: u8) -> LockNotice {

@@ -1,14 +1,14 @@
 use afflux_volume::Share;
 
-use super::super::state::channel_attrs::ChannelAttrs;
 use super::super::state::clients::{CLIENTS_MAX, CreateSessionStep, ExchangeIdClient};
 use super::super::state::leases::LEASE_SECONDS;
 use super::super::state::lock_states::{LOCK_STATES_MAX, LockState, RangesAfter};
 use super::super::state::opens::OPENS_MAX;
 use super::super::state::persisted::ServerMemory;
 use super::super::state::sessions::SESSIONS_MAX;
-use super::super::state::steps::steps_of;
 use super::*;
+use crate::v4::state::quota::steps_of;
+use crate::v4::state::slots::ChannelAttrs;
 
 const SECOND: u64 = 1_000_000_000;
 const AFTER_A_LEASE: u64 = (LEASE_SECONDS as u64 + 2) * SECOND;

@@ -1,26 +1,28 @@
-//! GETATTR, SETATTR, VERIFY, NVERIFY, ACCESS.
+//! GETATTR, SETATTR, VERIFY, NVERIFY, ACCESS, and extended attributes: GETXATTR, SETXATTR, LISTXATTRS, REMOVEXATTR (RFC
+//! 8276).
 //!
-//! Owns: their results.
-//! Does not own: the form of attributes (`v4::attributes`), rights (the volume).
+//! Owns: their results, the part of a list that one call returns.
+//! Does not own: the form of attributes (`v4::attributes`), rights and extended attributes (the host, by the volume),
+//! the switch for these (a knob).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
-//! size, also after a change of the file's mode. A SETATTR that fails names the attributes that it has set.
-//! A SETATTR that an earlier server has carried out sets nothing again.
+//! size, also after a change of the file's mode. A SETATTR that fails names the attributes that it has set. A SETATTR
+//! that an earlier server has carried out sets nothing again. Without the switch no operation on extended attributes is
+//! supported. Clients name the attributes of users alone, so no other kind of the host is reachable.
 
 use std::sync::Arc;
 
-use afflux_volume::{AttributeChange, Attributes, Before, Inode, Kind, Nanos, Platform, Share};
+use afflux_volume::{AttributeChange, Attributes, Before, Inode, Kind, Nanos, Outcome, Platform, Share, XattrChange};
+use bytes::Bytes;
 
-use super::super::attributes::{self, number as n};
-use super::super::codec::{Bitmap, Fattr};
-use super::super::compound::{Compound, Object};
-use super::super::shown::{self, OfHost, Shown};
-use super::super::state::stateids::Stateid;
-use super::objects::check_regular;
-use super::opens::{Right, right_of};
-use crate::access;
-use crate::operations::{Ended, Operations, Task};
+use crate::operations::{self, Ended, Operations, Task, consistency_now};
 use crate::status::NfsStatus;
+use crate::v4::attributes::{self, OfHost, Shown, number as n};
+use crate::v4::codec::{Bitmap, Fattr};
+use crate::v4::compound::{Compound, Object, check_regular, write_change};
+use crate::v4::operations::opens::{Right, right_of};
+use crate::v4::state::stateids::Stateid;
 use crate::wire::reply::Draft;
+use crate::wire::xdr::{Field, opaque_bytes};
 
 /// GETATTR of an object whose attributes are in memory. False for others.
 pub(super) fn try_getattr<P: Platform>(
@@ -52,7 +54,7 @@ pub(super) async fn getattr<P: Platform>(
     match compound.object()? {
         Object::Above => {
             let found = compound.service.root.attributes();
-            shown::write(&mut draft.writer, asked, &Shown::above(&found), &compound.known());
+            attributes::write(&mut draft.writer, asked, &Shown::above(&found), &compound.known());
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -74,7 +76,7 @@ fn show<P: Platform>(
 ) {
     let (mounted_on, time_unit_ns) = (attributes.fileid, inode.time_unit_ns());
     let shown = Shown { handle: inode.handle_bytes(), attributes, mounted_on, time_unit_ns, of_host };
-    shown::write(&mut draft.writer, asked, &shown, &compound.known());
+    attributes::write(&mut draft.writer, asked, &shown, &compound.known());
 }
 
 /// The attributes that only the host knows, in memory of their own.
@@ -97,7 +99,7 @@ pub(super) async fn verify<P: Platform>(
     let is_same = match compound.object()? {
         Object::Above => {
             let found = compound.service.root.attributes();
-            shown::are_same(&values, record, &Shown::above(&found), &known)?
+            attributes::are_same(&values, record, &Shown::above(&found), &known)?
         }
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
@@ -106,7 +108,7 @@ pub(super) async fn verify<P: Platform>(
             let (handle, time_unit_ns) = (handle.as_bytes(), inode.time_unit_ns());
             let of_host = of_host.as_ref();
             let shown = Shown { handle, attributes: &found, mounted_on: found.fileid, time_unit_ns, of_host };
-            shown::are_same(&values, record, &shown, &known)?
+            attributes::are_same(&values, record, &shown, &known)?
         }
     };
     match (wants_same, is_same) {
@@ -123,13 +125,13 @@ pub(super) async fn access<P: Platform>(
     wanted: u32,
 ) -> Ended {
     let (kind, granted) = match compound.object()? {
-        Object::Above => (Kind::Directory, access::READ | access::EXECUTE),
+        Object::Above => (Kind::Directory, operations::READ | operations::EXECUTE),
         Object::Inode(inode) => (inode.kind(), on.access(inode).await?.0),
     };
-    let every = access::READ | access::WRITE | access::EXECUTE;
-    let of_xattrs = |rights| if compound.has_xattrs() { access::allowed_of_xattrs(rights) } else { 0 };
-    draft.writer.u32(wanted & (access::allowed(kind, every) | of_xattrs(every)));
-    draft.writer.u32(wanted & (access::allowed(kind, granted) | of_xattrs(granted)));
+    let every = operations::READ | operations::WRITE | operations::EXECUTE;
+    let of_xattrs = |rights| if compound.has_xattrs() { operations::allowed_of_xattrs(rights) } else { 0 };
+    draft.writer.u32(wanted & (operations::allowed(kind, every) | of_xattrs(every)));
+    draft.writer.u32(wanted & (operations::allowed(kind, granted) | of_xattrs(granted)));
     Ok(())
 }
 
@@ -167,5 +169,112 @@ pub(super) async fn setattr<P: Platform>(
     }
     compound.attributes_set = Bitmap::default();
     values.which.write(&mut draft.writer);
+    Ok(())
+}
+
+/// The beginning of the host's name, which clients leave out.
+const OF_USER: &[u8] = b"user.";
+
+/// The current object, if it may have attributes.
+fn target<P: Platform>(compound: &Compound<P>) -> Result<Arc<Inode<P>>, NfsStatus> {
+    match compound.object()? {
+        Object::Inode(inode) if compound.has_xattrs() => Ok(Arc::clone(inode)),
+        _ => Err(NfsStatus::Notsupp),
+    }
+}
+
+fn host_name(name: &[u8]) -> Result<Vec<u8>, NfsStatus> {
+    if name.is_empty() { Err(NfsStatus::Inval) } else { Ok([OF_USER, name].concat()) }
+}
+
+pub(super) async fn getxattr<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    name: Field,
+) -> Ended {
+    let inode = target(compound)?;
+    let value = on.volume.xattr_by(on.caller, &inode, &host_name(on.bytes(name))?).await?;
+    // The connection has less memory for a reply at times.
+    compound.data_remaining = compound.data_remaining.checked_sub(value.len() as u32).ok_or(NfsStatus::Delay)?;
+    draft.writer.opaque(&value);
+    Ok(())
+}
+
+pub(super) async fn setxattr<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    how: u32,
+    name: Field,
+    value: Field,
+) -> Ended {
+    let value = Bytes::copy_from_slice(on.bytes(value));
+    let change = match how {
+        0 => XattrChange::Set(value),
+        1 => XattrChange::Create(value),
+        _ => XattrChange::Replace(value),
+    };
+    change_xattr(on, compound, draft, name, change).await
+}
+
+pub(super) async fn removexattr<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    name: Field,
+) -> Ended {
+    change_xattr(on, compound, draft, name, XattrChange::Remove).await
+}
+
+async fn change_xattr<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &Compound<P>,
+    draft: &mut Draft,
+    name: Field,
+    change: XattrChange,
+) -> Ended {
+    let inode = target(compound)?;
+    let name = host_name(on.bytes(name))?;
+    let caller = compound.changing(on.caller);
+    let Outcome { result, consistency } = on.volume.change_xattr_by(&caller, &inode, &name, change).await;
+    result?;
+    write_change(&mut draft.writer, &consistency_now(on, &inode, consistency).await?);
+    Ok(())
+}
+
+/// Lists names in their order. A cookie is the number of names before it.
+pub(super) async fn listxattrs<P: Platform>(
+    on: &Task<'_, P>,
+    compound: &mut Compound<P>,
+    draft: &mut Draft,
+    cookie: u64,
+    bytes_max: u32,
+) -> Ended {
+    /// The cookie, the number of names, and whether they are the last.
+    const HEAD_BYTES: usize = 8 + 4 + 4;
+    let inode = target(compound)?;
+    let all = on.volume.xattrs_by(on.caller, &inode).await?;
+    let mut names: Vec<&[u8]> = all.iter().filter_map(|name| name.strip_prefix(OF_USER)).collect();
+    names.sort_unstable();
+    let first = usize::try_from(cookie).ok().filter(|first| *first <= names.len()).ok_or(NfsStatus::BadCookie)?;
+    let mut room =
+        (bytes_max.min(compound.data_remaining) as usize).checked_sub(HEAD_BYTES).ok_or(NfsStatus::Toosmall)?;
+    let fits = |name: &&&[u8]| {
+        let left = room.checked_sub(opaque_bytes(name.len()));
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let listed = names[first..].iter().take_while(fits).count();
+    let end = first + listed;
+    if listed == 0 && end < names.len() {
+        return Err(NfsStatus::Toosmall.into());
+    }
+    let start = draft.writer.len();
+    draft.writer.u64(end as u64);
+    draft.writer.u32(listed as u32);
+    names[first..end].iter().for_each(|name| draft.writer.opaque(name));
+    draft.writer.bool(end == names.len());
+    compound.data_remaining = compound.data_remaining.saturating_sub((draft.writer.len() - start) as u32);
     Ok(())
 }

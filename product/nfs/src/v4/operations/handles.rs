@@ -12,9 +12,9 @@ use afflux_volume::Platform;
 
 use super::super::compound::{Compound, Object};
 use super::super::pseudo_root;
-use super::objects::{check_directory, check_name};
 use crate::operations::{Ended, Operations, Task};
 use crate::status::NfsStatus;
+use crate::v4::compound::{check_directory, check_name};
 use crate::wire::reply::Draft;
 use crate::wire::rpc::FLAVOURS;
 use crate::wire::xdr::Field;

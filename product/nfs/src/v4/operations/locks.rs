@@ -14,13 +14,13 @@ use super::super::back_channel::BackChannel;
 use super::super::client_state::lock_owner;
 use super::super::codec::{LockArgs, Locker};
 use super::super::compound::{Compound, Object};
-use super::super::denied::Denied;
 use super::super::locking::{LockBy, LockRequest, full};
 use super::super::state::stateids::{Stateid, StateidOther};
-use super::objects::check_regular;
 use super::opens::{check_reclaim, other, write_stateid};
 use crate::operations::{Ended, Operations};
 use crate::status::NfsStatus;
+use crate::v4::compound::check_regular;
+use crate::v4::locking::Denied;
 use crate::wire::reply::Draft;
 
 fn span(offset: u64, len: u64) -> Result<Span, NfsStatus> {

@@ -8,14 +8,10 @@
 mod attributes;
 mod data;
 mod handles;
-mod listing;
 mod locks;
 mod names;
-mod objects;
 mod opens;
-mod ranges;
 pub(super) mod sessions;
-mod xattrs;
 
 use afflux_volume::Platform;
 use futures_util::future::BoxFuture;
@@ -159,17 +155,17 @@ fn other<'a, P: Platform>(
         ArgOp::Remove(name) => Box::pin(names::remove(on, compound, draft, name)),
         ArgOp::Rename { from, to } => Box::pin(names::rename(on, compound, draft, from, to)),
         ArgOp::Link(name) => Box::pin(names::link(on, compound, draft, name)),
-        ArgOp::Readdir(ref arguments) => Box::pin(listing::readdir(on, compound, draft, arguments)),
-        ArgOp::Seek { stateid, offset, what } => Box::pin(ranges::seek(on, compound, draft, stateid, offset, what)),
-        ArgOp::Allocate { stateid, offset, len } => Box::pin(ranges::allocate(on, compound, stateid, (offset, len))),
-        ArgOp::Deallocate { stateid, offset, len } => {
-            Box::pin(ranges::deallocate(on, compound, stateid, (offset, len)))
+        ArgOp::Readdir(ref arguments) => Box::pin(names::readdir(on, compound, draft, arguments)),
+        ArgOp::Seek { stateid, offset, what } => Box::pin(data::seek(on, compound, draft, stateid, offset, what)),
+        ArgOp::Allocate { stateid, offset, len } => Box::pin(data::allocate(on, compound, stateid, (offset, len))),
+        ArgOp::Deallocate { stateid, offset, len } => Box::pin(data::deallocate(on, compound, stateid, (offset, len))),
+        ArgOp::Copy(arguments) => Box::pin(data::copy(on, compound, draft, arguments)),
+        ArgOp::Getxattr(name) => Box::pin(attributes::getxattr(on, compound, draft, name)),
+        ArgOp::Setxattr { how, name, value } => Box::pin(attributes::setxattr(on, compound, draft, how, name, value)),
+        ArgOp::Listxattrs { cookie, bytes_max } => {
+            Box::pin(attributes::listxattrs(on, compound, draft, cookie, bytes_max))
         }
-        ArgOp::Copy(arguments) => Box::pin(ranges::copy(on, compound, draft, arguments)),
-        ArgOp::Getxattr(name) => Box::pin(xattrs::getxattr(on, compound, draft, name)),
-        ArgOp::Setxattr { how, name, value } => Box::pin(xattrs::setxattr(on, compound, draft, how, name, value)),
-        ArgOp::Listxattrs { cookie, bytes_max } => Box::pin(xattrs::listxattrs(on, compound, draft, cookie, bytes_max)),
-        ArgOp::Removexattr(name) => Box::pin(xattrs::removexattr(on, compound, draft, name)),
+        ArgOp::Removexattr(name) => Box::pin(attributes::removexattr(on, compound, draft, name)),
         _ => unreachable!("carried out before"),
     }
 }

@@ -19,10 +19,10 @@ use super::super::compound::{Compound, Object};
 use super::super::service::{OpenGrant, OpenRefusal};
 use super::super::state::opens::Opener;
 use super::super::state::stateids::{Stateid, StateidKind, StateidOther};
-use super::objects::{check_name, check_regular, write_change};
-use crate::access;
+use crate::operations;
 use crate::operations::{Ended, Operations, Stop, Task, consistency_now};
 use crate::status::NfsStatus;
+use crate::v4::compound::{check_name, check_regular, write_change};
 use crate::wire::reply::Draft;
 use crate::wire::xdr::{Field, Writer};
 
@@ -278,9 +278,9 @@ pub(super) fn unchanged(of: Consistency) -> Consistency {
 /// execute a file is one to read it, since kernels read programs.
 async fn check_rights<P: Platform>(on: &impl Operations<P>, inode: &Arc<Inode<P>>, share: Share, cuts: bool) -> Ended {
     let (granted, _) = on.access(inode).await?;
-    let reads = share.access & Share::READ == 0 || granted & (access::READ | access::EXECUTE) != 0;
+    let reads = share.access & Share::READ == 0 || granted & (operations::READ | operations::EXECUTE) != 0;
     let needs_write = share.access & Share::WRITE != 0 || share.deny != 0 || cuts;
-    let writes = !needs_write || granted & access::WRITE != 0;
+    let writes = !needs_write || granted & operations::WRITE != 0;
     match () {
         () if !writes && on.caller().is_read_only() => Err(NfsStatus::Rofs.into()),
         () if reads && writes => Ok(()),

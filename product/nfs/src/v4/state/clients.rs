@@ -1,26 +1,24 @@
 //! The clients that a server knows, from EXCHANGE_ID to their end.
 //!
-//! Owns: which of two equally named clients is meant, the order of CREATE_SESSIONs, the clients' bounds; the moments at
-//! which a client is persisted for a later server.
-//! Does not own: the search for a name (`client_owners`), a client's opens (`opens`) and sessions (`sessions`). The
-//! caller ends both for each client that is named as gone.
-//! Invariants: at most one client of a name is confirmed, and at most one is not. A client of another party or of
-//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`quota`).
-//! A client that was never confirmed goes first, then one with an ended lease, then one without state. No call looks at
-//! all clients.
+//! Owns: the client IDs of each client owner (`client_owner4`) of a party, and which of two equally named clients is
+//! meant; the order of CREATE_SESSIONs, the clients' bounds; the moments at which a client is persisted for a later
+//! server.
+//! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is
+//! named as gone.
+//! Invariants: at most one client of an owner is confirmed, and at most one is not. A client of another party or of
+//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`quota`). A
+//! party without clients takes no memory. A client that was never confirmed goes first, then one with an ended lease,
+//! then one without state. No call looks at all clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afflux_frontend::{Party, PersistedItem};
 
-use super::client_owners::{ClientOwners, OwnerClientids};
-use super::leases::{Lease, may_be_forgotten};
-use super::persisted::{CLIENT_BYTES_MAX, Memory, Record};
-use super::quota::TableFull;
-use super::silence::SilenceOrder;
-use super::steps::step;
 use crate::status::NfsStatus;
+use crate::v4::state::leases::{Lease, SilenceOrder, may_be_forgotten};
+use crate::v4::state::persisted::{CLIENT_BYTES_MAX, Memory, Record};
+use crate::v4::state::quota::{PartyCounts, TableFull, step};
 
 pub(crate) const CLIENTS_MAX: usize = 4096;
 
@@ -484,6 +482,58 @@ pub(crate) fn printable(name: &[u8]) -> String {
 /// The name of a client for people: its party, and the printable part of its own name.
 pub(crate) fn name_for_people(party: Party, owner: &[u8]) -> String {
     format!("{party}, {}", printable(owner))
+}
+
+/// The client IDs of one owner.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct OwnerClientids {
+    pub(super) confirmed: Option<u64>,
+    pub(super) unconfirmed: Option<u64>,
+}
+
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(super) struct ClientOwners {
+    of: BTreeMap<Party, BTreeMap<Arc<[u8]>, OwnerClientids>>,
+    counts: PartyCounts,
+}
+
+impl ClientOwners {
+    /// The client IDs of a party's owner.
+    pub(super) fn find(&self, party: Party, ownerid: &[u8]) -> OwnerClientids {
+        self.of.get(&party).and_then(|own| own.get(ownerid)).copied().unwrap_or_default()
+    }
+
+    /// The number of each party's clients.
+    pub(super) fn counts(&self) -> &PartyCounts {
+        &self.counts
+    }
+
+    /// Adds a client.
+    pub(super) fn add(&mut self, party: Party, ownerid: &Arc<[u8]>, clientid: u64, is_confirmed: bool) {
+        self.counts.add(party, 1);
+        let clientids = self.of.entry(party).or_default().entry(Arc::clone(ownerid)).or_default();
+        let of_kind = if is_confirmed { &mut clientids.confirmed } else { &mut clientids.unconfirmed };
+        *of_kind = Some(clientid);
+    }
+
+    pub(super) fn remove(&mut self, party: Party, ownerid: &[u8], clientid: u64) {
+        let Some(own) = self.of.get_mut(&party) else { return };
+        let Some(clientids) = own.get_mut(ownerid) else { return };
+        if clientids.confirmed == Some(clientid) {
+            clientids.confirmed = None;
+        } else if clientids.unconfirmed == Some(clientid) {
+            clientids.unconfirmed = None;
+        } else {
+            return;
+        }
+        self.counts.remove(party, 1);
+        if *clientids == OwnerClientids::default() {
+            own.remove(ownerid);
+        }
+        if own.is_empty() {
+            self.of.remove(&party);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,13 +12,12 @@ use std::collections::BTreeMap;
 
 use afflux_frontend::{Party, PersistedItem, PersistedItems};
 
-use super::index::{StateIndex, StateKeys};
 use super::persisted::{LockedRange, Memory, RangeStep, Record, STEP_BYTES, locks_bytes};
 use super::quota::TableFull;
-use super::stateid_table::StateidTable;
 use super::stateids::{Stateid, StateidOther, check_seqid, is_later, next_seqid};
-use super::steps::step;
 use crate::status::NfsStatus;
+use crate::v4::state::quota::step;
+use crate::v4::state::stateids::{StateIndex, StateKeys, StateidTable};
 
 /// Most lock owners of files.
 pub(crate) const LOCK_STATES_MAX: usize = 65_536;

@@ -5,19 +5,12 @@
 //! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each
 //! party.
 
-pub(super) mod channel_attrs;
-mod client_owners;
 pub(super) mod clients;
-mod index;
 pub(super) mod leases;
 pub(super) mod lock_states;
 pub(super) mod opens;
 pub(super) mod persisted;
-pub(super) mod persisted_waits;
 pub(super) mod quota;
 pub(super) mod sessions;
-mod silence;
 pub(super) mod slots;
-pub(super) mod stateid_table;
 pub(super) mod stateids;
-pub(super) mod steps;

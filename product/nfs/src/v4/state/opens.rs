@@ -12,12 +12,11 @@ use std::collections::BTreeMap;
 use afflux_frontend::{Party, PersistedItem};
 use afflux_volume::Share;
 
-use super::index::{StateIndex, StateKeys};
 use super::persisted::{Memory, Record, open_bytes};
 use super::quota::{PartyCounts, TableFull};
-use super::stateid_table::StateidTable;
 use super::stateids::{Stateid, StateidOther, check_seqid, next_seqid};
 use crate::status::NfsStatus;
+use crate::v4::state::stateids::{StateIndex, StateKeys, StateidTable};
 
 pub(crate) const OPENS_MAX: usize = 65_536;
 

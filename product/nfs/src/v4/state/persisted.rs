@@ -1,25 +1,37 @@
-//! The state of clients that is persisted in memory: a later server finds it.
+//! The state of clients that is persisted in memory, where a later server finds it.
 //!
-//! Owns: the form of each record, the quota of the memory that one party has.
-//! Does not own: the memory and the replacement of a record as a whole (`afflux_frontend`), the state (`clients`,
-//! `sessions`, `opens`, `lock_states`), its return (`v4::recovery`).
+//! Owns: the form of each record, the quota of the memory that one party has; the numbers and the ends of records of
+//! owners that wait for a lock; the form of the entries of calls, and the word of a key that names party, session and
+//! slot.
+//! Does not own: the memory, the journal of calls and the replacement of a record as a whole (`afflux_frontend`), the
+//! state (`clients`, `sessions`, `opens`, `lock_states`), the queue of waiting owners (the volume), the return of all
+//! (`v4::recovery`).
 //! Invariants: a state is persisted before the server answers, and before another client can get a state that it
 //! excludes. The space for a record is checked before the state changes. Each party has its part (`records`). A change
-//! of an owner's locks is one piece, however many locks it has: a record of all, and steps since then.
+//! of an owner's locks is one piece, however many locks it has: a record of all, and steps since then. A wait is
+//! persisted from the refusal of its LOCK until its owner has left the queue and the client has answered the notice. A
+//! later server finds waits in their order. A wait beyond its party's quota is not persisted: after a kill its client
+//! asks when its own patience ends. A slot has one call there, the newest: by the next call the client says that it has
+//! the reply. The calls of a session, or of a party, take no place of another with fewer.
 //!
 //! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record
 //! whose client or open is not there any more, since a kill came between two removals, does not come back.
 
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_frontend::{FoundItem, PERSISTED_PIECE_BYTES, Party, PersistedItem, PersistedItems, PersistedWords};
+use afflux_frontend::{
+    CallKey, EntryForm, EntryOwner, FoundItem, PERSISTED_PIECE_BYTES, Party, PersistedItem, PersistedItems,
+    PersistedWords,
+};
 use afflux_volume::{LockMode, Share, Span};
+use siphasher::sip::SipHasher13;
 
-use super::channel_attrs::{CallbackSecurity, ChannelAttrs, SessionId};
-use super::quota::{PartyCounts, TableFull};
 use crate::limits::OWNER_BYTES_MAX;
+use crate::v4::state::quota::{PartyCounts, TableFull};
+use crate::v4::state::slots::{CallbackSecurity, ChannelAttrs, SLOTS_MAX, SessionId};
 use crate::wire::xdr::{Reader, Writer, XdrError};
 
 /// Most bytes of a part of a record whose length varies.
@@ -433,6 +445,85 @@ fn read_party(from: &mut Reader<'_>) -> Result<Party, XdrError> {
         value => Err(XdrError::Value { field: "party", value }),
     }
 }
+
+/// The record of a wait, which is removed with the last user of this.
+pub(crate) struct PersistedWait {
+    memory: Memory,
+    party: Party,
+    item: Mutex<PersistedItem>,
+}
+
+impl Drop for PersistedWait {
+    fn drop(&mut self) {
+        let item = self.item.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.memory.remove(item, self.party);
+    }
+}
+
+/// The numbers of waits.
+pub(crate) struct PersistedWaits {
+    memory: Memory,
+    next: u32,
+}
+
+impl PersistedWaits {
+    /// None yet.
+    pub(crate) fn new(memory: &Memory) -> Self {
+        Self { memory: Memory::clone(memory), next: 0 }
+    }
+
+    /// A wait of a party that is not persisted yet.
+    pub(crate) fn begin(&self, party: Party) -> Arc<PersistedWait> {
+        self.with(party, PersistedItem::default())
+    }
+
+    /// Persists a wait, if its party has space.
+    pub(crate) fn keep(&mut self, wait: &PersistedWait, record: &Record<'_>) {
+        let Record::Wait { owner, .. } = record else { return };
+        let mut item = wait.item.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.memory.is_persistent() && self.memory.check_quota(&item, wait.party, wait_bytes(owner)).is_ok() {
+            self.memory.put(self.next, &mut item, wait.party, record);
+            self.next = self.next.wrapping_add(1);
+        }
+    }
+
+    /// A wait of an earlier server, under its number.
+    pub(crate) fn restore(&mut self, number: u32, party: Party, item: PersistedItem) -> Arc<PersistedWait> {
+        self.memory.found(&item, party);
+        self.next = self.next.max(number.wrapping_add(1));
+        self.with(party, item)
+    }
+
+    fn with(&self, party: Party, item: PersistedItem) -> Arc<PersistedWait> {
+        Arc::new(PersistedWait { memory: Memory::clone(&self.memory), party, item: Mutex::new(item) })
+    }
+}
+
+/// Words of a call that changes something, in memory that a later server finds: replies to most calls fit.
+pub(crate) const CALL_WORDS: usize = 128;
+
+/// The form of the entries. The value of a call is the wall clock's time at its beginning.
+pub(crate) const CALL_FORM: EntryForm = EntryForm { words: CALL_WORDS, age: |_, begun_ns| begun_ns, owner };
+
+const SLOT_BITS: u32 = SLOTS_MAX.ilog2();
+/// Bits of a session's number. Those above them are of the party's hash.
+const SESSION_BITS: u32 = 36;
+
+/// The word of a key that names the owner of a call.
+pub(crate) fn owner_word(hash_key: &[u8; 16], party: Party, session: &SessionId, slot: u32) -> u64 {
+    let mut hasher = SipHasher13::new_with_key(hash_key);
+    party.hash(&mut hasher);
+    // The number is drawn at random, so a part of it will do.
+    let session = session.first_chunk().copied().map_or(0, u64::from_le_bytes) % (1 << SESSION_BITS);
+    hasher.finish() >> (SESSION_BITS + SLOT_BITS) << (SESSION_BITS + SLOT_BITS) | session << SLOT_BITS | u64::from(slot)
+}
+
+fn owner(&[_, _, word]: &CallKey) -> EntryOwner {
+    let (of_session, slot) = (word >> SLOT_BITS, word % u64::from(SLOTS_MAX));
+    EntryOwner { party: of_session >> SESSION_BITS, user: of_session % (1 << SESSION_BITS), slot: Some(slot) }
+}
+
+const _: () = assert!(SLOTS_MAX.is_power_of_two());
 
 #[cfg(test)]
 mod tests;

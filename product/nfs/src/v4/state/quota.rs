@@ -1,18 +1,18 @@
 //! The quota of each party in a table of state that all parties use.
 //!
 //! Owns: the number of entries of each party, the rule for one more, which party makes room, the errors of a full
-//! table.
-//! Does not own: the bounds of the tables, the end of state that makes room (`client_state`).
+//! table; the count of steps that the tables take, of this thread and in tests alone.
+//! Does not own: the bounds of the tables, the end of state that makes room (`client_state`), the bounds of steps
+//! (`client_state/tests.rs`).
 //! Invariants: a party gets more only while it has less than the rest that is left. So no party takes all, two or three
 //! parties leave room for others, and a lone party has half. Some entries belong to root of this host. If nothing is
 //! left, the party with most makes room for a party that has less. The server never tells the party with most to come
-//! again.
+//! again. Each look at an entry in a walk is a step, so that a test finds a walk over all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use afflux_frontend::Party;
 
-use super::steps::step;
 use crate::status::NfsStatus;
 
 /// One entry out of this many is for this host's root alone.
@@ -110,6 +110,26 @@ impl PartyCounts {
             _ => Err(TableFull::Even),
         }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a look at an entry.
+#[inline]
+pub(crate) fn step() {
+    #[cfg(test)]
+    STEPS.with(|steps| steps.set(steps.get() + 1));
+}
+
+/// The steps that a call takes on this thread.
+#[cfg(test)]
+pub(crate) fn steps_of<T>(call: impl FnOnce() -> T) -> (u64, T) {
+    let before = STEPS.with(std::cell::Cell::get);
+    let result = call();
+    (STEPS.with(std::cell::Cell::get) - before, result)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Sessions: a client's way to have each call carried out once, over any of its connections.
 //!
 //! Owns: the table of sessions, each session's client and party.
-//! Does not own: the slots' rules (`slots`), what both sides agreed on (`channel_attrs`), clients (`clients`).
+//! Does not own: the slots' rules (`slots`), what both sides agreed on (`slots`), clients (`clients`).
 //! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
 //! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its part
 //! (`quota`). No call looks at all sessions.
@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_frontend::{Party, PersistedItem};
 
 use super::super::back_channel::BackChannel;
-use super::super::lock_notices::LockNotices;
-use super::channel_attrs::{ChannelAttrs, SessionId};
 use super::leases::Lease;
 use super::persisted::{CLIENT_BYTES_MAX, Memory, Record};
 use super::quota::{PartyCounts, TableFull};
-use super::silence::SilenceOrder;
 use super::slots::{SLOTS_MAX, Slots};
-use super::steps::step;
 use crate::status::NfsStatus;
+use crate::v4::back_channel::LockNotices;
+use crate::v4::state::leases::SilenceOrder;
+use crate::v4::state::quota::step;
+use crate::v4::state::slots::{ChannelAttrs, SessionId};
 
 pub(crate) const SESSIONS_MAX: usize = 1024;
 

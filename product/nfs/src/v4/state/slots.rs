@@ -1,13 +1,17 @@
-//! The slots of a session: a call that comes twice runs once.
+//! The slots of a session, where a call that comes twice runs once, and the terms on which client and server agree when
+//! the session begins.
 //!
-//! Owns: the order of each slot's calls, the reply cached for a repetition.
-//! Does not own: the session, the bytes of replies before they are cached.
+//! Owns: the order of each slot's calls, the reply cached for a repetition; the number of a session, the bounds of each
+//! direction (`channel_attrs4`), the manner of calls to the client.
+//! Does not own: sessions (`sessions`), the bytes of replies before they are cached, the form of the terms for a later
+//! server (`persisted`).
 //! Invariants: a session that has ended has no slots. A slot has at most one call in progress. A number that was
 //! answered runs nothing. A call that was dropped before it changed anything runs when it comes again. A cached reply
-//! has at most [`CACHED_REPLY_BYTES_MAX`] bytes, and the memory of a slot is used again.
+//! has at most [`CACHED_REPLY_BYTES_MAX`] bytes, and the memory of a slot is used again. What is granted is no more
+//! than the client's wish, nor than this server's bounds.
 
-use super::steps::step;
 use crate::status::NfsStatus;
+use crate::v4::state::quota::step;
 
 /// Most bytes of a reply that is cached.
 pub(crate) const CACHED_REPLY_BYTES_MAX: usize = 2048;
@@ -148,6 +152,63 @@ impl Slots {
         slot.reply.clear();
         slot.progress = if slot.is_first { Progress::Inherited } else { Progress::Dropped };
     }
+}
+
+/// Most operations of a compound.
+pub(crate) const OPERATIONS_MAX: u32 = 64;
+/// The least that a client may ask for: a SEQUENCE with its headers, and two operations.
+const REQUEST_BYTES_MIN: u32 = 256;
+const REPLY_BYTES_MIN: u32 = 256;
+const BACK_BYTES_MIN: u32 = 128;
+
+/// The number of a session: random, so that nobody guesses it.
+pub(crate) type SessionId = [u8; 16];
+
+/// The bounds that both sides agree on for one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ChannelAttrs {
+    pub(crate) maxrequestsize: u32,
+    pub(crate) maxresponsesize: u32,
+    pub(crate) maxresponsesize_cached: u32,
+    pub(crate) maxoperations: u32,
+    pub(crate) maxrequests: u32,
+}
+
+impl ChannelAttrs {
+    /// Refuses a back channel that no call fits.
+    pub(crate) fn check_back(&self) -> Result<(), NfsStatus> {
+        /// A call on it is a sequence and one operation more.
+        const OPERATIONS_MIN: u32 = 2;
+        let is_small = self.maxrequestsize < BACK_BYTES_MIN
+            || self.maxresponsesize < BACK_BYTES_MIN
+            || self.maxoperations < OPERATIONS_MIN;
+        if is_small { Err(NfsStatus::Toosmall) } else { Ok(()) }
+    }
+
+    /// The client's wish, as far as this server grants it. `bytes_max` is the largest record.
+    pub(crate) fn granted(self, bytes_max: u32) -> Result<Self, NfsStatus> {
+        if self.maxrequestsize < REQUEST_BYTES_MIN || self.maxresponsesize < REPLY_BYTES_MIN {
+            return Err(NfsStatus::Toosmall);
+        }
+        if self.maxoperations == 0 || self.maxrequests == 0 {
+            return Err(NfsStatus::Inval);
+        }
+        Ok(Self {
+            maxrequestsize: self.maxrequestsize.min(bytes_max),
+            maxresponsesize: self.maxresponsesize.min(bytes_max),
+            maxresponsesize_cached: self.maxresponsesize_cached.min(CACHED_REPLY_BYTES_MAX as u32),
+            maxoperations: self.maxoperations.min(OPERATIONS_MAX),
+            maxrequests: self.maxrequests.min(SLOTS_MAX),
+        })
+    }
+}
+
+/// How a client wants to be called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct CallbackSecurity {
+    pub(crate) program: u32,
+    /// Calls carry a user's credential, and not none.
+    pub(crate) names_user: bool,
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+mod callers;
+
 use super::*;
 
 const GROUP: u32 = 77;

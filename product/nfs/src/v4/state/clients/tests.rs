@@ -1,8 +1,8 @@
 use std::cell::Cell;
 
 use super::super::persisted::ServerMemory;
-use super::super::silence::LOOKS_MAX;
 use super::*;
+use crate::v4::state::leases::LOOKS_MAX;
 
 /// The clients of a lone party.
 const PARTY_CLIENTS_MAX: usize = CLIENTS_MAX / 2;

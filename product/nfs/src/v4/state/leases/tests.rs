@@ -1,3 +1,5 @@
+mod silence;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use super::*;
+use super::super::*;
 
 const ONE: Party = Party::User(1);
 const OTHER: Party = Party::User(2);

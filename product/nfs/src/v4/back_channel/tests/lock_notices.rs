@@ -2,10 +2,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use afflux_frontend::Party;
 
-use super::super::state::persisted::ServerMemory;
-use super::super::state::persisted_waits::PersistedWaits;
-use super::super::state::sessions::SESSIONS_MAX;
-use super::*;
+use super::super::super::state::persisted::ServerMemory;
+use super::super::super::state::sessions::SESSIONS_MAX;
+use super::super::*;
+use crate::v4::state::persisted::PersistedWaits;
 
 /// A session that counts how often it is asked.
 struct Carrier {

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const ANONYMOUS: (u32, u32) = (65_534, 65_533);
 

@@ -1,7 +1,7 @@
 use afflux_volume::Kind;
 
-use super::super::attributes::known;
-use super::*;
+use super::super::super::attributes::known;
+use super::super::*;
 
 const FOUND: Attributes = Attributes {
     kind: Kind::Regular,
