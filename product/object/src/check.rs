@@ -1,7 +1,7 @@
 //! The check of a whole volume.
 //!
 //! Owns: the report, the comparison of segments with their records.
-//! Does not own: names (`names`), inodes and bodies (`inodes`), the bytes of extents (`extents`), repair.
+//! Does not own: names, inodes, bodies and the bytes of extents (`objects`), repair.
 //! Invariants: it changes nothing. Damage in one segment or record hides none in another. A segment that the store does
 //! not give is reported, and is no damage. It is exact only while nobody writes. Its memory is some 50 bytes for each
 //! object, and four for each run of a segment.
@@ -11,19 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::error::FormatError;
-use crate::format::extent::SegmentRange;
+use crate::format::FormatError;
+use crate::format::extent::{SegmentId, SegmentRange};
 use crate::format::records::{Lineage, SegmentBytes, SegmentRecord, VolumeHeader};
 use crate::format::segment::{OBJECT_BYTES_MAX, check_lines, directory, lines};
-use crate::format::segment_id::SegmentId;
 use crate::open::get;
-use crate::pages::PagedScan;
 use crate::retry::until_answered;
-use crate::seams::{Clock, Durability, Key, ObjectError, Objects, RecordDatabase, Value};
+use crate::seams::{Clock, Durability, Key, ObjectError, Objects, PagedScan, RecordDatabase, Value};
 
-mod extents;
-mod inodes;
-mod names;
+mod objects;
 
 /// Bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,22 +1,24 @@
-//! The collection of segments that nobody needs.
+//! The collection of segments that nobody needs, and the other work that a volume needs while it is open.
 //!
-//! Owns: the rule that a segment is dead, the rule that a dead one may go, the sweep of orphans.
-//! Does not own: when these run (`upkeep`), the rescue of live bytes (`compact`).
+//! Owns: the rule that a segment is dead, the rule that a dead one may go, the sweep of orphans; the times of
+//! collection, sweeps and compaction.
+//! Does not own: the rescue of live bytes (`compact`).
 //! Invariants: a dead segment is never named again. It goes after all checkpoints that may show it alive have ended. A
 //! sweep removes segments of earlier epochs that were never named, and no batch of those epochs will be durable. Of the
-//! own epoch it removes only segments that this process gave up.
+//! own epoch it removes only segments that this process gave up. Collection and compaction take at most a sixteenth of
+//! the time, so of the bandwidth. A failure of one step keeps no other step from its work, and only the loss of the
+//! volume ends the upkeep.
 
 use std::collections::BTreeSet;
 
 use crate::control::CheckedRule;
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::error::FormatError;
+use crate::format::FormatError;
+use crate::format::extent::SegmentId;
 use crate::format::records::{SegmentBytes, SegmentRecord};
-use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
-use crate::pages::next_page;
 use crate::retry::until_answered;
-use crate::seams::{Batch, Clock, Durability, Key, ObjectError, Objects, RecordChange, RecordDatabase};
+use crate::seams::{Batch, Clock, Durability, Key, ObjectError, Objects, RecordChange, RecordDatabase, next_page};
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// Finds dead segments, and records the newest manifest with each.
@@ -169,5 +171,44 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             Ok(()) | Err(ObjectError::Missing) => Ok(()),
             Err(error) => Err(refused(error)),
         }
+    }
+}
+
+const PAUSE_NS: u64 = 60_000_000_000;
+const SWEEP_NS: u64 = 24 * 3_600_000_000_000;
+/// A pass of this length is followed by a pause of so many.
+const PAUSE_PASSES: u64 = 15;
+
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
+    /// Collects garbage until the volume closes. Exactly one task of a volume runs it. It tells each failure of a step
+    /// to `failed`, and tries the step again in its next pass, a sweep on the next day.
+    ///
+    /// # Errors
+    /// If the volume is lost to this writer.
+    pub async fn upkeep(&self, mut failed: impl FnMut(&ObjectVolumeError) + Send) -> Result<(), ObjectVolumeError> {
+        let mut sweep_at_ns = self.clock.now_ns();
+        while self.begin().is_ok() {
+            let begun_ns = self.clock.now_ns();
+            let is_sweep = begun_ns >= sweep_at_ns;
+            let swept = if is_sweep { self.sweep_orphans().await } else { Ok(0) };
+            if is_sweep {
+                sweep_at_ns = begun_ns.saturating_add(SWEEP_NS);
+            }
+            let check_inline_full = self.state().check_inline_full(&self.limits);
+            let packed = if check_inline_full { self.pack().await } else { Ok(()) };
+            let steps = [swept.map(drop), self.mark_dead().await.map(drop), self.delete_dead().await.map(drop), packed];
+            let moved = self.compact().await;
+            for error in steps.iter().chain([&moved.clone().map(drop)]).filter_map(|step| step.as_ref().err()) {
+                if error.is_loss() {
+                    return Err(error.clone());
+                }
+                failed(error);
+            }
+            let end_ns = self.clock.now_ns();
+            let pause_ns = (end_ns - begun_ns).saturating_mul(PAUSE_PASSES);
+            let pause_ns = if moved.is_ok_and(|bytes| bytes > 0) { pause_ns } else { pause_ns.max(PAUSE_NS) };
+            self.clock.sleep_until_ns(end_ns.saturating_add(pause_ns)).await;
+        }
+        Ok(())
     }
 }

@@ -1,11 +1,15 @@
-//! Errors of a volume's operations.
+//! Errors of a volume's operations, and their meaning for the engine and for the tree of names.
 //!
-//! Owns: their kinds.
+//! Owns: their kinds, both translations.
 //! Does not own: outcomes that a later try changes; an operation waits for these.
-//! Invariants: an error never means that acknowledged data was dropped.
+//! Invariants: an error never means that acknowledged data was dropped, and is final for its request. Damage and a lost
+//! volume are input/output errors: no caller takes them for an answer about a name.
 
-use crate::format::error::FormatError;
-use crate::format::segment_id::SegmentId;
+use afflux_engine::DeviceError;
+use afflux_volume::VolumeError;
+
+use crate::format::FormatError;
+use crate::format::extent::SegmentId;
 use crate::seams::{ObjectError, RecordsError};
 
 /// Why an operation failed.
@@ -67,3 +71,45 @@ pub(crate) fn refused(error: ObjectError) -> ObjectVolumeError {
         error => ObjectVolumeError::Refused(format!("{error:?}")),
     }
 }
+
+const EIO: i32 = 5;
+/// Linux's errno for a damaged file system.
+const EUCLEAN: i32 = 117;
+
+pub(crate) fn device_error(error: &ObjectVolumeError) -> DeviceError {
+    match error {
+        // Another writer has the volume, or the database ended. The request's outcome stays unknown.
+        ObjectVolumeError::Records(_) | ObjectVolumeError::Closed => DeviceError::Lost,
+        ObjectVolumeError::Invalid { .. } => DeviceError::TooLarge,
+        ObjectVolumeError::Full(_) => DeviceError::NoSpace,
+        ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_) => DeviceError::Io { errno: EUCLEAN },
+        // The store's keys are no user's rights: a refusal is no `Denied`.
+        _ => DeviceError::Io { errno: EIO },
+    }
+}
+
+impl From<ObjectVolumeError> for VolumeError {
+    fn from(error: ObjectVolumeError) -> Self {
+        match error {
+            ObjectVolumeError::Records(RecordsError::ReadOnly) => Self::ReadOnly,
+            ObjectVolumeError::Full(_) => Self::NoSpace,
+            ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_) => Self::Io { errno: EUCLEAN },
+            _ => Self::Io { errno: EIO },
+        }
+    }
+}
+
+impl From<RecordsError> for VolumeError {
+    fn from(error: RecordsError) -> Self {
+        ObjectVolumeError::from(error).into()
+    }
+}
+
+impl From<FormatError> for VolumeError {
+    fn from(error: FormatError) -> Self {
+        ObjectVolumeError::from(error).into()
+    }
+}
+
+/// The records contradict each other.
+pub(crate) const DAMAGED: VolumeError = VolumeError::Io { errno: EUCLEAN };

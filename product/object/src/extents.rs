@@ -1,15 +1,15 @@
-//! The map from the bytes of a file to extents.
+//! The map from the bytes of a file to extents, and sets of ranges of a file.
 //!
-//! Owns: cutting extents, the changes of records that follow, the ranges of the map that are in memory.
+//! Owns: cutting extents, the changes of records that follow, the ranges of the map that are in memory; joining ranges,
+//! finding gaps.
 //! Does not own: the format of an extent (`format::extent`), the limits of memory.
-//! Invariants: extents do not overlap, and none is empty. All extents of a known range are in the map.
+//! Invariants: extents do not overlap, and none is empty. All extents of a known range are in the map. The ranges of a
+//! set do not touch each other, and none is empty.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::format::extent::{ExtentSource, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentId, StoredExtent};
 use crate::format::records::{SegmentBytes, SegmentRecord};
-use crate::format::segment_id::SegmentId;
-use crate::ranges::Ranges;
 use crate::seams::{Batch, RecordChange};
 
 /// Extents by their ends.
@@ -172,3 +172,37 @@ impl MapChanges {
         self.batch
     }
 }
+
+/// Ends by starts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
+        if start >= end {
+            return;
+        }
+        while let Some((&from, &to)) = self.0.range(..=end).next_back().filter(|(_, to)| **to >= start) {
+            self.0.remove(&from);
+            (start, end) = (start.min(from), end.max(to));
+        }
+        self.0.insert(start, end);
+    }
+
+    /// The parts of a range that are in the set.
+    pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let before = self.0.range(..start).next_back();
+        let touched = before.into_iter().chain(self.0.range(start..end));
+        touched.map(move |(from, to)| (start.max(*from), end.min(*to))).filter(|(from, to)| from < to)
+    }
+
+    /// The first number from `start` to before `end` that no range holds.
+    pub(crate) fn gap(&self, start: u64, end: u64) -> Option<u64> {
+        let before = self.0.range(..=start).next_back();
+        let gap = before.map_or(start, |(_, to)| start.max(*to));
+        (gap < end).then_some(gap)
+    }
+}
+
+#[cfg(test)]
+mod tests;

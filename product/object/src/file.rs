@@ -10,9 +10,8 @@ use std::collections::{BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use crate::extents::{ExtentMap, MapChanges};
-use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
+use crate::format::extent::{ExtentSource, SegmentId, SegmentRange, StoredExtent};
 use crate::format::records::Body;
-use crate::format::segment_id::SegmentId;
 use crate::seams::Sequence;
 
 /// The body of a file as far as memory has it.

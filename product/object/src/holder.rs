@@ -1,26 +1,30 @@
-//! The object `holder`: the host that serves the volume.
+//! The objects that one writer after the other overwrites: `holder`, the host that serves the volume, and `clients`,
+//! those that may have open files and locks, for the next server on any host.
 //!
-//! Owns: its format, its renewal, the look at another's.
-//! Does not own: fencing. The holder only keeps people from mistakes; the records keep the volume safe.
-//! Invariants: ages are by the store's clock alone. A server never replaces the record of a later epoch. At its end the
-//! server writes a record without a host, and removes nothing.
+//! Owns: their formats and bounds, the renewal of the holder, the look at another's; the read and the replacement of an
+//! object until both have an answer.
+//! Does not own: fencing, which alone keeps the volume safe: the holder only keeps people from mistakes. The meaning of
+//! a client's name (the front end).
+//! Invariants: ages are by the store's clock alone. A server never replaces the holder or the list of a later epoch. At
+//! its end the server writes a holder without a host, and removes nothing. A replacement follows a read, and replaces
+//! the version of that read alone. So a request of an earlier writer changes nothing when it comes late or twice. A
+//! damaged list of clients is an error, not an empty list: the clients would lose their locks.
 
 use bytes::Bytes;
 
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::error::FormatError;
-use crate::overwritten::{read, replace};
+use crate::format::FormatError;
 use crate::retry::until_answered;
-use crate::seams::{Clock, DatedObject, DatedObjects};
+use crate::seams::{Clock, DatedObject, DatedObjects, ObjectError, ReplaceOutcome};
 
-const NAME: &str = "holder";
+const HOLDER_NAME: &str = "holder";
 /// Its time is that of the store's clock, just after a PUT.
 const CLOCK_NAME: &str = "clock";
 const RENEWAL_NS: u64 = 12_000_000_000;
 const ALIVE_NS: u64 = 30_000_000_000;
 const HOST_BYTES_MAX: usize = 255;
 /// An epoch, a host and two separators.
-const BYTES_MAX: u64 = 10 + 1 + HOST_BYTES_MAX as u64 + 1;
+const HOLDER_BYTES_MAX: u64 = 10 + 1 + HOST_BYTES_MAX as u64 + 1;
 /// The host of a volume that nobody serves. No host has this name. Earlier versions wait until it is old.
 const NOBODY: &str = "-";
 
@@ -85,7 +89,7 @@ impl Holder {
         let bytes = self.encode();
         Self::decode(&bytes)?;
         let may_replace = |there: &DatedObject| Ok(!Self::decode(&there.bytes)?.is_after(self));
-        let later = replace(objects, clock, (NAME, BYTES_MAX), &bytes, may_replace).await?;
+        let later = replace(objects, clock, (HOLDER_NAME, HOLDER_BYTES_MAX), &bytes, may_replace).await?;
         Ok(later.map(|later| Self::decode(&later.bytes)).transpose()?)
     }
 
@@ -99,7 +103,7 @@ impl Holder {
         clock: &C,
         gone: Option<&str>,
     ) -> Result<Option<(Self, u64)>, ObjectVolumeError> {
-        let Some(there) = read(objects, clock, NAME, BYTES_MAX).await? else { return Ok(None) };
+        let Some(there) = read(objects, clock, HOLDER_NAME, HOLDER_BYTES_MAX).await? else { return Ok(None) };
         let holder = Self::decode(&there.bytes)?;
         if holder.host == NOBODY || Some(holder.host.as_str()) == gone {
             return Ok(None);
@@ -119,5 +123,98 @@ impl Holder {
             clock.sleep_until_ns(clock.now_ns().saturating_add(ALIVE_NS - age_ns)).await;
         }
         Ok(())
+    }
+}
+
+/// The object, if there is one.
+pub(crate) async fn read<D: DatedObjects, C: Clock>(
+    objects: &D,
+    clock: &C,
+    name: &str,
+    bytes_max: u64,
+) -> Result<Option<DatedObject>, ObjectVolumeError> {
+    match until_answered(clock, || objects.dated(name, bytes_max)).await {
+        Ok(object) => Ok(Some(object)),
+        Err(ObjectError::Missing) => Ok(None),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+/// Writes the object if `may_replace` permits it for the present one. Otherwise returns the present one.
+pub(crate) async fn replace<D: DatedObjects, C: Clock>(
+    objects: &D,
+    clock: &C,
+    (name, bytes_max): (&str, u64),
+    bytes: &Bytes,
+    may_replace: impl Fn(&DatedObject) -> Result<bool, ObjectVolumeError>,
+) -> Result<Option<DatedObject>, ObjectVolumeError> {
+    loop {
+        let before = read(objects, clock, name, bytes_max).await?;
+        if let Some(before) = &before
+            && !may_replace(before)?
+        {
+            return Ok(Some(before.clone()));
+        }
+        let version = before.as_ref().map(|before| &before.version);
+        match until_answered(clock, || objects.replace(name, bytes.clone(), version)).await.map_err(refused)? {
+            ReplaceOutcome::Replaced => return Ok(None),
+            // Another writer was quicker, or a try without an answer had its effect.
+            ReplaceOutcome::Changed => {}
+        }
+    }
+}
+
+const CLIENTS_NAME: &str = "clients";
+/// Most clients of a list. A server knows fewer.
+const NAMES_MAX: usize = 65_536;
+const LINE_BYTES: usize = 17;
+const EPOCH_BYTES_MAX: usize = 11;
+const CLIENTS_BYTES_MAX: u64 = (EPOCH_BYTES_MAX + NAMES_MAX * LINE_BYTES) as u64;
+
+/// The clients of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct PreviousClients {
+    /// The epoch of the server's opening.
+    pub epoch: u32,
+    /// A number for each client.
+    pub names: Vec<u64>,
+}
+
+impl PreviousClients {
+    fn encode(&self) -> Bytes {
+        let names = self.names.iter().map(|name| format!("{name:016x}\n"));
+        Bytes::from(format!("{}\n", self.epoch) + &names.collect::<String>())
+    }
+
+    fn decode(object: &[u8]) -> Result<Self, FormatError> {
+        let parse = || {
+            let mut lines = std::str::from_utf8(object).ok()?.strip_suffix('\n')?.split('\n');
+            let epoch = lines.next()?.parse().ok()?;
+            let names = lines.map(|line| (line.len() < LINE_BYTES).then(|| u64::from_str_radix(line, 16).ok())?);
+            Some(Self { epoch, names: names.collect::<Option<_>>()? })
+        };
+        parse().ok_or(FormatError::PreviousClients)
+    }
+
+    /// Keeps the list, durably, unless a later server has kept its own.
+    ///
+    /// # Errors
+    /// If the store refuses, the object there is no list, or the list is too long.
+    pub async fn keep<D: DatedObjects, C: Clock>(&self, objects: &D, clock: &C) -> Result<(), ObjectVolumeError> {
+        let (field, value, most) = ("the number of clients", self.names.len() as u64, NAMES_MAX as u64);
+        if value > most {
+            return Err(ObjectVolumeError::Invalid { field, value, least: 0, most });
+        }
+        let may_replace = |there: &DatedObject| Ok(Self::decode(&there.bytes)?.epoch <= self.epoch);
+        replace(objects, clock, (CLIENTS_NAME, CLIENTS_BYTES_MAX), &self.encode(), may_replace).await.map(drop)
+    }
+
+    /// The list that the last server has left; an empty one if there is none.
+    ///
+    /// # Errors
+    /// If the store refuses, or the object is no list.
+    pub async fn read<D: DatedObjects, C: Clock>(objects: &D, clock: &C) -> Result<Self, ObjectVolumeError> {
+        let there = read(objects, clock, CLIENTS_NAME, CLIENTS_BYTES_MAX).await?;
+        Ok(there.map(|there| Self::decode(&there.bytes)).transpose()?.unwrap_or_default())
     }
 }

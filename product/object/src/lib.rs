@@ -23,39 +23,28 @@ mod file;
 mod format;
 mod holder;
 mod joints;
-mod load;
-mod moving;
-mod naming;
 mod open;
-mod overwritten;
 mod packing;
-mod pages;
 mod paths;
-mod previous_clients;
-mod ranges;
 mod read;
 mod retry;
 mod seams;
-mod seek;
 mod state;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod upkeep;
 
 pub use check::{CheckReport, FileRange, ObjectFault, check};
 pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
 pub use file::BodyInMemory;
-pub use format::error::FormatError;
+pub use format::FormatError;
+pub use format::extent::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use format::records::{Body, Lineage, VOLUME_FORMAT, VolumeHeader};
-pub use format::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, RunEntry};
-pub use format::segment::{SegmentWriter, directory};
-pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
-pub use holder::Holder;
+pub use format::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, RunEntry, SegmentWriter, directory};
+pub use holder::{Holder, PreviousClients};
 pub use open::{EndedWriter, Fresh, ObjectVolume};
 pub use paths::paths;
-pub use previous_clients::PreviousClients;
 pub use seams::{
     Arrivals, Batch, ByteParts, Checkpoint, Clock, DatedObject, DatedObjects, Durability, Key, Manifest, ObjectError,
     ObjectVersion, Objects, PutOutcome, Record, RecordChange, RecordDatabase, RecordsError, ReplaceOutcome, Sequence,

@@ -18,8 +18,7 @@ use crate::error::ObjectVolumeError;
 use crate::file::{Cut, END, UnnamedContent};
 use crate::format::records::{Brief, Lineage, VolumeHeader, decode_cut};
 use crate::joints::Joints;
-use crate::pages::next_page;
-use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, Value};
+use crate::seams::{Clock, Durability, Objects, RecordChange, RecordDatabase, Value, next_page};
 use crate::state::{VolumeLimits, VolumeState};
 
 const ANSWER_NS: u64 = 2_500_000_000;

@@ -9,10 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use afflux_volume::Kind;
 
 use crate::error::ObjectVolumeError;
-use crate::format::entry::Entry;
-use crate::format::inode::ROOT;
-use crate::pages::PagedScan;
-use crate::seams::{Durability, RecordDatabase};
+use crate::format::tree::{Entry, ROOT};
+use crate::seams::{Durability, PagedScan, RecordDatabase};
 
 /// One path of each of these files that has a name.
 ///

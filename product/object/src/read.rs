@@ -1,18 +1,24 @@
-//! Reads of the writer's own files.
+//! Reads of a file: its records, its bytes, its holes.
 //!
-//! Owns: laying unnamed writes over the named map, the second look after a missing segment.
-//! Does not own: the GETs (`device::fetch`); the cache above, which asks for bytes that it lacks.
-//! Invariants: a read sees one state of the map. Bytes are returned only after their checksums matched.
+//! Owns: the parts of a map that are read into memory; laying unnamed writes over the named map, the second look after
+//! a missing segment; the way along the map that finds data and holes, in parts that fit into memory.
+//! Does not own: the map (`extents`), its place in memory (`state`), the GETs (`device::fetch`); the cache above, which
+//! asks for bytes that it lacks; pages that the engine has not written yet.
+//! Invariants: a read sees one state of the map, and so does each part of a search for holes. Records that changed
+//! during their scan are read again. Bytes are returned only after their checksums matched. Time and memory of a search
+//! go by the extents on the way, not by the size of holes.
+
+use afflux_volume::Seek;
 
 use crate::commit::range;
 use crate::device::Via;
 use crate::error::ObjectVolumeError;
-use crate::extents::{ExtentMap, MapChanges};
+use crate::extents::{ExtentMap, MapChanges, Reach};
 use crate::file::END;
-use crate::format::extent::StoredExtent;
-use crate::format::segment_id::SEGMENT_BYTES_MAX;
-use crate::open::ObjectVolume;
-use crate::seams::{Clock, Objects, RecordDatabase};
+use crate::format::extent::{SEGMENT_BYTES_MAX, StoredExtent};
+use crate::format::records::Body;
+use crate::open::{ObjectVolume, get};
+use crate::seams::{Clock, Durability, Objects, RecordDatabase};
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// The bytes of a range. Holes are zeros.
@@ -81,4 +87,87 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         }
         Some(view.within(start, end))
     }
+}
+
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
+    /// Reads the map of a range from the records, unless it is in memory.
+    pub(crate) async fn load(&self, ino: u64, start: u64, end: u64) -> Result<(), ObjectVolumeError> {
+        loop {
+            let (gap, stamp) = {
+                let mut state = self.state();
+                (state.file(ino).map.gap(start, end), state.stamp(ino))
+            };
+            let Some(gap) = gap else { return Ok(()) };
+            let (from, to) = (StoredExtent::key(ino, gap + 1), StoredExtent::keys(ino).1);
+            let most = self.limits.window_extents;
+            let found = self.records.scan_first(from, to, Durability::Applied, most).await?;
+            let extents = found.iter().map(|(key, value)| Ok(StoredExtent::decode(key, value)?.1));
+            let extents = extents.collect::<Result<Vec<_>, ObjectVolumeError>>()?;
+            let mut state = self.state();
+            state.learn(ino, gap, (start, end), stamp, extents, &self.limits);
+            state.trim(&self.limits, self.records.durable_through());
+        }
+    }
+
+    pub(crate) async fn load_body(&self, ino: u64) -> Result<(), ObjectVolumeError> {
+        let stamp = self.state().stamp(ino);
+        let body = get(&self.records, &Body::key(ino)).await?;
+        let body = body.map_or(Ok(Body::default()), |value| Body::decode(&value))?;
+        let mut state = self.state();
+        if state.stamp(ino) == stamp {
+            state.file(ino).body = Some(body);
+        }
+        Ok(())
+    }
+}
+
+/// Most extents that are looked at together.
+const PART_EXTENTS: usize = 1_024;
+
+impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
+    /// The first offset at or after `from` with data, or in a hole; the end of the file counts as a hole. `None` if
+    /// there is none, or if the file ends at or before `from`.
+    ///
+    /// # Errors
+    /// If a later writer took over, or the records are damaged.
+    pub async fn seek(&self, ino: u64, from: u64, wanted: Seek) -> Result<Option<u64>, ObjectVolumeError> {
+        let (size, mut at) = (self.body(ino).await?.size, from);
+        if from >= size {
+            return Ok(None);
+        }
+        while at < size {
+            let reach = self.state().file(ino).map.reach(at, size, PART_EXTENTS);
+            let end = match reach {
+                Reach::Whole => size,
+                Reach::Part(end) => end.min(size),
+                Reach::Unknown(gap) => gap,
+            };
+            let extents = if end > at { self.view(ino, at, end) } else { None };
+            let Some(extents) = extents else {
+                self.load(ino, at, at + 1).await?;
+                continue;
+            };
+            if let Some(found) = first(&extents, at..end, wanted) {
+                return Ok(Some(found));
+            }
+            at = end;
+        }
+        Ok((wanted == Seek::Hole).then_some(size))
+    }
+}
+
+/// The first offset of a range with data, or without.
+fn first(extents: &[StoredExtent], range: std::ops::Range<u64>, wanted: Seek) -> Option<u64> {
+    if wanted == Seek::Data {
+        return extents.first().map(|extent| extent.start);
+    }
+    let mut end = range.start;
+    for extent in extents {
+        if extent.start > end {
+            break;
+        }
+        end = extent.end;
+    }
+    // A range with data up to its end leaves the answer to the next part.
+    (end < range.end).then_some(end)
 }

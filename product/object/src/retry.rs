@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::lock::Mutex;
 
 use crate::error::{ObjectVolumeError, refused};
+use crate::format::extent::SegmentId;
 use crate::format::segment::SegmentWriter;
-use crate::format::segment_id::SegmentId;
 use crate::seams::{ByteParts, Clock, ObjectError, Objects, PutOutcome};
 
 const FIRST_PAUSE_NS: u64 = 100_000_000;

@@ -1,8 +1,9 @@
 //! The seams to the world: objects, records, time.
 //!
-//! Owns: the traits, their outcomes.
+//! Owns: the traits, their outcomes; scans of many records, some at a time, by the bytes of the scan before.
 //! Does not own: an implementation.
-//! Invariants: those that each trait demands of an implementation.
+//! Invariants: those that each trait demands of an implementation. A [`PagedScan`] holds no more values than one page
+//! has. A user may have made them as large as they may be.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -144,7 +145,7 @@ pub enum ReplaceOutcome {
 }
 
 /// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) and the list of
-/// clients (`previous_clients`) need them.
+/// clients (`holder`) need them.
 pub trait DatedObjects: Send + Sync {
     /// Makes an object, or replaces it.
     fn put(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<(), ObjectError>> + Send;
@@ -297,4 +298,46 @@ pub trait Clock: Send + Sync {
     fn wall_ns(&self) -> u64;
     /// Waits until an instant of the platform's clock.
     fn sleep_until_ns(&self, at_ns: u64) -> impl Future<Output = ()> + Send;
+}
+
+/// A paged scan begins with so many records: their values may be the largest.
+const PAGE_MIN: usize = 4;
+/// It reads so many at most.
+const PAGE_MAX: usize = 512;
+/// Later pages have as many records as have so many bytes, by the page before.
+const PAGE_BYTES: usize = 256 << 10;
+
+/// The key to go on with after a scan for so many records.
+pub(crate) fn next_page(found: &[Record], most: usize, end: &Key) -> Key {
+    match found.last() {
+        Some((last, _)) if found.len() == most => [last.as_slice(), &[0]].concat(),
+        _ => end.clone(),
+    }
+}
+
+/// A look at all records of a range, some at a time.
+pub(crate) struct PagedScan {
+    from: Key,
+    end: Key,
+    durability: Durability,
+    most: usize,
+}
+
+impl PagedScan {
+    pub(crate) fn new((from, end): (Key, Key), durability: Durability) -> Self {
+        Self { from, end, durability, most: PAGE_MIN }
+    }
+
+    /// The next records; nothing behind the last.
+    pub(crate) async fn next(&mut self, records: &impl RecordDatabase) -> Result<Option<Vec<Record>>, RecordsError> {
+        if self.from >= self.end {
+            return Ok(None);
+        }
+        let from = std::mem::take(&mut self.from);
+        let found = records.scan_first(from, self.end.clone(), self.durability, self.most).await?;
+        self.from = next_page(&found, self.most, &self.end);
+        let bytes: usize = found.iter().map(|(key, value)| key.len() + value.len()).sum();
+        self.most = (PAGE_BYTES * found.len() / bytes.max(1)).clamp(PAGE_MIN, PAGE_MAX);
+        Ok(Some(found))
+    }
 }

@@ -8,9 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::control::{Broken, CheckedRule};
 use crate::file::{Cut, END, ObjectFile, ObjectWrite, UnnamedContent};
-use crate::format::extent::{ExtentSource, StoredExtent};
+use crate::format::extent::{ExtentSource, SEGMENT_BYTES_MAX, SegmentId, StoredExtent};
 use crate::format::records::Body;
-use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
 use crate::retry::OnWay;
 use crate::seams::Sequence;
 

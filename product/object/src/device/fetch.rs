@@ -1,20 +1,34 @@
-//! The GETs of a read.
+//! The GETs of a read, the raw lines around small extents, and the turn of reads ahead at the store.
 //!
-//! Owns: which lines one GET fetches: those of a segment that lie together, in parts of 4 MiB, all parts at once.
-//! Does not own: the map of the file (`read`), checksums (`format::segment`).
+//! Files made together lie together in a segment. A read of one file fetches the lines of its neighbours, too. Later
+//! reads find these lines in the cache of lines.
+//!
+//! Calls that begin together share the bandwidth, so they also end together. If their reader alone began the next ones,
+//! the store would idle for a round trip after each such end. Therefore more is read ahead than is in flight, and each
+//! piece that comes makes room for the next call. So calls begin as evenly as bytes come.
+//!
+//! Owns: which lines one GET fetches: those of a segment that lie together, in parts of 4 MiB, all parts at once; parts
+//! of segments as the store holds them, 64 at most of a MiB each, with one GET at a time for each part; how many bytes
+//! are read ahead at once, and the order of those that wait.
+//! Does not own: the map of the file (`read`), checksums (`format::segment`), how far ahead of a reader is read (the
+//! engine).
 //! Invariants: bytes are copied out of the pieces that the store sent, once, and after their checksums matched.
+//! Segments do not change, so no part grows stale. Reads ahead begin in their order. A read for which a caller waits
+//! does not wait with them. A read ahead that waits is not given up: its place would be lost.
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use futures_channel::oneshot::{self, Receiver, Sender};
 use futures_util::future::try_join_all;
+use futures_util::lock;
 
-use super::line_cache::{LineCache, PART_BYTES};
 use crate::error::{ObjectVolumeError, refused};
-use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
-use crate::format::pieces::Pieces;
-use crate::format::segment;
-use crate::format::segment_id::SegmentId;
+use crate::format::extent::{ExtentSource, SegmentId, SegmentRange, StoredExtent};
+use crate::format::segment::{self, Pieces};
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
 use crate::seams::{Arrivals, ByteParts, Clock, ObjectError, Objects, RecordDatabase};
@@ -165,5 +179,143 @@ fn failed(segment: SegmentId, error: ObjectError) -> ObjectVolumeError {
     match error {
         ObjectError::Missing => ObjectVolumeError::Missing(segment),
         error => refused(error),
+    }
+}
+
+/// Bytes of a part.
+pub(crate) const PART_BYTES: u64 = 1 << 20;
+/// Parts that are kept.
+const PARTS: usize = 64;
+
+/// A part of a segment: absent until the first reader has fetched it.
+type Part = Arc<lock::Mutex<Option<Bytes>>>;
+
+#[derive(Debug, Default)]
+pub(crate) struct LineCache {
+    /// The newest last.
+    parts: Mutex<VecDeque<((SegmentId, u64), Part)>>,
+}
+
+impl LineCache {
+    /// The part of a segment with this number, fetched if it is not here.
+    pub(crate) async fn part<F>(&self, segment: SegmentId, number: u64, fetch: F) -> Result<Bytes, ObjectError>
+    where
+        F: Future<Output = Result<Bytes, ObjectError>>,
+    {
+        let part = self.entry((segment, number));
+        let mut bytes = part.lock().await;
+        if let Some(bytes) = &*bytes {
+            return Ok(bytes.clone());
+        }
+        let fetched = fetch.await?;
+        *bytes = Some(fetched.clone());
+        Ok(fetched)
+    }
+
+    fn entry(&self, key: (SegmentId, u64)) -> Part {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = parts.iter().position(|(there, _)| *there == key);
+        let entry = at.and_then(|at| parts.remove(at)).unwrap_or_else(|| (key, Part::default()));
+        if parts.len() >= PARTS {
+            parts.pop_front();
+        }
+        let part = Arc::clone(&entry.1);
+        parts.push_back(entry);
+        part
+    }
+}
+
+/// The most bytes in flight: two of the three windows that are ahead of a stream.
+const BYTES_MAX: u64 = 64 << 20;
+
+#[derive(Debug, Default)]
+pub(super) struct ReadsAhead(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: u64,
+    waiting: VecDeque<(u64, Sender<()>)>,
+}
+
+/// A read ahead in flight.
+pub(super) struct AheadRead(Arc<Remainder>);
+
+struct Remainder {
+    reads: Arc<ReadsAhead>,
+    /// Bytes that have not come.
+    bytes: AtomicU64,
+}
+
+impl AheadRead {
+    /// Bytes that come make room for others at once.
+    pub(super) fn arrivals(&self) -> Arrivals {
+        let left = Arc::clone(&self.0);
+        Arrivals::to(move |bytes| left.come(bytes))
+    }
+}
+
+impl Remainder {
+    /// A repeated GET brings bytes again, which make no room.
+    fn come(&self, bytes: u64) {
+        let less = |left: u64| Some(left - left.min(bytes));
+        if let Ok(left) = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            self.reads.end(left.min(bytes));
+        }
+    }
+}
+
+impl Drop for AheadRead {
+    fn drop(&mut self) {
+        self.0.come(u64::MAX);
+    }
+}
+
+impl ReadsAhead {
+    /// Waits for the turn of a read of so many bytes.
+    pub(super) async fn begin(self: &Arc<Self>, bytes: u64) -> AheadRead {
+        if let Some(told) = self.begins(bytes) {
+            // The sender lives until the turn comes.
+            let _ = told.await;
+        }
+        AheadRead(Arc::new(Remainder { reads: Arc::clone(self), bytes: AtomicU64::new(bytes) }))
+    }
+
+    /// Begins a read if there is room and no other waits. Otherwise it waits to be told.
+    fn begins(&self, bytes: u64) -> Option<Receiver<()>> {
+        let mut state = self.state();
+        if state.waiting.is_empty() && state.try_take(bytes) {
+            return None;
+        }
+        let (sender, told) = oneshot::channel();
+        state.waiting.push_back((bytes, sender));
+        Some(told)
+    }
+
+    /// So many bytes are no longer in flight. The next reads begin.
+    fn end(&self, bytes: u64) {
+        let mut state = self.state();
+        state.bytes -= bytes;
+        while let Some(&(next, _)) = state.waiting.front()
+            && state.try_take(next)
+        {
+            if let Some((_, sender)) = state.waiting.pop_front() {
+                let _ = sender.send(());
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes room for a read. A read alone always has it.
+    fn try_take(&mut self, bytes: u64) -> bool {
+        let fits = self.bytes == 0 || self.bytes + bytes <= BYTES_MAX;
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
     }
 }

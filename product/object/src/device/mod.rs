@@ -3,17 +3,12 @@
 //! A request waits for the store inside the device, however long an outage lasts. So an outage or an answer 503 fails
 //! no request, and a sync waits like its file's writes. [`Device::report`] says that the store is away, and since when.
 //!
-//! Owns: the way of each request to the volume, which writes wait for their sync.
+//! Owns: the way of each request to the volume, which writes wait for their sync; the world's clock as the volume's.
 //! Does not own: which writes share a segment and other decisions of the volume, the cache of pages.
 //! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. The volume counts the
 //! bytes as unsynced until durable records name them. Bytes that wait for a sync are bounded.
 
-mod ahead;
-mod clock;
-mod error;
 mod fetch;
-mod inline;
-mod line_cache;
 mod put;
 #[cfg(test)]
 mod tests;
@@ -24,18 +19,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_engine::{Backing, Device, DeviceReport, FILE_BYTES_MAX, Limits, Nanos, Operation, Platform, Request};
 use bytes::Bytes;
 
-use self::ahead::{AheadRead, ReadsAhead};
-pub use self::clock::PlatformClock;
-use self::error::device_error;
-pub(crate) use self::fetch::Via;
-use self::inline::InlineBytes;
-use self::line_cache::LineCache;
-pub use self::watched::WatchedObjects;
-use crate::error::ObjectVolumeError;
-use crate::format::segment_id::SEGMENT_BYTES_MAX;
+use crate::device::fetch::{AheadRead, LineCache, ReadsAhead};
+use crate::device::put::InlineBytes;
+use crate::error::{ObjectVolumeError, device_error};
+use crate::format::extent::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
 use crate::seams::{Arrivals, Clock, Objects, RecordDatabase};
 use crate::tree::HeldNode;
+
+pub(crate) use self::fetch::Via;
+pub use self::watched::WatchedObjects;
+
+/// The clock of a world.
+#[derive(Debug)]
+pub struct PlatformClock<P>(pub Arc<P>);
+
+impl<P> Clone for PlatformClock<P> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P: Platform> Clock for PlatformClock<P> {
+    fn now_ns(&self) -> u64 {
+        self.0.now().0
+    }
+
+    fn wall_ns(&self) -> u64 {
+        u64::try_from(self.0.wall_clock().0).unwrap_or(0)
+    }
+
+    fn sleep_until_ns(&self, at_ns: u64) -> impl Future<Output = ()> + Send {
+        self.0.sleep_until(Nanos(at_ns))
+    }
+}
 
 /// The most requests in flight. The policy learns how many the store likes.
 const DEPTH: u32 = 256;

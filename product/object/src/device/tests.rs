@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use afflux_engine::DeviceError;
 
-use super::ahead::ReadsAhead;
-use super::error::device_error;
-use super::inline::InlineBytes;
-use super::line_cache::LineCache;
-use crate::error::ObjectVolumeError;
-use crate::format::segment_id::SegmentId;
+use crate::device::fetch::{LineCache, ReadsAhead};
+use crate::device::put::InlineBytes;
+use crate::error::{ObjectVolumeError, device_error};
+use crate::format::extent::SegmentId;
 use crate::seams::ObjectError;
 use bytes::Bytes;
 use futures_util::FutureExt;

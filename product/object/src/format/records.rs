@@ -5,9 +5,8 @@
 //! Does not own: extents (`extent`), names and attributes.
 //! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
 
-use super::error::{FormatError, exactly, in_range};
-use super::fields::FieldBytes;
-use super::segment_id::SegmentId;
+use crate::format::extent::SegmentId;
+use crate::format::{FieldBytes, FormatError, exactly, in_range};
 
 /// The format that this version writes.
 pub const VOLUME_FORMAT: u32 = 1;

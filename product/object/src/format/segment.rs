@@ -3,20 +3,18 @@
 //! A run is the bytes of one extent as they were written. It is stored as lines of 65,536 bytes, the last one shorter.
 //! The checksum of a line covers its place, so a line of another place does not pass.
 //!
-//! Owns: the encoding of runs, the check of lines that were fetched, the directory.
+//! Owns: the encoding of runs, the check of lines that were fetched, the directory; reading the pieces in which an
+//! object's bytes came, one after another.
 //! Does not own: the extents that still use a run (`extent`).
 //! Invariants: a segment holds at most [`SEGMENT_BYTES_MAX`] bytes of runs. Each byte of the object is under a
-//! checksum.
+//! checksum. No byte of a piece is copied.
 
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::error::{FormatError, at_least, exactly, in_range};
-use super::extent::SegmentRange;
-use super::fields::FieldBytes;
-use super::pieces::Pieces;
-use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
+use crate::format::extent::{SEGMENT_BYTES_MAX, SegmentId, SegmentRange};
+use crate::format::{FieldBytes, FormatError, at_least, exactly, in_range};
 use crate::seams::ByteParts;
 
 /// Bytes of a whole line, without its checksum.
@@ -234,4 +232,47 @@ fn check_line(id: SegmentId, offset: u64, bytes: usize, fetched: &mut Pieces<'_>
     });
     let stored = u32::from_be_bytes(stored);
     if stored == computed { Ok(()) } else { Err(FormatError::Checksum { field: "a line", offset, stored, computed }) }
+}
+
+/// A place in the bytes. It moves to the end as they are taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Pieces<'a> {
+    pieces: &'a [Bytes],
+    /// Bytes of the first piece that were taken.
+    taken: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// The bytes behind the first `skipped` ones.
+    pub(crate) fn behind(mut pieces: &'a [Bytes], mut skipped: usize) -> Self {
+        while let Some((first, rest)) = pieces.split_first().filter(|(first, _)| first.len() <= skipped) {
+            skipped -= first.len();
+            pieces = rest;
+        }
+        Self { pieces, taken: skipped }
+    }
+
+    /// How many bytes are left.
+    pub(crate) fn remaining(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum::<usize>().saturating_sub(self.taken)
+    }
+
+    /// Calls `each` with the next `count` bytes, piece by piece; with fewer if fewer are left.
+    pub(crate) fn take(&mut self, mut count: usize, mut each: impl FnMut(&'a [u8])) {
+        while count > 0
+            && let Some((first, rest)) = self.pieces.split_first()
+        {
+            let remaining = first.get(self.taken..).unwrap_or_default();
+            let here = remaining.len().min(count);
+            if here > 0 {
+                each(&remaining[..here]);
+            }
+            count -= here;
+            if here == remaining.len() {
+                (self.pieces, self.taken) = (rest, 0);
+            } else {
+                self.taken += here;
+            }
+        }
+    }
 }

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 
-use super::error::FormatError;
 use super::extent::{ExtentSource, SegmentRange, StoredExtent};
-use super::pieces::Pieces;
 use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader};
 use super::segment::{
     DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, SegmentWriter, check_lines, copy_lines, directory, lines,
 };
-use super::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
+use crate::format::FormatError;
+use crate::format::extent::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
+use crate::format::segment::Pieces;
 
 fn id() -> SegmentId {
     SegmentId::new(7, 300).unwrap()

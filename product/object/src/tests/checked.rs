@@ -13,10 +13,9 @@ use bytes::Bytes;
 
 use super::run::{Volume, open};
 use super::store::{MS, Store};
-use crate::format::entry::{Entry, FILES_KEY};
 use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
-use crate::format::inode::{Content, InodeRecord, ROOT};
 use crate::format::records::Body;
+use crate::format::tree::{Content, Entry, FILES_KEY, InodeRecord, ROOT};
 use crate::{
     Batch, CheckReport, Durability, Key, Manifest, ObjectFault, ObjectTree, ObjectTreeOptions, Record, RecordChange,
     RecordDatabase, RecordsError, Sequence, Value, check,

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::format::inode::InodeRecord;
+use crate::format::tree::InodeRecord;
 
 /// An inode's place in memory. It is empty until the inode was read.
 #[derive(Debug)]

@@ -14,15 +14,13 @@ use afflux_volume::{
 };
 use bytes::Bytes;
 
-use super::data_core::DataCore;
 use super::permission;
 use super::read::Used;
 use super::state::ObjectTree;
-use crate::format::entry::{FILES_END, FILES_KEY};
-use crate::format::error::exactly;
-use crate::format::fields::FieldBytes;
-use crate::format::inode::Content;
+use crate::format::tree::{Content, FILES_END, FILES_KEY};
+use crate::format::{FieldBytes, exactly};
 use crate::seams::RecordDatabase;
+use crate::tree::state::DataCore;
 
 /// A store tells neither its size nor a quota. So volumes report this size, all of it free. No record counts a volume's
 /// bytes, since each write would have to change it; `afflux check` counts them.

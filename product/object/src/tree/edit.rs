@@ -10,13 +10,12 @@ use std::sync::Arc;
 use afflux_volume::{Stable, Timestamp, TreeResult, VolumeError};
 
 use super::cache::Slot;
-use super::data_core::DataCore;
 use super::read::ReadView;
 use super::state::{ObjectTree, Order, written};
-use crate::format::entry::{Entry, FILES_KEY};
-use crate::format::inode::{Content, InodeRecord};
 use crate::format::records::Body;
+use crate::format::tree::{Content, Entry, FILES_KEY, InodeRecord};
 use crate::seams::{Batch, RecordChange, RecordDatabase, Sequence};
+use crate::tree::state::DataCore;
 
 /// The changes of one call.
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Objects in use, and objects that nobody needs.
 //!
 //! Owns: the holders of each object, the queue of objects to reap.
-//! Does not own: reaping (`reaper`), names.
+//! Does not own: reaping and names (`remove`).
 //! Invariants: an object has one [`HeldNode`] at a time. An object without a name is due when its last holder goes, or
 //! at once if it has none. It is due once at a time. The queue has a bound: objects beyond it are found by their marks.
 //! No lock is held while the reaper is woken.

@@ -12,15 +12,15 @@ use afflux_volume::{
 };
 use bytes::Bytes;
 
-use super::data_core::DataCore;
 use super::edit::Edit;
 use super::permission;
 use super::read::{ReadView, Used};
 use super::state::ObjectTree;
 use super::xattrs::remove_capability;
-use crate::format::inode::{Content, InodeRecord};
 use crate::format::records::Body;
+use crate::format::tree::{Content, InodeRecord};
 use crate::seams::RecordDatabase;
+use crate::tree::state::DataCore;
 
 const SIZE_GIVEN: VolumeError = VolumeError::Invalid { what: "a size: the engine sets sizes" };
 

@@ -1,29 +1,24 @@
 //! The tree of names of a volume: directories, attributes, links.
 //!
-//! Owns: the calls of a volume on names (`directory`). Reads are in `read` and `entries`, changes in `make`, `remove`,
+//! Owns: the calls of a volume on names (`directory`). Reads are in `read`, changes in `make`, `remove`,
 //! `rename` and `xattrs`, batches in `edit`, rights in `permission`. Inodes in memory are in `cache`, the end of
-//! objects in `holders` and `reaper`.
-//! Does not own: bytes of files (`data_core`), the records' database.
+//! objects in `holders` and `remove`.
+//! Does not own: bytes of files (`state`), the records' database.
 //! Invariants: one call is one batch, so a crash undoes whole calls, the last ones first. A call that must be durable
 //! is answered after its batch is, and every call only while this writer may answer. An object with a name or a holder
 //! is never reaped.
 
 mod cache;
-mod data_core;
 mod directory;
 mod edit;
-mod entries;
-mod failure;
 mod holders;
 mod make;
 mod permission;
 mod read;
-mod reaper;
 mod remove;
 mod rename;
 mod state;
 mod xattrs;
 
-pub use data_core::DataCore;
 pub use holders::HeldNode;
-pub use state::{ObjectTree, ObjectTreeOptions};
+pub use state::{DataCore, ObjectTree, ObjectTreeOptions};

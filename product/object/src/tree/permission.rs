@@ -7,7 +7,7 @@
 
 use afflux_volume::{AttributeChange, Credentials, Kind, SetTime, VolumeError};
 
-use crate::format::inode::Content;
+use crate::format::tree::Content;
 
 const SET_USER: u32 = 0o4000;
 const SET_GROUP: u32 = 0o2000;

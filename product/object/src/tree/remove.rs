@@ -1,19 +1,29 @@
-//! Removing names.
+//! Removing names, and the end of objects that have none.
 //!
-//! Owns: the rules of a removal.
-//! Does not own: the end of an object without a name (`holders`, `reaper`).
-//! Invariants: a directory with entries keeps its name.
+//! Owns: the rules of a removal; the task that reaps objects without a name, and the objects of an earlier writer.
+//! Does not own: which objects are due (`holders`), the removal of their records (`DataCore::reap`).
+//! Invariants: a directory with entries keeps its name. An object is reaped once at a time. An object that cannot be
+//! reaped now keeps its mark for the next opening.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use afflux_volume::{Change, Removed, VolumeError};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 
-use super::data_core::DataCore;
-use super::edit::Edit;
-use super::failure::DAMAGED;
-use super::permission;
-use super::read::{ReadView, Used};
-use super::state::ObjectTree;
-use crate::format::inode::InodeRecord;
+use crate::error::{DAMAGED, ObjectVolumeError};
 use crate::format::records::Body;
+use crate::format::tree::InodeRecord;
+use crate::open::get;
+use crate::seams::{Durability, RecordDatabase, next_page};
+use crate::tree::cache::SlotCache;
+use crate::tree::edit::Edit;
+use crate::tree::holders::{Due, Holders};
+use crate::tree::permission;
+use crate::tree::read::{ReadView, Used};
+use crate::tree::state::{DataCore, ObjectTree};
+use crate::tree::xattrs::remove_xattrs;
 
 /// Refuses to remove a directory where another object is wanted, and the reverse.
 pub(super) fn check_kind(inode: &InodeRecord, directory_wanted: bool) -> Result<(), VolumeError> {
@@ -85,4 +95,88 @@ impl<D: DataCore> ObjectTree<D> {
         let stable = self.stable(sequence, durable);
         Ok(Some(Removed { identity, stat, parent: Change { before, after }, stable }))
     }
+}
+
+/// Most objects that are reaped at once: each may take some round trips.
+const REAPED_AT_ONCE: usize = 64;
+/// Marks that one scan reads.
+const MARKS_READ: usize = 1_024;
+
+/// The next event of the reaper.
+enum Step {
+    Due(Due),
+    Done(Result<(), ObjectVolumeError>),
+}
+
+impl<D: DataCore> ObjectTree<D> {
+    /// Reaps objects until the tree ends, or the volume is lost to this writer. A task of the world runs it.
+    pub fn reaper(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (core, holders, cache) = (Arc::clone(&self.core), Arc::clone(&self.holders), Arc::clone(&self.cache));
+        async move {
+            let mut reaping = FuturesUnordered::new();
+            loop {
+                let step = |cx: &mut Context<'_>| {
+                    if reaping.len() < REAPED_AT_ONCE
+                        && let Poll::Ready(due) = holders.poll_due(cx)
+                    {
+                        return Poll::Ready(Step::Due(due));
+                    }
+                    match reaping.poll_next_unpin(cx) {
+                        Poll::Ready(Some(done)) => Poll::Ready(Step::Done(done)),
+                        _ => Poll::Pending,
+                    }
+                };
+                let done = match poll_fn(step).await {
+                    Step::Due(Due::Nothing) => return,
+                    Step::Due(Due::Object(ino)) => {
+                        reaping.push(reap(&*core, &holders, &cache, ino));
+                        continue;
+                    }
+                    Step::Due(Due::Marks) => read_marks(&*core, &holders).await,
+                    Step::Done(done) => done,
+                };
+                if done.is_err_and(|error| error.is_loss()) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn reap<D: DataCore>(core: &D, holders: &Holders, cache: &SlotCache, ino: u64) -> Result<(), ObjectVolumeError> {
+    let done = reap_unnamed(core, cache, ino).await;
+    holders.reaped(ino);
+    done
+}
+
+async fn reap_unnamed<D: DataCore>(core: &D, cache: &SlotCache, ino: u64) -> Result<(), ObjectVolumeError> {
+    let inode = match cache.slot(ino).inode() {
+        Some(inode) => Some(inode),
+        None => {
+            get(core.records(), &InodeRecord::key(ino)).await?.map(|value| InodeRecord::decode(&value)).transpose()?
+        }
+    };
+    if let Some(inode) = inode {
+        // A mark that was read may be older than the object's first name.
+        if inode.links > 0 {
+            return Ok(());
+        }
+        if inode.has_xattrs {
+            remove_xattrs(core, ino).await?;
+        }
+    }
+    core.reap(ino).await
+}
+
+async fn read_marks<D: DataCore>(core: &D, holders: &Holders) -> Result<(), ObjectVolumeError> {
+    let (mut from, end) = InodeRecord::unnamed_keys();
+    // Marks behind a full queue are read again later.
+    while from < end && !holders.has_pending_marks() {
+        let found = core.records().scan_first(from, end.clone(), Durability::Applied, MARKS_READ).await?;
+        from = next_page(&found, MARKS_READ, &end);
+        for (key, _) in found {
+            holders.found_mark(InodeRecord::unnamed(&key)?);
+        }
+    }
+    Ok(())
 }

@@ -1,21 +1,21 @@
 //! Renaming.
 //!
 //! Owns: the rules of a rename; the way up from a directory.
-//! Does not own: the end of a replaced object (`holders`, `reaper`).
+//! Does not own: the end of a replaced object (`holders`, `remove`).
 //! Invariants: no directory is below itself. The way up is looked at under the order lock, which all renames take.
 
 use afflux_volume::{AttributeChange, Change, Kind, New, RenameHow, Renamed, SpecialKind, Timestamp, VolumeError};
 
-use super::data_core::DataCore;
 use super::edit::Edit;
-use super::failure::DAMAGED;
 use super::make::new_inode;
 use super::permission;
 use super::read::{ReadView, Used};
 use super::remove::{check_empty, check_kind};
 use super::state::{ObjectTree, Order};
-use crate::format::inode::{Content, InodeRecord, ROOT};
+use crate::error::DAMAGED;
 use crate::format::records::Body;
+use crate::format::tree::{Content, InodeRecord, ROOT};
+use crate::tree::state::DataCore;
 
 /// Most directories above each other that the way up passes. More are a circle in damaged records.
 const DEPTH_MAX: usize = 1 << 20;

@@ -10,17 +10,16 @@ use afflux_volume::{ChangedAttributes, Kind, VolumeError, XattrChange};
 use bytes::Bytes;
 
 use super::cache::XattrBytes;
-use super::data_core::DataCore;
 use super::edit::Edit;
 use super::permission::{self, READ, User, WRITE};
 use super::read::{ReadView, Used};
 use super::state::ObjectTree;
 use crate::error::ObjectVolumeError;
-use crate::format::inode::InodeRecord;
 use crate::format::records::VolumeHeader;
+use crate::format::tree::InodeRecord;
 use crate::open::get;
-use crate::pages::PagedScan;
-use crate::seams::{Durability, RecordChange, RecordDatabase};
+use crate::seams::{Durability, PagedScan, RecordChange, RecordDatabase};
+use crate::tree::state::DataCore;
 
 /// Most bytes of an object's names, each with a zero behind it: Linux lists no more.
 const NAMES_BYTES_MAX: usize = 65_536;

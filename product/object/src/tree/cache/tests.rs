@@ -1,7 +1,7 @@
 use afflux_volume::Timestamp;
 
 use super::*;
-use crate::format::inode::Content;
+use crate::format::tree::Content;
 
 fn inode(changes: u64) -> InodeRecord {
     let time = Timestamp::default();

@@ -1,26 +1,24 @@
 //! The comparison of inodes with names, bodies, extents and marks.
 //!
-//! Owns: the records of one object side by side, the rules between them.
-//! Does not own: their reading line by line (`extents`), the names (`names`).
+//! Owns: the names that lead to each object, the entries of each directory; the look for the bytes of each extent, the
+//! sums over a file's extents; the records of one object side by side, the rules between them.
+//! Does not own: segments as a whole (`check`).
 //! Invariants: an object is judged once, with all its records. A volume without names has bytes alone, and the rules of
-//! bytes hold for it.
+//! bytes hold for it. The bytes of a segment that was read whole are not read again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use afflux_volume::Kind;
 
-use super::extents::ExtentSums;
-use super::names::{NamesFound, NamesOf};
-use super::{Check, ObjectFault};
+use crate::check::{Check, FileRange, ObjectFault, run_mark};
 use crate::error::ObjectVolumeError;
-use crate::format::entry::FILES_KEY;
-use crate::format::error::{FormatError, exactly};
-use crate::format::extent::StoredExtent;
-use crate::format::inode::{Content, InodeRecord, ROOT};
+use crate::format::extent::{ExtentSource, SegmentRange, StoredExtent};
 use crate::format::records::{Body, decode_cut};
+use crate::format::segment::{LINE_BYTES, check_lines, lines};
+use crate::format::tree::{Content, Entry, FILES_KEY, InodeRecord, ROOT};
+use crate::format::{FormatError, exactly};
 use crate::open::get;
-use crate::pages::PagedScan;
-use crate::seams::{Clock, Durability, Key, Objects, Record, RecordDatabase};
+use crate::seams::{Clock, Durability, Key, Objects, PagedScan, Record, RecordDatabase};
 
 /// The records of one kind, by their objects.
 struct RecordsOfKind {
@@ -246,5 +244,117 @@ impl TreeFound {
             found.extend(way);
         }
         self.faults.extend(lost.into_iter().map(|ino| (ino, ObjectFault::Lost)));
+    }
+}
+
+/// The names of one object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NamesOf {
+    pub(super) count: u64,
+    /// The directory of one of them.
+    pub(super) parent: u64,
+    /// The kind that they tell, if all tell the same.
+    pub(super) kind: Option<Kind>,
+}
+
+/// What all names say.
+#[derive(Debug, Default)]
+pub(super) struct NamesFound {
+    pub(super) of_objects: BTreeMap<u64, NamesOf>,
+    /// The number of names in each directory.
+    pub(super) entries: BTreeMap<u64, u64>,
+}
+
+impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
+    pub(super) async fn names(&mut self) -> Result<NamesFound, ObjectVolumeError> {
+        let mut names = NamesFound::default();
+        let mut scan = PagedScan::new((vec![b'd'], vec![b'd' + 1]), Durability::Remote);
+        while let Some(found) = scan.next(self.records).await? {
+            for (key, value) in found {
+                if let Some(entry) = self.well_formed(&key, Entry::decode(&key, &value)) {
+                    self.report.names += 1;
+                    names.add(Entry::parent(&key), &entry);
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+impl NamesFound {
+    fn add(&mut self, parent: u64, entry: &Entry) {
+        *self.entries.entry(parent).or_default() += 1;
+        let new = || NamesOf { count: 0, parent, kind: Some(entry.kind) };
+        let names = self.of_objects.entry(entry.ino).or_insert_with(new);
+        names.count += 1;
+        names.kind = names.kind.filter(|kind| *kind == entry.kind);
+    }
+}
+
+/// The sums over one file's extents.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ExtentSums {
+    pub(super) used: u64,
+    pub(super) end: u64,
+    pub(super) overlap: bool,
+}
+
+impl ExtentSums {
+    pub(super) fn add(&mut self, extent: &StoredExtent) {
+        self.overlap |= extent.start < self.end;
+        self.used = self.used.saturating_add(extent.bytes());
+        self.end = extent.end;
+    }
+}
+
+impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
+    pub(super) async fn extent(&mut self, ino: u64, extent: &StoredExtent) {
+        self.report.extents += 1;
+        let ExtentSource::Segment(place) = &extent.source else { return };
+        self.live.entry(place.segment).or_default().1 += extent.bytes();
+        let start = extent.start.wrapping_sub(u64::from(place.skipped));
+        let runs = self.runs.get(&place.segment);
+        let is_readable = runs.is_some_and(|runs| runs.binary_search(&run_mark(ino, start, place)).is_ok());
+        if is_readable || self.report.unread.contains_key(&place.segment) {
+            return;
+        }
+        let was_read_whole = runs.is_some();
+        let unreadable = self.read_lines(ino, extent, place).await;
+        if unreadable == 0 && was_read_whole && self.report.faults.last() != Some(&(ino, ObjectFault::ForeignBytes)) {
+            self.report.faults.push((ino, ObjectFault::ForeignBytes));
+        }
+    }
+
+    /// Reads an extent line by line, and notes those that cannot be read. Returns their number.
+    async fn read_lines(&mut self, ino: u64, extent: &StoredExtent, place: &SegmentRange) -> u64 {
+        let (mut start, mut unreadable) = (extent.start, 0);
+        while start < extent.end {
+            let skipped = place.skipped + (start - extent.start) as u32;
+            let end = extent.end.min(start + u64::from(LINE_BYTES - skipped % LINE_BYTES));
+            if let Err(error) = self.line(&SegmentRange { skipped, ..*place }, (end - start) as u32).await {
+                unreadable += 1;
+                self.note_unreadable(place, error, FileRange { ino, start, end });
+            }
+            start = end;
+        }
+        unreadable
+    }
+
+    async fn line(&self, line: &SegmentRange, bytes: u32) -> Result<(), ObjectVolumeError> {
+        let fetched = self.get(line.segment, lines(line, bytes)).await?;
+        check_lines(line, bytes, &fetched)?;
+        Ok(())
+    }
+
+    fn note_unreadable(&mut self, place: &SegmentRange, error: ObjectVolumeError, range: FileRange) {
+        if !matches!(error, ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_)) {
+            self.report.unread.insert(place.segment, error.to_string());
+            return;
+        }
+        let (_, ranges) = self.report.damaged.entry(place.segment).or_insert((error, Vec::new()));
+        match ranges.last_mut().filter(|last| last.ino == range.ino && last.end == range.start) {
+            Some(last) => last.end = range.end,
+            None => ranges.push(range),
+        }
     }
 }

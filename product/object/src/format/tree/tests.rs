@@ -1,3 +1,5 @@
+mod entry;
+
 use super::*;
 
 fn inode(content: Content) -> InodeRecord {

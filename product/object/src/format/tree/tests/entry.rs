@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 #[test]
 fn entries_are_read_as_written_whatever_bytes_the_name_has() {

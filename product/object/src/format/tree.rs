@@ -1,16 +1,17 @@
-//! The record of an inode: all attributes but a file's size.
+//! The records of the tree of names: inodes, entries of directories, the count of files.
 //!
-//! Owns: its key and value, the mark of an object without a name, the keys of extended attributes.
+//! Owns: their keys and values; the mark of an object without a name, the keys of extended attributes; ranges of places
+//! in a directory.
 //! Does not own: size, used bytes and the time of the last write (the body's record, right behind), the meaning of
-//! modes.
-//! Invariants: a number is never used twice. A symbolic link has its target here, a directory its parent.
+//! modes, the place of a name (`afflux_volume`).
+//! Invariants: a number is never used twice. A symbolic link has its target here, a directory its parent. A directory's
+//! records are in the order of its listings.
 
-use afflux_volume::{Kind, TARGET_BYTES_MAX, Timestamp};
+use afflux_volume::{Kind, NAME_BYTES_MAX, TARGET_BYTES_MAX, Timestamp, Window};
 use bytes::Bytes;
 
-use super::error::{FormatError, in_range};
-use super::fields::FieldBytes;
-use super::segment_id::EPOCH_MAX;
+use crate::format::extent::EPOCH_MAX;
+use crate::format::{FieldBytes, FormatError, exactly, in_range};
 
 /// The root of each volume. Numbers of epochs are larger.
 pub(crate) const ROOT: u64 = 1;
@@ -138,7 +139,7 @@ impl InodeRecord {
 
     /// The object of a mark.
     pub(crate) fn unnamed(key: &[u8]) -> Result<u64, FormatError> {
-        super::error::exactly("the key of an unnamed object", key, 9)?;
+        crate::format::exactly("the key of an unnamed object", key, 9)?;
         Ok(FieldBytes(&key[1..]).u64())
     }
 
@@ -228,7 +229,7 @@ fn time(fields: &mut FieldBytes<'_>) -> Result<Timestamp, FormatError> {
 }
 
 fn content(kind: Kind, rest: &[u8]) -> Result<Content, FormatError> {
-    let exactly = |bytes| super::error::exactly("the end of an inode", rest, bytes);
+    let exactly = |bytes| crate::format::exactly("the end of an inode", rest, bytes);
     let mut fields = FieldBytes(rest);
     match kind {
         Kind::Directory => {
@@ -259,6 +260,65 @@ fn content(kind: Kind, rest: &[u8]) -> Result<Content, FormatError> {
         Kind::Socket => Content::Socket,
         _ => Content::Regular,
     })
+}
+
+const ENTRY_HEAD_BYTES: usize = 1 + 8 + 4;
+const VALUE_BYTES: usize = 9;
+
+/// The record of the number of files. Each change adds to it.
+pub(crate) const FILES_KEY: &[u8] = b"Uf";
+/// The key behind it.
+pub(crate) const FILES_END: &[u8] = b"Ug";
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: Vec<u8>,
+    pub(crate) ino: u64,
+    pub(crate) kind: Kind,
+}
+
+impl Entry {
+    pub(crate) fn key(parent: u64, name: &[u8]) -> Vec<u8> {
+        let mut key = Self::position_key(parent, Window::position(name));
+        key.extend_from_slice(name);
+        key
+    }
+
+    /// The first key of a place.
+    pub(crate) fn position_key(parent: u64, position: u64) -> Vec<u8> {
+        let mut key = Vec::with_capacity(ENTRY_HEAD_BYTES + 32);
+        key.push(b'd');
+        key.extend_from_slice(&parent.to_be_bytes());
+        // Places are below 2^31, and so is the end of their range.
+        key.extend_from_slice(&(position as u32).to_be_bytes());
+        key
+    }
+
+    /// The directory of an entry, by the key of one that was decoded.
+    pub(crate) fn parent(key: &[u8]) -> u64 {
+        FieldBytes(&key[1..]).u64()
+    }
+
+    pub(crate) fn value(ino: u64, kind: Kind) -> Vec<u8> {
+        let mut value = ino.to_be_bytes().to_vec();
+        value.push(kind_number(kind));
+        value
+    }
+
+    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<Self, FormatError> {
+        let (least, most) = (ENTRY_HEAD_BYTES + 1, ENTRY_HEAD_BYTES + NAME_BYTES_MAX);
+        if !(least..=most).contains(&key.len()) {
+            return Err(FormatError::Length { field: "the key of an entry", found: key.len(), least, most });
+        }
+        let mut fields = FieldBytes(&key[9..]);
+        let (position, name) = (u64::from(fields.u32()), fields.rest());
+        let expected = Window::position(name);
+        crate::format::in_range("the place of a name", position, expected, expected)?;
+        exactly("an entry", value, VALUE_BYTES)?;
+        let mut fields = FieldBytes(value);
+        Ok(Self { name: name.to_vec(), ino: fields.u64(), kind: kind_of(fields.u8())? })
+    }
 }
 
 #[cfg(test)]
