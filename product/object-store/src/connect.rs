@@ -1,8 +1,8 @@
 //! Connections to stores.
 //!
 //! Owns: keys and endpoints of Google's and Azure's stores, the connection of each kind.
-//! Does not own: those of S3 (`s3`), the first request (`probe`), HTTP itself (`transport`), when keys are read again
-//! (`keys`).
+//! Does not own: those of S3 (`s3`), the first request (`probe`), HTTP itself and when keys are
+//! read again (`transport`).
 //! Invariants: options win over variables. A text about keys or addresses is used, or refused with the reason. The
 //! connection repeats no request: the layers above do.
 
@@ -16,16 +16,13 @@ use object_store::memory::InMemory;
 use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
 
 use crate::address::{Address, StoreAddress};
-use crate::endpoint::{check_endpoint, client};
+use crate::directory::Private;
 use crate::error::StoreError;
 use crate::failure::chain;
-use crate::keys::FreshKeys;
-use crate::options::{Keys, Options};
-use crate::private::Private;
-use crate::profile::Variables;
-use crate::proxy::check_proxies;
+use crate::options::{Keys, Options, check_endpoint, client};
+use crate::profile::{Variables, check_proxies};
 use crate::s3::{certificates, no_effect, s3};
-use crate::transport::Transport;
+use crate::transport::{FreshKeys, Transport};
 
 const NO_RETRIES: RetryConfig = RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BACKOFF };
 const BACKOFF: BackoffConfig = BackoffConfig { init_backoff: Duration::ZERO, max_backoff: Duration::ZERO, base: 1.0 };

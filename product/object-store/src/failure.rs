@@ -1,10 +1,13 @@
-//! The meaning of a failed request.
+//! The meaning of a failed request, and of a failed opening as an error with advice.
 //!
-//! Owns: which failures had no effect, which may have had one, which are final; who told of them, and the words.
-//! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`answer`).
+//! Owns: which failures had no effect, which may have had one, which are final; who told of them, and the words; the
+//! translation of an opening's failures.
+//! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`transport`); the
+//! texts of errors with advice (`error`).
 //! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network
 //! that is not understood may have had one. Each error of a directory has a name here. Words have no secret and no
-//! escape sequence.
+//! escape sequence. A failure of an opening has the same words in each command. `StoreError::Unreachable` is only said
+//! where nothing answered.
 
 use std::error::Error as _;
 use std::io;
@@ -12,7 +15,11 @@ use std::io;
 use afflux_object::ObjectError;
 use object_store::client::{HttpError, HttpErrorKind};
 use rustix::io::Errno;
+use slatedb::{CloseReason, ErrorKind};
 use slatedb_common::retry::NonRetryable;
+
+use crate::address::Address;
+use crate::error::StoreError;
 
 /// Most of the store's words in an error.
 const WORDS_MAX: usize = 300;
@@ -273,6 +280,58 @@ fn without_secret(word: &str) -> String {
         Some(path) => format!("{scheme}://{host}/{path}"),
         None => format!("{scheme}://{host}"),
     }
+}
+
+/// The services of an instance that give keys.
+const INSTANCE: [&str; 2] = ["169.254.169.254", "metadata.google.internal"];
+
+pub(crate) fn advice(url: &str, address: &Address, failure: RequestFailure) -> StoreError {
+    let url = url.to_owned();
+    match failure {
+        RequestFailure::Over(failure) => advice(&url, address, *failure),
+        // The last source of keys is the instance's own address, which nothing answers elsewhere.
+        RequestFailure::Busy(Told::ByConnection(why)) | RequestFailure::Unknown(Told::ByConnection(why))
+            if INSTANCE.iter().any(|host| why.contains(host)) =>
+        {
+            StoreError::Denied { url, why: "there are no keys".to_owned() }
+        }
+        RequestFailure::Busy(told) | RequestFailure::Unknown(told) => match told {
+            Told::ByStore(why) => StoreError::Failing { url, why },
+            Told::ByConnection(why) => StoreError::Unreachable { url, why },
+        },
+        RequestFailure::Full(why) | RequestFailure::Beyond(why) | RequestFailure::Refused(why) => {
+            StoreError::Refused { url, why }
+        }
+        RequestFailure::Missing | RequestFailure::NoBucket => StoreError::NoBucket { url, bucket: address.bucket() },
+        RequestFailure::Denied(why) => StoreError::Denied { url, why },
+        RequestFailure::Region(why) => StoreError::Region { url, why },
+    }
+}
+
+/// The meaning of an error of the database while it is opened.
+pub(crate) fn of_records(url: &str, address: &Address, error: &slatedb::Error) -> StoreError {
+    if let Some(failure) = ended(error) {
+        return advice(url, address, failure.clone());
+    }
+    let (url, why) = (url.to_owned(), chain(error));
+    match error.kind() {
+        ErrorKind::Closed(CloseReason::Fenced) => StoreError::Fenced { url },
+        ErrorKind::Data => StoreError::Format { url, why },
+        ErrorKind::Unavailable => StoreError::Failing { url, why },
+        _ => StoreError::Refused { url, why },
+    }
+}
+
+/// The failure of the request behind an error of the database, if it was repeated for long enough.
+fn ended(error: &slatedb::Error) -> Option<&RequestFailure> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(over) = error.downcast_ref::<Over>() {
+            return Some(&over.failure);
+        }
+        source = error.source();
+    }
+    None
 }
 
 #[cfg(test)]

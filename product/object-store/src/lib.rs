@@ -12,26 +12,16 @@
 #![cfg(feature = "stores")]
 #![forbid(unsafe_code)]
 
-mod access;
 mod address;
-mod advice;
-mod answer;
-mod clock;
 mod connect;
 mod directory;
-mod endpoint;
 mod error;
 mod failure;
-mod folders;
 mod judge;
-mod keys;
 mod objects;
 mod options;
-mod patience;
-mod private;
 mod probe;
 mod profile;
-mod proxy;
 mod records;
 mod s3;
 mod shown;
@@ -48,16 +38,14 @@ mod volumes;
 mod waits;
 mod wire;
 
-pub use access::AllowedUse;
 pub use address::check_address;
-pub use clock::StoreClock;
-pub use endpoint::check_endpoint;
 pub use error::StoreError;
 pub use objects::StoreObjects;
-pub use options::{Keys, Options};
+pub use options::{Keys, Options, check_endpoint};
+pub use probe::AllowedUse;
 pub use records::{StoreRecords, StoreView, ViewState};
 pub use snapshot::{Snapshot, check_snapshot_name};
 pub use store::Store;
-pub use threads::wait;
+pub use threads::{StoreClock, wait};
 pub use waits::{RequestWaits, Trouble};
 pub use wire::SentRequests;

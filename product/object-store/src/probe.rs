@@ -1,6 +1,6 @@
 //! The promises of a store, found by trying.
 //!
-//! Owns: the requests of the probe and their reading.
+//! Owns: the requests of the probe and their reading, its two results.
 //! Does not own: the use of the result.
 //! Invariants: a store is writable only if it refused a second creation and a stale update, did the right update, and
 //! lists an object under the name that was written. Creations and updates are tried side by side, with an object each.
@@ -14,7 +14,6 @@ use futures_util::future::try_join;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, UpdateVersion};
 
-use crate::access::AllowedUse;
 use crate::failure::{RequestFailure, Told};
 use crate::wire::Wire;
 
@@ -202,4 +201,16 @@ fn tries_of(error: &Error) -> u32 {
         RequestFailure::Busy(_) | RequestFailure::Unknown(_) | RequestFailure::NoBucket => TRIES,
         _ => 1,
     }
+}
+
+/// The uses of a store that its promises allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowedUse {
+    /// The store keeps the promises that a writer needs.
+    ReadWrite,
+    /// A writer could lose data here.
+    ReadOnly {
+        /// The promise that the store broke.
+        why: String,
+    },
 }

@@ -1,12 +1,17 @@
-//! A profile in the files of the AWS command line.
+//! A user's files and variables for a connection: a profile of the AWS command line, and proxies.
 //!
-//! Owns: which files, which profile, which lines.
-//! Does not own: the use of its values (`s3`), variables and keys of instances.
+//! Owns: which files, which profile, which lines; which values of proxies the client below takes.
+//! Does not own: the use of a profile's values (`s3`) and of proxies (`reqwest` reads the variables as curl does), keys
+//! of instances.
 //! Invariants: a file that a variable names is read, and each line of the profile is understood, or the opening fails.
-//! The usual files may be absent, or out of reach of this user.
+//! The usual files may be absent, or out of reach of this user. A proxy that the client would leave out in silence is
+//! refused: requests would go another way than the user wants. A proxy's value is never shown, since it may have a
+//! password.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use reqwest::Url;
 
 /// The values of one profile. A value below another is named `outer.inner`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,6 +146,31 @@ fn section(text: &str, name: &str) -> Result<Option<Values>, usize> {
 fn without_comment(line: &str) -> &str {
     let at = [" #", " ;", "\t#", "\t;"].iter().filter_map(|mark| line.find(mark)).min();
     at.map_or(line, |at| &line[..at])
+}
+
+/// The variables. `NO_PROXY` takes any text.
+const PROXIES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// Fails with the reason if a variable names no proxy.
+pub(crate) fn check_proxies(variables: &Variables) -> Result<(), String> {
+    let is_wrong = |name: &&str| variables.get(*name).is_some_and(|text| !text.is_empty() && !is_proxy(text));
+    match PROXIES.into_iter().find(is_wrong) {
+        Some(name) => Err(format!(
+            "{name} names no proxy that can be used; write http://HOST:PORT or https://HOST:PORT, or unset it (SOCKS is \
+             not spoken)"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn is_proxy(text: &str) -> bool {
+    // Other letters have no place in the part of an address before its path.
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(letter);
+    let (kind, rest) = text.split_once("://").unwrap_or(("http", text));
+    let has_place =
+        !rest.trim_end_matches('/').contains(['/', '?', '#']) && (text.contains("://") || !rest.ends_with('/'));
+    let is_address = || Url::parse(&format!("http://{rest}")).is_ok_and(|url| url.has_host());
+    ["http", "https"].contains(&kind) && text.chars().all(is_plain) && has_place && is_address()
 }
 
 #[cfg(test)]

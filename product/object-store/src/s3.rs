@@ -1,7 +1,7 @@
 //! The connection to an S3 store, from options, variables and a profile.
 //!
 //! Owns: which of them wins, and the texts that are refused.
-//! Does not own: the files (`profile`), HTTP itself (`transport`), when keys are read again (`keys`).
+//! Does not own: the files (`profile`), HTTP itself and when keys are read again (`transport`).
 //! Invariants: options win over variables, variables over files. A text about keys, addresses or certificates is used,
 //! or refused with the reason.
 
@@ -9,8 +9,7 @@ use object_store::ClientConfigKey;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use reqwest::Certificate;
 
-use crate::endpoint::{check_endpoint, client, is_plain};
-use crate::options::{Keys, Options};
+use crate::options::{Keys, Options, check_endpoint, client, is_plain};
 use crate::profile::{Profile, Variables};
 
 /// Variables that lead to keys. With one of them, the files are not asked.

@@ -5,7 +5,7 @@
 //! gateway that does not find what is there, a proxy with a body of its own. It is asked again, for a while.
 //!
 //! Owns: the names of records with their sizes, since when an answer contradicts.
-//! Does not own: the answers (`wire`), the time for which they are doubted (`patience`).
+//! Does not own: the answers (`wire`), the time for which they are doubted (`judge`).
 //! Invariants: the newest names are kept, so many as an opening needs and no more. An answer that does not change is
 //! believed in the end, so damage is found, and from then on it is believed at once.
 
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use object_store::path::Path;
 
-use crate::folders::{TABLES, is_data, is_in, is_record};
+use crate::address::{TABLES, is_data, is_in, is_record};
 
 /// Names that are kept. An opening reads some hundred objects after a list.
 const NAMES_MAX: usize = 8_192;

@@ -14,15 +14,13 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 
-use crate::address::Address;
-use crate::clock::Time;
+use crate::address::{Address, RECORDS};
 use crate::connect::connect;
 use crate::directory::DirectoryLock;
 use crate::error::StoreError;
-use crate::folders::RECORDS;
+use crate::judge::Patience;
 use crate::options::Options;
-use crate::patience::Patience;
-use crate::threads::Threads;
+use crate::threads::{Threads, Time};
 use crate::waits::RequestWaits;
 use crate::wire::Wire;
 

@@ -11,8 +11,8 @@ use slatedb::Checkpoint;
 use slatedb::admin::{Admin, AdminBuilder};
 use slatedb::config::CheckpointOptions;
 
-use crate::advice::of_records;
 use crate::error::StoreError;
+use crate::failure::of_records;
 use crate::site::{Rooted, Site};
 
 const NAME_BYTES_MAX: usize = 64;

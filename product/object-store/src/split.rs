@@ -17,11 +17,9 @@ use object_store::{Error, ObjectStore, ObjectStoreExt};
 use slatedb::Db;
 use slatedb::config::{FlushOptions, FlushType};
 
-use crate::address::{Address, StoreAddress};
-use crate::advice::{advice, of_records};
+use crate::address::{Address, MANIFESTS, RECORDS, StoreAddress};
 use crate::error::StoreError;
-use crate::failure::RequestFailure;
-use crate::folders::{MANIFESTS, RECORDS};
+use crate::failure::{RequestFailure, advice, of_records};
 use crate::probe::repeated;
 use crate::records::{Sum, of_flush};
 use crate::site::Site;

@@ -14,23 +14,19 @@ use futures_util::future::try_join;
 use object_store::path::Path;
 use tokio::sync::watch;
 
-use crate::access::AllowedUse;
-use crate::address::{Address, StoreAddress};
-use crate::advice::advice;
-use crate::clock::StoreClock;
+use crate::address::{Address, PROBES, StoreAddress};
 use crate::directory::DirectoryLock;
 use crate::error::StoreError;
-use crate::failure::RequestFailure;
-use crate::folders::PROBES;
+use crate::failure::{RequestFailure, advice};
 use crate::objects::StoreObjects;
 use crate::options::Options;
-use crate::probe::probe;
+use crate::probe::{AllowedUse, probe};
 use crate::records::{StoreRecords, StoreView, ViewState};
 use crate::site::Site;
 use crate::snapshot::{self, Snapshot};
 use crate::split;
 use crate::there::{self, There, occupied};
-use crate::threads::Gone;
+use crate::threads::{Gone, StoreClock};
 use crate::waits::{RequestWaits, Trouble};
 use crate::wire::SentRequests;
 

@@ -9,10 +9,9 @@
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, path::Path};
 
-use crate::address::Address;
+use crate::address::{Address, MANIFESTS, PROBES, RECORDS};
 use crate::error::StoreError;
 use crate::failure::RequestFailure;
-use crate::folders::{MANIFESTS, PROBES, RECORDS};
 use crate::probe::repeated;
 use crate::wire::Wire;
 

@@ -9,11 +9,9 @@ use std::sync::Arc;
 use object_store::path::Path;
 use object_store::{ListResult, ObjectStore};
 
-use crate::address::{Address, PREFIX_BYTES_MAX};
-use crate::advice::advice;
+use crate::address::{Address, LOG, MANIFESTS, PREFIX_BYTES_MAX, RECORDS, TABLES};
 use crate::error::StoreError;
-use crate::failure::RequestFailure;
-use crate::folders::{LOG, MANIFESTS, RECORDS, TABLES};
+use crate::failure::{RequestFailure, advice};
 use crate::options::Options;
 use crate::probe::repeated;
 use crate::site::Site;

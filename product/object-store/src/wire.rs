@@ -24,9 +24,8 @@ use object_store::{
 
 use tokio::sync::watch;
 
-use crate::folders::{COMPACTIONS, LOG, MANIFESTS, is_in, is_in_records};
-use crate::judge::{Judge, over, said};
-use crate::patience::Patience;
+use crate::address::{COMPACTIONS, LOG, MANIFESTS, is_in, is_in_records};
+use crate::judge::{Judge, Patience, over, said};
 use crate::shown::NameAnswer;
 use crate::waits::{RequestWaits, Sent, Trouble, WaitKind};
 

@@ -1,3 +1,5 @@
+mod folders;
+
 use object_store::path::Path;
 
 use super::{Address, StoreAddress};

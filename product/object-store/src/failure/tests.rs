@@ -1,3 +1,5 @@
+mod advice;
+
 use std::io;
 
 use afflux_object::ObjectError;

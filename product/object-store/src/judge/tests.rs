@@ -1,3 +1,5 @@
+mod patience;
+
 use futures_util::FutureExt;
 
 use super::*;

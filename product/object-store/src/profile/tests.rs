@@ -1,3 +1,5 @@
+mod proxy;
+
 use afflux_scratch::Scratch;
 
 use super::{Profile, Variables};

@@ -1,16 +1,12 @@
 //! `Records` over SlateDB.
 //!
 //! Owns: the opening, which fences; the numbers of batches; scans.
-//! Does not own: the loops behind it (`tasks`, `log`), changes on their way (`pending`), the values of settings
-//! (`settings`).
+//! Does not own: the loops behind it and changes on their way (`tasks`, `log`), the values of settings (`database`).
 //! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records
 //! no batch is taken.
 
-mod compactor;
+mod database;
 mod log;
-mod pending;
-mod settings;
-mod sum;
 mod tasks;
 mod view;
 
@@ -28,17 +24,17 @@ use slatedb::{Db, DbReadOps, VersionedManifest};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
-use self::compactor::{Compaction, compactor};
+pub(crate) use self::database::of_flush;
+use self::database::{BLOCK, settings};
 use self::log::Demand;
-use self::pending::{Given, PendingKeys, Sent};
-pub(crate) use self::settings::of_flush;
-use self::settings::{BLOCK, settings};
-pub(crate) use self::sum::Sum;
 use self::tasks::{TaskProgress, Tasks, reason};
 pub use self::view::{StoreView, ViewState};
 use crate::address::StoreAddress;
-use crate::advice::of_records;
 use crate::error::StoreError;
+use crate::failure::of_records;
+pub(crate) use crate::records::database::Sum;
+use crate::records::database::{Compaction, compactor};
+use crate::records::tasks::{Given, PendingKeys, Sent};
 use crate::site::Site;
 
 const BLOCK_CACHE_BYTES: u64 = 128 << 20;

@@ -1,25 +1,28 @@
 //! The tasks of open records: batches into the database, the log, memtable flushes, reads of the manifest.
 //!
-//! Owns: their loops and their common state.
+//! Owns: their loops and their common state; the newest change of each key that callers gave and the database may not
+//! show yet.
 //! Does not own: the seam (`records`), the moments of log PUTs (`log`).
 //! Invariants: batches reach the database in the order of their numbers, each as a whole. The first error ends all
-//! tasks.
+//! tasks. A change is pending from before its batch is sent until after the database has taken it. So a key without a
+//! pending change may be read from the database at once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use afflux_object::{RecordsError, Sequence};
+use bytes::Bytes;
 use slatedb::compactor::Compactor;
 use slatedb::config::{FlushOptions, FlushType};
 use slatedb::{CloseReason, Db, Error, ErrorKind, WriteBatch};
-use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::compactor::{self, Compaction};
-use super::log::{BatchCaller, Demand, log};
-use super::pending::{Given, PendingKeys, Sent};
-use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
 use crate::failure::chain;
+use crate::records::database::{self, Compaction, FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
+use crate::records::log::{BatchCaller, Demand, log};
 
 /// Batches that nobody waits for gather so long on their way to the database.
 const GATHERED_FOR: Duration = Duration::from_millis(2);
@@ -122,7 +125,7 @@ impl Tasks {
         let Some(compactor) = compactor else { return };
         let (tasks, wish) = (Arc::clone(self), self.compaction.begin());
         tokio::spawn(async move {
-            if let Err(error) = compactor::run(compactor, wish).await {
+            if let Err(error) = database::run(compactor, wish).await {
                 tasks.end(reason(&error));
             }
         });
@@ -220,3 +223,48 @@ pub(super) fn of_close(reason: CloseReason, text: &str) -> RecordsError {
         reason => RecordsError::Closed(format!("{text} ({reason:?})")),
     }
 }
+
+/// The change of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Given {
+    Value(Bytes),
+    Removed,
+    /// The database adds it up.
+    Sum(i64),
+}
+
+/// The changes of one batch, with its number.
+pub(super) type Sent = (Sequence, Vec<(Bytes, Given)>);
+
+#[derive(Debug, Default)]
+pub(super) struct PendingKeys(Mutex<BTreeMap<Bytes, (Sequence, Given)>>);
+
+impl PendingKeys {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Bytes, (Sequence, Given)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the changes of a batch that is about to be sent.
+    pub(super) fn give(&self, (sequence, changes): &Sent) {
+        let mut pending = self.lock();
+        changes.iter().for_each(|(key, given)| _ = pending.insert(key.clone(), (*sequence, given.clone())));
+    }
+
+    /// The database has taken a batch.
+    pub(super) fn taken(&self, (sequence, changes): &Sent) {
+        let mut pending = self.lock();
+        for (key, _) in changes {
+            if pending.get(key).is_some_and(|(last, _)| last <= sequence) {
+                pending.remove(key);
+            }
+        }
+    }
+
+    /// The newest change of a key, if the database may not show it yet.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Given> {
+        self.lock().get(key).map(|(_, given)| given.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,11 +13,11 @@ use slatedb::config::DbReaderOptions;
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use slatedb::{DbReader, DbReaderMode};
 
-use super::sum::Sum;
 use super::tasks::{of_close, reason};
 use super::{BLOCK_CACHE_BYTES, read, shown};
-use crate::advice::of_records;
 use crate::error::StoreError;
+use crate::failure::of_records;
+use crate::records::database::Sum;
 use crate::site::Site;
 use crate::snapshot::{admin, find};
 

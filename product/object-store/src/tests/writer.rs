@@ -21,12 +21,11 @@ use super::process::SimClock;
 use super::store::SimStore;
 use super::world::{Broken, MS, Shared, now_ns};
 use crate::address::{Address, StoreAddress};
-use crate::clock::Time;
+use crate::judge::Patience;
 use crate::objects::StoreObjects;
-use crate::patience::Patience;
 use crate::records::StoreRecords;
 use crate::site::Site;
-use crate::threads::Threads;
+use crate::threads::{Threads, Time};
 use crate::wire::Wire;
 
 /// Files by their numbers: inline ones, and segments of their own.

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 use crate::failure::Told;
 
 /// How long a failure lasts until it is final, in seconds; nothing if it is repeated without end.

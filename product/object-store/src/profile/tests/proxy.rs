@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 // rule: A text of the user is used, or refused with the reason.
 #[test]

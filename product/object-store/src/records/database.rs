@@ -1,15 +1,30 @@
-//! The settings of the database.
+//! The database as our records use it: its settings, its sums, its compactor.
 //!
-//! Owns: their values and reasons.
-//! Does not own: the times of memtable flushes and manifest reads, which are tasks of ours.
-//! Invariants: fences are never deleted: a fenced writer could go on behind a deleted one.
+//! Owns: the values of the settings and their reasons; the addition by which the database joins changes of one record;
+//! the making, the run and the end of the compactor.
+//! Does not own: the times of memtable flushes and manifest reads, the moment of the compactor's start (`tasks`); the
+//! choice of records that it merges (the database).
+//! Invariants: fences are never deleted: a fenced writer could go on behind a deleted one. The order of additions does
+//! not matter. An absent record counts as 0. No opening waits for the compactor: its start takes seven round trips. A
+//! failure of it ends the records. After [`Compaction::stop`] it sends no request.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use object_store::ObjectStore;
+use object_store::path::Path;
+use slatedb::compactor::Compactor;
 use slatedb::config::{
     CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
     SstBlockSize,
 };
+use slatedb::{CompactorBuilder, MergeOperator, MergeOperatorError};
+use tokio::sync::watch::{Receiver, Sender, channel};
+
+use crate::threads::Time;
 
 /// The manifest is read so often, to notice a successor and to let an idle writer answer.
 pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
@@ -84,5 +99,77 @@ pub(super) fn compaction() -> CompactorOptions {
             ..CompactionWorkerOptions::default()
         }),
         ..CompactorOptions::default()
+    }
+}
+
+/// Adds numbers of 8 big-endian bytes.
+pub(crate) struct Sum;
+
+impl MergeOperator for Sum {
+    fn merge(&self, key: &Bytes, existing: Option<Bytes>, operand: Bytes) -> Result<Bytes, MergeOperatorError> {
+        let before = existing.map_or(Ok(0), |existing| number(key, &existing))?;
+        let sum = before.wrapping_add(number(key, &operand)?);
+        Ok(Bytes::copy_from_slice(&sum.to_be_bytes()))
+    }
+}
+
+fn number(key: &Bytes, value: &Bytes) -> Result<i64, MergeOperatorError> {
+    let bytes = value.as_ref().try_into().map_err(|_| MergeOperatorError::Callback {
+        message: format!("the record {key:?} has {} bytes instead of the 8 of a sum", value.len()),
+    })?;
+    Ok(i64::from_be_bytes(bytes))
+}
+
+/// Makes the compactor of a database. It sends no request before its run.
+pub(super) fn compactor(path: Path, store: Arc<dyn ObjectStore>, time: &Time) -> Compactor {
+    let builder = CompactorBuilder::new(path, store)
+        .with_options(compaction())
+        .with_merge_operator(Arc::new(Sum))
+        .with_sst_block_size(BLOCK);
+    match &time.replay {
+        Some((clock, seed)) => builder.with_system_clock(Arc::clone(clock)).with_seed(*seed).build(),
+        None => builder.build(),
+    }
+}
+
+/// The wish that the compactor ends. Each run has a receiver until it has ended.
+pub(super) struct Compaction(Sender<bool>);
+
+impl Compaction {
+    pub(super) fn new() -> Self {
+        Self(channel(false).0)
+    }
+
+    pub(super) fn begin(&self) -> Receiver<bool> {
+        self.0.subscribe()
+    }
+
+    /// Asks a run to end.
+    pub(super) fn end(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Ends a run, and waits for it.
+    pub(super) async fn stop(&self) {
+        self.end();
+        self.0.closed().await;
+    }
+}
+
+/// Compacts until the end.
+///
+/// # Errors
+/// If another compactor took over, or the database fails.
+pub(super) async fn run(compactor: Compactor, mut wish: Receiver<bool>) -> Result<(), slatedb::Error> {
+    let ended = {
+        let (ended, run) = (pin!(wish.wait_for(|ends| *ends)), pin!(compactor.run()));
+        match select(ended, run).await {
+            Either::Left(_) => None,
+            Either::Right((result, _)) => Some(result),
+        }
+    };
+    match ended {
+        Some(result) => result,
+        None => compactor.stop().await,
     }
 }

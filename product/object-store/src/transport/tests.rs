@@ -1,3 +1,5 @@
+mod keys;
+
 use reqwest::header::HeaderValue;
 
 use super::*;

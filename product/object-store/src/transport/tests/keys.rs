@@ -1,7 +1,7 @@
 use futures_util::FutureExt;
 use object_store::StaticCredentialProvider;
 
-use super::*;
+use super::super::*;
 
 fn source(keys: &str) -> Source<String> {
     Arc::new(StaticCredentialProvider::new(keys.to_owned()))

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 // rule: A failure has the same words in each command, and "no answer" is said of silence alone.
 #[test]

@@ -1,6 +1,6 @@
 use object_store::path::Path;
 
-use super::{LOG, MANIFESTS, TABLES, is_data, is_in, is_record};
+use super::super::{LOG, MANIFESTS, TABLES, is_data, is_in, is_record};
 
 #[test]
 fn an_object_is_known_by_its_folder_below_any_prefix() {
