@@ -1,29 +1,35 @@
-//! The way of a message to its operation, and of the outcome to its reply.
+//! The way of a message to its operation, and of the outcome to its reply; a mount as a machine over streams, for
+//! worlds that move bytes: the simulator, tests, the fuzzer.
 //!
-//! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end.
+//! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end; the cuts between messages of a stream,
+//! its calls that wait.
 //! Does not own: the other operations (`operations`), layouts (`request`, `reply`), the state (`mount`).
 //! Invariants: an interrupted call ends soon ([`Mount::wait_for_grace`]), and a wait for a lock at once; a change that
-//! it had begun runs to its end. The mount takes back the nodes and the file of an answer that comes too late.
+//! it had begun runs to its end. The mount takes back the nodes and the file of an answer that comes too late. At most
+//! [`CALLS_MAX`] calls of a stream wait. A message whose length cannot be ends the stream.
 
+use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use afflux_frontend::{
-    Answering, HeldMessage, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, QuotaFreed, Tried,
+    Answering, HeldMessage, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Output, ProtocolError,
+    ProtocolMachine, QuotaFreed, Tried,
 };
 use afflux_volume::Platform;
+use bytes::BytesMut;
+use futures_util::stream::{FuturesUnordered, Stream};
 
-use crate::abi;
+use crate::abi::Put;
 use crate::interrupts::{CallEnd, Requester};
-use crate::limits::{BACKGROUND_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, SHORT_BYTES_MAX};
+use crate::limits::{BACKGROUND_MAX, CALLS_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, SHORT_BYTES_MAX};
 use crate::mount::{Mount, Outcome};
 use crate::mount_state::Agreed;
-use crate::operations;
 use crate::reply::{self, Errno, ReplyDraft};
-use crate::request::{self, FuseOperation, Init, RequestHeader};
-use crate::wire::Put;
+use crate::request::{self, FuseOperation, HEADER_BYTES, Init, RequestHeader};
+use crate::{abi, operations};
 
 impl<P: Platform> Mount<P> {
     /// The reply of an outcome.
@@ -207,4 +213,75 @@ fn accept(offer: &Init, wanted: u64) -> Outcome {
     head.u32((flags >> 32) as u32);
     (0..7).for_each(|_| head.u32(0));
     Ok(answer)
+}
+
+/// Bytes of a message's length, its first field.
+const LENGTH_BYTES: usize = 4;
+
+/// One stream of messages to a mount.
+pub struct MessageStream<P: Platform> {
+    mount: Arc<Mount<P>>,
+    calls: FuturesUnordered<Answering>,
+    replies: VecDeque<MessageReply>,
+}
+
+impl<P: Platform> MessageStream<P> {
+    /// A stream without calls yet.
+    pub fn new(mount: Arc<Mount<P>>) -> Self {
+        Self { mount, calls: FuturesUnordered::new(), replies: VecDeque::new() }
+    }
+
+    /// The length of the first message, once it is there.
+    fn length(input: &BytesMut) -> Option<usize> {
+        input.first_chunk::<LENGTH_BYTES>().map(|length| u32::from_ne_bytes(*length) as usize)
+    }
+}
+
+impl<P: Platform> ProtocolMachine for MessageStream<P> {
+    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        while let Some(length) = Self::length(input) {
+            if !(HEADER_BYTES..=MESSAGE_BYTES_MAX).contains(&length) {
+                let reason = format!("a message of {length} bytes, not {HEADER_BYTES} to {MESSAGE_BYTES_MAX}");
+                return Err(ProtocolError { reason });
+            }
+            if input.len() < length || !self.needs_input() {
+                break;
+            }
+            let message = input.split_to(length).freeze();
+            match self.mount.try_answer(&message) {
+                Tried::Nothing => {}
+                Tried::Reply(reply) => self.replies.push_back(reply),
+                Tried::Waits => self.calls.push(Arc::clone(&self.mount).answer(Box::new(message))),
+            }
+        }
+        Ok(())
+    }
+
+    fn needs_input(&self) -> bool {
+        self.calls.len() < CALLS_MAX && self.replies.len() < CALLS_MAX
+    }
+
+    fn input_hint(&self, input: &BytesMut) -> usize {
+        Self::length(input).unwrap_or(HEADER_BYTES).saturating_sub(input.len())
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
+        let mut wrote = false;
+        loop {
+            for reply in self.replies.drain(..) {
+                reply.into_segments().for_each(|segment| output.push(segment));
+                output.end_reply();
+                wrote = true;
+            }
+            match std::pin::Pin::new(&mut self.calls).poll_next(cx) {
+                Poll::Ready(Some(reply)) => self.replies.extend(reply),
+                Poll::Ready(None) | Poll::Pending if wrote => return Poll::Ready(()),
+                Poll::Ready(None) | Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn calls_in_progress(&self) -> usize {
+        self.calls.len() + self.replies.len()
+    }
 }

@@ -17,7 +17,6 @@
 mod abi;
 mod answering;
 mod calls;
-mod connection;
 mod interrupts;
 mod limits;
 mod mount;
@@ -29,10 +28,9 @@ mod operations;
 mod reply;
 mod request;
 mod slots;
-mod wire;
 
 pub use afflux_frontend::PersistedWords;
-pub use connection::MessageStream;
+pub use answering::MessageStream;
 pub use limits::{CALLS_MAX, DATA_BYTES_MAX, MESSAGE_BYTES_MAX, NODES_MAX, OPEN_FILES_MAX};
 pub use mount::{Mount, MountOptions, Requesters, SyncedChanges, ThreadRights};
 pub use mount_state::{MountState, MountStateError, PERSISTED_WORDS, PERSISTED_WORDS_MIN};

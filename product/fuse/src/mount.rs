@@ -20,9 +20,9 @@ use crate::abi::{UNIQUE_RESENT, init, notify, o};
 use crate::calls::CallCounts;
 use crate::interrupts::Interrupts;
 use crate::limits::{INTERRUPT_GRACE_NS, INTERRUPT_PATIENCE_NS, NODES_MAX, PAGE_BYTES, WAITING_BYTES_MIN};
-use crate::mount_state::changes::BegunChange;
-use crate::mount_state::grants::{Grant, Grants};
-use crate::mount_state::{Agreed, MountState, MountStateError, PersistedOpenFile, ShortVerifier};
+use crate::mount_state::{
+    Agreed, BegunChange, Grant, Grants, MountState, MountStateError, PersistedOpenFile, ShortVerifier,
+};
 use crate::nodes::KernelNodes;
 use crate::notices::{NO_DISK, NodeNotice, Notices};
 use crate::open_files::{OpenFile, OpenFiles, Opened};

@@ -1,22 +1,31 @@
-//! The kernel's numbers and their meaning, in memory that outlives the process.
+//! The kernel's numbers and their meaning, and its requests that come again, in memory that outlives the process.
 //!
-//! Owns: the form of this memory: its header, its tables, the words of each record; the agreement of INIT.
-//! Does not own: the memory (worlds), the states of records (`afflux_frontend`), the meaning of nodes and open files
-//! (`nodes`, `open_files`), requests that come again (`state::grants`, `state::changes`).
+//! Owns: the form of this memory: its header, its tables, the words of each record; the agreement of INIT; the entry of
+//! a change, from its beginning to its outcome; the nodes and files that an answer grants.
+//! Does not own: the memory (worlds), the states of records and the journal of entries (`afflux_frontend`), the meaning
+//! of nodes and open files (`nodes`, `open_files`), a repetition itself (`operations`).
 //! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
 //! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory
-//! neither. Memory beyond the highest used place of a table is not touched.
+//! neither. Memory beyond the highest used place of a table is not touched. A change has its entry before the server
+//! asks the host. The entry has the outcome, also a refusal, before the kernel gets the answer. The entry stays after
+//! the call's end until others need the place, because the server may be killed before the kernel has the answer. A
+//! call that is given up in between leaves its change begun: the host may still carry it out. A lost entry of a grant
+//! leaves a lookup counted that the kernel does not know, and never the reverse.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use afflux_frontend::{ENTRY_WORDS_MIN, PersistedRecordTable, PersistedSlot, PersistedWords, words_checksum};
-use afflux_volume::{FileHandle, HANDLE_BYTES_MAX};
+use afflux_frontend::{
+    CallJournal, ENTRY_WORDS_MIN, EarlierProgress, EntryForm, EntryOwner, JournalCall, PersistedRecordTable,
+    PersistedSlot, PersistedWords, words_checksum,
+};
+use afflux_volume::{Before, Caller, FileHandle, HANDLE_BYTES_MAX, VolumeError};
 
+use crate::abi::UNIQUE_RESENT;
 use crate::limits::{NODES_MAX, OPEN_FILES_MAX};
+use crate::reply::Errno;
 use crate::slots::{self, SlotId};
-
-pub(crate) mod changes;
-pub(crate) mod grants;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXMOUNT");
 /// Another form has another number. Readers of the forms since 2 stay (`docs/develop/decisions/durable.md`).
@@ -326,3 +335,169 @@ fn handle_of(words: &[AtomicU64]) -> Option<FileHandle> {
     let bytes: Vec<u8> = (1..=HANDLE_WORDS).flat_map(|at| value(at).to_le_bytes()).collect();
     FileHandle::from_bytes(bytes.get(..usize::try_from(value(0)).ok()?)?)
 }
+
+/// Words of an entry in the form before: the request, the state with its check, the value, the object.
+const WORDS_BEFORE: usize = 4;
+const STATE_BITS: u64 = 0xff;
+const BEGUN: u64 = 1;
+const DONE: u64 = 2;
+
+/// The key of a change is the request's number and its user. The kernel's numbers grow.
+const CHANGE_FORM: EntryForm = EntryForm {
+    words: CHANGE_WORDS,
+    age: |&[unique, ..], _| unique,
+    owner: |&[_, user, _]| EntryOwner { party: user, user: 0, slot: None },
+};
+
+/// A change under way.
+pub(crate) struct BegunChange {
+    /// None for a mount that ends with its server.
+    entry: Option<JournalCall>,
+    pub(crate) before: Before,
+}
+
+impl BegunChange {
+    /// Begins a change for a request, with a value and an object that a repetition needs. It fails if an earlier server
+    /// has refused it.
+    pub(crate) fn begin(
+        journal: Option<&Arc<CallJournal>>,
+        (unique, user): (u64, u32),
+        value: u64,
+        object: u64,
+    ) -> Result<Self, Errno> {
+        let Some(journal) = journal else { return Ok(Self { entry: None, before: Before::Nothing }) };
+        let number = unique & !UNIQUE_RESENT;
+        let (entry, left) = journal.begin([[number, user.into(), 0], [number, 0, 0]], value, object);
+        if unique & UNIQUE_RESENT == 0 {
+            if left != EarlierProgress::Nothing {
+                // The kernel has given the number of an earlier request again.
+                entry.note(value, object);
+            }
+            return Ok(Self { entry: Some(entry), before: Before::Nothing });
+        }
+        match left {
+            EarlierProgress::Answered { code, .. } if code != 0 => Err(Errno(code as i32)),
+            left => Ok(Self { entry: Some(entry), before: left.before(0) }),
+        }
+    }
+
+    /// The caller of the change, which notes when the host has carried it out.
+    pub(crate) fn of(&self, caller: Caller) -> Caller {
+        match &self.entry {
+            Some(entry) => caller.keeping(entry.step(0, self.before)),
+            None => caller,
+        }
+    }
+
+    /// The host has carried it out. A repetition is to do the same once more.
+    pub(crate) fn stays_begun(&self) {
+        self.entry.iter().for_each(JournalCall::ended);
+    }
+
+    /// Nothing was done: its repetition is a new one.
+    pub(crate) fn forget(&self) {
+        self.entry.iter().for_each(JournalCall::forget);
+    }
+
+    /// It has this outcome.
+    pub(crate) fn ended<T>(&self, outcome: &Result<T, VolumeError>) {
+        let code = outcome.as_ref().map_or_else(|error| Errno::from(error.clone()).0, |_| 0);
+        self.entry.iter().for_each(|entry| entry.answered(code as u32, &[], 1));
+    }
+}
+
+impl MountState {
+    /// The journal of changes, with those of earlier servers.
+    pub(crate) fn changes(&self) -> Arc<CallJournal> {
+        CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_FORM)
+    }
+
+    /// Turns the changes of the form before into entries of the journal.
+    ///
+    /// An entry is twice as long as before, and the last ones stand in the place of the old ones. Each new entry
+    /// overwrites only old ones that have become entries. So a kill in between loses none, and the next server goes on.
+    fn convert_changes(&self) {
+        let journal = self.changes();
+        for at in (0..CHANGES).map(|slot| FILES_AT - (CHANGES - slot) * WORDS_BEFORE) {
+            let [unique, state, value, object] = [0, 1, 2, 3].map(|word| self.value(at + word));
+            let is_whole = state & !STATE_BITS == words_checksum([unique, value, object]) & !STATE_BITS;
+            if unique == 0 || !is_whole || !matches!(state & STATE_BITS, BEGUN | DONE) {
+                continue;
+            }
+            let (entry, _) = journal.begin([[unique, 0, 0]; 2], value, object);
+            if state & STATE_BITS == DONE {
+                entry.answered(0, &[], 1);
+            }
+        }
+    }
+}
+
+/// The grants of a mount.
+pub(crate) struct Grants {
+    state: MountState,
+    next: AtomicUsize,
+    /// Places of earlier servers' grants, by request.
+    inherited: Mutex<BTreeMap<u64, Vec<usize>>>,
+}
+
+/// Nodes and files of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Grant {
+    Node(u64),
+    File(u64),
+}
+
+impl Grants {
+    /// The ring in this memory, with the entries of earlier servers.
+    pub(crate) fn new(state: MountState) -> Self {
+        let mut inherited: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        for slot in 0..GRANTS {
+            if let Some((unique, _)) = grant_in(words(&state, slot)) {
+                inherited.entry(unique).or_default().push(slot);
+            }
+        }
+        Self { state, next: AtomicUsize::new(0), inherited: Mutex::new(inherited) }
+    }
+
+    /// Notes what the answer to a request will tell the kernel.
+    pub(crate) fn grant(&self, unique: u64, grant: Grant) {
+        let words = words(&self.state, self.next.fetch_add(1, Ordering::Relaxed) % GRANTS);
+        let unique = unique & !UNIQUE_RESENT;
+        let (node, file) = match grant {
+            Grant::Node(node) => (node, 0),
+            Grant::File(file) => (0, file),
+        };
+        words[0].store(0, Ordering::Release);
+        words[1].store(node, Ordering::Relaxed);
+        words[2].store(file, Ordering::Relaxed);
+        words[3].store(words_checksum([unique, node, file]), Ordering::Relaxed);
+        words[0].store(unique, Ordering::Release);
+    }
+
+    /// Takes the grants of earlier servers for a request that the kernel sends again: it got no answer.
+    pub(crate) fn take(&self, unique: u64) -> Vec<Grant> {
+        let unique = unique & !UNIQUE_RESENT;
+        let places = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).remove(&unique).unwrap_or_default();
+        let taken = places.into_iter().filter_map(|slot| {
+            let words = words(&self.state, slot);
+            // Another answer may have taken the place meanwhile.
+            let (_, grant) = grant_in(words).filter(|(of, _)| *of == unique)?;
+            words[0].store(0, Ordering::Release);
+            Some(grant)
+        });
+        taken.collect()
+    }
+}
+
+fn words(state: &MountState, slot: usize) -> &[AtomicU64] {
+    &state.all()[GRANTS_AT + slot * GRANT_WORDS..][..GRANT_WORDS]
+}
+
+fn grant_in(words: &[AtomicU64]) -> Option<(u64, Grant)> {
+    let [unique, node, file, check] = [0, 1, 2, 3].map(|at| words[at].load(Ordering::Acquire));
+    let grant = if file == 0 { Grant::Node(node) } else { Grant::File(file) };
+    (unique != 0 && check == words_checksum([unique, node, file])).then_some((unique, grant))
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,10 +8,9 @@ use afflux_frontend::{HEAD_BYTES_MAX, MessageReply, Segment};
 use afflux_volume::{Attributes, Kind, ReadBytes, VolumeError};
 use bytes::Bytes;
 
-use crate::abi::{kind, notify};
+use crate::abi::{Put, kind, notify};
 use crate::limits::PAGE_BYTES;
 use crate::notices::NodeNotice;
-use crate::wire::Put;
 
 /// Bytes of the header.
 const HEADER_BYTES: usize = 16;

@@ -5,8 +5,7 @@
 //! Invariants: decoding copies no name and no data, and refuses a message that ends early. Bytes after the last field
 //! are ignored: a newer kernel may have more fields.
 
-use crate::abi::{self, op};
-use crate::wire::{FieldReader, WireError};
+use crate::abi::{self, FieldReader, WireError, op};
 
 /// Bytes of the header.
 pub(crate) const HEADER_BYTES: usize = 40;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use afflux_volume::{Caller, Inode, Platform, VolumeError};
 
 use crate::mount::{Mount, ThreadRights};
-use crate::mount_state::changes::BegunChange;
+use crate::mount_state::BegunChange;
 use crate::request::RequestHeader;
 
 /// The mode bit that keeps the names of a directory from all but their owners.

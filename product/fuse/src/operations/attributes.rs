@@ -10,14 +10,13 @@ use afflux_volume::{
     AttributeChange, Attributes, Inode, Kind, NAME_BYTES_MAX, Platform, SetTime, Timestamp, VolumeError,
 };
 
-use crate::abi::set;
+use crate::abi::{Put, set};
 use crate::limits::PAGE_BYTES;
 use crate::mount::{Mount, Outcome};
 use crate::operations::acting::{ActingRequester, capability, is_doubtful};
 use crate::operations::synchronous;
 use crate::reply::{self, Errno, ReplyDraft};
 use crate::request::{RequestHeader, SetAttributes};
-use crate::wire::Put;
 
 /// The mode bits that give a program its file's owner or group.
 const PRIVILEGES: u32 = 0o6000;

@@ -1,11 +1,20 @@
 //! OPEN, READ, WRITE, COPY_FILE_RANGE, FALLOCATE, LSEEK, FLUSH, FSYNC and FSYNCDIR.
 //!
-//! Owns: the flags of an opened file, the offsets of appends, which sync an fsync needs.
+//! Owns: the flags of an opened file, the offsets of appends, which sync an fsync needs; the moment at which the kernel
+//! drops a page with bytes that a mapping has stored past a file's end.
 //! Does not own: the cache and durability (the volume); which changes are synchronous (`synchronous`); the order of one
 //! mount's appends, which is the kernel's.
 //! Invariants: an open that succeeds has asked the host for the wanted use. An fsync that succeeds has made the bytes
-//! durable, and for `fsync` also names and attributes that were changed here.
+//! durable, and for `fsync` also names and attributes that were changed here. A page with bytes past the end is written
+//! back and dropped before the file grows past it, and no lock is held meanwhile.
+//!
+//! A program may store bytes in the rest of a file's last page through a shared mapping. These bytes are no part of the
+//! file. The kernel cuts a page at the file's end when it writes the page back. Without a notice the kernel's page
+//! stays while the file grows, and these bytes get into the file. The kernel's own WRITE of pages needs no such notice:
+//! the kernel may send it in order to take one. Nor does SETATTR: the kernel sends no WRITE of the file until SETATTR
+//! has its answer, so it cannot drop a changed page.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,16 +25,16 @@ use afflux_volume::{
     handle_number,
 };
 use bytes::Bytes;
+use futures_util::future::select;
 
-use crate::abi::{falloc, o, open as flag, seek};
-use crate::limits::DATA_BYTES_MAX;
+use crate::abi::{Put, falloc, o, open as flag, seek};
+use crate::limits::{DATA_BYTES_MAX, DROP_PATIENCE_NS, PAGE_BYTES};
 use crate::mount::{Mount, Outcome};
 use crate::nodes::ContentStamp;
 use crate::open_files::OpenFile;
-use crate::operations::{acting, locks, past_end, synchronous};
+use crate::operations::{acting, locks, synchronous};
 use crate::reply::{Errno, ReplyDraft};
 use crate::request::{OpenExtent, RequestHeader, is_synchronous};
-use crate::wire::Put;
 
 /// `struct fuse_open_out`.
 pub(super) fn open_out(into: &mut impl Put, fh: u64, open_flags: u32) {
@@ -198,7 +207,7 @@ pub(super) async fn write<P: Platform>(
     let file = on.opened(extent.fh)?;
     if !append {
         if !is_kernels {
-            past_end::drop_before(on, (file.node, &file.inode), extent.offset).await;
+            drop_before(on, (file.node, &file.inode), extent.offset).await;
         }
         return write_at(on, &file, extent.offset, data, synchronous).await;
     }
@@ -268,7 +277,7 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
     record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
-    past_end::drop_before(on, (target.node, &target.inode), to.1).await;
+    drop_before(on, (target.node, &target.inode), to.1).await;
     let bytes = write_fitting(on, &target, to.1, &copied).await?;
     synchronous::range(on, &target, (to.1, bytes as u64)).await?;
     Ok(written(bytes))
@@ -294,7 +303,7 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
     let range = offset..offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
     let (own, inode) = (&on.own, &file.inode);
     if grows {
-        past_end::drop_before(on, (file.node, inode), range.end).await;
+        drop_before(on, (file.node, inode), range.end).await;
     }
     let outcome = match mode & !falloc::KEEP_SIZE {
         0 => on.volume.reserve_by(own, inode, range, Reserve { zeros: false, grows }).await,
@@ -344,4 +353,22 @@ pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outco
     let opened = on.opened(fh)?;
     synchronous::object(on, opened.node, &opened.inode).await?;
     Ok(ReplyDraft::empty())
+}
+
+/// Has the kernel drop the file's last page if a change makes bytes after the end part of the file, up to `until`. The
+/// change itself writes those from there on.
+pub(super) async fn drop_before<P: Platform>(on: &Mount<P>, (node, inode): (u64, &Inode<P>), until: u64) {
+    let end = inode.size();
+    let in_page = end % PAGE_BYTES as u64;
+    if until <= end || in_page == 0 || !on.may_be_stored(node) {
+        return;
+    }
+    let Some(notice) = on.notices.note_page(inode.device().0, node, end - in_page) else { return };
+    let platform = on.volume.engine().platform();
+    let patience = platform.sleep_until(platform.now().after(DROP_PATIENCE_NS));
+    // A box: few calls come here, and all have room for the largest future.
+    Box::pin(async move {
+        select(pin!(notice.ended()), pin!(patience)).await;
+    })
+    .await;
 }

@@ -11,11 +11,10 @@ use afflux_volume::{
     HolderId, HostLocks, Inode, Lock, LockFamily, LockMode, LockOwner, LockRefusal, Nanos, Platform, Share, Span,
 };
 
-use crate::abi::{lock as kind, o};
+use crate::abi::{Put, lock as kind, o};
 use crate::mount::{Mount, Outcome};
 use crate::reply::{Errno, ReplyDraft};
 use crate::request::{Locking, RequestHeader};
-use crate::wire::Put;
 
 impl From<LockRefusal> for Errno {
     fn from(refusal: LockRefusal) -> Self {

@@ -8,10 +8,8 @@
 mod acting;
 mod attributes;
 mod data;
-mod listing;
 mod locks;
 mod names;
-mod past_end;
 mod synchronous;
 mod xattrs;
 
@@ -31,7 +29,7 @@ pub(crate) fn at_once<P: Platform>(
         FuseOperation::Lookup { name } => names::try_look_up(on, header, name),
         FuseOperation::GetAttributes { fh } => attributes::try_get(on, header, fh),
         FuseOperation::Open { flags } => data::try_open(on, header, flags),
-        FuseOperation::OpenDirectory => listing::try_open(on, header),
+        FuseOperation::OpenDirectory => names::try_open_directory(on, header),
         FuseOperation::Read(extent) => data::try_read(on, extent),
         // One that has to be durable waits.
         FuseOperation::Write { synchronous: true, .. } => None,
@@ -84,7 +82,7 @@ pub(crate) async fn carry_out<P: Platform>(
         }
         FuseOperation::Link { target, name } => names::link(on, header, target, name).await,
         FuseOperation::Open { flags } => Box::pin(data::open(on, header, flags)).await,
-        FuseOperation::OpenDirectory => listing::open(on, header).await,
+        FuseOperation::OpenDirectory => names::open_directory(on, header).await,
         FuseOperation::Read(extent) => Box::pin(data::read(on, extent)).await,
         FuseOperation::Write { extent, data, append, synchronous, is_kernels } => {
             let how = data::WriteHow { append, synchronous, is_kernels };
@@ -105,7 +103,7 @@ pub(crate) async fn carry_out<P: Platform>(
         FuseOperation::Sync { fh, data_only } => data::sync(on, header, fh, data_only).await,
         FuseOperation::SyncDirectory { fh } => data::sync_directory(on, fh).await,
         FuseOperation::List { extent, with_attributes } => {
-            Box::pin(listing::list(on, header, extent, with_attributes)).await
+            Box::pin(names::list(on, header, extent, with_attributes)).await
         }
         // Those that never wait, and those without a reply.
         _ => Err(Errno::NO_OPERATION),

@@ -10,14 +10,13 @@ use std::sync::atomic::Ordering;
 use afflux_volume::{AttributeChange, Inode, Platform, VolumeError, XattrChange};
 use bytes::Bytes;
 
-use crate::abi::xattr;
+use crate::abi::{Put, xattr};
 use crate::mount::{Mount, Outcome};
-use crate::mount_state::changes::BegunChange;
+use crate::mount_state::BegunChange;
 use crate::operations::acting::{ActingRequester, capability};
 use crate::operations::synchronous;
 use crate::reply::{Errno, ReplyDraft};
 use crate::request::{self, RequestHeader};
-use crate::wire::Put;
 
 const SETGID: u32 = 0o2000;
 const TRUSTED: &[u8] = b"trusted.";

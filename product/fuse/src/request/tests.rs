@@ -1,5 +1,5 @@
 use super::*;
-use crate::wire::Put;
+use crate::abi::Put;
 
 fn message(opcode: u32, body: &[u8], extensions: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -114,7 +114,7 @@ fn what_was_agreed_stays_agreed() {
 }
 
 // rule: a request that the kernel sends again after a kill is carried out once kept in:
-// `product/frontend/src/journal.rs`, `product/fuse/src/mount_state/changes.rs`, `product/volume/src/names/repeated.rs`
+// `product/frontend/src/journal.rs`, `product/fuse/src/mount_state.rs`, `product/volume/src/names/repeated.rs`
 #[test]
 fn a_repeated_change_of_names_is_done_once() {
     let (mut kernel, memory) = begun();
@@ -175,7 +175,7 @@ fn forget_all(memory: &PersistedWords, unique: u64) {
 }
 
 // rule: a change of another program is no success of a request that a kill cut off
-// kept in: `product/volume/src/names/repeated.rs`, `product/fuse/src/mount_state/changes.rs`
+// kept in: `product/volume/src/names/repeated.rs`, `product/fuse/src/mount_state.rs`
 #[test]
 fn a_change_of_another_program_is_no_success_of_a_request_that_a_kill_cut_off() {
     let (mut kernel, memory) = begun();
@@ -212,7 +212,7 @@ fn a_change_of_another_program_is_no_success_of_a_request_that_a_kill_cut_off() 
 }
 
 // rule: a client that calls often takes no other client's kept reply, before a kill or after it
-// kept in: `product/frontend/src/journal.rs`, `product/fuse/src/mount_state/changes.rs`
+// kept in: `product/frontend/src/journal.rs`, `product/fuse/src/mount_state.rs`
 #[test]
 fn a_busy_user_of_a_mount_takes_no_change_of_another_over_a_kill() {
     const CHANGES: usize = 1024;

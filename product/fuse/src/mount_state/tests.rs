@@ -1,6 +1,5 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::{Agreed, FORM_BEFORE, PERSISTED_WORDS_MIN, at};
 use super::*;
 
 fn memory(words: &[u64]) -> MountState {
