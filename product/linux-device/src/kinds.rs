@@ -1,7 +1,8 @@
 //! Kinds of file systems: what each does that its calls do not tell.
 //!
 //! Owns: one row for each kind that stores what is written to it.
-//! Does not own: questions to one file system or directory (`host::ways`, `device::hidden_limits`), the consequences.
+//! Does not own: questions to one file system or directory (`host::file_system_facts`, `device::hidden_limits`), the
+//! consequences.
 //! Invariants: an unknown kind counts as one that stores nothing without a block device, lists unsure numbers, may fold
 //! names and has limits that a write alone tells. So it costs calls or is refused, and gives no wrong answer.
 

@@ -9,13 +9,12 @@
 //! file is made, not as a fault in the middle of a write. A failed start removes a file that it made. A file of an
 //! earlier server stays.
 
-use std::fmt;
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use afflux_frames::{ArenaState, HEADER_BYTES, HeaderBytes, Layout, Memory};
 use rustix::fs::{fstat, ftruncate, unlink};
@@ -24,20 +23,15 @@ use rustix::io::pread;
 use crate::descriptor_store::DescriptorStore;
 use afflux_linux_device::{FileClaim, claim};
 
-mod error;
 mod holder;
-pub(crate) mod memory_file;
-mod on_tmpfs;
-mod own_file;
+pub(crate) mod place;
 #[cfg(test)]
 mod tests;
 
-pub use error::ArenaFileError;
-use error::host;
 use holder::HolderState;
 pub use holder::is_ending;
-use memory_file::MemoryReservation;
-use own_file::reserve_memory;
+pub use place::ArenaFileError;
+use place::{MemoryReservation, host, reserve_memory};
 
 /// The name of the memory in the service manager's store.
 const IN_STORE: &str = "arena";
@@ -116,9 +110,9 @@ impl ArenaFile {
     ) -> Result<(Self, ArenaContents), ArenaFileError> {
         let boot = boot()?;
         loop {
-            let file = on_tmpfs::opened(path)?;
+            let file = place::opened(path)?;
             lock(&file, told)?;
-            if !on_tmpfs::is_at(&file, path)? {
+            if !place::is_at(&file, path)? {
                 // Its last user has removed it.
                 continue;
             }
@@ -148,7 +142,7 @@ impl ArenaFile {
         let boot = boot()?;
         if self.path().is_none() {
             Self::forget_stored().map_err(tell)?;
-            memory_file::give_back(&self.file);
+            place::give_back(&self.file);
             return Self::made_for_store(layout, boot);
         }
         let memory = self.emptied(layout, boot)?;
@@ -160,7 +154,7 @@ impl ArenaFile {
     /// # Errors
     /// As [`Self::open`].
     pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<(), ArenaFileError> {
-        let Some(file) = on_tmpfs::found(path)? else { return on_tmpfs::check_free_space(path, layout.bytes() as u64) };
+        let Some(file) = place::found(path)? else { return place::check_free_space(path, layout.bytes() as u64) };
         let header = read_header(&file)?;
         if !claim(&file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
             let process = header.holder();
@@ -169,7 +163,7 @@ impl ArenaFile {
         }
         let bytes = fstat(&file).map_err(host("stat"))?.st_size as u64;
         if bytes == 0 || header.is_unused() {
-            return on_tmpfs::check_free_space(path, (layout.bytes() as u64).saturating_sub(bytes));
+            return place::check_free_space(path, (layout.bytes() as u64).saturating_sub(bytes));
         }
         match header.layout(boot()?)?.bytes() as u64 {
             wanted if wanted != bytes => Err(ArenaFileError::Length { found: bytes, wanted }),
@@ -216,8 +210,8 @@ impl ArenaFile {
 
     /// New memory for the service manager.
     fn made_for_store(layout: Layout, boot: [u8; 16]) -> Result<(Self, Arc<Memory>), ArenaFileError> {
-        let made = memory_file::made("afflux-arena", layout.bytes() as u64, MemoryReservation::Taken)?;
-        let opened = Self { file: memory_file::reopened(&made)?, location: FoundAt::Store(made), is_fresh: true };
+        let made = place::made("afflux-arena", layout.bytes() as u64, MemoryReservation::Taken)?;
+        let opened = Self { file: place::reopened(&made)?, location: FoundAt::Store(made), is_fresh: true };
         lock(&opened.file, &mut |_| {})?;
         let memory = opened.begun(layout, boot)?;
         Ok((opened, memory))
@@ -229,15 +223,15 @@ impl ArenaFile {
         boot: [u8; 16],
         told: &mut dyn FnMut(ArenaWait),
     ) -> Result<Option<(Self, Arc<Memory>)>, ArenaFileError> {
-        memory_file::refuse_foreign(&file)?;
-        let opened = Self { file: memory_file::reopened(&file)?, location: FoundAt::Store(file), is_fresh: false };
+        place::refuse_foreign(&file)?;
+        let opened = Self { file: place::reopened(&file)?, location: FoundAt::Store(file), is_fresh: false };
         lock(&opened.file, told)?;
         match opened.inherited(boot) {
             Ok(Some(memory)) => Ok(Some((opened, memory))),
             // Its data is for that version.
             Err(error) if error.is_of_another_version() => Err(error),
             nothing => {
-                memory_file::give_back(&opened.file);
+                place::give_back(&opened.file);
                 nothing.map(|_| None)
             }
         }

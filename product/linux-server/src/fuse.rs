@@ -8,19 +8,15 @@
 use std::fs::File;
 use std::io::Read;
 
-mod buffers;
 mod device;
-mod mount_flags;
 mod mount_memory;
 mod mounting;
 mod own_mounts;
 mod persisted_mount;
-mod resting;
 mod session;
 
-pub use mount_flags::{MountFlags, SyncFlags};
 pub use mount_memory::MountMemory;
-pub use mounting::{FuseMount, MountError, MountTarget, unmount};
+pub use mounting::{FuseMount, MountError, MountFlags, MountTarget, SyncFlags, unmount};
 pub use own_mounts::OwnMounts;
 pub use persisted_mount::{MOUNT_DESCRIPTORS, PersistedMount, remove_mount};
 pub use session::FuseSession;

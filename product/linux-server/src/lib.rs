@@ -10,17 +10,14 @@
 mod arena_file;
 mod descriptor_store;
 mod device_pools;
-mod filter;
 mod fuse;
 mod host;
-mod needed_calls;
 mod net;
-mod tree_call;
+mod system_calls;
 mod users;
 
 pub use arena_file::{ArenaContents, ArenaFile, ArenaFileError, ArenaWait, is_ending};
 pub use descriptor_store::{DescriptorStore, NoStore};
-pub use filter::refuse_foreign_calls;
 pub use fuse::{
     FuseMount, FuseSession, MOUNT_DESCRIPTORS, MountError, MountFlags, MountMemory, MountTarget, OwnMounts,
     PersistedMount, SyncFlags, is_killed, is_over, process_of, remove_mount, rights_of, unmount,
@@ -29,9 +26,9 @@ pub use host::{
     ExportedDirectory, HostError, HostOptions, HostTree, KeyOrigin, OnFileSystem, RescueFile, UNNAMED_FILES_MAX,
     UnstoredFile, connections_max, handle_key, host_device, host_devices, host_path, open_location_file,
 };
-pub use needed_calls::{CallsFor, RefusedCalls, check_needed_calls};
 pub use net::{
     Bound, CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle,
     ServeLimits, peers_are_identified, serve,
 };
+pub use system_calls::{CallsFor, RefusedCalls, check_needed_calls, refuse_foreign_calls};
 pub use users::{give_up_privileges, groups_of, keep_right_to_unmount, may_act_as_others};

@@ -12,7 +12,6 @@ mod quota;
 mod serve;
 mod service;
 mod socket;
-mod waiting;
 
 pub use crowd::{Bound, RefusedConnection, ServeLimits};
 pub use listener::{ListenError, Listener};

@@ -1,3 +1,5 @@
+mod tree_call;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};

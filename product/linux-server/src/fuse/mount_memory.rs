@@ -17,7 +17,7 @@ use rustix::fs::fstat;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::arena_file::ArenaFileError;
-use crate::arena_file::memory_file::{self, MemoryReservation};
+use crate::arena_file::place::{self, MemoryReservation};
 
 const NAME: &str = "afflux-mount";
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXPLACE");
@@ -106,14 +106,14 @@ impl MountMemory {
     /// The host refuses it.
     pub fn made(words: usize) -> Result<Self, ArenaFileError> {
         let words = words + LOCATION_WORDS;
-        let file = memory_file::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryReservation::AsUsed)?;
+        let file = place::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryReservation::AsUsed)?;
         let mapped = Mapped::of(file.as_fd(), words)?;
         Ok(Self { file: Arc::new(file), mapped: Arc::new(mapped) })
     }
 
     /// Memory that an earlier server has made.
     pub(super) fn inherited(file: OwnedFd) -> Result<Self, ArenaFileError> {
-        memory_file::refuse_foreign(&file)?;
+        place::refuse_foreign(&file)?;
         let bytes = fstat(&file).map_err(|errno| ArenaFileError::Host { call: "stat", source: errno.into() })?.st_size;
         let words = bytes as u64 / size_of::<AtomicU64>() as u64;
         if bytes as u64 > BYTES_MAX || words <= LOCATION_WORDS as u64 {

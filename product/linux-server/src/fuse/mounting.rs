@@ -1,32 +1,41 @@
-//! Mounting and unmounting.
+//! Mounting and unmounting, and the flags `sync` and `dirsync` of a mount, as the kernel has them now.
 //!
-//! Owns: the choice between mount(2) and `fusermount3`, the options of a mount.
+//! A server of FUSE is not told of these flags, and `mount -o remount` changes them. The kernel's table of mounts has
+//! them.
+//!
+//! Owns: the choice between mount(2) and `fusermount3`, the options of a mount; reading the flags from the table, when
+//! to read again.
 //! Does not own: the messages (`session`), the server's own view of the mounts (`own_mounts`), when a mount ends (the
-//! command).
+//! command), the flags' effect (front ends).
 //! Invariants: files below the point stay reachable through descriptors that are open before. The kernel checks
-//! permissions (`default_permissions`); setuid bits and devices below the mount have no effect.
+//! permissions (`default_permissions`); setuid bits and devices below the mount have no effect. A flag that mount(2)
+//! has set counts from the first question after that call. Another way to set it counts a second later. The table is
+//! that of the view that has the mount, whichever view this process has.
 
 use std::ffi::CString;
-use std::io::{self, IoSliceMut};
+use std::fs::File;
+use std::io::{self, IoSliceMut, Read, Seek};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::{MountFlags as NewMountFlags, UnmountFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
 };
 use rustix::process::{getegid, geteuid};
 
-use super::device::{self, FuseDevice};
-use super::mount_flags::{self, SyncFlags};
-use super::mount_memory::MountLocation;
-use super::own_mounts::{OwnMounts, unescaped};
+use crate::fuse::device::{self, FuseDevice};
+use crate::fuse::mount_memory::MountLocation;
+use crate::fuse::own_mounts::{OwnMounts, unescaped};
 
 /// The kind of the mounts, as /proc/self/mounts shows it.
 pub(super) const KIND: &str = "fuse.afflux";
@@ -177,9 +186,9 @@ impl MountTarget {
             getegid().as_raw()
         );
         let options = CString::new(options).unwrap_or_default();
-        let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
-        flags.set(MountFlags::SYNCHRONOUS, wanted.sync);
-        flags.set(MountFlags::DIRSYNC, wanted.dirsync);
+        let mut flags = NewMountFlags::NOSUID | NewMountFlags::NODEV;
+        flags.set(NewMountFlags::SYNCHRONOUS, wanted.sync);
+        flags.set(NewMountFlags::DIRSYNC, wanted.dirsync);
         rustix::mount::mount(source, self.path(), KIND, flags, options.as_c_str())
             .map_err(|error| MountError::Point { point: self.path.clone(), source: error.into() })?;
         Ok(descriptor)
@@ -228,13 +237,13 @@ pub struct FuseMount {
     pub(super) device: FuseDevice,
     /// None if the kernel does not show it.
     pub(super) location: Option<MountLocation>,
-    pub(super) flags: Option<mount_flags::MountFlags>,
+    pub(super) flags: Option<MountFlags>,
 }
 
 impl FuseMount {
     /// Its flags, for the machine that serves it. None if the kernel does not show the mount, or if they were taken
     /// before.
-    pub fn take_flags(&mut self) -> Option<mount_flags::MountFlags> {
+    pub fn take_flags(&mut self) -> Option<MountFlags> {
         self.flags.take()
     }
 
@@ -268,8 +277,8 @@ impl TopMount {
     }
 
     /// The flags of the file system, in this thread's view.
-    pub(super) fn flags(&self) -> Option<mount_flags::MountFlags> {
-        mount_flags::MountFlags::of(self.file_system.clone()).ok()
+    pub(super) fn flags(&self) -> Option<MountFlags> {
+        MountFlags::of(self.file_system.clone()).ok()
     }
 
     /// Major and minor number of the file system, in one.
@@ -300,6 +309,81 @@ pub fn unmount(point: &Path, number: u64, lazily: bool) -> io::Result<()> {
         true => Ok(()),
         false => Err(io::Error::other(String::from_utf8_lossy(&helper.stderr).trim().to_owned())),
     }
+}
+
+/// The flags of a mount that make changes synchronous.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SyncFlags {
+    /// Each change is durable when its call returns.
+    pub sync: bool,
+    /// Changes of names.
+    pub dirsync: bool,
+}
+
+/// How long flags count if the kernel tells of no change: it tells of none that fsconfig(2) makes.
+const TOLD_FOR: Duration = Duration::from_secs(1);
+
+/// The flags of one mount.
+pub struct MountFlags {
+    /// Major and minor number of the file system, as the table has them.
+    file_system: Vec<u8>,
+    seen: Mutex<Seen>,
+}
+
+struct Seen {
+    table: File,
+    text: Vec<u8>,
+    flags: SyncFlags,
+    read_at: Option<Instant>,
+}
+
+impl MountFlags {
+    /// The flags of a mount's file system, from the table of mounts in this thread's view.
+    ///
+    /// # Errors
+    /// The kernel shows no table.
+    pub(super) fn of(file_system: Vec<u8>) -> io::Result<Self> {
+        let table = File::open("/proc/thread-self/mountinfo")?;
+        let seen = Seen { table, text: Vec::new(), flags: SyncFlags::default(), read_at: None };
+        Ok(Self { file_system, seen: Mutex::new(seen) })
+    }
+
+    /// The flags now. Those that were seen last, if the kernel does not show the table or the mount any more.
+    pub fn now(&self) -> SyncFlags {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.is_changed() && seen.read().is_ok() {
+            seen.flags = found(&seen.text, &self.file_system).unwrap_or(seen.flags);
+        }
+        seen.flags
+    }
+}
+
+impl Seen {
+    /// Whether the table may have changed since it was read.
+    fn is_changed(&self) -> bool {
+        let mut polled = [PollFd::new(&self.table, PollFlags::PRI)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // The kernel tells each change once. So this comes first.
+        let is_told = poll(&mut polled, Some(&at_once)).is_err() || !polled[0].revents().is_empty();
+        is_told || self.read_at.is_none_or(|at| at.elapsed() >= TOLD_FOR)
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        self.read_at = Some(Instant::now());
+        self.text.clear();
+        self.table.rewind()?;
+        self.table.read_to_end(&mut self.text).map(drop)
+    }
+}
+
+/// The flags of a file system in a table of mounts. They stand among the options of the file system itself, the last
+/// field of a row.
+fn found(table: &[u8], file_system: &[u8]) -> Option<SyncFlags> {
+    let mut rows = table.split(|byte| *byte == b'\n').map(|row| row.split(|byte| *byte == b' '));
+    let mut row = rows.find(|row| row.clone().nth(2) == Some(file_system))?;
+    let mut options = row.next_back()?.split(|byte| *byte == b',');
+    let dirsync = options.clone().any(|option| option == b"dirsync");
+    Some(SyncFlags { sync: options.any(|option| option == b"sync"), dirsync })
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use rustix::fs::{FileType, fstat, major, minor};
 use rustix::mount::UnmountFlags;
 
 use super::device::FuseDevice;
-use super::mount_flags::MountFlags;
 use super::mount_memory::{MountLocation, MountMemory};
 use super::mounting::{FuseMount, KIND, TopMount};
 use crate::descriptor_store::DescriptorStore;
+use crate::fuse::mounting::MountFlags;
 
 /// The names in the service manager's store.
 const DEVICE_IN_STORE: &str = "mount";

@@ -1,38 +1,40 @@
 //! Operations on the host's objects, each a few calls on one thread of the pool.
 //!
-//! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing.
+//! Owns: making, also without a name, removing, renaming, linking, changing attributes, opening bytes, syncing.
 //! Does not own: which of these operations may run side by side (the volume sees to that).
 //! Invariants: a directory's attributes before and after a change are taken in the same piece of work. A new object
 //! that cannot be made as requested, or that landed outside, is removed again. A directory is found below an export
-//! before anything is changed in it and, where something was made, afterwards.
+//! before anything is changed in it and, where something was made, afterwards. The descriptor is the only way to a file
+//! without a name (O_TMPFILE), so a creation that fails leaves nothing behind.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use afflux_engine::Backing;
+use afflux_linux_device::plain_user::PlainUser;
+use afflux_linux_device::pool::begin_next_call;
+use afflux_linux_device::reopen::make_read_only;
+use afflux_linux_device::shortage::open_or_close_spare;
 use afflux_volume::{
     AttributeChange, Change, Created, Found, Identity, Kind, Linked, New, OpenedData, Removed, RenameHow, Renamed,
-    Seek, SetTime, SpecialKind, Stable, Stat, VolumeError,
+    Seek, SetTime, SpecialKind, Stable, Stat, Unnamed, VolumeError,
 };
 use rustix::fs::{
     Access, AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, SeekFrom, Timespec, Timestamps,
     UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat, chownat, fallocate, fchmod, fsync, linkat, makedev, mkdirat,
-    mknodat, renameat_with, seek, symlinkat, syncfs, unlinkat, utimensat,
+    mknodat, openat, renameat_with, seek, symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
-use super::Core;
-use super::acting::Acting;
-use super::calls::{self, error_of};
-use super::climb::{check_entry, here};
-use super::journal::SyncScope;
-use super::node::{HostNode, host_node};
-use super::undo::CreatedObject;
-use super::xattrs::has_default_acl;
-use afflux_linux_device::plain_user::PlainUser;
-use afflux_linux_device::pool::begin_next_call;
-use afflux_linux_device::reopen::make_read_only;
+use crate::host::Core;
+use crate::host::acting::Acting;
+use crate::host::calls::{self, error_of};
+use crate::host::climb::{check_entry, here};
+use crate::host::node::{HostNode, host_node};
+use crate::host::stable::SyncScope;
+use crate::host::undo::CreatedObject;
+use crate::host::xattrs::has_default_acl;
 
 /// Permission bits of new objects when the client requests none.
 pub(super) const FILE_MODE: u32 = 0o644;
@@ -578,5 +580,32 @@ fn time_of(time: SetTime) -> Timespec {
         SetTime::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         SetTime::ServerNow => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
         SetTime::To(time) => Timespec { tv_sec: time.seconds, tv_nsec: time.nanos.into() },
+    }
+}
+
+impl Core {
+    pub(super) fn create_unnamed(
+        &self,
+        parent: &HostNode,
+        acting: &Acting,
+        attributes: &AttributeChange,
+    ) -> Result<Unnamed, VolumeError> {
+        parent.check_storing()?;
+        self.contained(parent)?;
+        let attributes = &for_new(parent, attributes)?;
+        let mode = Mode::from_raw_mode(attributes.mode.unwrap_or(FILE_MODE));
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let made = || {
+            open_or_close_spare(|| openat(parent.fd(), ".", flags, mode)).map_err(|errno| match errno {
+                // A file system without such files; EISDIR from one that does not even know the flag.
+                Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL => VolumeError::NotSupported,
+                errno => here(parent, errno),
+            })
+        };
+        let found = self.found(acting.call(made)?, true)?;
+        let (found, data) = self.finish(found, acting, &New::Regular, attributes)?;
+        self.contained(parent)?;
+        let data = data.ok_or(VolumeError::NotSupported)?;
+        Ok(Unnamed { found, data })
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use afflux_volume::{DeviceKey, Directory, Identity};
 use rustix::fs::{StatxFlags, major, minor};
 
-use super::file_system_id::disk_sequence;
+use super::file_system_facts::disk_sequence;
 use super::mounts::{mount_point, unescaped};
 use super::node::host_node;
 use super::{HostTree, calls};

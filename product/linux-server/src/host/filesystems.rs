@@ -3,7 +3,7 @@
 //! Owns: which of them have the same id; a descriptor on each, for opening handles and for syncs; which of them store
 //! files.
 //! Does not own: devices of the engine (the volume makes one when it meets a file system); the id that a file system
-//! has over restarts (`file_system_id`); the table of mounts (`mounts`).
+//! has over restarts (`file_system_facts`); the table of mounts (`mounts`).
 //! Invariants: two file systems that are known at a time have different ids. The server holds a known file system open,
 //! so the host gives the device number to no other. Of a disk and a copy with the UUID of the disk, the first has the
 //! lasting id; as two exports they are refused (`start`). A file system that hangs keeps no other from being met. A
@@ -17,12 +17,11 @@ use afflux_volume::{DeviceKey, Kind, VolumeError};
 use rustix::fs::{Mode, OFlags, ResolveFlags, major, openat, openat2};
 
 use super::calls::{self, error_of, io_error};
-use super::file_system_id;
-use super::journal::{SyncScope, covered_on};
+use super::file_system_facts::{self, Ways};
 use super::mounts::{HostMounts, MountPoint};
 use super::node::HostNode;
 use super::stable::Group;
-use super::ways::Ways;
+use crate::host::stable::{SyncScope, covered_on};
 use afflux_linux_device::stores_files;
 
 /// Most file systems that are remembered: one for each mount point below an export.
@@ -119,7 +118,7 @@ impl FileSystems {
             }
             _ => None,
         };
-        let lasting = file_system_id::lasting(device, fd, mount.as_ref().map(AsFd::as_fd))?;
+        let lasting = file_system_facts::lasting(device, fd, mount.as_ref().map(AsFd::as_fd))?;
         let (ways, held) = (Ways::of(fd), fd.try_clone_to_owned().map_err(|error| io_error(&error))?);
         let mut known = self.lock();
         if let Some(known) = known.iter().find(|known| known.device == device) {
@@ -130,9 +129,9 @@ impl FileSystems {
         }
         let first = |id: u64| known.iter().find(|other| other.id == id).map(|other| other.device);
         let twin = lasting.and_then(first);
-        let mut id = lasting.filter(|_| twin.is_none()).unwrap_or_else(|| file_system_id::of_stay(device, fd));
+        let mut id = lasting.filter(|_| twin.is_none()).unwrap_or_else(|| file_system_facts::of_stay(device, fd));
         while first(id).is_some() {
-            id = file_system_id::random();
+            id = file_system_facts::random();
         }
         let mount = mount.map(Arc::new);
         let shared = mount.clone().and_then(|directory| {

@@ -24,10 +24,8 @@ use super::identity::{IdentityForm, can_open_handles, form_of};
 use super::marks::HostMarks;
 use super::node::host_node;
 use super::{Core, HostTree, limits};
-use crate::device_pools::DevicePools;
-use crate::tree_call::{CALLS_POOLED, PooledCalls};
-use afflux_linux_device::{SpareDescriptors, WorkerPool};
-use afflux_linux_device::{file_system_kind, stores_files};
+use crate::device_pools::{CALLS_POOLED, DevicePools, PooledCalls};
+use afflux_linux_device::{SpareDescriptors, WorkerPool, file_system_kind, stores_files};
 
 /// The kind of our own mounts.
 const MOUNT_KIND: &str = "fuse.afflux";

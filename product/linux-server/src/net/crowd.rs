@@ -1,14 +1,18 @@
-//! The choice of the connection that makes room for a new one when all places are taken.
+//! Room for a new connection when all places are taken: the choice of the connection that goes, and those that wait, by
+//! party.
 //!
-//! Owns: the limits, the choice, the words for a refusal.
+//! Owns: the limits, the choice, the words for a refusal; the order and the bound of accepted connections that wait.
 //! Does not own: closing the chosen connection (`serve`), the state of a connection (`connection`), the parties
 //! (`frontend`).
-//! Invariants: a pure function of its arguments. The party with the most connections makes room, and no party with
-//! fewer than the newcomer's does. So many connections of one party do not take the places of another's few. An idle
-//! connection goes first, then one whose peer does not read. A connection at work goes only if its party has more
-//! connections than the newcomer's will then have. Some places are root's alone. No new connection waits for a peer.
+//! Invariants: the choice is a pure function of its arguments. The party with the most connections makes room, and no
+//! party with fewer than the newcomer's does. So many connections of one party do not take the places of another's few.
+//! An idle connection goes first, then one whose peer does not read. A connection at work goes only if its party has
+//! more connections than the newcomer's will then have. Some places are root's alone. No new connection waits for a
+//! peer. Among those that wait, a party with fewer connections comes before one with more, in any order of arrival.
+//! Each party has some waiting connections at most, and so have all: of more, the earliest of the party with the most
+//! goes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use afflux_frontend::Party;
@@ -153,6 +157,60 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
     };
     let idle = || members.iter().filter(|member| gives_way(member) && member.idle).max_by_key(first);
     of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::Evict(member.number))
+}
+
+/// Most waiting connections of a party.
+pub(super) const PARTY_MAX: usize = 64;
+/// Most waiting connections.
+pub(super) const ALL_MAX: usize = 80;
+
+/// The waiting connections, in the order of their arrival.
+pub(super) struct PartyQueue<T>(VecDeque<(Party, T)>);
+
+impl<T> PartyQueue<T> {
+    pub(super) fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn has(&self, party: Party) -> bool {
+        self.0.iter().any(|(other, _)| *other == party)
+    }
+
+    fn count(&self, party: Party) -> usize {
+        self.0.iter().filter(|(other, _)| *other == party).count()
+    }
+
+    /// Adds a connection. Returns the party of the one that lost its place.
+    pub(super) fn add(&mut self, party: Party, connection: T) -> Option<Party> {
+        self.0.push_back((party, connection));
+        let largest = || self.0.iter().map(|(party, _)| *party).max_by_key(|party| self.count(*party));
+        let crowded = Some(party).filter(|party| self.count(*party) > PARTY_MAX);
+        let loser = crowded.or_else(|| largest().filter(|_| self.0.len() > ALL_MAX))?;
+        self.take(loser);
+        Some(loser)
+    }
+
+    /// The parties that wait, the one with the fewest `connections` first.
+    pub(super) fn parties(&self, connections: impl Fn(Party) -> usize) -> Vec<Party> {
+        let mut parties: Vec<Party> = Vec::new();
+        for (party, _) in &self.0 {
+            if !parties.contains(party) {
+                parties.push(*party);
+            }
+        }
+        parties.sort_by_key(|party| connections(*party));
+        parties
+    }
+
+    /// The earliest connection of a party.
+    pub(super) fn take(&mut self, party: Party) -> Option<T> {
+        let at = self.0.iter().position(|(other, _)| *other == party)?;
+        self.0.remove(at).map(|(_, connection)| connection)
+    }
 }
 
 #[cfg(test)]

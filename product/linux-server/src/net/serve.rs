@@ -2,7 +2,7 @@
 //!
 //! Owns: the acceptors, the place of a new connection.
 //! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection makes
-//! room (`crowd`), the order of those that wait (`waiting`), protocols.
+//! room (`crowd`), the order of those that wait (`crowd`), protocols.
 //! Invariants: a new connection waits for the end of the connection that makes room for it, and for no peer. All that
 //! came are accepted first; then the party with the fewest connections gets room first.
 
@@ -24,10 +24,9 @@ use super::listener::Listener;
 use super::origin::Origins;
 use super::service::{Reason, ServeHandle, ServiceState};
 use super::socket::connection_waits;
-use super::waiting::PartyQueue;
-use afflux_linux_device::LinuxPlatform;
-use afflux_linux_device::clock;
+use crate::net::crowd::PartyQueue;
 use afflux_linux_device::shortage::close_spare;
+use afflux_linux_device::{LinuxPlatform, clock};
 
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;

@@ -543,7 +543,7 @@ fn a_burst_of_one_users_connections_does_not_delay_the_first_one_of_another_user
         assert!(is_served(&mut other));
         let counts = rig.handle.counts();
         let before = counts.accepted - 4;
-        assert!(before <= super::waiting::PARTY_MAX as u64 + 1, "{before} of {BURST} were served first: {counts:?}");
+        assert!(before <= crate::net::crowd::PARTY_MAX as u64 + 1, "{before} of {BURST} were served first: {counts:?}");
         drop((deaf, burst));
     }
 }

@@ -53,6 +53,6 @@ fn a_damaged_place_is_none() {
 fn other_files_are_refused() {
     let null = std::fs::File::open("/dev/null").unwrap();
     assert!(MountMemory::inherited(null.into()).is_err());
-    let short = memory_file::made("short", 4096, MemoryReservation::AsUsed).unwrap();
+    let short = place::made("short", 4096, MemoryReservation::AsUsed).unwrap();
     assert!(MountMemory::inherited(short).is_err());
 }

@@ -1,3 +1,5 @@
+mod mount_flags;
+
 use super::*;
 
 #[test]

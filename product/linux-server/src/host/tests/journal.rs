@@ -3,14 +3,14 @@
 
 //! rule: a change of names is durable when its caller gets the reply; a sync is shared where the file system promises
 //! that
-//! kept in: `product/linux-server/src/host/stable.rs`, `product/linux-server/src/host/journal.rs`
+//! kept in: `product/linux-server/src/host/stable.rs`
 
 use afflux_volume::{Directory, New, Node, Stable};
 use futures_util::future::join_all;
 
 use super::frozen::{Loop, run};
 use super::*;
-use crate::host::journal::SyncScope;
+use crate::host::stable::SyncScope;
 
 const DIRECTORIES: usize = 16;
 

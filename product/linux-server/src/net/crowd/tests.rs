@@ -1,3 +1,5 @@
+mod waiting;
+
 use super::*;
 
 const A: Party = Party::User(1001);

@@ -1,6 +1,6 @@
 use rustix::thread::set_no_new_privs;
 
-use super::*;
+use super::super::*;
 use afflux_linux_device::{IoChoice, Reactors};
 
 fn statement(code: u32, value: u32) -> libc::sock_filter {

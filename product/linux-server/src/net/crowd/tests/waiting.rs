@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const CROWD: Party = Party::User(1);
 const OTHER: Party = Party::User(2);

@@ -1,3 +1,5 @@
+mod needed_calls;
+
 use std::time::{Duration, Instant};
 
 use rustix::thread::set_no_new_privs;

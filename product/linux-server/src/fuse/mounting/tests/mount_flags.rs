@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const TABLE: &[u8] = b"22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw,sync\n\
     40 22 0:44 / /mnt/a rw,nosuid,nodev - fuse.afflux /data rw,user_id=0,group_id=0\n\

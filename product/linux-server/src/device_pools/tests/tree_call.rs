@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 
-use super::*;
+use super::super::*;
 use afflux_linux_device::pool::PoolTask;
 
 /// Waits for a word if asked to, and returns its number.
