@@ -16,7 +16,6 @@ mod identity;
 mod machine;
 mod permits;
 mod server;
-mod subject;
 
 pub use identity::{BadIdentity, TlsIdentity};
 pub use machine::TlsMachine;

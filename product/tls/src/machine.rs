@@ -17,9 +17,9 @@ use afflux_frontend::{Lent, LentBytes, Output, Peer, ProtocolError, ProtocolMach
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConnection;
 
+use crate::identity;
 use crate::permits::HandshakePermit;
 use crate::server::{ListedPeer, SecuredPeer, TlsServer};
-use crate::subject;
 
 /// Most bytes of a record's contents, and the length of its head and its seal.
 const RECORD_BYTES: usize = 16 << 10;
@@ -123,7 +123,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_handshaking()) else { return false };
         if self.listed.is_none() {
             let name = session.peer_certificates().and_then(<[_]>::first);
-            let name = name.map(|own| subject::name(own).unwrap_or_else(|| "without a name".to_owned()));
+            let name = name.map(|own| identity::name(own).unwrap_or_else(|| "without a name".to_owned()));
             self.listed = Some(self.server.add(SecuredPeer { address: self.peer.address, name }));
             end_permit(&self.server, &mut self.permit, self.spent);
             self.inner.secured();

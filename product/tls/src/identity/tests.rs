@@ -1,3 +1,5 @@
+mod subject;
+
 use afflux_tls_client::{Authority, Issued, Purpose};
 
 use super::{BadIdentity, TlsIdentity};

@@ -1,4 +1,4 @@
-use super::common_name;
+use super::super::common_name;
 
 #[test]
 fn finds_the_common_name_among_others() {
