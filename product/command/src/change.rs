@@ -5,12 +5,10 @@
 //! Invariants: on success each knob's value is in force, the files and locks of an ended client are free, and all pages
 //! that were dirty at the call of a drain are durable. If one knob is refused, none has changed.
 
-use crate::args;
-use crate::control::client::ControlClient;
+use crate::control::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest, Drained};
-use crate::knobs;
 use crate::progress::{self, DrainDisplay};
-use crate::watch;
+use crate::{args, knobs, watch};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 

@@ -12,7 +12,7 @@ use afflux_report::{output, units};
 use serde::Serialize;
 
 use crate::args;
-use crate::control::client::ControlClient;
+use crate::control::ControlClient;
 use crate::control::messages::{ClientGauges, ClientStateGauges, ControlReply, ControlRequest, OpenOrLock};
 use crate::watch::{self, Watch};
 

@@ -21,11 +21,10 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 use crate::private_directory::variable;
 use crate::settings::{self, GivenValue, ServeSettings, is_store};
-use crate::{args, cache_size, knobs};
+use crate::{args, knobs};
 use afflux_linux_device::HostMemory;
-use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, OrFailed, Outcome};
-use afflux_report::output;
+use afflux_report::{bounded_file, output};
 
 /// The table of knobs in the configuration file.
 const KNOB_TABLE: &str = "knobs";
@@ -218,7 +217,7 @@ impl Layers {
             ));
         }
         settings.check_locks()?;
-        let cache_bytes = settings.cache.unwrap_or_else(|| cache_size::default_bytes(host));
+        let cache_bytes = settings.cache.unwrap_or_else(|| settings::default_bytes(host));
         let mut engine_settings = knobs::of_server();
         let mut knobs = Vec::new();
         for (knob, GivenKnob { origin, text }) in self.knobs {

@@ -2,13 +2,12 @@
 //!
 //! Owns: the choice of the file systems to write, the progress, the verdict.
 //! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers
-//! with dirty pages of it (`servers`) and their mounts (`own_mounts`), the display of progress (`progress`).
+//! with dirty pages of it (`servers`) and their mounts (`holders`), the display of progress (`progress`).
 //! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
 //! flushed. The disk is called safe only if none of its file systems is mounted any more, and no process has any of its
 //! files open. The kernel must have no claim on the disk either.
 
 mod holders;
-mod own_mounts;
 mod servers;
 
 use std::fs::{self, File};
@@ -23,12 +22,11 @@ use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
 use self::holders::{DiskUsers, FileSystem, Process, SoughtDisk};
-use self::own_mounts::KIND;
 use self::servers::WrittenServer;
-use crate::args;
 use crate::control::messages::Progress;
-use crate::processes;
+use crate::eject::holders::KIND;
 use crate::progress::DrainDisplay;
+use crate::{args, processes};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
@@ -182,7 +180,7 @@ fn unclaimed(disk: &Disk, sought: &SoughtDisk<'_>) -> Outcome {
 
 /// The whole disk that `named` refers to.
 fn found(host: &Host, named: &str) -> Outcome<Disk> {
-    let own = || own_mounts::disk_behind(host, Path::new(named));
+    let own = || holders::disk_behind(host, Path::new(named));
     let by_link = || std::fs::canonicalize(named).ok().and_then(|path| path.to_str().map(str::to_owned));
     // A mount is looked for first: its server may hang.
     let number = host.whole(named).or_else(own).or_else(|| host.whole(&by_link()?)).or_else(|| {

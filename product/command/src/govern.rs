@@ -22,11 +22,11 @@ use tracing::{info, warn};
 use rustix::process::geteuid;
 
 use crate::args;
-use crate::metrics::governor::Publisher;
+use crate::metrics::Publisher;
 use crate::private_directory::{self, Missing, Refused};
-use crate::serve::live::{device_identity, signals};
+use crate::serve::live::device_identity;
 use crate::serve::persisted::persisted_prices::{Learned, PersistedPrices};
-use crate::serve::persisted::state::{SPEEDS, StateDirectory};
+use crate::serve::persisted::{SPEEDS, StateDirectory};
 use crate::{log, metrics, service};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, quantity};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let options = options(args)?;
     log::start(args.log);
     let figures = metrics::bind(args.metrics)?;
-    let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
+    let signalled = service::watch(service::Hangup::Ends, || std::process::exit(1));
     let (_, signalled) = signalled.or_failed("signals")?;
     let missing = if args.dry_run { Missing::Leave } else { Missing::Make };
     let state = StateDirectory::at(args.state.as_deref(), missing)?;
@@ -203,7 +203,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn until(&mut self, signalled: &Receiver<signals::SignalRequest>) -> Outcome {
+    fn until(&mut self, signalled: &Receiver<service::SignalRequest>) -> Outcome {
         let start = Instant::now();
         for turn in 0_u64.. {
             self.governor.sample(start.elapsed().as_nanos() as u64);
@@ -239,5 +239,5 @@ impl Running<'_> {
 }
 
 fn identity(root: &Path, disk: &Disk) -> Option<String> {
-    device_identity::from_host(&root.join("sys/dev/block"), &disk.number, None)
+    device_identity::identity_from_host(&root.join("sys/dev/block"), &disk.number, None)
 }

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod cache_size;
 mod change;
 mod clients;
 mod configuration;
@@ -17,7 +16,6 @@ mod govern;
 mod knobs;
 mod log;
 mod metrics;
-mod port_holder;
 mod private_directory;
 mod processes;
 mod progress;

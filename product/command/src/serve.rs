@@ -12,12 +12,11 @@ pub(crate) mod start;
 #[cfg(feature = "object")]
 mod stores;
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::{io, process};
 
 use afflux_frames::Frames;
 use afflux_linux_device::HostMemory;
@@ -30,33 +29,29 @@ use rustix::process::umask;
 use tracing::warn;
 
 use self::front::rpcbind::Naming;
-use self::front::{NfsFront, WantedFront, admission, banner, own_clients};
+use self::front::{NfsFront, WantedFront, admission, banner};
+use self::live::figures;
 use self::live::reload::Reload;
-use self::live::running::Running;
-use self::live::signals::{self, Hangup, SignalRequest};
 use self::live::upkeep::Upkeep;
-use self::live::{figures, in_force};
 use self::persisted::arena::{self, CacheMemory, WantedMemory};
 use self::persisted::persisted_mount::{InheritedDescriptors, Taken};
-use self::persisted::state;
 use self::persisted::unnamed_files;
-use self::start::check;
 use self::start::engine::{persisted_prices, start, start_reactors};
-use self::start::open_files;
-use self::start::prefault::Prefault;
+use self::start::memory::{self, Prefault};
 use self::start::resources::{StartResources, Taking, WantedResources};
 use self::start::source::Source;
-use self::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
 use self::stores::store_end;
-use crate::args;
 use crate::configuration::{self, Configuration};
-use crate::control::listener;
 use crate::control::messages::{ControlReply, Progress};
 use crate::control::socket_paths::BoundSocket;
 use crate::progress::{self, DrainDisplay};
+use crate::serve::live::Running;
+use crate::serve::start::resources;
+use crate::serve::start::wanted_volume::WantedVolume;
+use crate::service::{self, Hangup, SignalRequest};
 use crate::settings::{ArenaLocation, NfsVersion, OF_SERVE, ServeSettings};
-use crate::{log, metrics, service, watch};
+use crate::{args, control, log, metrics, watch};
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     run_with(args, |settings| Ok(Some(settings.nfs)))
@@ -93,13 +88,13 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     }
     let arena = settings.arena.as_ref().and_then(ArenaLocation::path);
     let own_paths = [("--arena", arena), ("--control", settings.control.as_deref())];
-    state::refuse_one_path(settings.state.as_deref(), &own_paths)?;
+    persisted::refuse_one_path(settings.state.as_deref(), &own_paths)?;
     let wanted = &WantedFront::of(nfs, &settings.mount, &settings.directories, is_persistent)?;
     if wanted.point().is_some() {
         require_calls(CallsFor::Mounting)?;
     }
     if args.check {
-        return check::run(wanted, &configuration, configuration::path(args).as_deref());
+        return start::run(wanted, &configuration, configuration::path(args).as_deref());
     }
     wanted.refuse_mounted()?;
     log::start(settings.log);
@@ -152,7 +147,7 @@ fn run_over(
     let (control, control_listener) = control.unwrap_or_else(|| unreachable!("a start takes its control socket"));
     drop(store);
     let own_clients = wanted.has_own_clients(listen, settings.lock_memory);
-    let prepared = own_clients.then(own_clients::prepare);
+    let prepared = own_clients.then(memory::prepare);
     let listening = listening.map(|listener| (listener, listen));
     let mut front = wanted.prepared(listening, settings.directories.first(), separated, &own_places)?;
     front.tls = tls;
@@ -181,7 +176,7 @@ fn run_over(
     let locks = |frames: &Frames| match prepared {
         Some(prepared) => {
             let locked = prepared.and_then(|()| frames.arena().lock());
-            own_clients::note_locked(locked, settings.lock_memory, &mut notes)
+            memory::note_locked(locked, settings.lock_memory, &mut notes)
         }
         None => Ok(()),
     };
@@ -192,13 +187,13 @@ fn run_over(
     let upkeep = Upkeep::start(&running, kept, naming.clone()).or_failed("cannot start a thread for upkeep")?;
     let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let signalled = watch_signals(&running, Arc::clone(&control.0), args.json).or_failed("cannot wait for the end")?;
-    let answering = listener::start(control_listener, Arc::clone(&running) as _);
+    let answering = control::start(control_listener, Arc::clone(&running) as _);
     answering.or_failed("cannot answer on the control socket")?;
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
-    notes.extend(open_files::note(&running.volume));
-    notes.extend(in_force::of_configuration(running.served(), &configuration.knobs));
+    notes.extend(resources::note(&running.volume));
+    notes.extend(live::of_configuration(running.served(), &configuration.knobs));
     notes.extend(naming.iter().filter_map(|naming| naming.begin()));
     print_ready(&running, &rules, &ways, host, &notes, args.json);
     service::notify_ready(&format!("Serving on {}", running.front.address()));
@@ -233,7 +228,7 @@ fn naming(running: &Running) -> Option<Arc<Naming>> {
 fn watch_signals(running: &Arc<Running>, control: Arc<BoundSocket>, json: bool) -> io::Result<Receiver<SignalRequest>> {
     let served = Arc::clone(running);
     let hangup = if service::is_there() { Hangup::Reloads } else { Hangup::Ends };
-    let (told, signalled) = signals::watch(hangup, move || {
+    let (told, signalled) = service::watch(hangup, move || {
         let unwritten = served.unwritten();
         control.remove();
         if json {

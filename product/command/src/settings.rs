@@ -16,20 +16,21 @@ use std::str::FromStr;
 
 use afflux_budget::OWN_POLICY;
 use afflux_engine::policy::EQUAL_PARTS_POLICY;
+use afflux_frames::FRAME_BYTES;
 use afflux_linux_device::{HostMemory, IoChoice};
 use afflux_nfs::{Network, Squash};
-#[cfg(feature = "object")]
-use afflux_object_store::{check_endpoint, check_snapshot_name};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, quantity, units};
 use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
-use crate::cache_size;
 use crate::log;
-use afflux_report::failure::{Failure, Outcome};
-use afflux_report::output;
+
+#[cfg(feature = "object")]
+use afflux_object_store::{check_endpoint, check_snapshot_name};
 
 /// Headings of `afflux serve --help`.
 const CACHE: &str = "Cache and disks";
@@ -575,7 +576,7 @@ pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn cache_bytes(text: &str) -> Result<u64, String> {
-    cache_size::bytes(HostMemory::measured(), text)
+    bytes(HostMemory::measured(), text)
 }
 
 /// Reads the numbers of a user and a group.
@@ -595,3 +596,33 @@ pub(crate) fn is_store(place: &Path) -> bool {
         is_kind || (behind.starts_with("//") && !kind.contains('/'))
     })
 }
+
+/// Smallest cache that serves: it holds some requests of the largest size on every connection beside the dirty pages.
+pub(crate) const BYTES_MIN: u64 = 16 << 20;
+
+/// Lower bound of the default.
+const DEFAULT_BYTES_MIN: u64 = 64 << 20;
+
+/// A quarter of all memory or half of the available memory, whichever is less, but at least 64 MiB.
+pub(crate) fn default_bytes(host: HostMemory) -> u64 {
+    let bytes = (host.total_bytes / 4).min(host.available_bytes / 2).max(DEFAULT_BYTES_MIN);
+    whole_frames(bytes.min(host.total_bytes))
+}
+
+/// Reads a size such as `512MiB`.
+pub(crate) fn bytes(host: HostMemory, text: &str) -> Result<u64, String> {
+    let (min, max) = (BYTES_MIN, host.total_bytes);
+    let range = format!("{} to {}", units::memory(min), units::memory(max));
+    let bytes = quantity::bytes(text).map_err(|why| format!("{why} ({range})"))?;
+    if bytes < min || bytes > max {
+        return Err(format!("out of range ({range}, all memory here)"));
+    }
+    Ok(whole_frames(bytes))
+}
+
+fn whole_frames(bytes: u64) -> u64 {
+    bytes - bytes % FRAME_BYTES as u64
+}
+
+#[cfg(test)]
+mod tests;

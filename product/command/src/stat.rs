@@ -1,30 +1,30 @@
 //! `afflux stat`: the state of a running server.
 //!
-//! Owns: the lines of `--verbose`. `policy_figures` has a policy's figures, `waits` the waits.
-//! Does not own: the figures (the server's report), the tables without `--verbose` (`top`), showing again (`watch`).
-//! Invariants: a rate is the difference of two reports over the time between them.
+//! Owns: the lines of `--verbose`, with a device's waits and its policy's figures in force below it, and their words.
+//! Does not own: the figures (the server's report, the policy), the tables without `--verbose` (`top`), showing again
+//! (`watch`).
+//! Invariants: a rate is the difference of two reports over the time between them. There is no line for a cause without
+//! waits, nor for a missing figure; the number of lines is bounded.
 
-mod policy_figures;
 #[cfg(test)]
 pub(crate) mod tests;
-mod waits;
 
 use std::thread;
 use std::time::Duration;
 
 use afflux_engine::gauges::Gauge;
-use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES};
+use afflux_engine::{DEVICE_FIGURES, ENGINE_FIGURES, WaitTimes};
+use afflux_report::failure::Outcome;
+use afflux_report::{output, units};
 
 use crate::args;
-use crate::control::client::ControlClient;
+use crate::control::ControlClient;
 use crate::control::messages::{
-    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DeviceGauges, DirtyFileReport, LockerGauges, PeerGauges,
-    Report, SERVED_DEVICE_FIGURES, UnwrittenFiles,
+    AnsweredCalls, CacheGauges, ControlReply, ControlRequest, DelayGauges, DeviceGauges, DirtyFileReport, FigureGauge,
+    LockerGauges, PauseGauges, PeerGauges, Report, SERVED_DEVICE_FIGURES, UnwrittenFiles, WaiterGauges,
 };
 use crate::top::Tables;
 use crate::watch::{self, Watch};
-use afflux_report::failure::Outcome;
-use afflux_report::{output, units};
 
 /// Time between the two reports behind a rate.
 const ONCE_INTERVAL: Duration = Duration::from_millis(500);
@@ -91,7 +91,7 @@ fn lines(before: &Report, now: &Report) -> String {
     for device in &now.devices {
         let earlier = before.device(&device.status.name);
         rows.push((output::shown(&device.status.name), device_line(earlier, device, time)));
-        let figures = policy_figures::lines(device).into_iter().chain(waits::lines(earlier, device, time));
+        let figures = policy_lines(device).into_iter().chain(wait_lines(earlier, device, time));
         let below = [bdi_line(&now.cache, device)].into_iter().chain(figures);
         rows.extend(below.map(|line| (String::new(), format!("  {line}"))));
     }
@@ -306,4 +306,162 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
 pub(crate) fn per_second(number: u64, time: Duration) -> String {
     let seconds = time.as_secs_f64();
     units::count(if seconds > 0.0 { (number as f64 / seconds).round() as u64 } else { 0 })
+}
+
+const CLIENTS_SHOWN: usize = 4;
+
+fn wait_lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Vec<String> {
+    let (waits, mut lines) = (&now.waits, Vec::new());
+    lines.extend(times("throttled writes waited", "write", &waits.calls.throttle));
+    lines.extend(paused(&now.pauses));
+    lines.extend(times("calls waited for memory", "call", &waits.calls.reclaim));
+    lines.extend(times("calls waited for reads", "call", &waits.calls.read));
+    lines.extend(times("syncs waited", "sync", &waits.calls.sync));
+    lines.extend(times("COMMITs took", "COMMIT", &waits.commit));
+    lines.extend(now.waiting.iter().map(waiting));
+    if now.waiting_more > 0 {
+        lines.push(format!("and {} more are waiting", units::count(now.waiting_more)));
+    }
+    lines.extend(clients(before, now, time));
+    lines
+}
+
+fn times(what: &str, one: &str, times: &WaitTimes) -> Option<String> {
+    let WaitTimes { count, ns, p50_ns, p99_ns, max_ns, .. } = *times;
+    let [p50, p99, longest, sum] = [p50_ns, p99_ns, max_ns, ns].map(units::latency);
+    let since = format!("{} since the start, {sum} together", units::plural(count, one));
+    (count > 0).then(|| format!("{what}: half up to {p50}, 99 % up to {p99}, longest {longest} ({since})"))
+}
+
+fn paused(pauses: &[PauseGauges]) -> Option<String> {
+    let ended = pauses.iter().filter(|pause| pause.count > 0);
+    let causes: Vec<String> = ended
+        .map(|pause| {
+            let (count, sum) = (units::plural(pause.count, "pause"), units::latency(pause.ns));
+            format!("{} ({count}, {sum}, longest {})", output::shown(&pause.cause), units::latency(pause.longest_ns))
+        })
+        .collect();
+    (!causes.is_empty()).then(|| format!("because of: {}", causes.join(", ")))
+}
+
+fn waiting(one: &WaiterGauges) -> String {
+    let whom = one.client.as_ref().map(|client| format!(" by {}", output::shown(client))).unwrap_or_default();
+    let (file, what) = (output::shown(&one.file), output::shown(&one.waits_for));
+    format!("waiting for {}: {file}{whom}, {} ({what})", units::latency(one.ns), units::plural(one.calls, "call"))
+}
+
+/// Clients with waits that ended between the reports, longest first.
+fn clients(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Option<String> {
+    let same = |one: &DelayGauges, other: &DelayGauges| (&one.client, one.uid) == (&other.client, other.uid);
+    let earlier = |client: &DelayGauges| {
+        let found = before.and_then(|before| before.clients.iter().find(|other| same(client, other)));
+        found.map_or(0, |found| found.times.ns())
+    };
+    let waited = |client: &DelayGauges| client.times.ns().saturating_sub(earlier(client));
+    let mut rows: Vec<(u64, &DelayGauges)> = now.clients.iter().map(|client| (waited(client), client)).collect();
+    rows.retain(|(ns, _)| *ns > 0 && before.is_some());
+    rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let more = rows.len().saturating_sub(CLIENTS_SHOWN);
+    let shown = rows.iter().take(CLIENTS_SHOWN);
+    let mut parts: Vec<String> =
+        shown.map(|(ns, client)| format!("{} {}", client.name(), units::latency(*ns))).collect();
+    if more > 0 {
+        parts.push(format!("{} more", units::count(more as u64)));
+    }
+    let span = units::latency(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    (!parts.is_empty()).then(|| format!("waits of clients that ended in the last {span}: {}", parts.join(", ")))
+}
+
+/// Most figures of an unknown policy.
+const FIGURES_SHOWN: usize = 12;
+
+/// Bytes that a price in ns covers.
+const MIB: f64 = (1 << 20) as f64;
+
+/// A device's figures, by name.
+struct Figures<'a>(&'a DeviceGauges);
+
+impl Figures<'_> {
+    fn word(&self, name: &str) -> Option<&str> {
+        match self.0.in_force.get(name)? {
+            Some(FigureGauge::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    fn time(&self, name: &str) -> Option<String> {
+        self.0.figure(name).map(units::latency)
+    }
+
+    /// `owes 610 ms of 1.00 s (as requested), …`
+    fn budget(&self) -> Option<String> {
+        let (asked_ns, in_force_ns) = (self.0.figure("budget_ns")?, self.0.figure("budget_in_force_ns")?);
+        let (owed_ns, counted_ns) = (self.0.figure("owed_ns")?, self.0.figure("counted_ns")?);
+        let [asked, in_force, owed] = [asked_ns, in_force_ns, owed_ns].map(units::latency);
+        let why = match self.word("budget_because")? {
+            "asked for" => "as requested".to_owned(),
+            "many writers" => {
+                let writers = units::plural(self.0.figure("payers_on_average")?, "writer");
+                format!("{asked} were requested; {writers} and their runs need more")
+            }
+            "memory guard" => format!("counted as {}: memory for dirty data runs short", units::latency(counted_ns)),
+            other => output::shown(other),
+        };
+        let unpaused = self.time("unpaused_ns")?;
+        Some(format!("owes {owed} of {in_force} ({why}); writers pause above {unpaused}"))
+    }
+
+    /// `writes 31.0 µs a run and 1.00 GB/s (40.0 ms ago)`
+    fn prices(&self, of: &str, what: &str) -> Option<String> {
+        let figure = |name: &str| self.0.figure(&format!("{of}_{name}"));
+        let (run, mib_ns) = (units::latency(figure("run_ns")?), figure("mib_ns")?);
+        let speed = units::rate((MIB / (mib_ns.max(1) as f64 / 1e9)) as u64, Duration::from_secs(1));
+        let age =
+            figure("age_ns").map_or_else(|| "not measured yet".to_owned(), |ns| format!("{} ago", units::latency(ns)));
+        Some(format!("{what} {run} a run and {speed} ({age})"))
+    }
+
+    fn knowledge(&self) -> Option<String> {
+        let (write, read) = (self.prices("write", "writes")?, self.prices("read", "reads")?);
+        let cold = match self.word("knowledge")? {
+            "cold" => {
+                let (run, mib) = (self.time("run_ns")?, self.time("mib_ns")?);
+                format!("; too little is known, so that a run counts as {run} and a MiB as {mib}")
+            }
+            _ => String::new(),
+        };
+        Some(format!("learned: {write}, {read}{cold}"))
+    }
+
+    fn flight(&self) -> Option<String> {
+        let (at_once, ns) = (self.0.figure("parallel_requests")?, self.time("in_flight_max_ns")?);
+        let alone = self.time("unloaded_latency_ns").map(|ns| format!("; one alone takes {ns}")).unwrap_or_default();
+        let most = units::plural(at_once, "write");
+        Some(format!("in flight: {most} at once, or as many as take {ns}{alone}"))
+    }
+
+    /// All figures, by name.
+    fn plain(&self) -> Option<String> {
+        let shown = |(name, value): (&String, &Option<FigureGauge>)| {
+            let value = match value {
+                Some(FigureGauge::Number(number)) => units::count(*number),
+                Some(FigureGauge::Word(word)) => output::shown(word),
+                None => "unknown".to_owned(),
+            };
+            format!("{} {value}", output::shown(name))
+        };
+        let all: Vec<String> = self.0.in_force.iter().take(FIGURES_SHOWN).map(shown).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+fn policy_lines(device: &DeviceGauges) -> Vec<String> {
+    let figures = Figures(device);
+    let mut lines: Vec<String> = match figures.budget() {
+        Some(budget) => [Some(budget), figures.knowledge(), figures.flight()].into_iter().flatten().collect(),
+        None => figures.plain().into_iter().collect(),
+    };
+    let knobs = device.knobs_in_force.iter();
+    lines.extend(knobs.map(|gauge| format!("{}: {}", output::shown(&gauge.knob), gauge.told_with(units::count))));
+    lines
 }

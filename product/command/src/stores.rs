@@ -1,20 +1,18 @@
-//! Commands about volumes in object stores.
+//! Commands about volumes in object stores: `afflux volumes`, `afflux check`, `afflux snapshot`.
 //!
-//! Owns: their common arguments, the opening of a store for them and for a server, `afflux volumes`.
-//! Does not own: the other commands (`check`, `snapshot`), the store and its waits (`afflux_object_store`).
-//! Invariants: none of them serves, and only a snapshot writes anything to the store.
+//! Owns: their common arguments and words, the verdict of a check, the opening of a store for them and for a server.
+//! Does not own: the check (`afflux_object`), the store, its waits and its snapshots (`afflux_object_store`).
+//! Invariants: none of them serves, and only a snapshot writes anything to the store. Success of a check means that
+//! every name leads to its object, and that every byte of every file can be read.
 
-mod check;
-mod snapshot;
+use std::collections::{BTreeMap, BTreeSet};
 
-use afflux_object_store::{Options, RequestWaits, Store, StoreError, wait};
+use afflux_object::{CheckReport, ObjectVolumeError, check, paths};
+use afflux_object_store::{Options, RequestWaits, Store, StoreError, ViewState, wait};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use clap::Args;
-use serde_json::json;
-
-pub(crate) use self::check::Check;
-pub(crate) use self::snapshot::SnapshotArgs;
+use serde_json::{Value, json};
 
 /// The place that a command is about.
 #[derive(Debug, Args)]
@@ -81,5 +79,209 @@ pub(crate) fn failure(error: &StoreError) -> Failure {
         StoreError::Settings { url, .. } if url.starts_with("file:") => Failure::failed(output::shown(error)),
         StoreError::Address { .. } | StoreError::Settings { .. } => Failure::wrong_use(output::shown(error)),
         error => Failure::failed(output::shown(error)),
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux snapshot s3://bucket/home before-upgrade\n  \
+    afflux snapshot s3://bucket/home\n  afflux serve s3://bucket/home --snapshot before-upgrade\n  \
+    afflux snapshot s3://bucket/home before-upgrade --remove\n\nA snapshot costs nothing but the space of later \
+    changes. Of a volume that is being served, it has everything up to a moment within the last minute or so; \
+    stop the server before, to have everything.")]
+pub(crate) struct SnapshotArgs {
+    #[command(flatten)]
+    target: CommandTarget,
+    /// The snapshot to make; without a name, the snapshots are listed
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Remove the snapshot with this name
+    #[arg(long, requires = "name")]
+    remove: bool,
+    /// One JSON object a snapshot, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl SnapshotArgs {
+    pub(crate) fn run(&self) -> Outcome {
+        let url = output::shown(&self.target.url);
+        match &self.name {
+            Some(name) if self.remove => {
+                call(async { self.target.open().await?.remove_snapshot(name).await })?;
+                self.say("removed", name, &format!("The snapshot {name} of {url} was removed."));
+            }
+            Some(name) => {
+                call(async { self.target.open().await?.make_snapshot(name).await })?;
+                self.say("made", name, &format!("The snapshot {name} of {url} was made."));
+            }
+            None => {
+                for snapshot in call(async { self.target.open().await?.snapshots().await })? {
+                    match self.json {
+                        true => output::say(json!({ "snapshot": snapshot.name, "made": snapshot.made })),
+                        false => output::say(format_args!("{}  {}", output::shown(&snapshot.name), snapshot.made)),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&self, what: &str, name: &str, words: &str) {
+        match self.json {
+            true => output::say(json!({ "snapshot": name, "is": what })),
+            false => output::say(words),
+        }
+    }
+}
+
+/// The number of each volume's root.
+const ROOT: u64 = 1;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux check s3://bucket/home\n  afflux check s3://bucket/home --json | jq \
+    .damaged\n\nReads all data, names and attributes once, as of its start. Exits with 1 if anything is damaged, and names \
+    the files and their bytes; all other bytes can be read. While a server writes the volume, a check of more than ten minutes may \
+    miss segments that the server has removed meanwhile: check again.")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    target: CommandTarget,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The object that a record's key names.
+fn object_of(key: &[u8]) -> Option<u64> {
+    key.get(1..).and_then(|rest| rest.first_chunk()).map(|ino| u64::from_be_bytes(*ino))
+}
+
+/// A record's key, in letters.
+fn shown_key(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
+}
+
+/// The result with the paths of damaged files.
+struct Checked {
+    report: CheckReport,
+    paths: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Outcome {
+        let checked = call(async {
+            let store = self.target.open().await?;
+            let view = store.view(&ViewState::Fixed).await?;
+            let (objects, clock) = (store.objects(), store.clock());
+            Ok(async {
+                let report = check(&objects, &view, &clock).await?;
+                let ranges = report.damaged.values().flat_map(|(_, ranges)| ranges);
+                let faults = report.faults.iter().map(|(ino, _)| *ino).chain(report.misfits.iter().copied());
+                let malformed = report.malformed.keys().filter_map(|key| object_of(key));
+                let files: BTreeSet<u64> = ranges.map(|range| range.ino).chain(faults).chain(malformed).collect();
+                let paths = paths(&view, &files).await?;
+                Ok::<_, ObjectVolumeError>(Checked { report, paths })
+            }
+            .await)
+        })?;
+        let url = output::shown(&self.target.url);
+        let checked = checked.map_err(|error| Failure::failed(format!("{url}: {}", output::shown(error))))?;
+        output::say(if self.json { checked.json().to_string() } else { checked.text() });
+        if checked.report.is_sound() {
+            return Ok(());
+        }
+        if !checked.report.is_damaged() {
+            return Err(Failure::failed(format!(
+                "{url} could not be read whole; check it again once the store gives all"
+            )));
+        }
+        Err(Failure::failed(format!("{url} is damaged; restore the files that are named, or remove them")))
+    }
+}
+
+impl Checked {
+    fn path(&self, ino: u64) -> String {
+        match self.paths.get(&ino) {
+            Some(path) => String::from_utf8_lossy(path).into_owned(),
+            None if ino == ROOT => "/".to_owned(),
+            None => format!("an object without a name (number {ino})"),
+        }
+    }
+
+    fn text(&self) -> String {
+        let CheckReport { damaged, unread, orphans, miscounted, misfits, faults, malformed, .. } = &self.report;
+        let (segments, extents) = (units::count(self.report.segments), units::count(self.report.extents));
+        let (inodes, names) = (units::count(self.report.inodes), units::count(self.report.names));
+        let mut lines =
+            vec![format!("{segments} segments, {extents} extents, {inodes} inodes and {names} names were read.")];
+        if !orphans.is_empty() {
+            let orphans = units::count(orphans.len() as u64);
+            lines.push(format!("{orphans} segments belong to no file; a server removes them within a day."));
+        }
+        for (segment, (error, ranges)) in damaged {
+            lines.push(format!("damaged: {}: {}", segment.name(), output::shown(error)));
+            for range in ranges {
+                let path = output::shown(self.path(range.ino));
+                lines.push(format!("  {path}: bytes {} to {} cannot be read", range.start, range.end));
+            }
+        }
+        let unread =
+            unread.iter().map(|(segment, why)| format!("not read: {}: {}", segment.name(), output::shown(why)));
+        lines.extend(unread);
+        let miscounted = miscounted.iter().map(|(segment, (counted, found))| {
+            format!("miscounted: {}: {found} live bytes, and its record says {counted}", segment.name())
+        });
+        lines.extend(miscounted);
+        let misfits = misfits
+            .iter()
+            .map(|ino| format!("damaged: {}: its size does not fit to its bytes", output::shown(self.path(*ino))));
+        lines.extend(misfits);
+        let faults = faults.iter().map(|(ino, fault)| format!("damaged: {}: {fault}", output::shown(self.path(*ino))));
+        lines.extend(faults);
+        let malformed = malformed.iter().map(|(key, error)| match object_of(key) {
+            Some(ino) => format!("damaged: {}: the record {}: {error}", output::shown(self.path(ino)), shown_key(key)),
+            None => format!("damaged: the record {}: {error}", shown_key(key)),
+        });
+        lines.extend(malformed);
+        lines.extend(self.report.miscounted_objects.map(|(counted, found)| {
+            format!("miscounted: the volume counts {counted} files and directories, and {found} have names")
+        }));
+        lines.join("\n")
+    }
+
+    fn json(&self) -> Value {
+        let report = &self.report;
+        let damaged = report.damaged.iter().map(|(segment, (error, ranges))| {
+            let ranges = ranges
+                .iter()
+                .map(|range| json!({ "file": self.path(range.ino), "start": range.start, "end": range.end }));
+            json!({ "segment": segment.name(), "why": error.to_string(), "bytes": ranges.collect::<Vec<_>>() })
+        });
+        let unread = report.unread.iter().map(|(segment, why)| json!({ "segment": segment.name(), "why": why }));
+        let miscounted = report.miscounted.iter().map(|(segment, (counted, found))| {
+            json!({ "segment": segment.name(), "counted_bytes": counted, "live_bytes": found })
+        });
+        let faults =
+            report.faults.iter().map(|(ino, fault)| json!({ "file": self.path(*ino), "why": fault.to_string() }));
+        let malformed = report.malformed.iter().map(|(key, error)| {
+            let file = object_of(key).map(|ino| self.path(ino));
+            json!({ "record": shown_key(key), "file": file, "why": error.to_string() })
+        });
+        let miscounted_objects =
+            report.miscounted_objects.map(|(counted, found)| json!({ "counted": counted, "found": found }));
+        json!({
+            "sound": report.is_sound(),
+            "segments": report.segments,
+            "extents": report.extents,
+            "inodes": report.inodes,
+            "names": report.names,
+            "orphans": report.orphans.len(),
+            "damaged": damaged.collect::<Vec<_>>(),
+            "unread": unread.collect::<Vec<_>>(),
+            "miscounted": miscounted.collect::<Vec<_>>(),
+            "misfits": report.misfits.iter().map(|ino| self.path(*ino)).collect::<Vec<_>>(),
+            "faults": faults.collect::<Vec<_>>(),
+            "malformed": malformed.collect::<Vec<_>>(),
+            "miscounted_objects": miscounted_objects,
+        })
     }
 }

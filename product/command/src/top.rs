@@ -6,7 +6,6 @@
 //! `trace`.
 
 mod follow;
-mod keys;
 mod model;
 mod rows;
 mod screen;

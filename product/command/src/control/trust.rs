@@ -1,7 +1,7 @@
 //! Checks that a file at a path belongs to this user.
 //!
 //! Owns: looking at directories, sockets and the servers behind them before anything there is believed or removed.
-//! Does not own: the list of directories, and the requests to a server (`socket_paths`, `client`).
+//! Does not own: the list of directories, and the requests to a server (`socket_paths`, `control`).
 //! Invariants: a symbolic link in a socket's place is never followed. Nothing is removed but this user's sockets
 //! without a listener. A stream that is handed out leads to a server that this user runs.
 

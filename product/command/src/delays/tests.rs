@@ -4,6 +4,8 @@ use expect_test::expect;
 use super::{Delays, DeviceDelayGauges, SHOWN_MAX, blocks};
 use crate::control::messages::DelayGauges;
 
+mod cause;
+
 fn times(count: u64, ns: u64) -> DelayTimes {
     let read = WaitTimes { count, ns, p99_ns: 9_000_000, max_ns: 9_100_000, ..WaitTimes::default() };
     DelayTimes { read, ..DelayTimes::default() }

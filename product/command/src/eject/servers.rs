@@ -6,19 +6,17 @@
 //! listens on the socket.
 
 use std::collections::HashMap;
-use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
 use super::holders::Process;
-use crate::control::client::ControlClient;
 use crate::control::messages::ControlReply;
-use crate::control::trust;
+use crate::control::{ControlClient, trust};
 use crate::{change, processes, progress};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;

@@ -3,7 +3,7 @@ use std::process::Command;
 
 use afflux_metrics::{Family, FamilyKind};
 
-use super::names::*;
+use crate::metrics::*;
 
 const PAGE: &str = include_str!("../../../../docs/use/live.md");
 const METRICS: &str = include_str!("../../../../docs/reference/counters.md");

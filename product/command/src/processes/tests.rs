@@ -1,3 +1,5 @@
+mod port_holder;
+
 use super::*;
 
 #[test]

@@ -1,28 +1,26 @@
 //! How programs reach a server's files: over the network, or by a mount on this host.
 //!
-//! Owns: the two fronts, their preparation while the process has all its rights, their end.
-//! Does not own: the protocols (crates), the order of start and end (`serve`).
-//! Invariants: after [`Front::finish`] no call is taken any more, and those taken before are answered.
+//! Owns: the two fronts, their preparation while the process has all its rights, their rehearsal for `--check`, their
+//! end; the refusal of mount points that can only be a mistake.
+//! Does not own: the protocols (crates), the order of start, check and end (`serve`).
+//! Invariants: after [`Front::finish`] no call is taken any more, and those taken before are answered. Nobody but this
+//! process sees the mount of a rehearsal, and it is gone at once. An error about a mount point names the point, the
+//! files that the mount would hide, and the remedy.
 
 pub(crate) mod admission;
 pub(crate) mod banner;
 pub(crate) mod listening;
-mod mount_point;
-pub(crate) mod own_clients;
-mod rehearsal;
 pub(crate) mod rpcbind;
 pub(crate) mod tls;
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use afflux_engine::{Engine, Nanos, Platform, lock};
 use afflux_frames::{Part, REPLY_BYTES};
@@ -44,15 +42,15 @@ use afflux_volume::Volume;
 use rustix::process::geteuid;
 use tracing::{info, warn};
 
-use self::listening::{cannot_listen, limits, report_refused};
-use self::tls::Tls;
 use crate::private_directory::Missing;
-use crate::serve::live::signals::SignalRequest;
-use crate::serve::persisted::client_state::ClientState;
-use crate::serve::persisted::persisted_clients::{self, PersistedClients};
+use crate::serve::front::listening::{cannot_listen, limits, report_refused};
+use crate::serve::front::tls::Tls;
+use crate::serve::persisted::StateDirectory;
+use crate::serve::persisted::client_state::{self, ClientState, PersistedClients};
+use crate::serve::persisted::last_run::StartRecord;
 use crate::serve::persisted::persisted_mount::{NOT_SEPARATED, Taken, own_view, unmounter};
-use crate::serve::persisted::starts::StartRecord;
-use crate::serve::persisted::state::StateDirectory;
+use crate::serve::start::memory;
+use crate::service::SignalRequest;
 use crate::settings::{LockMemory, MountSettings, NfsVersion, OF_MOUNT};
 use crate::unmounter::{Unmounter, Unmounting};
 
@@ -168,7 +166,7 @@ impl WantedFront {
             return Err(Failure::wrong_use("--mount takes one directory"));
         }
         let directory = places.first().and_then(|place| host_path(place).canonicalize().ok());
-        let point = mount_point::at(point, directory.as_deref())?;
+        let point = at(point, directory.as_deref())?;
         if is_persistent && !geteuid().is_root() {
             return Err(Failure::wrong_use(
                 "--arena systemd with a mount takes root: the next server must hide it from itself",
@@ -280,7 +278,7 @@ impl WantedFront {
     /// Whether the server's own host uses it, so that the host's reclaim waits for the server.
     pub(crate) fn has_own_clients(&self, listen: SocketAddr, asked: LockMemory) -> bool {
         let by_mount = self.mount.is_some() && asked != LockMemory::Off;
-        by_mount || self.has_clients() && own_clients::are_served(listen.ip(), asked)
+        by_mount || self.has_clients() && memory::are_served(listen.ip(), asked)
     }
 
     /// The record of starts. Its directory must not be below the mount.
@@ -351,7 +349,7 @@ impl PreparedFront {
                 // A mount begins after this, too: its programs must not pass the locks of clients.
                 platform.block_on(server.recovered());
                 persisted_state = persisted;
-                persisted_clients::report(&server);
+                client_state::report(&server);
             }
             let tls = self.tls.map(Arc::new);
             tls.iter().for_each(|tls| server.offer_tls(tls.how));
@@ -602,3 +600,71 @@ impl MountFront {
         }
     }
 }
+
+impl WantedFront {
+    /// As [`Self::separated`], for a rehearsal: root will mount for this process alone. The mount of the server that is
+    /// to be reloaded is out of sight.
+    pub(crate) fn separated_for_rehearsal(&self) -> Outcome<Taken> {
+        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(Taken::default()) };
+        let mut taken = self.separated(Taken::default())?;
+        if geteuid().is_root() {
+            let own = taken.own.map_or_else(own_view, Ok)?;
+            point.uncover().or_failed(NOT_SEPARATED)?;
+            taken.own = Some(own.rehearsing().or_failed(NOT_SEPARATED)?);
+        }
+        Ok(taken)
+    }
+
+    /// Finds what [`Self::prepared`] would refuse of a mount, and leaves none. The host's helper would mount for
+    /// everybody, so it does not mount here.
+    pub(crate) fn rehearse_mount(&self, source: Option<&PathBuf>, separated: Taken, own_places: &[PathBuf]) -> Outcome {
+        let Some(WantedMount { point, .. }) = &self.mount else { return Ok(()) };
+        if !geteuid().is_root() {
+            return point.check_helper().or_failed(NOT_MOUNTED);
+        }
+        let mount_alone = Self { nfs: None, ..self.clone() };
+        mount_alone.prepared(None, source, separated, own_places).map(drop)
+    }
+}
+
+/// Directories with the kernel's tables and devices.
+const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// The one below them that has files of programs.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The mount point at this path, for a mount of this directory of the host.
+fn at(path: &Path, directory: Option<&Path>) -> Outcome<MountTarget> {
+    let point = MountTarget::at(path).map_err(|error| Failure::failed(output::shown(error)))?;
+    match mistake(point.path(), directory, geteuid().is_root()) {
+        Some(mistake) => Err(Failure::wrong_use(mistake)),
+        None => Ok(point),
+    }
+}
+
+/// What is wrong with a mount point, for people.
+fn mistake(point: &Path, directory: Option<&Path>, is_root: bool) -> Option<String> {
+    let shown = output::shown(point.display());
+    let hides = |what: &str| {
+        format!(
+            "a mount at {shown} would hide {what} from the programs of this host; name an empty directory elsewhere"
+        )
+    };
+    if point == Path::new("/") {
+        return Some(hides("all files"));
+    }
+    let is_of_kernel = OF_KERNEL.iter().any(|table| point.starts_with(table));
+    let is_of_programs = point.starts_with(SHARED_MEMORY) && point != Path::new(SHARED_MEMORY);
+    if is_of_kernel && !is_of_programs {
+        return Some(hides("what the kernel and programs have there"));
+    }
+    let directory = directory?;
+    (!is_root && point.starts_with(directory)).then(|| {
+        format!(
+            "only root can mount over the directory itself or below it, at {shown}: another user's server would wait for \
+             itself on the way; name a mount point elsewhere"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,67 @@
-//! The parts of a start, in the order in which they come.
+//! The parts of a start, in the order in which they come, and `--check`: whether a start would succeed.
 //!
-//! Owns: directories, addresses, the check before a start, the engine.
+//! Owns: directories, addresses, the engine; the order of the checks, the server whose reload they precede.
 //! Does not own: the front (`front`), the memory (`persisted`).
-//! Invariants: everything that can refuse a start comes before the first answer to a client.
+//! Invariants: everything that can refuse a start comes before the first answer to a client. The checks are calls of
+//! the start itself. With `--check` nothing is served or left behind, and no store is asked. Root's mount is one of
+//! this process alone (`front`).
 
-pub(crate) mod check;
+use std::path::Path;
+
+use afflux_linux_server::DescriptorStore;
+use afflux_report::failure::Outcome;
+use afflux_report::output;
+
+use crate::configuration::Configuration;
+use crate::serve::front::WantedFront;
+use crate::serve::persisted::arena::{self, CacheMemory, WantedMemory};
+use crate::serve::persisted::last_run::ServerRun;
+use crate::serve::start::engine::{knobs_and_policies, prices_unkept, start_reactors};
+use crate::serve::start::resources::{StartResources, Taking, WantedResources};
+use crate::serve::start::source::Source;
+
 pub(crate) mod engine;
 pub(crate) mod exports;
-pub(crate) mod open_files;
-pub(crate) mod prefault;
+pub(crate) mod memory;
 pub(crate) mod resources;
 pub(crate) mod source;
 pub(crate) mod wanted_volume;
+
+/// The variable in which systemd tells the commands of a unit the process of its server.
+const RUNNING: &str = "MAINPID";
+
+pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configured: Option<&Path>) -> Outcome {
+    configuration.warnings.iter().for_each(|warning| warn(warning));
+    let settings = &configuration.settings;
+    Source::check(&settings.directories)?;
+    knobs_and_policies(configuration)?;
+    let running = std::env::var(RUNNING).ok().and_then(|text| text.parse().ok());
+    let memory = WantedMemory::of(configuration);
+    if running.is_none() {
+        wanted.refuse_mounted()?;
+    }
+    CacheMemory::check(&memory, settings.lock_memory, wanted, running)?;
+    let separated = wanted.separated_for_rehearsal()?;
+    let mut store = DescriptorStore::default();
+    // The server that is to be reloaded has the directories.
+    let may_share = settings.shared || running.is_some();
+    let opened = Source::open(&settings.directories, settings.subtree_check, may_share)?;
+    let source = opened.as_ref().map(|(source, _)| source);
+    let taking = Taking::Rehearsal { running };
+    let wanted_places = WantedResources::of(settings);
+    let places = StartResources::take(&wanted_places, source, (wanted, &mut store), taking)?;
+    wanted.rehearse_mount(settings.directories.first(), separated, &places.needed(&wanted_places, configured))?;
+    if let Some(source) = source {
+        arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
+        let starts = wanted.start_record(source.host(), &places.state, taking.missing());
+        ServerRun::rehearse((&places.state, &starts), settings.arena.is_some())?;
+    }
+    prices_unkept(&places.state).iter().for_each(|warning| warn(warning));
+    start_reactors(settings.io)?;
+    output::say("The settings are valid.");
+    Ok(())
+}
+
+fn warn(warning: &str) {
+    output::remark(format_args!("warning: {warning}"));
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::control::client::ControlClient;
+use crate::control::ControlClient;
 use crate::control::messages::{ControlReply, ControlRequest, Report, TraceEvent};
 use afflux_engine::lock;
 use afflux_report::failure::{Failure, OrFailed, Outcome};

@@ -13,7 +13,7 @@ use afflux_engine::DeviceStatus;
 use super::follow::FollowedReport;
 use super::rows::{self, CacheRow, ClientRow, DeviceRow, FileRow, Rows, SortOrder, WaitRates, WaitRow};
 use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, StoreGauges, TraceEvent};
-use crate::serve::live::running::CLIENTS_IN_REPORT;
+use crate::serve::live::CLIENTS_IN_REPORT;
 
 /// Reports behind the rates of clients and files.
 const SPAN: usize = 5;

@@ -1,18 +1,19 @@
-//! The picture on a full screen.
+//! The picture on a full screen, and the effect of keys on it.
 //!
-//! Owns: the lines of each table, the highlights and colours, the list of keys, the last line.
-//! Does not own: the tables (`table`), the user's choices (`keys`).
-//! Invariants: any size has a picture, down to none at all. Devices come first: on a small screen they get all lines.
+//! Owns: the lines of each table, the highlights and colours, the list of keys, the last line; the user's choices.
+//! Does not own: the tables (`table`), reading keys (`terminal`).
+//! Invariants: any size has a picture, down to none at all. Devices come first: on a small screen they get all lines. A
+//! choice is a pure function of the key; the typed text is bounded.
 
+use afflux_report::output::shown;
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use super::keys::Choices;
-use super::rows::{Attention, Rows};
-use super::table::{self, RowTable};
-use afflux_report::output::shown;
+use crate::top::rows::{Attention, Rows, SortOrder};
+use crate::top::table::{self, RowTable};
 
 /// Fewest lines of a table: its title and a row.
 const TABLE_MIN: usize = 2;
@@ -119,6 +120,49 @@ fn last_line(rows: &Rows, choices: &Choices) -> Line<'static> {
         parts.push(Span::raw(format!("  {lost} events missed: files did more")));
     }
     Line::from(parts)
+}
+
+/// Most letters of the filter.
+const LETTERS_MAX: usize = 100;
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Choices {
+    pub(super) order: SortOrder,
+    /// The picture is frozen.
+    pub(super) held: bool,
+    /// The filter: names of rows contain these letters.
+    pub(super) letters: String,
+    /// The filter before the user began to type; none unless typing.
+    pub(super) typing: Option<String>,
+    /// The list of keys is shown in place of the tables.
+    pub(super) explains: bool,
+    pub(super) ends: bool,
+}
+
+impl Choices {
+    pub(super) fn key(&mut self, key: KeyEvent) {
+        if key.kind == KeyEventKind::Release {
+            return;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match (key.code, self.typing.is_some()) {
+            (KeyCode::Char('c' | 'd'), _) if control => self.ends = true,
+            (KeyCode::Enter, true) => self.typing = None,
+            (KeyCode::Esc, true) => self.letters = self.typing.take().unwrap_or_default(),
+            (KeyCode::Backspace, true) => {
+                self.letters.pop();
+            }
+            (KeyCode::Char(letter), true) if !control && self.letters.len() < LETTERS_MAX => self.letters.push(letter),
+            (KeyCode::Char('q'), false) => self.ends = true,
+            (KeyCode::Char('?'), false) => self.explains = !self.explains,
+            (_, false) if self.explains => self.explains = false,
+            (KeyCode::Char('s'), false) => self.order = self.order.next(),
+            (KeyCode::Char('p' | ' '), false) => self.held = !self.held,
+            (KeyCode::Char('/'), false) => self.typing = Some(std::mem::take(&mut self.letters)),
+            (KeyCode::Esc, false) => self.letters.clear(),
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]

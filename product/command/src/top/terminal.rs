@@ -1,7 +1,7 @@
 //! The terminal while the screen is shown.
 //!
 //! Owns: taking the terminal and giving it back, signals, the loop of keys, sizes and samples.
-//! Does not own: the picture (`screen`), the effect of keys (`keys`).
+//! Does not own: the picture and the effect of keys (`screen`).
 //! Invariants: every end but by SIGKILL, a panic included, restores the terminal. A server that does not answer delays
 //! no key.
 
@@ -18,9 +18,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::follow::Following;
-use super::keys::Choices;
 use super::model::Model;
 use super::screen;
+use crate::top::screen::Choices;
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 
 /// Longest wait of a key.

@@ -5,7 +5,6 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use expect_test::expect;
 
 use super::follow::FollowedReport;
-use super::keys::Choices;
 use super::model::Model;
 use super::rows::{Attention, Rows, SortOrder, WaitRow};
 use super::table;
@@ -13,6 +12,7 @@ use crate::control::messages::{
     AnsweredCalls, DelayGauges, FigureGauge, Happened, PeerGauges, Report, StoreGauges, TraceEvent, WaiterGauges,
 };
 use crate::stat::tests::report;
+use crate::top::screen::Choices;
 
 const S: u64 = 1_000_000_000;
 

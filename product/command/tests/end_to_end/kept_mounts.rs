@@ -418,7 +418,7 @@ fn a_mount_beside_nfs_outlives_its_server_too() {
 }
 
 // rule: with `--arena systemd` an open file without a name goes on over kills, with its unwritten bytes kept in:
-// `product/linux-server/src/host/stored_unnamed.rs`, `product/volume/src/handles/outlive.rs`,
+// `product/linux-server/src/host/stored_unnamed.rs`, `product/volume/src/handles/hold.rs`,
 // `product/command/src/serve/persisted/unnamed_files.rs`
 #[test]
 fn an_open_file_without_a_name_goes_on() {
@@ -445,7 +445,7 @@ fn an_open_file_without_a_name_goes_on() {
 }
 
 // rule: with `--arena systemd` an open directory without a name gives the host's answers over kills
-// kept in: `product/linux-server/src/host/stored_unnamed.rs`, `product/volume/src/handles/outlive.rs`
+// kept in: `product/linux-server/src/host/stored_unnamed.rs`, `product/volume/src/handles/hold.rs`
 #[test]
 fn an_open_directory_without_a_name_answers_as_the_hosts() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -586,7 +586,7 @@ fn a_start_that_fails_leaves_the_mount() {
 }
 
 // rule: a start that looks for the holder of a port does not wait for a program in execve, which may wait for the
-// server kept in: `product/command/src/port_holder.rs`
+// server kept in: `product/command/src/processes.rs`
 #[test]
 fn a_start_that_fails_waits_for_no_program_that_begins() {
     let Some(mut bench) = Bench::new(false) else { return };

@@ -362,7 +362,7 @@ fn a_server_without_version_4_in_between_ends_the_state_of_clients() {
 }
 
 // rule: a state directory is not continued after a server with another one
-// kept in: `product/command/src/serve/persisted/starts.rs`, `product/command/src/serve/persisted/last_run.rs`
+// kept in: `product/command/src/serve/persisted/last_run.rs`
 #[test]
 fn a_server_with_another_state_directory_in_between_ends_the_state_of_clients() {
     for of_copy in [false, true] {

@@ -188,7 +188,7 @@ fn a_server_whose_number_cannot_be_kept_does_not_start() {
 }
 
 // rule: one server at a time has a state directory
-// kept in: `product/command/src/serve/persisted/own_directory.rs`
+// kept in: `product/command/src/serve/persisted.rs`
 #[test]
 fn a_second_server_has_a_place_of_its_own_or_is_refused_by_name() {
     let scratch = Scratch::new();

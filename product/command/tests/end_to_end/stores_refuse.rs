@@ -1,7 +1,7 @@
 //! Stores that refuse, and stores with damaged objects: each call and each command ends, and says why.
 
 //! rule: a call for data that a store refuses ends with an input/output error, and never with a lack of rights
-//! kept in: `product/object/src/device/error.rs`, `product/object-store/src/patience.rs`
+//! kept in: `product/object/src/error.rs`, `product/object-store/src/judge.rs`
 
 use std::fs;
 use std::path::Path;

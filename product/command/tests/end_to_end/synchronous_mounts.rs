@@ -1,7 +1,7 @@
 //! Synchronous changes of programs on a mount, and the kill of its server right after them.
 //!
 //! rule: what a program on a mount has changed synchronously is there after a kill of the server
-//! kept in: `product/fuse/src/operations/synchronous.rs`, `product/linux-server/src/fuse/mount_flags.rs`
+//! kept in: `product/fuse/src/operations/synchronous.rs`, `product/linux-server/src/fuse/mounting.rs`
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{IoSlice, Write};

@@ -1,3 +1,5 @@
+mod own_mounts;
+
 use super::*;
 
 #[test]

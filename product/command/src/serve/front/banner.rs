@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::serve::front::tls::Tls;
 use crate::serve::front::{MountFront, admission};
-use crate::serve::live::running::Running;
+use crate::serve::live::Running;
 use crate::serve::start::exports::ServedExport;
 use afflux_report::command_line::quoted;
 use afflux_report::{output, units};

@@ -18,7 +18,7 @@ use afflux_linux_server::{
 use afflux_nfs::NfsKnob;
 use tracing::{info, warn};
 
-use crate::port_holder;
+use crate::processes;
 use afflux_report::failure::{Failure, Outcome};
 
 /// Shortest time between two reports of refused connections.
@@ -96,8 +96,8 @@ pub(crate) fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 's
 /// The error of a server that cannot listen on this address.
 pub(crate) fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     match error {
-        ListenError::InUse { .. } => port_holder::cannot_listen("--listen", listen, &ErrorKind::AddrInUse.into()),
-        ListenError::Host { source, .. } => port_holder::cannot_listen("--listen", listen, source),
+        ListenError::InUse { .. } => processes::cannot_listen("--listen", listen, &ErrorKind::AddrInUse.into()),
+        ListenError::Host { source, .. } => processes::cannot_listen("--listen", listen, source),
         other => Failure::failed(other),
     }
 }

@@ -16,8 +16,8 @@ use afflux_tls::SecuredPeer;
 use afflux_volume::{HeldBy, LockMode, Share};
 use tracing::info;
 
-use super::running::Running;
 use crate::control::messages::{ClientGauges, ClientStateGauges, ControlReply, LockerGauges, OpenOrLock};
+use crate::serve::live::Running;
 use afflux_report::output::shown;
 
 /// Most clients in one reply.

@@ -1,7 +1,7 @@
 //! A running server's figures.
 //!
 //! Owns: asking the engine, the devices and the connections; figures with labels of their own.
-//! Does not own: the records; the families, and their values in a record (`metrics::names`).
+//! Does not own: the records; the families, and their values in a record (`metrics`).
 //! Invariants: nothing here waits for a device; no figure is for a single client or file.
 
 use std::sync::Arc;
@@ -12,10 +12,9 @@ use afflux_frontend::{CountedRow, RowKind};
 use afflux_linux_server::ServeCounts;
 use afflux_metrics::{Exposition, Value};
 
-use crate::metrics::names::*;
-use crate::metrics::process::ProcessFigures;
+use crate::metrics::{ProcessFigures, *};
 use crate::serve::front::{MountFront, NfsFront};
-use crate::serve::live::running::Running;
+use crate::serve::live::Running;
 
 /// Exponents of a histogram's first and last bound: powers of two of nanoseconds, 4 µs to 69 s.
 const POWERS: std::ops::RangeInclusive<usize> = 12..=36;

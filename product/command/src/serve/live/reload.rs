@@ -1,7 +1,7 @@
 //! Reads the configuration again while the server runs.
 //!
 //! Owns: applying the settings that act at once, the report about the others.
-//! Does not own: reading and checking settings (`configuration`), the request for a reload (`signals`).
+//! Does not own: reading and checking settings (`configuration`), the request for a reload (`service`).
 //! Invariants: a configuration that cannot be read or makes no sense changes nothing. After a reload, a knob in the
 //! configuration has that value, and a knob that the configuration no longer names has its default. Other changes by
 //! `afflux set` stay.
@@ -11,12 +11,10 @@ use std::collections::BTreeSet;
 use clap::Id;
 use tracing::error;
 
-use crate::args;
 use crate::configuration::{self, Configuration};
 use crate::serve::front::admission;
-use crate::serve::live::in_force;
-use crate::serve::live::running::Running;
-use crate::{service, settings};
+use crate::serve::live::{self, Running};
+use crate::{args, service, settings};
 use afflux_linux_device::HostMemory;
 use afflux_report::{output, units};
 
@@ -116,7 +114,7 @@ fn set_knobs(
             if is_set {
                 let info = settings.info(*knob);
                 acting.push(format!("{} is now {}", info.name, info.told(*value, units::count)));
-                acting.extend(in_force::of_knob(running.served(), *knob, None).iter().map(in_force::words));
+                acting.extend(live::of_knob(running.served(), *knob, None).iter().map(live::words));
             }
             !is_set
         });

@@ -1,13 +1,15 @@
 //! A server's upkeep: it saves the disks' prices, looks for renewed certificates, gives TLS handshakes their time of
 //! each second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
 //!
-//! Owns: the threads, when they work.
+//! Owns: the threads, when they work; the test for clients that create many small files, for which `--async-metadata`
+//! helps.
 //! Does not own: the saved state (`persisted_prices`), the certificates (`tls`), when a device counts as hung (the
-//! policy), the test for many small files (`small_files`).
-//! Invariants: only the server's end waits for them, for one look and one save at most. A failure to save is reported
-//! once. A state directory on a hung disk keeps no report back: another thread saves.
+//! policy).
+//! Invariants: only the server's end waits for the threads, for one look and one save at most. A failure to save is
+//! reported once, and so are small files. A state directory on a hung disk keeps no report back: another thread saves.
+//! The memory is bounded, however often somebody looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -16,14 +18,13 @@ use std::time::Duration;
 
 use afflux_engine::counters::Counter;
 use afflux_engine::{DeviceId, DeviceStatus, Platform};
+use afflux_report::{output, units};
 use tracing::{info, warn};
 
 use crate::serve::front::rpcbind::Naming;
-use crate::serve::live::running::Running;
-use crate::serve::live::small_files::{ServerCounts, SmallFiles, WITHIN};
+use crate::serve::live::Running;
 use crate::serve::persisted::arena::forget_recoveries;
 use crate::serve::persisted::persisted_prices::{Learned, PersistedPrices};
-use afflux_report::{output, units};
 
 /// Between two looks at the devices.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -214,3 +215,51 @@ impl UpkeepState {
         }
     }
 }
+
+/// So many new files ...
+pub(crate) const FILES_MIN: u64 = 200;
+
+/// ... within this time ...
+pub(crate) const WITHIN: Duration = Duration::from_secs(10);
+
+/// ... are many small ones if fewer bytes than this became dirty for each.
+const FILE_BYTES: u64 = 64 << 10;
+
+/// A server's counts so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServerCounts {
+    /// Since any moment.
+    pub(crate) at: Duration,
+    /// Files that clients created.
+    pub(crate) created: u64,
+    pub(crate) dirtied_bytes: u64,
+}
+
+/// The counts of the last seconds.
+#[derive(Debug, Default)]
+pub(crate) struct SmallFiles {
+    seen: VecDeque<ServerCounts>,
+    found: bool,
+}
+
+impl SmallFiles {
+    /// Takes the counts of this moment, about once a second. The number of small files that were created lately, if
+    /// there are many for the first time.
+    pub(crate) fn look(&mut self, now: ServerCounts) -> Option<u64> {
+        if self.found {
+            return None;
+        }
+        while self.seen.front().is_some_and(|oldest| now.at.saturating_sub(oldest.at) > WITHIN) {
+            self.seen.pop_front();
+        }
+        self.seen.push_back(now);
+        let oldest = self.seen.front()?;
+        let created = now.created.saturating_sub(oldest.created);
+        let dirtied_bytes = now.dirtied_bytes.saturating_sub(oldest.dirtied_bytes);
+        self.found = created >= FILES_MIN && dirtied_bytes < created * FILE_BYTES;
+        self.found.then_some(created)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,13 @@
 //! The cache's memory: this process's own, or a file's, which a killed server leaves to the next one.
 //!
-//! Owns: the demands of `--arena` on other settings, the engine over a found arena, the end of the file.
-//! Does not own: the file and its lock, the service manager's store (`afflux_linux_server`), the look at the contents
-//! (the engine), the files' return (the volume).
+//! Owns: the demands of `--arena` on other settings, the engine over a found arena, when its bytes are written home
+//! before an engine works with it again, the end of the file.
+//! Does not own: the file and its lock, the service manager's store, the files that bytes go home to
+//! (`afflux_linux_server`), the look at the contents and the bytes (the engine), the files' return (the volume).
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those.
 //! It is removed only after everything was written. Only bytes of the last server are written home
-//! (`end_to_end::passed_over`).
+//! (`end_to_end::passed_over`). The memory changes only after every file is home. A file that is gone takes its bytes
+//! along.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,20 +19,18 @@ use afflux_engine::settings::Settings as Knobs;
 use afflux_engine::{Engine, Nanos, Platform, Policies, Recovered};
 use afflux_frames::{FILE_SLOTS, Frames, Layout};
 use afflux_linux_device::LinuxPlatform;
-use afflux_linux_server::{ArenaContents, ArenaFile, DescriptorStore};
+use afflux_linux_server::{ArenaContents, ArenaFile, DescriptorStore, HostTree};
 use afflux_report::failure::{Failure, OrFailed, Outcome};
 use afflux_report::{output, units};
-use afflux_volume::{AdoptedFiles, Directory, Volume};
+use afflux_volume::{AdoptedFiles, Directory, HandleKey, Volume, found_identities};
 use tracing::{info, warn};
 
 use crate::configuration::Configuration;
 use crate::private_directory::{self, Missing, Refused};
 use crate::serve::front::WantedFront;
-use crate::serve::front::own_clients;
-use crate::serve::persisted::last_run::LastRun;
-use crate::serve::persisted::rescue::{RECOVERIES_MAX, files_elsewhere};
-use crate::serve::persisted::starts::{Standing, StartRecord};
-use crate::serve::persisted::state::WRITE_VERIFIER;
+use crate::serve::persisted::WRITE_VERIFIER;
+use crate::serve::persisted::last_run::{LastRun, Standing, StartRecord};
+use crate::serve::start::memory;
 use crate::settings::{ArenaLocation, LockMemory};
 
 /// Between two tries to open files that an earlier server left.
@@ -102,8 +102,8 @@ impl CacheMemory {
         if lock == LockMemory::On {
             // Another process's locked memory does not count. Memory of a file counts as this does.
             let frames = frames(wanted.bytes)?;
-            let locked = own_clients::prepare().and_then(|()| frames.arena().lock());
-            own_clients::note_locked(locked, lock, &mut Vec::new())?;
+            let locked = memory::prepare().and_then(|()| frames.arena().lock());
+            memory::note_locked(locked, lock, &mut Vec::new())?;
         }
         match demanded {
             // The server that runs has its memory already.
@@ -432,4 +432,65 @@ pub(crate) fn stopped_at_once(is_written: bool, arena: Option<&ArenaFile>) -> St
 /// After a quiet minute the next recovery is the first one again.
 pub(crate) fn forget_recoveries(engine: &Engine<LinuxPlatform>) {
     engine.frames().memory().header().set_recoveries(0);
+}
+
+/// After so many recoveries, each within a minute of the one before, the found data itself may be the cause.
+pub(crate) const RECOVERIES_MAX: u64 = 3;
+
+/// The refusal of files that this server does not serve.
+pub(crate) fn files_elsewhere(files: usize) -> Failure {
+    Failure::failed(format!(
+        "an earlier server left {files} files that are below none of these directories; serve the same directories with the \
+         same --state and --arena, and stop that server in order; without its memory (`rm`, or a stop of the unit) they are \
+         lost"
+    ))
+}
+
+/// Most files that are named for people.
+const NAMED_MAX: usize = 4;
+
+/// The paths of some found files, for people, and the number of files that this server does not serve.
+pub(crate) fn named(
+    platform: &LinuxPlatform,
+    tree: &HostTree,
+    key: &HandleKey,
+    recovered: &Recovered,
+) -> (Vec<String>, usize) {
+    let keys = recovered.files().map(|(key, _)| *key).collect();
+    let (files, elsewhere) = found_identities(tree, key, keys);
+    let path = |identity| platform.block_on(tree.path_of(identity)).map(|path| path.display().to_string());
+    let mut names: Vec<String> = files.iter().take(NAMED_MAX).filter_map(|(_, identity)| path(*identity)).collect();
+    if files.len() > NAMED_MAX {
+        names.push("others".to_owned());
+    }
+    (names, elsewhere)
+}
+
+/// Writes all found files home and makes them durable.
+pub(crate) fn write_home(platform: &LinuxPlatform, tree: &HostTree, key: &HandleKey, recovered: &Recovered) -> Outcome {
+    let keys = recovered.files().map(|(key, _)| *key).collect();
+    let (files, elsewhere) = found_identities(tree, key, keys);
+    if elsewhere > 0 {
+        return Err(files_elsewhere(elsewhere));
+    }
+    let (mut written_bytes, mut gone) = (0, 0);
+    for (key, identity) in files {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::failed(format!("the file {identity:?} of an earlier server cannot be written: {error}"))
+        };
+        match platform.block_on(tree.open_to_rescue(identity)) {
+            Ok(Some(mut file)) => {
+                written_bytes += recovered.write_home(&key, &mut file).map_err(|error| failed(&error))?;
+            }
+            Ok(None) => gone += 1,
+            // It is clean, and its next opening flushes at the first sync.
+            Err(_) if !recovered.is_owed(&key) => {}
+            Err(error) => return Err(failed(&error)),
+        }
+    }
+    info!("{} were written home", units::data(written_bytes));
+    if gone > 0 {
+        warn!("{gone} files that an earlier server had open are gone");
+    }
+    Ok(())
 }

@@ -1,34 +1,46 @@
-//! The last server of a state directory: how it ended, and the number of its run.
+//! Which server was the last one: of a state directory, with its end and the number of its run, and of each place of
+//! this host's file systems.
 //!
 //! A server draws a number before it serves. The server writes the number into the state directory, the memory of the
 //! cache and the state of clients. Memory with another number is of an earlier server, and a later one has served
-//! since. The successor of a killed server over the same memory keeps the number.
+//! since. The successor of a killed server over the same memory keeps the number. The number is in the file of the
+//! write verifier, which each version takes before it serves. So a version without numbers leaves the file without a
+//! number, or no file.
 //!
-//! The number is in the file of the write verifier, which each version takes before it serves. So a version without
-//! numbers leaves the file without a number, or no file.
+//! A state directory knows the servers that used it, and no others. So all servers of a user on a host also have one
+//! record of starts, whichever state directory each uses. It shows a later server of a place, which is a directory on a
+//! file system. The record has a line for each place, and for each mount below. The places of the latest start are
+//! last. The verifier's file counts only if the record has no later server of its places.
 //!
-//! A server with another state directory, or with a copy of this one, does not change the file. Such a server is in the
-//! record of starts (`starts`). The file counts only if that record has no later server of these places.
+//! The record is in the user's usual directory for state. On a host whose system is read-only it is in the server's
+//! state directory, and shows the servers with this directory only. If the usual directory's record has a server of the
+//! places, and cannot be changed, no server of these starts: once the system can be written, the earlier server would
+//! count as the last one. The record has no servers of other users, of other hosts, and of containers with a `/var/lib`
+//! of their own. A directory above a place may get another name after the server's start. Then the server counts as one
+//! of another place.
 //!
-//! Owns: the file, its form.
-//! Does not own: when everything is written (`serve`), the use of the verifier (the volume), what follows from another
-//! number (`arena`, `client_state`, `persisted_clients`).
-//! Invariants: the number is durable before the first answer to a client. One server continues a verifier: the file
-//! durably loses the verifier first. A file that cannot be read does not count as missing.
+//! Owns: both files, their forms, the rule which places overlap.
+//! Does not own: when everything is written (`serve`), the use of the verifier (the volume), the consequences of
+//! another number or a later server (`arena`, `client_state`, `start::engine`).
+//! Invariants: the number and the start are durable before the first answer to a client. One server continues a
+//! verifier: the file durably loses the verifier first. A file that cannot be read does not count as missing. A server
+//! whose line is missing was not the last one. A line is lost only with all earlier ones.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use afflux_engine::{Engine, Platform};
 use afflux_linux_device::LinuxPlatform;
+use afflux_linux_server::{ExportedDirectory, HostTree};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
+use rustix::fs::{FlockOperation, flock};
 use tracing::{info, warn};
 
-use crate::private_directory;
-use crate::serve::persisted::starts::{Standing, StartRecord};
-use crate::serve::persisted::state::{StateDirectory, WRITE_VERIFIER};
+use crate::private_directory::{self, Missing, Refused};
+use crate::serve::persisted::{self, STARTS, StateDirectory, WRITE_VERIFIER};
 
 /// The first line of a server that has not ended in order.
 const BEGUN: &str = "serving";
@@ -217,6 +229,258 @@ fn parse(text: &str) -> Option<LastRun> {
 fn digits(text: &str) -> Option<u64> {
     let are_digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     are_digits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
+}
+
+const LINES_MAX: usize = 4096;
+/// A word that the host does not tell.
+const UNTOLD: &str = "-";
+
+/// The record, for a server of some places. A server of a store has none.
+pub(crate) struct StartRecord {
+    path: Result<PathBuf, String>,
+    directories: Vec<RecordedDirectory>,
+}
+
+/// The place of an earlier server among those of the record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// No server of an overlapping place has started since.
+    Last,
+    /// Another server of this path has started since.
+    PassedOver { by: String },
+    /// The record has no server of these places.
+    Unknown,
+}
+
+/// A place, in the words of the record. A word has no blanks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct RecordedDirectory {
+    /// The identity of the file system, and of the directory there.
+    identity: String,
+    /// The file system while its disk stays in the host: one for all subvolumes, which have identities of their own.
+    stay: String,
+    /// The path on the file system.
+    below: String,
+    /// The path on the host.
+    path: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct RecordedStart {
+    number: u64,
+    directory: RecordedDirectory,
+}
+
+impl StartRecord {
+    /// The record of this user, for a server of the places of `tree`, if the server is `allowed` to use its directory.
+    /// Else it is in the directory of `state`.
+    pub(crate) fn of(
+        tree: Option<&HostTree>,
+        state: &StateDirectory,
+        missing: Missing,
+        allowed: impl FnOnce(&Path) -> Outcome,
+    ) -> Self {
+        let Some(tree) = tree else {
+            return Self { path: Err("a store has none".to_owned()), directories: Vec::new() };
+        };
+        let directories: Vec<RecordedDirectory> =
+            tree.exported_directories().into_iter().map(RecordedDirectory::of).collect();
+        let path = usual(missing, &directories, allowed).or_else(|why| state.shared_file(STARTS).ok_or(why));
+        Self { path, directories }
+    }
+
+    /// Whether the server with this number was the last one of these places. `None` for a server without a number.
+    ///
+    /// # Errors
+    /// There is no record, or it cannot be read.
+    pub(crate) fn standing(&self, number: Option<u64>) -> io::Result<Standing> {
+        if self.directories.is_empty() {
+            return Ok(Standing::Last);
+        }
+        let path = self.path.as_ref().map_err(|why| io::Error::other(why.as_str()))?;
+        let told =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", output::shown(path.display())));
+        Ok(standing(&read(path).map_err(told)?, &self.directories, number))
+    }
+
+    /// Refuses a record that [`Self::try_note`] would refuse, as far as that shows without a change.
+    ///
+    /// # Errors
+    /// As [`Self::try_note`].
+    pub(crate) fn rehearse(&self, is_persistent: bool) -> Outcome {
+        let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
+            private_directory::check_replaceable(path).map_err(|error| format!("{}: {error}", path.display()))
+        });
+        let is_there = || self.path.as_deref().is_ok_and(|path| path.symlink_metadata().is_ok());
+        match noted {
+            Err(why) if !self.directories.is_empty() && (is_persistent || is_there()) => {
+                Err(cannot_be_noted(output::shown(why)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes the start of the server with this number. False if there is no record from now on, which is an error if
+    /// the server's memory `is_persistent`.
+    ///
+    /// # Errors
+    /// The start cannot be noted, and earlier servers would count as the last ones.
+    pub(crate) fn try_note(&self, number: u64, is_persistent: bool) -> Outcome<bool> {
+        if self.directories.is_empty() {
+            return Ok(false);
+        }
+        let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
+            noted(path, &self.directories, number).map_err(|error| format!("{}: {error}", path.display()))
+        });
+        let Err(why) = noted else { return Ok(true) };
+        let why = output::shown(why);
+        // On a full disk, all earlier servers become unknown.
+        if is_persistent || self.path.as_deref().is_ok_and(|path| !try_remove(path)) {
+            return Err(cannot_be_noted(&why));
+        }
+        warn!(
+            "the start is not in the record of starts ({why}): after a restart, clients ask again for open files and \
+             locks, and send uncommitted data again"
+        );
+        Ok(false)
+    }
+}
+
+fn cannot_be_noted(why: impl std::fmt::Display) -> Failure {
+    Failure::failed(format!(
+        "the start cannot be noted in the record of starts ({why}). A later server could mistake older bytes for this \
+         server's. Make the record writable, or remove it"
+    ))
+}
+
+/// Removes the record durably. False if that fails.
+fn try_remove(path: &Path) -> bool {
+    match fs::remove_file(path) {
+        // A file system that is read-only says so even if there is no such file.
+        Err(_) => path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound),
+        Ok(()) => private_directory::sync_directory_of(path).is_ok(),
+    }
+}
+
+/// The file in this user's usual directory for state, made if it is missing. An error says why there is no such file,
+/// and can be none.
+fn usual(
+    missing: Missing,
+    directories: &[RecordedDirectory],
+    allowed: impl FnOnce(&Path) -> Outcome,
+) -> Result<PathBuf, String> {
+    let directory = persisted::usual().ok_or("no home directory is known")?;
+    allowed(&directory).map_err(|refused| refused.to_string())?;
+    private_directory::check(&directory, missing).map_err(Refused::reason)?;
+    let path = directory.join(STARTS);
+    match private_directory::check_replaceable(&path) {
+        Err(error) if !has_overlapping(&path, directories) => Err(format!("{}: {error}", directory.display())),
+        _ => Ok(path),
+    }
+}
+
+/// Whether the record has an earlier server of these places. True of a record that cannot be read.
+fn has_overlapping(path: &Path, directories: &[RecordedDirectory]) -> bool {
+    read(path).map_or(true, |starts| {
+        starts.iter().any(|start| directories.iter().any(|directory| directory.is_overlapping(&start.directory)))
+    })
+}
+
+fn standing(starts: &[RecordedStart], directories: &[RecordedDirectory], number: Option<u64>) -> Standing {
+    let is_own = |start: &&RecordedStart| Some(start.number) == number;
+    let own = starts.iter().position(|start| is_own(&start));
+    let of_own = starts.iter().filter(is_own).map(|start| &start.directory);
+    let ours: Vec<&RecordedDirectory> = of_own.chain(directories).collect();
+    let mut later = starts.iter().skip(own.unwrap_or(0)).filter(|start| !is_own(start));
+    match (later.find(|start| ours.iter().any(|directory| directory.is_overlapping(&start.directory))), own) {
+        (Some(other), _) => Standing::PassedOver { by: other.directory.path.clone() },
+        (None, Some(_)) => Standing::Last,
+        (None, None) => Standing::Unknown,
+    }
+}
+
+fn noted(path: &Path, directories: &[RecordedDirectory], number: u64) -> io::Result<()> {
+    let directory = File::open(path.parent().ok_or(ErrorKind::NotFound)?)?;
+    // Some file systems of a network have no locks. Of two starts at the same moment, one may get lost there.
+    let _ = flock(&directory, FlockOperation::LockExclusive);
+    let mut starts = read(path).unwrap_or_else(|error| {
+        warn!("{}: {error}; it begins anew, and earlier servers are unknown", output::shown(path.display()));
+        Vec::new()
+    });
+    starts.retain(|start| {
+        start.number != number && !directories.iter().any(|directory| directory.is_same(&start.directory))
+    });
+    starts.extend(directories.iter().map(|directory| RecordedStart { number, directory: directory.clone() }));
+    starts.drain(..starts.len().saturating_sub(LINES_MAX.max(directories.len())));
+    let lines: Vec<String> = starts.iter().map(RecordedStart::line).collect();
+    private_directory::replace(path, &lines.join("\n"))
+}
+
+fn read(path: &Path) -> io::Result<Vec<RecordedStart>> {
+    match private_directory::read(path) {
+        Ok(text) => text
+            .lines()
+            .map(|line| {
+                RecordedStart::parse(line).ok_or_else(|| io::Error::other("it is of another version, or damaged"))
+            })
+            .collect(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+impl RecordedStart {
+    fn line(&self) -> String {
+        let RecordedDirectory { identity, stay, below, path } = &self.directory;
+        format!("{:016x}\t{identity}\t{stay}\t{below}\t{path}", self.number)
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split('\t').map(str::to_owned);
+        let number = u64::from_str_radix(&words.next()?, 16).ok()?;
+        let (identity, stay) = (words.next()?, words.next()?);
+        let directory = RecordedDirectory { identity, stay, below: words.next()?, path: words.next()? };
+        words.next().is_none().then_some(Self { number, directory })
+    }
+}
+
+impl RecordedDirectory {
+    fn of(directory: ExportedDirectory) -> Self {
+        let word = |path: &Path| path.as_os_str().as_bytes().escape_ascii().to_string();
+        let untold = || UNTOLD.to_owned();
+        let (stay, below) = match &directory.on_file_system {
+            Some(on) => (on.stay.clone().unwrap_or_else(untold), word(&on.below)),
+            None => (untold(), untold()),
+        };
+        let identity = directory.identity.map_or_else(untold, |identity| format!("{identity:?}"));
+        Self { identity, stay, below, path: word(&directory.path) }
+    }
+
+    /// Whether they are one directory, or one mount of a file system.
+    fn is_same(&self, other: &Self) -> bool {
+        match self.identity == UNTOLD {
+            true => (&self.identity, &self.stay, &self.below) == (&other.identity, &other.stay, &other.below),
+            false => self.identity == other.identity,
+        }
+    }
+
+    /// Whether a file may be in both places. Below a path of the host may be a mount of another file system.
+    fn is_overlapping(&self, other: &Self) -> bool {
+        let is_told = |one: &str, other: &str| one == other && one != UNTOLD;
+        let is_on_one = is_told(self.file_system(), other.file_system()) || is_told(&self.stay, &other.stay);
+        let is_on_file_system = is_on_one && self.below != UNTOLD && is_within(&self.below, &other.below);
+        let is_below_a_mount = self.path != other.path && is_within(&self.path, &other.path);
+        is_told(&self.identity, &other.identity) || is_on_file_system || is_below_a_mount
+    }
+
+    fn file_system(&self) -> &str {
+        self.identity.split(':').next().unwrap_or_default()
+    }
+}
+
+/// Whether one path is the other, or below it.
+fn is_within(one: &str, other: &str) -> bool {
+    Path::new(one).starts_with(other) || Path::new(other).starts_with(one)
 }
 
 #[cfg(test)]

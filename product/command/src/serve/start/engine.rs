@@ -23,15 +23,11 @@ use tracing::{debug, info, warn};
 use crate::configuration::Configuration;
 use crate::knobs;
 use crate::serve::front::{OfTree, PreparedFront};
-use crate::serve::live::running::{Running, ServedDevices};
-use crate::serve::live::{device_identity, device_label};
+use crate::serve::live::{Running, ServedDevices, device_identity};
 use crate::serve::persisted::arena::{self, CacheMemory};
-use crate::serve::persisted::client_state;
-use crate::serve::persisted::last_run::{LastRun, ServerRun};
+use crate::serve::persisted::last_run::{LastRun, ServerRun, StartRecord};
 use crate::serve::persisted::persisted_prices::PersistedPrices;
-use crate::serve::persisted::starts::StartRecord;
-use crate::serve::persisted::state::{LOCATIONS, PRICES, StateDirectory, WRITE_VERIFIER};
-use crate::serve::persisted::unnamed_files;
+use crate::serve::persisted::{LOCATIONS, PRICES, StateDirectory, WRITE_VERIFIER, client_state, unnamed_files};
 use crate::serve::start::exports::ServedExport;
 use crate::serve::start::source::Source;
 use crate::settings::Policy;
@@ -173,8 +169,8 @@ fn device_factory(
 fn host_devices(platform: LinuxPlatform, devices: Arc<ServedDevices>, prices: Arc<PersistedPrices>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
-        let label = device_label::of(key.0);
-        let identity = device_identity::of(key.0, device.file_system_id());
+        let label = device_identity::label_of(key.0);
+        let identity = device_identity::identity_of(key.0, device.file_system_id());
         let remembered = identity.as_ref().map(|identity| prices.of(identity)).unwrap_or_default();
         let described = device.describe();
         let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));

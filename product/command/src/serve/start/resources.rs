@@ -1,28 +1,35 @@
 //! The places that a server takes on its host before it serves: the state directory, addresses, the control socket.
 //!
-//! Owns: taking all of it, in one order, for a start and for its rehearsal.
-//! Does not own: the single places; directories (`source`); memory (`arena`); the mount (`front`).
+//! Owns: taking all of it, in one order, for a start and for its rehearsal; the words about the number of files that
+//! may be open at a time.
+//! Does not own: the single places; directories (`source`); memory (`arena`); the mount (`front`); the bound on open
+//! files (the volume, `afflux_linux_server`).
 //! Invariants: a rehearsal (`--check`) makes the calls of a start, so that it refuses what the start would refuse. It
-//! gives everything back, and makes no directory.
+//! gives everything back, and makes no directory. A limit on open files that few clients meet is told before the first
+//! of them does.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use afflux_linux_device::LinuxPlatform;
 use afflux_linux_server::{DescriptorStore, Listener};
 use afflux_metrics::MetricsListener as FigureListener;
 use afflux_report::failure::Outcome;
+use afflux_report::units;
+use afflux_volume::Volume;
+use rustix::process::{Resource, getrlimit};
+use tracing::debug;
 
 use crate::control::socket_paths::{self, RemovedAtEnd};
 use crate::private_directory::Missing;
 use crate::serve::front::WantedFront;
 use crate::serve::front::tls::Tls;
-use crate::serve::persisted::state::StateDirectory;
-use crate::serve::persisted::unnamed_files;
+use crate::serve::persisted::{StateDirectory, unnamed_files};
 use crate::serve::start::source::Source;
 use crate::settings::{ServeSettings, TlsSettings};
-use crate::{metrics, port_holder};
+use crate::{metrics, processes};
 
 /// Its process, which may have the socket in its store.
 const SERVICE_MANAGER: u32 = 1;
@@ -43,7 +50,7 @@ impl Taking {
     /// Whether an address is in use by the server that is to be reloaded.
     fn is_own(self, address: SocketAddr) -> bool {
         let Self::Rehearsal { running: Some(process) } = self else { return false };
-        port_holder::of(address).is_some_and(|holder| holder.process == process || holder.process == SERVICE_MANAGER)
+        processes::of(address).is_some_and(|holder| holder.process == process || holder.process == SERVICE_MANAGER)
     }
 
     /// What becomes of directories that are not there.
@@ -143,3 +150,33 @@ impl StartResources {
         Ok(Self { state, tls, listening, listen, figures, control })
     }
 }
+
+/// With so many there is nothing to tell: the tables of front ends have no more places.
+const ALL: usize = 65_536;
+/// Fewer than these are a note.
+const MANY: usize = 4_096;
+
+/// The note for a start under a low limit. Under another one the log has it.
+pub(crate) fn note(volume: &Volume<LinuxPlatform>) -> Option<String> {
+    let limit = getrlimit(Resource::Nofile).current?;
+    told(volume.open_files_max(), limit)
+}
+
+fn told(most: usize, limit: u64) -> Option<String> {
+    if most >= ALL {
+        return None;
+    }
+    let (files, descriptors) = (units::count(most as u64), units::count(limit));
+    let words = format!(
+        "the limit of {descriptors} descriptors allows {files} files open at a time, half of them for one user or \
+         machine"
+    );
+    if most >= MANY {
+        debug!("{words}");
+        return None;
+    }
+    Some(format!("{words}; a higher hard limit allows more (LimitNOFILE= of a unit, `ulimit -Hn` of a shell)"))
+}
+
+#[cfg(test)]
+mod tests;

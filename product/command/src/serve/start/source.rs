@@ -15,11 +15,10 @@ use afflux_report::output;
 use afflux_volume::{Directory, HandleKey, Volume};
 use tracing::info;
 
-use crate::serve::live::running::StoreFigures;
+use crate::serve::live::StoreFigures;
+use crate::serve::persisted::client_state::{self, PersistedClients};
 use crate::serve::persisted::last_run::{self, LastRun, ServerRun};
-use crate::serve::persisted::persisted_clients::{self, PersistedClients};
-use crate::serve::persisted::rescue;
-use crate::serve::persisted::state::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER};
+use crate::serve::persisted::{HANDLE_KEY, StateDirectory, WRITE_VERIFIER, arena};
 use crate::serve::start::exports::{self, ServedExport};
 use crate::serve::start::wanted_volume::WantedVolume;
 #[cfg(feature = "object")]
@@ -92,7 +91,7 @@ impl Source {
     /// The clients of NFS version 4 that an earlier server had, and the list for the next one.
     pub(crate) fn persisted_clients(&self, state: &StateDirectory, run: ServerRun) -> Outcome<PersistedClients> {
         match self {
-            Self::Host(_) => Ok(persisted_clients::on_host(state, run)),
+            Self::Host(_) => Ok(client_state::on_host(state, run)),
             #[cfg(feature = "object")]
             Self::Store(volume) => volume.persisted_clients(),
         }
@@ -174,7 +173,7 @@ impl Source {
     /// Writes home what earlier servers left. Only a server of directories has such memory.
     pub(crate) fn write_home(&self, platform: &LinuxPlatform, key: &HandleKey, recovered: &Recovered) -> Outcome {
         match self {
-            Self::Host(tree) => rescue::write_home(platform, tree, key, recovered),
+            Self::Host(tree) => arena::write_home(platform, tree, key, recovered),
             #[cfg(feature = "object")]
             Self::Store(_) => Ok(()),
         }
@@ -188,7 +187,7 @@ impl Source {
         recovered: &Recovered,
     ) -> (Vec<String>, usize) {
         match self {
-            Self::Host(tree) => rescue::named(platform, tree, key, recovered),
+            Self::Host(tree) => arena::named(platform, tree, key, recovered),
             #[cfg(feature = "object")]
             Self::Store(_) => Default::default(),
         }

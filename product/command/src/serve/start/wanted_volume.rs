@@ -5,7 +5,7 @@
 //! Invariants: none.
 #![cfg_attr(not(feature = "object"), allow(dead_code, reason = "this build opens no store"))]
 
-use crate::serve::persisted::state::StateDirectory;
+use crate::serve::persisted::StateDirectory;
 use crate::settings::ServeSettings;
 #[cfg(feature = "object")]
 use crate::settings::StoreSettings;

@@ -16,10 +16,10 @@ use afflux_report::output;
 
 use crate::control::messages::{ControlReply, DirtyFileReport};
 use crate::control::socket_paths::BoundSocket;
-use crate::serve::live::running::{Running, nanos};
+use crate::serve::live::{Running, nanos};
 use crate::serve::persisted::arena;
+use crate::serve::stores::VolumeLocation;
 use crate::serve::stores::store_writer::OpenVolume;
-use crate::serve::stores::volume_location::VolumeLocation;
 use crate::{progress, watch};
 
 /// The end waits so long for an answer of the store, and so long for the next object that the store takes.

@@ -1,22 +1,27 @@
-//! The last writer of a volume, if it ran on this host.
+//! The claim of one process of this host to a volume in a store, and the last writer of the volume, if it ran on this
+//! host.
 //!
-//! A file in the state directory has its epoch. The writer holds a lock on the file until its end, however it ends. So
-//! a process that gets the lock knows that the writer in the file has ended, and need not wait for its last answer.
+//! The claim is a name of the kernel that the process holds until its end, however it ends. A file in the state
+//! directory has the epoch of the last writer. The writer holds a lock on the file until its end. So a process that
+//! gets the lock knows that the writer in the file has ended, and need not wait for its last answer.
 //!
-//! Owns: the file, its lock, its form.
-//! Does not own: the use of the knowledge (`afflux_object`), fencing, which alone keeps the volume safe.
-//! Invariants: a note of another start of the host's kernel counts for nothing: the directory may be on a disk that
-//! hosts share.
+//! Owns: the name, the file, its lock, its form.
+//! Does not own: other hosts (`afflux_object::Holder`), the use of the knowledge (`afflux_object`), fencing, which
+//! alone keeps the volume safe.
+//! Invariants: two processes of a host never have the claim to one volume at a time. A claim leaves nothing behind. A
+//! note of another start of the host's kernel counts for nothing: the directory may be on a disk that hosts share.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use afflux_object::{EndedWriter, VolumeHeader};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tracing::debug;
 
-use crate::serve::persisted::state::StateDirectory;
+use crate::serve::persisted::StateDirectory;
 
 /// The kernel draws it at its start.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -64,6 +69,28 @@ impl Drop for LastWriter {
     fn drop(&mut self) {
         // A child that has not begun its program yet has the file, too. Closing it would leave the lock to the child.
         let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
+/// A name of the kernel may have 107 bytes.
+const NAME_BYTES_MAX: usize = 90;
+
+pub(crate) struct StoreClaim {
+    _name: UnixDatagram,
+}
+
+impl StoreClaim {
+    /// Takes the claim, unless another process has it. The end of a long address stands for the whole: a claim too many
+    /// only makes a start need the user's word.
+    pub(crate) fn take(url: &str, endpoint: Option<&str>) -> io::Result<Option<Self>> {
+        let location = format!("{} {url}", endpoint.unwrap_or_default());
+        let end = &location.as_bytes()[location.len().saturating_sub(NAME_BYTES_MAX)..];
+        let address = SocketAddr::from_abstract_name([b"afflux volume ", end].concat())?;
+        match UnixDatagram::bind_addr(&address) {
+            Ok(name) => Ok(Some(Self { _name: name })),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

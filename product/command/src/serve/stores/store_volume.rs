@@ -1,25 +1,30 @@
 //! A volume in an object store, open for this server.
 //!
-//! Owns: the choice between writing and reading, the parts for the server, its figures.
-//! Does not own: the two openings (`store_writer`, `store_view`), any decision about data (`afflux_object`).
-//! Invariants: a store that cannot be written safely is only read, and the user hears why.
+//! Owns: the choice between writing and reading, the parts for the server, its figures; the opening of a view, the task
+//! that moves it on.
+//! Does not own: the opening for writes (`store_writer`), any decision about data (`afflux_object`), the view itself
+//! (`afflux_object_store`), how cached pages notice a change (`afflux_volume`).
+//! Invariants: a store that cannot be written safely is only read, and the user hears why. For a view nothing is
+//! written to the store. Once the view can move no further, this process ends.
 
 use std::sync::Arc;
 
+use afflux_engine::Platform;
 use afflux_linux_device::LinuxPlatform;
+use afflux_object::{ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, VolumeLimits, WatchedObjects};
 use afflux_object_store::{Store, ViewState};
-use afflux_report::failure::Outcome;
-use afflux_volume::{DeviceFactory, NewDevice};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::{DeviceFactory, HandleKey, NewDevice};
 
 use crate::control::messages::StoreGauges;
-use crate::serve::live::running::{ServedDevices, StoreFigures};
-use crate::serve::persisted::persisted_clients::{self, PersistedClients};
+use crate::serve::live::{ServedDevices, StoreFigures};
+use crate::serve::persisted::client_state::{self, PersistedClients};
 use crate::serve::persisted::persisted_prices::PersistedPrices;
 use crate::serve::start::wanted_volume::WantedVolume;
 use crate::serve::stores::store_end::UnstoredView;
-use crate::serve::stores::store_view;
 use crate::serve::stores::store_writer::{self, ReadOnly, StoreWriter};
-use crate::serve::stores::volume_location::{Parts, VolumeLocation};
+use crate::serve::stores::{Parts, VolumeLocation};
 use crate::stores;
 
 /// The device's name in reports.
@@ -70,7 +75,7 @@ impl StoreVolume {
                 Err(ReadOnly(why)) => (ViewState::Following, why),
             },
         };
-        let parts = store_view::open(&location, &view).await?;
+        let parts = open(&location, &view).await?;
         location.store.serve();
         let notes = vec![format!("every change is refused: {why}")];
         Ok(Self { location, parts, writer: None, notes })
@@ -88,7 +93,7 @@ impl StoreVolume {
     /// The clients of NFS version 4 that an earlier server had. Nobody has open files or locks where nothing is
     /// written.
     pub(crate) fn persisted_clients(&self) -> Outcome<PersistedClients> {
-        let of_writer = |writer: &StoreWriter| persisted_clients::in_store(&self.location, writer.epoch());
+        let of_writer = |writer: &StoreWriter| client_state::in_store(&self.location, writer.epoch());
         self.writer.as_ref().map_or_else(|| Ok(PersistedClients::default()), of_writer)
     }
 
@@ -140,4 +145,32 @@ impl StoreVolume {
             None => Ok(()),
         }
     }
+}
+
+pub(crate) async fn open(location: &VolumeLocation, view: &ViewState) -> Outcome<Parts> {
+    let VolumeLocation { platform, store, .. } = location;
+    let failed = |error| location.failed(&error);
+    let records = store.view(view).await.map_err(|error| Failure::failed(output::shown(error)))?;
+    let world = Arc::new(platform.clone());
+    let objects = WatchedObjects::new(&world, store.objects());
+    let volume =
+        ObjectVolume::open_view(objects, records, store.clock(), VolumeLimits::default()).await.map_err(failed)?;
+    let volume = Arc::new(volume);
+    let tree = ObjectTree::open(Arc::clone(&volume), ObjectTreeOptions::default()).await.map_err(failed)?;
+    let device = ObjectDevice::new(&world, Arc::clone(&volume));
+    let parts = Parts {
+        key: HandleKey::new(volume.header().handle_key),
+        verifier: volume.verifier().to_be_bytes(),
+        tree: Arc::clone(&tree) as _,
+        device,
+    };
+    let location = location.clone();
+    platform.spawn("store view", async move {
+        let ended = volume.records().follow(|| {
+            tree.forget_inodes();
+            volume.forget_maps();
+        });
+        location.lost(&ended.await.to_string());
+    });
+    Ok(parts)
 }

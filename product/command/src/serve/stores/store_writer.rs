@@ -24,9 +24,8 @@ use rustix::system::uname;
 use tracing::{error, info, warn};
 
 use crate::serve::start::wanted_volume::WantedVolume;
-use crate::serve::stores::store_claim::StoreClaim;
-use crate::serve::stores::store_last::LastWriter;
-use crate::serve::stores::volume_location::{Parts, VolumeLocation};
+use crate::serve::stores::store_last::{LastWriter, StoreClaim};
+use crate::serve::stores::{Parts, VolumeLocation};
 
 pub(crate) type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
 

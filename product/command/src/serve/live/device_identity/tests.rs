@@ -2,7 +2,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::from_host;
+use super::identity_from_host;
+
+mod device_label;
 
 /// A sysfs with a stick of two partitions as `8:0`, `8:1`, `8:2`, in that place.
 fn sysfs(name: &str, place: &str, serial: &str) -> PathBuf {
@@ -25,7 +27,7 @@ fn sysfs(name: &str, place: &str, serial: &str) -> PathBuf {
 }
 
 fn identity(top: &Path, number: &str, file_system: Option<u64>) -> Option<String> {
-    from_host(&top.join("dev"), number, file_system)
+    identity_from_host(&top.join("dev"), number, file_system)
 }
 
 #[test]

@@ -1,3 +1,5 @@
+mod starts;
+
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;

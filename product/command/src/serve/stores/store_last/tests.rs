@@ -1,3 +1,5 @@
+mod store_claim;
+
 use std::fs;
 
 use afflux_object::{EndedWriter, VolumeHeader};

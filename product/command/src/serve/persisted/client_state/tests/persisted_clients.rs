@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 #[test]
 fn a_list_has_a_bound_of_names_and_a_list_beyond_it_is_no_empty_list() {

@@ -1,6 +1,6 @@
 use std::net::{SocketAddr, TcpListener};
 
-use super::{PortHolder, address, in_the_way, of, unseen};
+use super::super::{PortHolder, address, in_the_way, of, unseen};
 
 const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode

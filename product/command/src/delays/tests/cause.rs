@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use afflux_engine::WaitTimes;
 
-use super::{SeenReports, sentence};
+use super::super::{SeenReports, sentence};
 use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, StoreGauges, WaiterGauges};
 use crate::stat::tests::report;
 

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 /// Mounts by their numbers, those of their parents, places, kinds and sources.
 fn mounts(rows: &[(u32, u32, &str, &str, &str)]) -> Vec<Mounted> {

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 fn directory(identity: &str, below: &str, path: &str) -> RecordedDirectory {
     let stay = match &identity[..1] {

@@ -1,4 +1,4 @@
-use super::StoreClaim;
+use super::super::StoreClaim;
 
 #[test]
 fn one_process_has_the_claim_until_its_end() {

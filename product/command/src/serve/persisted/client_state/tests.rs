@@ -1,3 +1,5 @@
+mod persisted_clients;
+
 use super::*;
 
 fn words(values: &[u64]) -> Vec<AtomicU64> {

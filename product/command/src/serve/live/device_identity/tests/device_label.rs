@@ -1,10 +1,10 @@
-use super::{Label, from_host, of, unused};
+use super::super::{Label, label_from_host, label_of, unused};
 
 const MOUNTS: &str = "29 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
     36 25 0:31 / /tmp/a\\040b rw shared:3 - tmpfs tmpfs rw,size=8192k\n";
 
 fn label(number: &str, place: Option<&str>, mapped: Option<&str>) -> (String, Option<&'static str>) {
-    let Label { name, attached_by } = from_host(number, place.map(Into::into), mapped, MOUNTS);
+    let Label { name, attached_by } = label_from_host(number, place.map(Into::into), mapped, MOUNTS);
     (name, attached_by)
 }
 
@@ -28,7 +28,7 @@ fn what_has_no_disk_has_its_file_system_s_name() {
 #[test]
 fn the_device_of_this_directory_has_a_name() {
     use std::os::unix::fs::MetadataExt;
-    assert!(!of(std::fs::metadata(".").unwrap().dev()).name.is_empty());
+    assert!(!label_of(std::fs::metadata(".").unwrap().dev()).name.is_empty());
 }
 
 #[test]
