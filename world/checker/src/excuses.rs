@@ -1,7 +1,7 @@
-//! Decides whether a device's error has a cause.
+//! Decides whether a device's error has a cause, and whether wrong bytes are a loss of the disk that nobody is told of.
 //!
-//! Owns: the counts of failed requests at the begin and the end of an operation, and the rule for the failures that
-//! explain its error.
+//! Owns: the counts of failed requests at the begin and the end of an operation, the rule for the failures that explain
+//! its error, and the rule for lost bytes of a file that is discarded.
 //! Does not own: the operations (`ops`); the counts themselves (the disk).
 //! Invariants: a failed request of the same file explains an error if it failed since the operation began or while the
 //! file has been dirty. Failures of other files explain only a writer's error, since the writer may find no room, and
@@ -16,9 +16,11 @@ use afflux_simulator::WriteFailures;
 use crate::bench::{ScenarioBench, Shared};
 use crate::locking::lock;
 
-/// For this time after the last failure of a disk, its writers may get errors. The engine may learn of a success later
-/// than the disk completes the request.
+/// For this time after the last failure of a disk, its writers may get errors. The engine may learn of a request's end
+/// later than the disk completes the request.
 const LATELY_NS: u64 = Nanos::SECOND;
+/// Time between two looks whether a loss is told.
+const LOOK_NS: u64 = 50_000;
 
 /// The kind of operation that got an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -119,6 +121,23 @@ impl FailureCounts {
             no_room: disk_fails || other_fails(),
         }
     }
+}
+
+/// Whether wrong bytes that a read just found are a loss of the disk, and the file is discarded before the engine tells
+/// of that loss. A reader may see a loss before the engine learns of the failed flush. Once the file is discarded, no
+/// caller is left who could write the bytes again.
+pub(crate) async fn is_loss_without_callers(bench: &ScenarioBench, shared: &Shared) -> bool {
+    if bench.disks[shared.device].sectors_lost(shared.disk_file) == 0 {
+        return false;
+    }
+    let until = bench.platform.now().after(LATELY_NS);
+    while bench.engine.lost_epoch() == 0 && bench.platform.now() < until {
+        if shared.discarded.load(Ordering::Relaxed) {
+            return true;
+        }
+        bench.sleep_ns(LOOK_NS).await;
+    }
+    false
 }
 
 #[cfg(test)]

@@ -88,6 +88,8 @@ pub(crate) struct DiskFile {
     /// Failed requests of this file.
     pub(crate) failures: u64,
     pub(crate) sync_failures: u64,
+    /// How many sectors' writes were lost while the disk had power.
+    pub(crate) sectors_lost: u64,
 }
 
 impl DiskFile {
@@ -103,6 +105,7 @@ impl DiskFile {
             changes: 0,
             failures: 0,
             sync_failures: 0,
+            sectors_lost: 0,
         }
     }
 
@@ -189,6 +192,8 @@ impl DiskFile {
                 if random.chance(500) {
                     live.write_kept(offset, len, kept);
                     self.log.push_back(Change::Write { offset, len, kept: kept.to_vec() });
+                } else {
+                    self.sectors_lost += 1;
                 }
             }
             live.set_size(size);

@@ -373,6 +373,11 @@ impl Disk {
         self.lock().files.get(&file.0).map_or(0, |file| file.sync_failures)
     }
 
+    /// Sectors of `file` whose writes failed syncs have lost, each write counted.
+    pub fn sectors_lost(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.sectors_lost)
+    }
+
     /// Failed requests of all files since the beginning.
     pub fn failures_of_all(&self) -> u64 {
         self.lock().failures

@@ -318,6 +318,18 @@ fn a_killed_process_leaves_its_writes_to_the_disk() {
 }
 
 #[test]
+fn the_sectors_that_a_failing_sync_loses_are_counted() {
+    let bench = ProbedDisk::new(1, DiskOptions::default());
+    assert_eq!(bench.ask(Operation::Write { offset: 0, len: 4096 }, &[7; 4096]).0, Ok(()));
+    let error = DeviceError::Io { errno: 5 };
+    bench.disk.add_fault(Fault::always(FaultTarget::Sync, FaultWhat::ErrorLosing(error)).times(1));
+    assert_eq!(bench.ask(Operation::Sync, &[]).0, Err(error));
+    let lost = bench.disk.contents(bench.file).chunks(512).filter(|sector| **sector == [0; 512]).count();
+    assert!((1..8).contains(&lost), "{lost} sectors");
+    assert_eq!(bench.disk.sectors_lost(bench.file), lost as u64);
+}
+
+#[test]
 fn a_cache_with_a_size_loses_no_more_than_that() {
     for seed in 0..20 {
         let bench = ProbedDisk::new(seed, DiskOptions { volatile_bytes_max: 8192, ..DiskOptions::default() });
