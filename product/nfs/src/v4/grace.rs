@@ -1,4 +1,5 @@
-//! The clients of an earlier server, which may ask again for their state, and the list for a later server.
+//! The grace period (RFC 8881, section 8.4.2): an earlier server's clients may reclaim their state. The
+//! grace period needs the list of clients that an earlier server wrote.
 //!
 //! Owns: the missing clients, the time for which others wait, the names on the list.
 //! Does not own: the storage of the list (a [`ClientList`]), clients and their state.

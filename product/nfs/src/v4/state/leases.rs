@@ -1,16 +1,16 @@
-//! How long a silent client keeps its state.
+//! Leases (RFC 8881, section 8.3): each SEQUENCE renews a client's lease, and a silent client loses its state.
 //!
 //! Owns: the lease's length, when it has ended, when a client is forgotten altogether; clients, or their sessions, in
 //! the order in which the server last heard them; the clients whose leases were revoked because somebody wants their
 //! locks, the call that has them ended.
 //! Does not own: the clock, the state that ends with a lease (`clients`, `opens`), the end itself (`v4::service`), the
 //! choice among those that were silent for long (`clients`, `sessions`).
-//! Invariants: a client whose lease has ended keeps its state until it is in somebody's way, its place is needed, or
-//! [`FORGOTTEN_NS`] have passed. A lease that was revoked is never renewed. The client of each revoked lease ends, also
-//! if a program on a mount revoked it. The end is a task of its own, since the volume revokes a lease under a lock that
-//! the end takes (`tests/protocol/locks.rs`). A call that renews a lease does not change the order of silence. So the
-//! order has the time of the last look, which is never later than the true one. One look renews the times of
-//! [`LOOKS_MAX`] at most, and the next look goes on.
+//! Invariants: a client whose lease has ended keeps its state until it conflicts with another client, its entry is
+//! needed, or [`FORGOTTEN_NS`] have passed. A lease that was revoked is never renewed. The client of each revoked lease
+//! ends, also if a program on a mount revoked it. The end is a task of its own, since the volume revokes a lease under
+//! a lock that the end takes (`tests/protocol/locks.rs`). A call that renews a lease does not change the order of
+//! silence. So the order has the time of the last look, which is never later than the true one. One look renews the
+//! times of [`LOOKS_MAX`] at most, and the next look goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
