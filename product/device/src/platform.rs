@@ -134,7 +134,7 @@ impl Limits {
     }
 
     /// The best size of a request: the device's preference, or its maximum.
-    pub(crate) fn request_bytes_best(&self) -> u64 {
+    pub fn request_bytes_best(&self) -> u64 {
         u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))
     }
 }

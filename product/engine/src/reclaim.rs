@@ -14,8 +14,6 @@ mod spare;
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::durations::{Durations, WaitTimes};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_frames::Effort;
 use afflux_pages::cache::nodes::Tag;
@@ -25,6 +23,8 @@ use afflux_pages::rare::Rare;
 use afflux_pages::wait::{either, lock};
 
 use crate::base::Base;
+use crate::devices::file::{FileInner, FileState};
+use crate::durations::{Durations, WaitTimes};
 use run_state::RunState;
 pub(crate) use spare::SpareFrames;
 

@@ -1,6 +1,6 @@
 //! Why a writer waits.
 //!
-//! Owns: the causes, and their words. Does not own: the waits (`throttle`), their ledger (`waits`).
+//! Owns: the causes, and their words. Does not own: the waits, their ledger (the engine).
 //! Invariants: plain values.
 
 use afflux_pages::named;

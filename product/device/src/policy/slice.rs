@@ -2,7 +2,7 @@
 //! lists find its file, and the trace shows it.
 //!
 //! Owns: the kinds of turns, their reasons in words.
-//! Does not own: the choice (`policy`, `writeback`), the lists (`devices`).
+//! Does not own: the choice (policies, the flusher), the lists (the engine).
 //! Invariants: plain values.
 
 use crate::platform::Nanos;

@@ -168,7 +168,7 @@ impl PolicyKnobs {
     }
 
     /// The values of these knobs, in the order of the policy's table.
-    pub(crate) fn read(knobs: &[KnobId], value: impl Fn(KnobId) -> u64) -> Self {
+    pub fn read(knobs: &[KnobId], value: impl Fn(KnobId) -> u64) -> Self {
         Self(std::array::from_fn(|row| knobs.get(row).map_or(0, |knob| value(*knob))))
     }
 

@@ -11,13 +11,13 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::error::DeviceError;
 use afflux_pages::units::PageCount;
 use afflux_pages::wait::lock;
 
 use super::limits::{extra_pages, refresh_guard, unwritable_pages_max};
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceState, Devices, Moment};
 
 /// A file whose writes keep failing may have this part of its device's dirty limit dirty
 /// ([`unwritable_pages_max`]). Beyond that, or once all failed pages of the device pass the limit, its writers are

@@ -4,9 +4,10 @@
 //! Does not own: the room that the policy in force gives, charges (`dirty`), failed files (`failing`).
 //! Invariants: the limits of all devices together leave frames to readers, and to a device added later.
 
-use afflux_device::devices::{DeviceState, Devices, Moment};
 use afflux_device::settings::Knob;
 use afflux_pages::units::PageCount;
+
+use crate::devices::{DeviceState, Devices, Moment};
 
 /// The fewest pages that a device may have dirty, regardless of the knobs.
 pub(super) const LIMIT_PAGES_MIN: PageCount = PageCount(4);

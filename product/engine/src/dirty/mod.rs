@@ -13,10 +13,10 @@ mod limits;
 
 use std::sync::Arc;
 
-use afflux_device::devices::{DeviceState, Devices, Moment};
-use afflux_device::policy::Dirtied;
 use afflux_pages::units::PageCount;
 
+use crate::devices::payer::Dirtied;
+use crate::devices::{DeviceState, Devices, Moment};
 use limits::{
     LIMIT_PAGES_MIN, UNSEEN_PART, all_pages, dirty_pages_max, extra_pages, guard_pages, reading_pages,
     roomless_pages_max,

@@ -8,7 +8,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 use afflux_frames::FrameId;
@@ -18,6 +17,7 @@ use afflux_pages::wait::lock;
 use super::fill::{Miss, ReadResources};
 use super::{Obstacle, Reading};
 use crate::call::FileCall;
+use crate::devices::file::{FileInner, FileState};
 
 impl<P: Platform> Reading<P> {
     /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.

@@ -13,8 +13,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use afflux_device::FILE_BYTES_MAX;
-use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
 use afflux_device::request::TransferHere;
@@ -23,6 +21,8 @@ use afflux_pages::units::PAGE_BYTES;
 use super::fill::{BegunRead, ReadResources};
 use super::{Progress, Reading};
 use crate::call::FileCall;
+use crate::devices::delays::Delay;
+use crate::devices::file::FileInner;
 
 /// The part of a blocked caller's read that needs the engine's tasks.
 pub type Waiting<'a> = dyn Future<Output = Result<(), Error>> + 'a;

@@ -18,8 +18,6 @@ use std::sync::atomic::Ordering;
 use afflux_device::FILE_BYTES_MAX;
 use afflux_device::client::Client;
 use afflux_device::counters::{Counter, Local};
-use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
@@ -33,6 +31,8 @@ use afflux_pages::units::PAGE_BYTES;
 pub use self::here::Waiting;
 use crate::base::Base;
 use crate::call::FileCall;
+use crate::devices::delays::Delay;
+use crate::devices::file::FileInner;
 use crate::reclaim::Reclaim;
 
 /// Obstacles to reading a page.

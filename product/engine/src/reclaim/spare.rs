@@ -5,10 +5,9 @@
 //! Invariants: none is lost: unused frames go back on drop.
 
 use afflux_frames::{Effort, FrameId};
-use smallvec::SmallVec;
-
 use afflux_pages::cache::PageCache;
 use afflux_pages::rare::Rare;
+use smallvec::SmallVec;
 
 /// Frames taken and not yet used; unused ones go back on drop. A single frame needs no heap memory. Of several the
 /// lowest is used first: neighbours in memory then are neighbours in the file, and a device reads or writes them as one

@@ -18,14 +18,15 @@ use std::task::Poll;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
-use afflux_device::policy::{Admission, Dirtied, Dirtier, MachineSize, Pause, PauseCause, PayerCounts};
+use afflux_device::policy::{Admission, Dirtier, Pause, PauseCause, PayerCounts};
 use afflux_pages::units::PageCount;
 
 use super::pause::PayingCall;
 use crate::base::Base;
+use crate::devices::file::FileInner;
+use crate::devices::payer::{Dirtied, MachineSize};
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 
 /// The most pages written between two questions to the policy, regardless of its allowance.

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use afflux_device::client::Client;
-use afflux_device::devices::file::FileInner;
-use afflux_device::devices::waits::{PayerId, WaitsFor};
 use afflux_device::platform::Platform;
-use afflux_device::policy::{PauseCause, Payer};
+use afflux_device::policy::PauseCause;
 
 use crate::base::Base;
 use crate::call::{CallWait, FileCall};
+use crate::devices::file::FileInner;
+use crate::devices::payer::Payer;
+use crate::devices::waits::{PayerId, WaitsFor};
 
 /// The payer for a write call: an open file, for a client if one is known.
 pub(crate) struct PayingCall<'a> {

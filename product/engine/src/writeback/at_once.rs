@@ -16,9 +16,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::devices::in_flight::Terms;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::{Completion, Operation, Request, TransferHere};
@@ -31,6 +28,9 @@ use smallvec::SmallVec;
 use super::batch::{Run, claim};
 use super::complete::{Durable, Moved};
 use super::{WriteEnds, Writeback};
+use crate::devices::DeviceState;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::in_flight::Terms;
 
 /// A round at once writes its runs one after the other. With more of them, requests side by side are faster.
 const RUNS_MAX: usize = 4;

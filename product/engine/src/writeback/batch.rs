@@ -9,14 +9,14 @@
 use std::sync::Arc;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
-
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_pages::cache::PageCache;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::{FrameMemory, Piece, Pieces};
 use afflux_pages::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
+
+use crate::devices::file::{FileInner, FileState};
 
 /// A run whose pages are now under writeback.
 pub(super) struct Run {

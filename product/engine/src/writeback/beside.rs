@@ -13,15 +13,15 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::file::{FileInner, FileState, SharedRound};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
+use afflux_pages::wait::lock;
 
 use super::Writeback;
 use super::at_once::{Others, WritesAtOnce};
 use super::complete::Durable;
 use super::in_call::RoundInCall;
-use afflux_pages::wait::lock;
+use crate::devices::file::{FileInner, FileState, SharedRound};
 
 /// A round at once that has begun beside others.
 pub(super) struct Beside<P: Platform> {

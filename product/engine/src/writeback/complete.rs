@@ -8,8 +8,6 @@
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::TransferKind;
-use afflux_device::devices::file::{FAILING_TRIES, FileInner, FileState};
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AtEnd, Completed, Direction};
@@ -23,6 +21,8 @@ use afflux_pages::wait::{Changed, lock};
 use super::WriteEnds;
 use super::batch::sectors_of;
 use super::recycled::Boxed;
+use crate::devices::TransferKind;
+use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
 use crate::dirty::{after_cleaning, failing};
 use crate::trace::EngineEvent;
 

@@ -8,8 +8,6 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::worklist::FlusherView;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{FlushSlice, HangLimits, Next};
 use afflux_device::settings::Knob;
@@ -21,6 +19,8 @@ use super::Writeback;
 use super::hang_watch::watch;
 use super::schedule::choose;
 use super::slice::FileSlice;
+use crate::devices::DeviceState;
+use crate::devices::worklist::FlusherView;
 
 /// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;

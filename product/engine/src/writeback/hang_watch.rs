@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::DeviceState;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::HangLimits;
 
 use super::overdue::OverdueWatch;
 use crate::base::Base;
+use crate::devices::DeviceState;
 use crate::trace::EngineEvent;
 
 /// Time between two looks while requests are in flight.

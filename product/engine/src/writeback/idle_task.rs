@@ -6,8 +6,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use afflux_device::devices::file::FileInner;
 use afflux_pages::wait::{WaitQueue, lock};
+
+use crate::devices::file::FileInner;
 
 /// A task takes about 1 KiB.
 pub(super) const IDLE_MAX: usize = 64;

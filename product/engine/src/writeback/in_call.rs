@@ -12,9 +12,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::{FileInner, RoundPart, SharedRound};
-use afflux_device::devices::in_flight::Terms;
 use afflux_device::platform::Platform;
 use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
@@ -22,6 +19,9 @@ use afflux_pages::rare::Rare;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
+use crate::devices::DeviceState;
+use crate::devices::file::{FileInner, RoundPart, SharedRound};
+use crate::devices::in_flight::Terms;
 
 /// A caller's own round, which it has not begun. If the caller goes away, a task runs it.
 pub(super) struct OwnRound<'a, P: Platform> {

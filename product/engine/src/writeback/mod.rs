@@ -27,9 +27,6 @@ mod unwritten;
 
 use std::sync::{Arc, Mutex};
 
-use afflux_device::devices::file::FileInner;
-use afflux_device::devices::in_flight::Ticket;
-use afflux_device::devices::request_table::RequestEntry;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_pages::wait::Answer;
@@ -37,6 +34,9 @@ use afflux_pages::wait::Answer;
 use self::idle_task::IdleTask;
 use self::recycled::RecycledMemory;
 use crate::base::Base;
+use crate::devices::file::FileInner;
+use crate::devices::in_flight::Ticket;
+use crate::devices::request_table::RequestEntry;
 use crate::recycler::Recycler;
 
 pub(crate) struct Writeback<P: Platform> {

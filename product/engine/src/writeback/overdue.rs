@@ -9,11 +9,11 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::request_table::RequestInFlight;
 use afflux_device::platform::Platform;
 
 use crate::base::Base;
+use crate::devices::DeviceState;
+use crate::devices::request_table::RequestInFlight;
 use crate::dirty::failing;
 use crate::trace::EngineEvent;
 

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::file::SharedRound;
 use afflux_device::error::DeviceError;
 use afflux_pages::wait::Answer;
 
+use crate::devices::file::SharedRound;
 use crate::recycler::{Recycler, SharedRecycler};
 
 /// The number of requests in flight on a device: more would hardly be used.

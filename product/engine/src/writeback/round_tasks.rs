@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use afflux_device::devices::file::FileInner;
 use afflux_device::platform::Platform;
 
 use super::Writeback;
 use super::idle_task::IdleTask;
+use crate::devices::file::FileInner;
 
 impl<P: Platform> Writeback<P> {
     /// Has a task run the rounds requested in the file's state, until none is left.

@@ -5,8 +5,9 @@
 //! Does not own: lists, clocks, the writing; which amounts are too much or too old (`policy`).
 //! Invariants: same view, same choice. While nothing else is due a sync never waits.
 
-use afflux_device::devices::worklist::FlusherView;
 use afflux_device::policy::{FlushSlice, Next};
+
+use crate::devices::worklist::FlusherView;
 
 /// The next step. Asks `policy` if no other reason comes first, and tells it whether any dirty file has to be written.
 pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {

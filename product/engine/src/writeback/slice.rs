@@ -8,8 +8,6 @@
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::devices::{DeviceState, Size};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
@@ -20,6 +18,8 @@ use afflux_pages::wait::lock;
 use super::Writeback;
 use super::batch::{FileRemainder, Run, claim};
 use super::requests::RequestAllowance;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceState, Size};
 use crate::trace::EngineEvent;
 
 /// Time before another look at pages that a writer was copying to.

@@ -13,9 +13,6 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{Earlier, FileInner, FileState, RoundPart, SharedRound, SyncRound};
-use afflux_device::devices::waits::WaitsFor;
-use afflux_device::devices::withholding::ranges::RangeId;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::Operation;
@@ -26,6 +23,9 @@ use afflux_pages::wait::lock;
 
 use super::Writeback;
 use crate::call::FileCall;
+use crate::devices::file::{Earlier, FileInner, FileState, RoundPart, SharedRound, SyncRound};
+use crate::devices::waits::WaitsFor;
+use crate::devices::withholding::ranges::RangeId;
 use crate::dirty::force_charge;
 use crate::trace::EngineEvent;
 

@@ -8,13 +8,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_device::devices::file::FileInner;
 use afflux_device::platform::Platform;
 use afflux_pages::page::{DIRTY, FAILED, PRIOR, WRITEBACK};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writeback;
+use crate::devices::file::FileInner;
 
 /// The most pages looked at in one hold of the file's lock.
 const LOOK_PAGES: u64 = 1024;

@@ -14,8 +14,6 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
 use afflux_pages::cache::hit::InPage;
@@ -25,6 +23,8 @@ use afflux_pages::wait::lock;
 
 use self::piece::{PieceEnd, WriteResources};
 use crate::base::Base;
+use crate::devices::delays::Delay;
+use crate::devices::file::FileInner;
 use crate::reading::Readings;
 use crate::reclaim::{Reclaim, SpareFrames};
 use crate::throttle::{PayingCall, Throttle};
