@@ -7,7 +7,7 @@
 
 use std::future::Future;
 
-pub use afflux_pages::nanos::{Nanos, WallNanos};
+pub use afflux_pages::units::{Nanos, WallNanos};
 
 use crate::FILE_BYTES_MAX;
 use crate::counters::{Counters, Local};

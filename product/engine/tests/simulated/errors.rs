@@ -100,7 +100,7 @@ fn a_lost_write_is_an_error_and_is_written_again() {
 }
 
 // rule: 5: a caller that goes away strands nobody
-// kept in: `product/device/src/request.rs`, `product/pages/src/wait/slots.rs`
+// kept in: `product/device/src/request.rs`, `product/pages/src/wait/permits.rs`
 #[test]
 fn a_reader_that_goes_away_strands_nobody() {
     let lab = EngineFixture::plain(1);

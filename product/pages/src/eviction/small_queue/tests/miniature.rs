@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const SMALL: Rule = Rule { least: 20, most: 20 };
 const GROWING: Rule = Rule { least: 100, most: 750 };

@@ -4,8 +4,8 @@ use afflux_frames::{Effort, Frames};
 
 use super::*;
 use crate::cache::PinnedPages;
-use crate::cache::guards::GuardSlots;
 use crate::cache::lending::{DEBT_FREE, DEBT_MAX, DEBT_PASSES};
+use crate::cache::pins::GuardSlots;
 use crate::eviction::{Admitted, EvictionKind};
 use crate::hazards::{Hazards, SLOTS};
 use crate::page::{PRESENT, UPTODATE};
