@@ -1,3 +1,7 @@
+mod hang;
+mod read_interference;
+mod waiting_payers;
+
 use super::*;
 use crate::MIB;
 

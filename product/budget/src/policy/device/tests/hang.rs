@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 #[test]
 fn a_device_has_eight_times_what_is_in_flight_between_two_and_thirty_seconds() {
@@ -7,5 +7,5 @@ fn a_device_has_eight_times_what_is_in_flight_between_two_and_thirty_seconds() {
     {
         assert_eq!(stalled_after_ns(in_flight_ms * MILLISECOND), after_ms * MILLISECOND, "{in_flight_ms} ms");
     }
-    assert_eq!(stalled_after_ns(u64::MAX), MOST_NS);
+    assert_eq!(stalled_after_ns(u64::MAX), HANG_NS_MAX);
 }

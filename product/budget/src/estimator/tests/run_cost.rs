@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const PART: u64 = ONE / 2;
 const MIB: u64 = 1 << 20;

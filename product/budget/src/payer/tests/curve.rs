@@ -1,6 +1,6 @@
 //! The law's vectors for the curve, and its properties.
 
-use super::*;
+use super::super::*;
 use crate::in_flight_ns;
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,6 +1,6 @@
 //! The law's vectors for work in flight.
 
-use super::*;
+use super::super::*;
 
 #[test]
 fn requests_are_those_of_the_law() {

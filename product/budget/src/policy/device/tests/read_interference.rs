@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 fn busy(reads_ns: u64, writes_ns: u64, transfers_ns: u64) -> BusyTimes {
     let ms = |ns| ns * MILLISECOND;

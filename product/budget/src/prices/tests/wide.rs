@@ -1,4 +1,4 @@
-use super::{div, mul_div};
+use super::super::{div, mul_div};
 
 #[test]
 fn quotients_are_exact_on_both_sides_of_a_word() {

@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 #[test]
 fn nobody_counts_as_one() {

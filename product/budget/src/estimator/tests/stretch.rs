@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const PRIOR: DirectionPrices = DirectionPrices { run_ns: 1, mib_ns: 1 };
 const LEARNED: DirectionPrices = DirectionPrices { run_ns: 2, mib_ns: 2 };
