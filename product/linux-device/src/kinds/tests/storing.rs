@@ -1,7 +1,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use super::*;
+use super::super::*;
 
 fn is_storing(object: &File) -> bool {
     stores_files(major(fstat(object).unwrap().st_dev), object.as_fd()).unwrap()

@@ -1,6 +1,6 @@
 //! Reservations against hosts that show their blocks rightly, wrongly or not at all.
 
-use super::*;
+use super::super::*;
 
 const WHOLE: Range<u64> = 0..64;
 
