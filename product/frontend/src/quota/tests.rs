@@ -1,3 +1,6 @@
+mod connection;
+mod parties;
+
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
 

@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::task::Wake;
 
-use super::*;
+use super::super::*;
 
 struct Count(AtomicUsize);
 

@@ -2,8 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;
 
-use super::super::Parties;
-use super::*;
+use super::super::super::Parties;
+use super::super::*;
 use crate::Party;
 
 const BOUNDS: ByteBounds = ByteBounds { connection_bytes: 100, party_bytes: 150 };
