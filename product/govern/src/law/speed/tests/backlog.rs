@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 const MIB: u64 = 1 << 20;
 
