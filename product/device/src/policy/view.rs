@@ -1,7 +1,7 @@
 //! The snapshot for a policy's decision.
 //!
 //! Owns: its fields and their units.
-//! Does not own: taking it (`throttle`), its use (`seam`).
+//! Does not own: taking it (the engine), its use (policies).
 //! Invariants: plain values, so that a decision can be replayed from a table.
 
 use crate::platform::Nanos;
