@@ -1,4 +1,4 @@
-use super::*;
+use super::super::*;
 
 #[test]
 fn what_is_asked_is_known_at_the_end_of_the_head_and_not_before() {
