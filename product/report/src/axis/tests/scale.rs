@@ -1,4 +1,4 @@
-use super::{Scale, Steps, TICKS_MAX};
+use super::super::{Scale, Steps, TICKS_MAX};
 
 fn ticks(scale: &Scale, steps: Steps, wanted: usize) -> Vec<f64> {
     scale.ticks(steps, wanted).0
