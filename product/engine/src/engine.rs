@@ -28,20 +28,18 @@ use crate::devices::file::{FileInner, WriteObstacle};
 use crate::devices::status::DeviceStatus;
 use crate::devices::waits::{DeviceWaits, PerWait};
 use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
-use crate::dirty;
 use crate::durations::{WaitHistogram, WaitTimes};
-use crate::in_force;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings, Waiting};
 use crate::reclaim::{Dropped, Reclaim};
 use crate::recovery::adopt::Adopting;
-use crate::recovery::found::Unadopted;
-use crate::recovery::{FileKey, Recovered};
+use crate::recovery::{FileKey, Recovered, Unadopted};
 use crate::reshape::Reshaping;
 use crate::trace::{EngineEvent, Follower};
 use crate::withholding::RangeHolder;
 use crate::writeback::Writeback;
 use crate::writing::{self, Writing};
+use crate::{dirty, in_force};
 
 /// Files that a drain flushes at the same time.
 const DRAIN_TOGETHER: usize = 64;

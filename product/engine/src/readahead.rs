@@ -7,19 +7,15 @@
 //! without a free frame or request; the policy is told how far its answer came.
 
 mod afflux;
-mod credit;
-pub(crate) mod openings;
 pub(crate) mod prices;
 mod seam;
-mod strides;
-pub(crate) mod window_sizes;
 
 use std::ops::Range;
 
 use afflux_pages::units::PAGE_BYTES;
 
 pub use seam::{Advice, Cached, ReadaheadLimits, ReadaheadPolicy};
-pub(crate) use seam::{Ahead, AheadTerms, ReadaheadEnd};
+pub(crate) use seam::{Ahead, AheadTerms, Openings, ReadaheadEnd};
 
 /// The policy for readahead.
 #[derive(Clone, Copy, Default)]

@@ -19,7 +19,7 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use crate::devices::file::{Earlier, FileInner, Obstacles};
-use crate::devices::withholding::ranges::{Ordered, RangeId, do_overlap};
+use crate::devices::withholding::{Ordered, RangeId, do_overlap};
 use crate::dirty::unwritable_pages_max;
 use crate::writeback::Writeback;
 

@@ -114,7 +114,7 @@ fn a_successor_that_is_killed_itself_loses_nothing() {
 }
 
 // rule: after three ends within a minute the data is written home before a cache works with it
-// kept in: `product/engine/src/recovery/rescue.rs`, `product/command/src/serve/persisted/rescue.rs`
+// kept in: `product/engine/src/recovery/mod.rs`, `product/command/src/serve/persisted/rescue.rs`
 #[test]
 fn servers_that_end_again_and_again_get_a_rescue() {
     let Some(place) = Place::new() else { return };

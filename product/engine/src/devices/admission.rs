@@ -20,7 +20,7 @@ use afflux_pages::sync::{self, Mutex, MutexGuard, OwnLines};
 use afflux_pages::units::PageCount;
 use afflux_pages::wait::WaitSlots;
 
-use super::unwritable::{Amount, Unwritable};
+use crate::devices::failures::{Amount, Unwritable};
 
 /// The writers of a device that wait for room, first come, first served.
 pub(crate) struct AdmissionQueue {

@@ -1,56 +1,56 @@
 //! One open file, on its device.
 //!
 //! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
-//! errors.
+//! errors, the size of the host's file, marks about its device's lists. Also why its dirty pages are not written now,
+//! the accounts of a request that is set aside, and the table that finds the file of a frame.
 //! Does not own: names (`volume`), its pages (`cache`), the lists (`worklist`) and the file's way into them
-//! (`listing`).
+//! (`listing`), which requests are set aside (`writeback::hang_watch`).
 //! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
-//! function that needs the lock takes the state that it guards.
+//! function that needs the lock takes the state that it guards. While a request is set aside, its file is held and gets
+//! no other; its pages stay under writeback and dirty, with room beyond the device's limit. A file without an obstacle
+//! waits for its turn alone (`each_obstacle_of_a_file_is_named`). A slot is not reused while its file lives, and a file
+//! is made without the table's lock (`a_file_is_made_without_the_lock`).
 
 mod failures;
-mod flight;
-mod flushes;
-mod host;
-mod marks;
-mod obstacle;
 mod rounds;
 
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use afflux_device::error::DeviceError;
 use afflux_device::platform::Nanos;
 use afflux_device::request::Backing;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::cache::{FilePages, PageCache};
 use afflux_pages::units::PAGE_BYTES;
-use afflux_pages::wait::{Permits, WaitQueue};
+use afflux_pages::wait::{Permits, WaitQueue, lock};
 
-use super::delays::FileDelays;
-use super::pass::Position;
-use super::rewrites::RewriteWatch;
-use super::state::DeviceState;
-use super::table::FileTable;
-use super::unwritable::Amount;
-use super::withholding::ranges::{self, WithheldRanges};
+use crate::devices::delays::FileDelays;
+use crate::devices::failures::Amount;
+use crate::devices::in_flight::{InOrder, Load, RequestEntry, RequestInFlight};
+use crate::devices::pass::Position;
 use crate::devices::payer::Payer;
+use crate::devices::ready::ReadyPosition;
+use crate::devices::rewrites::RewriteWatch;
+use crate::devices::state::DeviceState;
+use crate::devices::usage::TransferKind;
+use crate::devices::withholding::{self, WithheldRanges};
 use crate::readahead::{Readahead, ReaderState};
 use crate::recovery::slots::PersistedFile;
-pub(crate) use failures::FAILING_TRIES;
 use failures::FileFailures;
-use flight::FileFlight;
-use flushes::Flushes;
-use host::HostSide;
-use marks::Marks;
-pub use obstacle::WriteObstacle;
-use rounds::Rounds;
+use rounds::{Flushes, Rounds};
+
+pub(crate) use failures::FAILING_TRIES;
 pub(crate) use rounds::{RoundPart, SharedRound, SyncRound};
 
 /// Bytes of a file that become durable before a withheld range is written.
-pub(crate) type Earlier = ranges::Earlier<FileInner>;
+pub(crate) type Earlier = withholding::Earlier<FileInner>;
 /// Why dirty bytes of a range are not written.
-pub(crate) type Obstacles = ranges::Obstacles<FileInner>;
+pub(crate) type Obstacles = withholding::Obstacles<FileInner>;
 
 /// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
@@ -378,3 +378,323 @@ impl Drop for FileInner {
         self.table.remove(self.pages.slot);
     }
 }
+
+pub(crate) struct HostSide {
+    size: u64,
+    cutting: bool,
+    changes: u64,
+}
+
+impl HostSide {
+    fn new(size: u64) -> Self {
+        Self { size, cutting: false, changes: 0 }
+    }
+
+    /// Bytes on the device; bytes past this size read as zeros without a request.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub(crate) fn set_size(&mut self, size: u64) {
+        self.size = size;
+    }
+
+    /// The file is at least so large.
+    pub(crate) fn reaches(&mut self, size: u64) {
+        self.size = self.size.max(size);
+    }
+
+    /// How many of our changes to the host's file have ended: writes, even failed ones, sizes and holes.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// A change of ours has ended.
+    pub(crate) fn note_change(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Whether a new size is being applied to the pages: writers wait.
+    pub(crate) fn is_cutting(&self) -> bool {
+        self.cutting
+    }
+
+    pub(crate) fn set_cutting(&mut self, cutting: bool) {
+        self.cutting = cutting;
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct FileFlight {
+    /// Whether each is of a round that writes and flushes at once.
+    writes: InOrder<bool>,
+    writing_pages: u64,
+    reads: u32,
+    reading_pages: u64,
+}
+
+impl FileFlight {
+    /// A write of so many pages was claimed; returns its number.
+    pub(crate) fn write_begins(&mut self, pages: u64) -> u64 {
+        self.writing_pages += pages;
+        self.writes.begin(false)
+    }
+
+    pub(crate) fn write_ends(&mut self, number: u64, pages: u64) {
+        self.writes.end(number);
+        self.writing_pages -= pages;
+    }
+
+    pub(crate) fn read_begins(&mut self, pages: u64) {
+        self.reads += 1;
+        self.reading_pages += pages;
+    }
+
+    pub(crate) fn read_ends(&mut self, pages: u64) {
+        self.reads -= 1;
+        self.reading_pages -= pages;
+    }
+
+    /// Whether any request is in flight.
+    pub(crate) fn has_any(&self) -> bool {
+        self.reads > 0 || self.has_writes()
+    }
+
+    pub(crate) fn has_writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// The write is of a round that writes and flushes at once.
+    pub(crate) fn mark_at_once(&mut self, number: u64) {
+        if let Some(is_at_once) = self.writes.get_mut(number) {
+            *is_at_once = true;
+        }
+    }
+
+    /// Whether a write is in flight that is of no round at once.
+    pub(crate) fn has_other_writes(&self) -> bool {
+        self.writes.first(|is_at_once| !is_at_once).is_some()
+    }
+
+    pub(crate) fn next_write(&self) -> u64 {
+        self.writes.next()
+    }
+
+    /// Whether a write with a lower number is in flight.
+    pub(crate) fn has_writes_before(&self, number: u64) -> bool {
+        self.writes.first(|_| true).is_some_and(|first| first < number)
+    }
+
+    pub(crate) fn writing_pages(&self) -> u64 {
+        self.writing_pages
+    }
+
+    pub(crate) fn reading_pages(&self) -> u64 {
+        self.reading_pages
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// The file's place among the files that may be written.
+    pub(in crate::devices) position: ReadyPosition,
+    /// When the file became dirty.
+    pub(in crate::devices) dirtied_at: Nanos,
+    /// Whether the file may be written and is listed for that, or has its turn.
+    pub(in crate::devices) queued: bool,
+    /// Whether the file is listed for a sync.
+    pub(in crate::devices) sync_queued: bool,
+    /// Whether the file is listed to be come back to.
+    pub(in crate::devices) retry_queued: bool,
+}
+
+impl Marks {
+    /// When the file became dirty: no dirty page that is not in flight is older.
+    pub(crate) fn dirtied_at(&self) -> Nanos {
+        self.dirtied_at
+    }
+
+    /// No dirty page that is not in flight is older than this.
+    pub(crate) fn raise_dirtied_at(&mut self, at: Nanos) {
+        self.dirtied_at = self.dirtied_at.max(at);
+    }
+
+    /// The file's turn has ended, and the file is in no list of files that may be written.
+    pub(crate) fn slice_ends(&mut self) {
+        self.queued = false;
+    }
+
+    /// The file has its turn for a sync.
+    pub(crate) fn sync_begins(&mut self) {
+        self.sync_queued = false;
+    }
+
+    /// A sync's caller gives the file its turn: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns
+    /// false if it is listed already.
+    pub(crate) fn try_keep_off_list_for_sync(&mut self) -> bool {
+        !std::mem::replace(&mut self.sync_queued, true)
+    }
+
+    /// The flusher has come back to the file.
+    pub(crate) fn retry_begins(&mut self) {
+        self.retry_queued = false;
+    }
+}
+
+/// Why dirty pages of a file are not written now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteObstacle {
+    /// The last write or flush failed. It is tried again.
+    Failed(DeviceError),
+    /// The device completes nothing.
+    Hung,
+    /// A write of the file has not ended for long. The file gets no other until it ends.
+    Aside,
+    /// Some of the bytes have no place on the device: its space, or the owner's quota, is used up.
+    Unplaced,
+    /// A change of its size or of its holes is under way.
+    Held,
+    /// Some wait until other bytes are durable, or until their holder lets them go.
+    Withheld,
+}
+
+impl FileInner {
+    /// Why its dirty pages are not written now. `None`: they wait for their turn, or are being written.
+    pub(crate) fn write_obstacle(&self) -> Option<WriteObstacle> {
+        let state = lock(&self.state);
+        let failed = state.failures.error().map(WriteObstacle::Failed);
+        let others = [
+            (self.device.hang().is_stalled(), WriteObstacle::Hung),
+            (state.failures.is_aside(), WriteObstacle::Aside),
+            (state.unplaced_from.is_some(), WriteObstacle::Unplaced),
+            (state.is_held(), WriteObstacle::Held),
+            (state.withheld.pages() > 0, WriteObstacle::Withheld),
+        ];
+        failed.or_else(|| others.into_iter().find_map(|(holds, obstacle)| holds.then_some(obstacle)))
+    }
+}
+
+impl Display for WriteObstacle {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(error) => error.fmt(out),
+            Self::Hung => out.write_str("the device completes nothing"),
+            Self::Aside => out.write_str("a write of it has not ended for long"),
+            Self::Unplaced => out.write_str("the device's space or the owner's quota is used up"),
+            Self::Held => out.write_str("its size or its holes change"),
+            Self::Withheld => out.write_str("bytes wait until others are durable"),
+        }
+    }
+}
+
+impl Load {
+    fn kind(self) -> (TransferKind, u64) {
+        match self {
+            Self::Read => (TransferKind::Read, 0),
+            Self::Write { bytes, .. } => (TransferKind::Write, bytes),
+        }
+    }
+}
+
+impl FileInner {
+    /// Sets a request of the file aside, unless it has ended or too many are; returns whether it did.
+    pub(crate) fn try_set_aside(self: &Arc<Self>, request: &RequestInFlight, now: Nanos) -> bool {
+        let device = &self.device;
+        {
+            let mut state = lock(&self.state);
+            if !device.requests.entries.try_set_aside(request.number) {
+                return false;
+            }
+            state.hold();
+            if let Load::Write { pages, ticket, .. } = request.load {
+                state.failures.set_aside(ticket.amount(pages));
+                self.note_failed(&mut state);
+                device.in_flight.set_aside(ticket, pages);
+                device.requests.uncount_write();
+            }
+            let (kind, bytes) = request.load.kind();
+            device.figures.set_aside(kind, bytes, (request.submitted, now));
+        }
+        device.slots().give_back(1);
+        device.requests.write_ended().wake_all();
+        true
+    }
+
+    /// A request of the file has ended; returns whether it was set aside. If so, it has no slot to give back, and the
+    /// caller puts the file back in its lists.
+    pub(crate) fn request_ended(&self, entry: RequestEntry) -> bool {
+        let ended = self.device.requests.entries.end(entry);
+        if ended.is_aside {
+            let mut state = lock(&self.state);
+            state.release();
+            if let Load::Write { pages, ticket, .. } = ended.load {
+                state.failures.take_back(ticket.amount(pages));
+                self.device.in_flight.take_back(ticket, pages);
+            }
+        }
+        ended.is_aside
+    }
+}
+
+pub(crate) struct FileTable<F>(Mutex<Slots<F>>);
+
+struct Slots<F> {
+    slots: Vec<Weak<F>>,
+    free: Vec<u32>,
+}
+
+impl<F> Default for FileTable<F> {
+    fn default() -> Self {
+        Self(Mutex::new(Slots { slots: Vec::new(), free: Vec::new() }))
+    }
+}
+
+impl<F> FileTable<F> {
+    /// Makes a file and gives it a slot.
+    pub(super) fn add(&self, make: impl FnOnce(u32) -> F) -> Arc<F> {
+        let slot = self.take_slot();
+        self.add_at(slot, make)
+    }
+
+    fn take_slot(&self) -> u32 {
+        let mut table = lock(&self.0);
+        table.free.pop().unwrap_or_else(|| {
+            table.slots.push(Weak::new());
+            (table.slots.len() - 1) as u32
+        })
+    }
+
+    /// Keeps these slots for files that come later by [`FileTable::add_at`]. Called before any file is added.
+    pub(super) fn reserve(&self, slots: &BTreeSet<u32>) {
+        let mut table = lock(&self.0);
+        let count = slots.last().map_or(0, |last| last + 1);
+        table.slots.resize_with(count as usize, Weak::new);
+        table.free.extend((0..count).rev().filter(|slot| !slots.contains(slot)));
+    }
+
+    /// Makes a file in a slot that was kept for it.
+    pub(super) fn add_at(&self, slot: u32, make: impl FnOnce(u32) -> F) -> Arc<F> {
+        let file = Arc::new(make(slot));
+        let mut table = lock(&self.0);
+        table.slots[slot as usize] = Arc::downgrade(&file);
+        file
+    }
+
+    pub(super) fn remove(&self, slot: u32) {
+        let mut table = lock(&self.0);
+        table.slots[slot as usize] = Weak::new();
+        table.free.push(slot);
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<Arc<F>> {
+        lock(&self.0).slots.get(slot as usize)?.upgrade()
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        let table = lock(&self.0);
+        (table.slots.len() - table.free.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Whether a device has completed nothing for so long that it counts as hung, and the effect on its writers.
 //!
 //! Owns: the state, its listeners, the refusal of writers and syncs.
-//! Does not own: the time limits (the policy), the looking (`writeback::hang_watch`), the last completion (`busy`).
+//! Does not own: the time limits (the policy), the looking (`writeback::hang_watch`), the last completion (`usage`).
 //! Invariants: any completion resets the state, in the same step. A refusal drops nothing: dirty data stays dirty.
 
 use std::future::poll_fn;

@@ -1,26 +1,34 @@
-//! The policy's limits on requests in flight, and the division of the device's time between syncs and the rest.
+//! The requests in flight to a device: the room for more, the policy's limits, and the division of the device's time
+//! between syncs and the rest.
 //!
 //! A device, or the scheduler before it, may let a stream pass a sync's write again and again. If the policy says how
 //! long syncs go first, nothing else is submitted while a passed write of a sync is in flight. That write then waits
 //! for the requests in flight, and no longer. All writes in flight to a sync's file count as the sync's, even if
 //! submitted for another reason: the sync waits for them.
 //!
-//! Owns: the policy's answer, the runs in flight, how much more than the rest syncs have used, which of their writes
-//! were passed.
-//! Does not own: how many requests (`requests`) and pages (`charges`) are in flight, the waiting for one to end
-//! (`writeback`).
+//! A request may stay in the device for long while others come and go. For example, a program holds the lock of its
+//! file in the host, or a part of a disk fails slowly. Such a request is set aside. Its slot goes to another request,
+//! so a few files cannot take all slots.
+//!
+//! Owns: the slots for transfers and for calls without data, the frames of reads in flight, an entry for each request,
+//! the mark of a request set aside; the policy's answer, the runs in flight, how much more than the rest syncs have
+//! used, which of their writes were passed.
+//! Does not own: the pages in flight (`charges`), the waiting for a request to end (`writeback`), the time that is too
+//! long (the policy), the looks (`writeback::hang_watch`).
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never
-//! summed up but multiplied anew, so that new prices hold for all requests in flight.
+//! summed up but multiplied anew, so that new prices hold for all requests in flight. A write that ends was counted. A
+//! request is set aside once at most, and while it is in flight. The requests set aside are no more than the device's
+//! slots, so a request with a slot always finds an entry. A later number in flight is higher, and ends once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use afflux_device::platform::Nanos;
 use afflux_device::policy::{Cost, Flight, Prices};
-use afflux_pages::wait::lock;
+use afflux_pages::wait::{Permits, WaitQueue, lock};
 
-use super::in_order::InOrder;
-use super::unwritable::Amount;
+use crate::devices::failures::Amount;
 
 /// The part of the limit in flight that remains while a change of names is being made durable. Such a change is mostly
 /// a few small writes one after the other, each of which would wait for all the data before it.
@@ -254,6 +262,198 @@ pub(crate) struct SubmitWait<'a>(&'a InFlight);
 impl Drop for SubmitWait<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) struct InOrder<T> {
+    next: u64,
+    /// In the order of their numbers.
+    in_flight: VecDeque<(u64, T)>,
+}
+
+impl<T> Default for InOrder<T> {
+    fn default() -> Self {
+        Self { next: 0, in_flight: VecDeque::new() }
+    }
+}
+
+impl<T> InOrder<T> {
+    pub(crate) fn begin(&mut self, value: T) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.in_flight.push_back((number, value));
+        number
+    }
+
+    /// Ends a number. None if it has ended before.
+    pub(crate) fn end(&mut self, number: u64) -> Option<T> {
+        let at = self.in_flight.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        self.in_flight.remove(at).map(|(_, value)| value)
+    }
+
+    /// The number of the next that begins.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// The first in flight that is `wanted`.
+    pub(crate) fn first(&self, wanted: impl Fn(&T) -> bool) -> Option<u64> {
+        self.in_flight.iter().find(|(_, value)| wanted(value)).map(|(number, _)| *number)
+    }
+
+    /// The value of a number in flight.
+    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let at = self.in_flight.binary_search_by_key(&number, |(number, _)| *number).ok()?;
+        self.in_flight.get_mut(at).map(|(_, value)| value)
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.in_flight.iter_mut().map(|(_, value)| value)
+    }
+}
+
+/// The load of a request besides its slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Load {
+    /// A read request in flight.
+    Read,
+    /// A write request in flight.
+    Write {
+        /// Length of the request in bytes.
+        bytes: u64,
+        /// Its pages, in whole or in part.
+        pages: u64,
+        /// The policy's ticket for the request.
+        ticket: Ticket,
+    },
+}
+
+/// A request in its entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestInFlight {
+    /// No other request of the device has this number, ever.
+    pub number: u64,
+    /// The file, by its slot.
+    pub file: u32,
+    pub(crate) load: Load,
+    /// When it was submitted.
+    pub submitted: Nanos,
+    /// Whether it was set aside, and its slot given to another.
+    pub is_aside: bool,
+}
+
+/// Where a request is, until it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestEntry(u32);
+
+/// The entries of a device's requests.
+pub(crate) struct RequestTable {
+    entries: Box<[Mutex<Option<RequestInFlight>>]>,
+    begun: AtomicU64,
+    aside: AtomicU32,
+}
+
+impl RequestTable {
+    /// Entries for a device with `slots` slots, and for as many requests set aside.
+    pub(super) fn new(slots: u32) -> Self {
+        let entries = (0..2 * slots).map(|_| Mutex::new(None)).collect();
+        Self { entries, begun: AtomicU64::new(0), aside: AtomicU32::new(0) }
+    }
+
+    /// A request of the file with the slot `file` is about to be submitted; it has a slot of the device.
+    pub(crate) fn begin(&self, file: u32, load: Load, now: Nanos) -> RequestEntry {
+        loop {
+            let number = self.begun.fetch_add(1, Ordering::Relaxed);
+            let at = (number % self.entries.len() as u64) as usize;
+            let mut entry = lock(&self.entries[at]);
+            if entry.is_none() {
+                *entry = Some(RequestInFlight { number, file, load, submitted: now, is_aside: false });
+                return RequestEntry(at as u32);
+            }
+        }
+    }
+
+    /// The request has ended; returns what it was.
+    pub(super) fn end(&self, entry: RequestEntry) -> RequestInFlight {
+        let ended = lock(&self.entries[entry.0 as usize]).take().expect("a request ends once");
+        if ended.is_aside {
+            self.aside.fetch_sub(1, Ordering::Relaxed);
+        }
+        ended
+    }
+
+    /// The number of entries. A request has the entry of its number, modulo this.
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The requests in flight, each as it was at one moment.
+    pub(crate) fn all(&self) -> impl Iterator<Item = RequestInFlight> {
+        self.entries.iter().filter_map(|entry| *lock(entry))
+    }
+
+    /// Marks a request as set aside, unless it has ended, or as many as the device has slots are; returns whether it
+    /// did. The caller gives the slot back.
+    pub(super) fn try_set_aside(&self, number: u64) -> bool {
+        let most = self.entries.len() as u32 / 2;
+        let mut entry = lock(&self.entries[(number % self.entries.len() as u64) as usize]);
+        let Some(request) = entry.as_mut().filter(|request| request.number == number && !request.is_aside) else {
+            return false;
+        };
+        let one_more = |aside: u32| (aside < most).then_some(aside + 1);
+        request.is_aside = self.aside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
+        request.is_aside
+    }
+}
+
+pub(crate) struct Requests {
+    pub(super) slots: Permits,
+    /// Syncs, reservations and changes of shape in flight. They have slots of their own: many files whose syncs do not
+    /// end leave reads and writes theirs.
+    pub calls: Permits,
+    pub(super) read_frames: Permits,
+    /// Writes in flight, or about to be submitted.
+    writes: AtomicU32,
+    write_ended: WaitQueue,
+    pub entries: RequestTable,
+}
+
+impl Requests {
+    /// A device with `slots` slots. Reads have no frames until a limit is set.
+    pub(super) fn new(slots: u32) -> Self {
+        Self {
+            slots: Permits::new(slots.into()),
+            calls: Permits::new(slots.into()),
+            read_frames: Permits::new(0),
+            writes: AtomicU32::new(0),
+            write_ended: WaitQueue::new(),
+            entries: RequestTable::new(slots),
+        }
+    }
+
+    pub(crate) fn writes(&self) -> u64 {
+        u64::from(self.writes.load(Ordering::Relaxed))
+    }
+
+    /// Counts one more write in flight unless there are `most`.
+    pub(crate) fn try_count_write(&self, most: u32) -> bool {
+        let more = |count| (count < most).then_some(count + 1);
+        self.writes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Counts one write less in flight.
+    pub(crate) fn uncount_write(&self) {
+        let before = self.writes.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a write ends that was not counted");
+    }
+
+    /// Tasks that wait for a write to end, to take over its request.
+    pub(crate) fn write_ended(&self) -> &WaitQueue {
+        &self.write_ended
     }
 }
 

@@ -8,35 +8,19 @@
 
 pub(crate) mod active_policy;
 pub(crate) mod admission;
-mod aside;
-mod bandwidth;
-mod busy;
 mod charges;
-pub(crate) mod client_payers;
 pub(crate) mod delays;
-mod ends;
 mod failures;
-mod figures;
 pub(crate) mod file;
 pub(crate) mod hang;
-mod id;
 pub(crate) mod in_flight;
-mod in_order;
 mod listing;
-mod lists;
 pub(crate) mod pass;
 pub(crate) mod payer;
-pub(crate) mod placing;
 mod ready;
-pub(crate) mod request_table;
-mod requests;
 pub(crate) mod rewrites;
-mod rings;
 pub(crate) mod state;
 pub(crate) mod status;
-mod table;
-mod totals;
-mod unwritable;
 mod usage;
 pub(crate) mod waits;
 pub(crate) mod withholding;
@@ -58,18 +42,15 @@ use afflux_pages::wait::lock;
 
 use crate::devices::active_policy::ActivePolicy;
 use crate::readahead::Readahead;
-use crate::recovery::FileKey;
-use crate::recovery::found::Unadopted;
-use crate::recovery::look::FoundFile;
 use crate::recovery::slots::FileSlots;
-pub(crate) use busy::TransferKind;
-use file::FileInner;
-pub use id::DeviceId;
+use crate::recovery::{FileKey, FoundFile, Unadopted};
+pub use charges::DeviceId;
+pub(crate) use charges::DirtyTotals;
+use file::{FileInner, FileTable};
 use in_flight::Terms;
 pub use ready::ListedFiles;
 pub(crate) use ready::Size;
-use table::FileTable;
-pub(crate) use totals::DirtyTotals;
+pub(crate) use usage::TransferKind;
 
 /// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
 /// fits below it.

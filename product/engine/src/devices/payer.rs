@@ -1,18 +1,24 @@
 //! A payer's account: its dirtied pages that no decision covers yet.
 //!
-//! Owns: the account of an open file, or of a client for all its new files. Also when a question about it is due, which
-//! call that concerns, and when a file ceases to be new.
+//! An open file is a payer with an allowance. A client that makes a new file for each write would have a new allowance
+//! for each, and never pay. So the client pays for the first bytes of a file, with one account a device.
+//!
+//! Owns: the account of an open file, those of clients, how many of these are remembered. Also when a question about an
+//! account is due, which call that concerns, and when a file ceases to be new.
 //! Does not own: the question; the account that a policy which paces keeps in its own memory.
 //! Invariants: an account is opened at its first use, so files without writers have none; it is locked before the
-//! policy's memories.
+//! policy's memories. Of the clients that write no new files now, only the last [`CLIENTS_MAX`] are remembered; their
+//! lock is a leaf.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use afflux_device::client::Client;
 use afflux_device::policy::{Admission, Dirtier, Pace, PayerCounts, PolicyMemory, View};
 use afflux_pages::wait::{Permits, lock};
 
-use super::active_policy::{ActivePolicy, LockedMemory};
+use crate::devices::active_policy::{ActivePolicy, LockedMemory};
 
 /// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
 /// about which no question is asked any more.
@@ -194,3 +200,41 @@ impl Payer {
         })
     }
 }
+
+/// The most accounts of clients without a write under way.
+const CLIENTS_MAX: usize = 256;
+
+/// A device's accounts.
+#[derive(Default)]
+pub(crate) struct ClientPayers(Mutex<Accounts>);
+
+#[derive(Default)]
+struct Accounts {
+    by_client: BTreeMap<Client, (u64, Arc<Payer>)>,
+    /// Counts requests for an account.
+    questions: u64,
+}
+
+impl ClientPayers {
+    /// The account of a client.
+    pub(crate) fn of(&self, client: &Client) -> Arc<Payer> {
+        let mut accounts = lock(&self.0);
+        accounts.questions += 1;
+        let now = accounts.questions;
+        if let Some((asked, account)) = accounts.by_client.get_mut(client) {
+            *asked = now;
+            return Arc::clone(account);
+        }
+        if accounts.by_client.len() >= CLIENTS_MAX {
+            let idle = accounts.by_client.iter().filter(|(_, (_, account))| Arc::strong_count(account) == 1);
+            let oldest = idle.min_by_key(|(_, (asked, _))| *asked).map(|(client, _)| client.clone());
+            oldest.map(|client| accounts.by_client.remove(&client));
+        }
+        let account = Arc::<Payer>::default();
+        accounts.by_client.insert(client.clone(), (now, Arc::clone(&account)));
+        account
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,13 @@
 //! A device of the engine, with its parts.
 //!
-//! Owns: the parts, what joins them, the hardware, the device's knobs, the policy's memory about the device.
-//! Does not own: the files' pages, which work is due when (`policy`, `writeback`).
+//! Owns: the parts, what joins them, the hardware, the device's knobs, the policy's memory about the device; whether
+//! its dirty pages have their place there, once space gets small.
+//! Does not own: the files' pages, which work is due when (policies, `writeback`), the pass that gives pages their
+//! place (`writing`).
 //! Invariants: a device names no type of files. The lock of a part is taken after a file's, and no two parts' locks are
-//! held together.
+//! held together. One pass for places runs at a time. Its end wakes all waiters, also if it failed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use afflux_device::FILE_BYTES_MAX;
@@ -15,23 +17,18 @@ use afflux_device::policy::KnobValues;
 use afflux_device::request::{Backing, Request, TransferHere};
 use afflux_device::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 use afflux_pages::units::PageCount;
-use afflux_pages::wait::{Permits, Signal, lock};
+use afflux_pages::wait::{Permits, Signal, WaitQueue, lock};
 
-use super::admission::AdmissionQueue;
-use super::charges::Charges;
-use super::client_payers::ClientPayers;
-use super::ends::Ends;
-use super::failures::Failures;
-use super::figures::Figures;
-use super::hang::HangState;
-use super::id::DeviceId;
-use super::in_flight::{InFlight, Terms};
-use super::placing::Placing;
-use super::requests::Requests;
-use super::totals::DirtyTotals;
-use super::waits::Waits;
-use super::worklist::{FlusherView, Worklist};
 use crate::devices::active_policy::LockedMemory;
+use crate::devices::admission::AdmissionQueue;
+use crate::devices::charges::{Charges, DeviceId, DirtyTotals};
+use crate::devices::failures::Failures;
+use crate::devices::hang::HangState;
+use crate::devices::in_flight::{InFlight, Requests, Terms};
+use crate::devices::payer::ClientPayers;
+use crate::devices::usage::{Ends, Figures};
+use crate::devices::waits::Waits;
+use crate::devices::worklist::{FlusherView, Worklist};
 
 /// A device with files of the type `F`. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]
@@ -286,5 +283,47 @@ impl<F> DeviceState<F> {
             self.admission().device_changed();
         }
         changes
+    }
+}
+
+/// There is plenty of space: no writer asks for a place.
+const PLENTY: u8 = 0;
+/// A pass gives dirty pages their places.
+const RUNNING: u8 = 1;
+/// The pass has ended.
+const ENDED: u8 = 2;
+
+/// The stage of one device.
+#[derive(Default)]
+pub(crate) struct Placing {
+    stage: AtomicU8,
+    ended: WaitQueue,
+}
+
+impl Placing {
+    /// Whether a pass has begun since there was plenty of space.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.stage.load(Ordering::Acquire) != PLENTY
+    }
+
+    /// There is plenty of space again. When it gets small the next time, a new pass runs.
+    pub(crate) fn forget(&self) {
+        let _ = self.stage.compare_exchange(ENDED, PLENTY, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether the caller has to run the pass.
+    pub(crate) fn try_begin(&self) -> bool {
+        self.stage.compare_exchange(PLENTY, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The pass has ended.
+    pub(crate) fn ends(&self) {
+        self.stage.store(ENDED, Ordering::Release);
+        self.ended.wake_all();
+    }
+
+    /// Waits while a pass runs.
+    pub(crate) async fn wait(&self) {
+        self.ended.until(|| (self.stage.load(Ordering::Acquire) != RUNNING).then_some(())).await;
     }
 }

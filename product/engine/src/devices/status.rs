@@ -9,9 +9,9 @@ use afflux_device::platform::{DeviceReport, Nanos};
 use afflux_device::policy::{DeviceCounts, Figure, LimitPages};
 use afflux_pages::units::PageCount;
 
-use super::id::DeviceId;
 use super::state::DeviceState;
 use super::waits::PauseStatus;
+use crate::devices::charges::DeviceId;
 
 impl<F> DeviceState<F> {
     /// A policy's view of the device, with `pages` pages charged to it. Pages that cannot be written now do not count.

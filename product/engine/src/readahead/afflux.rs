@@ -1,26 +1,28 @@
 //! Windows in the device's own time: as large as the device needs, no larger than the reader's use so far.
 //!
-//! Owns: one file's stream: its position, how far ahead was read, how much trust it has.
-//! Does not own: the windows that suit the device (`window_sizes`), strides (`strides`), what may be read for nothing
-//! (`credit`, `openings`), the limit on unread pages (`reading`).
-//! Invariants: a window is never larger than the stream's consumption so far, except the first. Once pages of the file
-//! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream
-//! opens at the file's start, on exact succession, or where the pages before are cached. A read elsewhere is read
-//! exactly, and closes the stream. At most two windows are ahead: the next is read when the reader enters the last. On
-//! a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the
-//! end.
-//!
 //! Random reads succeed each other by chance, often so in a small file. So reads elsewhere raise a doubt, which limits
 //! a chance opening to a smaller part of the file. A stream that goes on lowers the doubt again.
 //!
 //! Calls need not come in order: a client with many in flight does not send them quite in order. Near the end of an
 //! open stream a read is the stream's. If no stream is open yet, pages that are being read count as cached.
+//!
+//! Owns: one file's stream: its position, how far ahead was read, how much trust it has; what may be read for nothing;
+//! how a stride is told from chance, and the pages read ahead of it.
+//! Does not own: the windows that suit the device (`prices`), what openings of files may read ahead (`seam`), the
+//! counts of pages (`page::unread`), the limit on unread pages (`reading`).
+//! Invariants: a window is never larger than the stream's consumption so far, except the first. Once pages of the file
+//! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream
+//! opens at the file's start, on exact succession, or where the pages before are cached. A read elsewhere is read
+//! exactly, and closes the stream. At most two windows are ahead: the next is read when the reader enters the last. On
+//! a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the
+//! end. Pages lost for ever are at most the first credit, what was earned, and the windows before the first loss was
+//! seen. Only equal leaps arm a stride, and it takes more of them the more reads of the file were random.
 
 use std::ops::Range;
 
-use super::credit::{Awaited, Credit};
-use super::seam::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
-use super::strides::Strides;
+use afflux_pages::page::PagesAhead;
+
+use crate::readahead::seam::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 
 /// How many reads may overtake another: a client has 8 to 16 in flight.
 const OVERTAKEN_MAX: u64 = 16;
@@ -376,6 +378,201 @@ impl StreamWindow {
     fn chance(&self, terms: &AheadTerms) -> u64 {
         if self.doubt == 0 { u64::MAX } else { terms.file_pages >> (3 + self.doubt / 4) }
     }
+}
+
+/// Pages missed that earn one, and used pages that were read ahead.
+const MISSED_EARN: u64 = 128;
+const USED_EARN: u64 = 32;
+/// The first credit is this part of a file, within bounds.
+const FIRST_PART: u64 = 1024;
+const FIRST_MIN: u64 = 4;
+const FIRST_MAX: u64 = 64;
+/// A file that was read well for long is not trusted with more than this.
+const CREDIT_MAX: i64 = 1024;
+
+/// The part of a run that a window may be without credit.
+const INDEBTED_PART: u64 = 64;
+
+#[derive(Clone, Default, Debug)]
+pub(super) struct Credit {
+    /// The counts before the file's first page came: its slot may have had another file.
+    base: Option<PagesAhead>,
+    /// Pages that readers missed.
+    missed: u64,
+    /// Earned beyond the limit, and so not granted.
+    forgone: i64,
+    /// Pages that were unread when the present stream opened: no call of this stream comes for them.
+    unread_before: u64,
+}
+
+/// Pages read ahead that the reader of the present stream may still ask for.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Awaited {
+    /// Those in front of it.
+    pub(super) in_front: u64,
+    /// The most that late calls may ask for, behind its furthest read.
+    pub(super) late: u64,
+}
+
+/// The state of the account.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Balance {
+    /// Pages that may still be lost.
+    pub(super) pages: u64,
+    /// All pages read ahead were used, or are in front of their reader.
+    pub(super) none_lost: bool,
+}
+
+impl Balance {
+    /// The largest window after a run of so many pages.
+    pub(super) fn granted(self, run: u64) -> u64 {
+        if self.none_lost { run } else { run.min(self.pages.max(run / INDEBTED_PART)) }
+    }
+}
+
+impl Credit {
+    pub(super) fn note_missed(&mut self, pages: u64) {
+        self.missed += pages;
+    }
+
+    /// Another stream opens, while `in_front` pages wait for the reader of the last one. That reader may come back.
+    pub(super) fn note_stream(&mut self, now: PagesAhead, in_front: u64) {
+        let PagesAhead { came, used } = self.counts(now);
+        self.unread_before = came.saturating_sub(used).saturating_sub(in_front);
+    }
+
+    /// The pages of this file, without those of earlier files in its slot.
+    fn counts(&mut self, now: PagesAhead) -> PagesAhead {
+        let base = *self.base.get_or_insert(now);
+        PagesAhead { came: now.came.wrapping_sub(base.came), used: now.used.wrapping_sub(base.used) }
+    }
+
+    /// The balance while the reader of the present stream is awaited.
+    pub(super) fn balance(&mut self, now: PagesAhead, file_pages: u64, awaited: Awaited) -> Balance {
+        let PagesAhead { came, used } = self.counts(now);
+        let unread = came.saturating_sub(used).saturating_sub(awaited.in_front);
+        let lost = unread.saturating_sub(awaited.late).max(unread.min(self.unread_before));
+        let first = (file_pages / FIRST_PART).clamp(FIRST_MIN, FIRST_MAX);
+        let earned = self.missed / MISSED_EARN + used / USED_EARN;
+        let balance = (first + earned) as i64 - self.forgone - lost as i64;
+        self.forgone += (balance - CREDIT_MAX).max(0);
+        Balance { pages: balance.clamp(0, CREDIT_MAX) as u64, none_lost: lost == 0 }
+    }
+}
+
+/// Equal leaps that arm a stride.
+const LEAPS: u8 = 2;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Strides {
+    leap: i64,
+    equal: u8,
+    armed: Option<Armed>,
+}
+
+/// A reader that leaps.
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    leap: i64,
+    /// Pages of a record.
+    record: u64,
+    /// The reader's position.
+    at: u64,
+    /// Records read ahead from there on.
+    ahead: u64,
+    /// Records of the last batch: a read of its first one triggers more.
+    batch: u64,
+}
+
+impl Strides {
+    /// A read of `pages` missed, after a read at `from`; returns whether there is a stride now.
+    pub(super) fn try_arm(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
+        let leap = pages.start.wrapping_sub(from) as i64;
+        let record = pages.end - pages.start;
+        self.equal = if leap == self.leap { self.equal.saturating_add(1) } else { 1 };
+        self.leap = leap;
+        let far = leap.unsigned_abs() > record || leap.unsigned_abs() == record && leap < 0;
+        let arms = far && self.equal >= LEAPS + doubt / 4;
+        if arms {
+            self.armed = Some(Armed { leap, record, at: pages.start, ahead: 0, batch: 0 });
+        }
+        arms
+    }
+
+    pub(super) fn is_armed(&self) -> bool {
+        self.armed.is_some()
+    }
+
+    /// No reader follows the stride.
+    pub(super) fn stop(&mut self) {
+        self.armed = None;
+    }
+
+    /// Reads are in order.
+    pub(super) fn disarm(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The pages to read when the stride has just been armed.
+    pub(super) fn reads_first(&mut self, terms: &AheadTerms) -> Ahead {
+        self.armed.as_mut().map_or(Ahead::NONE, |armed| armed.more(terms))
+    }
+
+    /// Returns whether the stride leads to a read at this place; if it is time, with more pages to read ahead.
+    pub(super) fn reads(&mut self, start: u64, terms: &AheadTerms) -> Option<Ahead> {
+        let armed = self.armed.as_mut()?;
+        let leaps = strides_between(armed.at, start, armed.leap)?;
+        if leaps > armed.ahead + 1 {
+            return None;
+        }
+        armed.at = start;
+        armed.ahead = armed.ahead.saturating_sub(leaps);
+        Some(if armed.ahead < armed.batch.max(1) { armed.more(terms) } else { Ahead::NONE })
+    }
+
+    /// Like `trigger` of a window: a forward reader is looked at again at the next record that matters.
+    pub(super) fn trigger(&self) -> Option<u64> {
+        let armed = self.armed.filter(|armed| armed.ahead > 0)?;
+        let records = armed.ahead.saturating_sub(armed.batch) + 1;
+        let next = armed.at.checked_add_signed(armed.leap.saturating_mul(records as i64));
+        if armed.leap < 0 { Some(0) } else { next }
+    }
+}
+
+impl Armed {
+    fn more(&mut self, terms: &AheadTerms) -> Ahead {
+        let through = self.leap.unsigned_abs() - self.record.min(self.leap.unsigned_abs()) <= terms.window_sizes.gap;
+        // Pages that one more record takes of the window.
+        let pages = if through { self.leap.unsigned_abs() } else { self.record };
+        let most = terms.window_sizes.most.min((terms.remaining)() / 2).min(terms.most) / pages.max(1);
+        let least = if through { terms.window_sizes.first / pages.max(1) } else { 1 };
+        let records = (2 * self.batch).max(least).max(1).min(most);
+        let (from, to) = (self.position(self.ahead + 1), self.position(self.ahead + records));
+        let (Some(from), Some(to)) = (from, to.or(Some(0))) else { return Ahead::NONE };
+        if records == 0 {
+            return Ahead::NONE;
+        }
+        (self.ahead, self.batch) = (self.ahead + records, records);
+        if through && self.leap > 0 {
+            let before = from - self.leap.unsigned_abs() + self.record;
+            Ahead::one(before..to + self.record)
+        } else if through {
+            Ahead::one(to..from + self.leap.unsigned_abs().max(self.record))
+        } else {
+            Ahead { first: from..from + self.record, step: self.leap, count: records }
+        }
+    }
+
+    /// Where the record this many leaps ahead begins; `None` before the file's start.
+    fn position(&self, records: u64) -> Option<u64> {
+        self.at.checked_add_signed(self.leap.checked_mul(records as i64)?)
+    }
+}
+
+/// The number of leaps from one place to another, at least one.
+fn strides_between(from: u64, to: u64, leap: i64) -> Option<u64> {
+    let between = to.wrapping_sub(from) as i64;
+    (between != 0 && between % leap == 0 && between / leap > 0).then(|| (between / leap) as u64)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The cost of a device's reads in its own time, learned from their ends.
+//! The cost of a device's reads in its own time, learned from their ends, and the size of windows that follows.
 //!
 //! Three prices: a run that the device has to seek to; the latency, which requests in flight share; and bytes. A window
 //! of time with only reads in flight yields their work: the runs, the number of starts from an idle device, the bytes.
@@ -6,12 +6,17 @@
 //! hardly touch the price of a run, and scattered pages that of bytes.
 //!
 //! The engine learns these prices by itself, apart from the policy for writers: readahead must work under every policy.
-//! It needs the prices only for sizes of windows, where a factor of two does not matter.
+//! It needs the prices only for sizes of windows, where a factor of two does not matter. A window is worth reading
+//! ahead if the device spends most of its time on bytes and little on seeks, and if it is requested long enough before
+//! the reader comes. So its size is the amount that the device moves in two times: the time worth one start elsewhere,
+//! and the latency of an answer.
 //!
-//! Owns: the prices, the window of learning, how far a window is believed.
-//! Does not own: when requests begin and end (`devices::usage`), the use of prices (`window_sizes`).
+//! Owns: the prices, the window of learning, how far a window is believed; the law of sizes.
+//! Does not own: when requests begin and end (`devices::usage`), the growth of a stream's window (`afflux`).
 //! Invariants: prices stay within bounds. A window in which other requests were in flight, or a read failed, teaches
 //! nothing. One stalled window moves prices little: only the second is believed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Prices before anything is known. A typical disk's will do, since a price that is too large is blamed first.
 const PRIOR: ReadPrices = ReadPrices { run_ns: 10_000_000, latency_ns: 100_000, mib_ns: 41_943_040 };
@@ -194,6 +199,86 @@ impl ReadPrices {
         self.run_ns = moved(self.run_ns, costs[0], NS);
         self.latency_ns = moved(self.latency_ns, costs[1], NS);
         self.mib_ns = moved(self.mib_ns, costs[2], (MIB_NS_MIN, NS.1));
+    }
+}
+
+/// The part of a device's time that streams have for bytes: one start in 50.
+const STARTS: u64 = 49;
+/// The most time that one start may be worth.
+const STARTS_NS_MAX: u64 = 64_000_000;
+/// Time of an answer beside the device's: to notice it, and to act upon it.
+const NOTICE_NS: u64 = 100_000;
+/// Windows are multiples of this many pages, and at least that.
+const STEP_PAGES: u64 = 32;
+/// The most pages of a window: 128 MiB.
+const MOST_PAGES: u64 = 32_768;
+const PAGES_A_MIB: u64 = 256;
+/// A window lasts for so many calls of a store.
+const CALLS: u64 = 2;
+/// The most pages of a window of a store, 32 MiB: a stream has three ahead of it.
+const EARLY_PAGES_MAX: u64 = 8192;
+
+/// Windows on a device, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WindowSizes {
+    /// The largest window.
+    pub most: u64,
+    /// The first window: it adds a quarter to the cost of the miss.
+    pub first: u64,
+    /// A gap that is cheaper to read than to leap over.
+    pub gap: u64,
+    /// A window is requested when the reader is two windows away from it. The store then always has a request that
+    /// waits for its turn, and begins it as bytes of others come.
+    pub early: bool,
+}
+
+impl WindowSizes {
+    /// The law for a device with these read prices. `call_mib`: for a store, the MiB that it delivers during a call.
+    /// Its calls overlap. A window that lasts for several calls shows whether more of them bring more, and so on up to
+    /// the store's bandwidth.
+    pub(crate) fn of(prices: &ReadPrices, call_mib: u64) -> Self {
+        let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
+        let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);
+        let time_ns = STARTS.saturating_mul(run_ns).min(STARTS_NS_MAX) + 2 * (latency_ns + NOTICE_NS);
+        let by_calls = CALLS.saturating_mul(call_mib).saturating_mul(PAGES_A_MIB).min(EARLY_PAGES_MAX);
+        let most = if call_mib > 0 { pages(time_ns).min(EARLY_PAGES_MAX).max(by_calls) } else { pages(time_ns) };
+        Self {
+            most: (most / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
+            first: (pages(run_ns + latency_ns) / 4).clamp(4, 64),
+            gap: pages(run_ns),
+            early: call_mib > 0,
+        }
+    }
+}
+
+/// A law for one writing thread and concurrent readers.
+#[derive(Debug)]
+pub(crate) struct SharedWindowSizes(AtomicU64);
+
+impl SharedWindowSizes {
+    pub(crate) fn new(window_sizes: WindowSizes) -> Self {
+        Self(AtomicU64::new(window_sizes.packed()))
+    }
+
+    pub(crate) fn set(&self, window_sizes: WindowSizes) {
+        self.0.store(window_sizes.packed(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> WindowSizes {
+        let packed = self.0.load(Ordering::Relaxed);
+        WindowSizes {
+            most: packed & 0xffff,
+            first: packed >> 16 & 0xff,
+            gap: packed >> 24 & 0xffff,
+            early: packed >> 40 > 0,
+        }
+    }
+}
+
+impl WindowSizes {
+    /// The law in one word: the largest window has 16 bits, the first 8.
+    fn packed(self) -> u64 {
+        self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24 | u64::from(self.early) << 40
     }
 }
 

@@ -1,15 +1,17 @@
 //! The questions to a readahead policy, and its possible answers.
 //!
-//! Owns: a policy's input about a file's readers and its device, its possible answers.
+//! Owns: a policy's input about a file's readers and its device, its possible answers; the device's account of pages
+//! read ahead at the starts of files.
 //! Does not own: the choice of the policy (`readahead`), its rules, frames and requests.
-//! Invariants: pure arithmetic on pages. An answer is a wish.
+//! Invariants: pure arithmetic on pages. An answer is a wish. The account of openings stays within its limit, and
+//! concurrent changes of it take effect one after the other (`loom_a_spend_beside_a_payment_is_not_forgotten`).
 
 use std::ops::Range;
 
 use afflux_pages::page::PagesAhead;
+use afflux_pages::sync::atomic::{AtomicI64, Ordering};
 
-use super::openings::Openings;
-use super::window_sizes::WindowSizes;
+use crate::readahead::prices::WindowSizes;
 
 /// A policy from elsewhere, with the state of one file's readers. It learns of every read.
 pub trait ReadaheadPolicy: Send {
@@ -130,3 +132,58 @@ impl AheadTerms<'_> {
         ReadaheadLimits { most: self.most, request_pages: self.request_pages }
     }
 }
+
+/// Pages missed that earn one.
+const EARNS: u64 = 128;
+const PAGES_MAX: i64 = 64;
+
+/// The account of a device's first reads of files.
+#[derive(Debug)]
+pub(crate) struct Openings {
+    /// In parts of a page.
+    balance: AtomicI64,
+}
+
+impl Openings {
+    pub(crate) fn new() -> Self {
+        Self { balance: AtomicI64::new(PAGES_MAX * EARNS as i64) }
+    }
+
+    /// Pages that an opening may read ahead now.
+    fn remaining(&self) -> u64 {
+        (self.balance.load(Ordering::Relaxed) / EARNS as i64).max(0) as u64
+    }
+
+    /// The most pages that an opening with a call of `asked` pages may read ahead: as much again may overdraw.
+    pub(super) fn granted(&self, asked: u64) -> u64 {
+        match self.remaining() {
+            0 => 0,
+            remaining => remaining.max(asked),
+        }
+    }
+
+    pub(super) fn spend(&self, pages: u64) {
+        self.change(-((pages * EARNS) as i64));
+    }
+
+    pub(super) fn pay_back(&self, pages: u64) {
+        if pages > 0 {
+            self.change((pages * EARNS) as i64);
+        }
+    }
+
+    pub(super) fn note_missed(&self, pages: u64) {
+        self.change(pages as i64);
+    }
+
+    fn change(&self, by: i64) {
+        let changed = |balance: i64| Some(balance.saturating_add(by).min(PAGES_MAX * EARNS as i64));
+        let _always = self.balance.fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(all(test, loom))]
+mod loom_models;

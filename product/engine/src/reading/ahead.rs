@@ -25,7 +25,7 @@ use afflux_pages::wait::lock;
 use super::Reading;
 use super::fill::ReadResources;
 use crate::devices::file::{FileInner, FileState};
-use crate::readahead::window_sizes::WindowSizes;
+use crate::readahead::prices::WindowSizes;
 use crate::readahead::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use crate::reclaim::may_go;
 

@@ -27,7 +27,7 @@ use super::{Obstacle, Reading};
 use crate::call::FileCall;
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::request_table::{Load, RequestEntry};
+use crate::devices::in_flight::{Load, RequestEntry};
 use crate::devices::{DeviceState, TransferKind};
 use crate::readahead::{Ahead, ReadaheadEnd};
 use crate::reclaim::SpareFrames;

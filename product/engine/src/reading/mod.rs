@@ -1,15 +1,14 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), misses on a blocked caller's thread (`here`),
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), one page of a miss (`miss`),
 //! readahead (`ahead`), frames (`reclaim`).
 //! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
 pub(crate) mod ahead;
-mod fetch;
 mod fill;
-mod here;
+mod miss;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,11 +26,11 @@ use afflux_pages::memory::SharedArena;
 use afflux_pages::page::{PRESENT, READING, UPTODATE};
 use afflux_pages::units::PAGE_BYTES;
 
-pub use self::here::Waiting;
 use crate::base::Base;
 use crate::call::FileCall;
 use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
+pub use crate::reading::miss::Waiting;
 use crate::reclaim::Reclaim;
 
 /// Obstacles to reading a page.

@@ -23,9 +23,8 @@ use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
 use crate::dirty::force_charge;
 use crate::reclaim::{Reclaim, SpareFrames};
-use crate::recovery::FileKey;
-use crate::recovery::look::{FoundFile, FoundPage};
 use crate::recovery::slots::{Intent, PersistedFile};
+use crate::recovery::{FileKey, FoundFile, FoundPage};
 use crate::reshape::Reshaping;
 
 /// Pages that come into the index in one hold of the file's lock.

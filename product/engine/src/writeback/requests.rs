@@ -15,11 +15,11 @@ use afflux_pages::memory::FrameMemory;
 use afflux_pages::wait::lock;
 
 use super::batch::Run;
-use super::recycled::Boxed;
 use super::{CallEnds, WriteEnds, Writeback};
 use crate::devices::file::FileInner;
-use crate::devices::request_table::Load;
+use crate::devices::in_flight::Load;
 use crate::devices::{DeviceState, TransferKind};
+use crate::recycler::Boxed;
 use crate::trace::EngineEvent;
 
 /// How many requests a waiter may still take without waiting again.

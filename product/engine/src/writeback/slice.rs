@@ -1,7 +1,7 @@
 //! A file's turn to be written: the steps of flushers.
 //!
 //! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
-//! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
+//! Does not own: which reason comes next (`flusher`), the run (`batch`), requests (`requests`).
 //! Invariants: a run is claimed only with a request in hand. A file that was taken is put back: dropping a
 //! [`FileSlice`] does it.
 

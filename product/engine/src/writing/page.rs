@@ -22,8 +22,8 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writing;
-use super::piece::{PieceEnd, WriteResources};
 use crate::devices::file::{FileInner, FileState};
+use crate::writing::{PieceEnd, WriteResources};
 
 /// One page's part of a write.
 struct PageWrite<'a> {

@@ -3,7 +3,7 @@
 //! rule: 2: no page is clean before it is written, and callers get the error until then
 //! kept in: `product/engine/src/writeback/complete.rs`
 //! rule: 6: a file that cannot be written takes a bounded amount of room from others
-//! kept in: `product/engine/src/dirty/failing.rs`
+//! kept in: `product/engine/src/dirty.rs`
 
 use std::future::Future;
 use std::pin::pin;

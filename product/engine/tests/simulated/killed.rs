@@ -1,7 +1,7 @@
 //! A process is killed before each store of one operation in turn; its successor has every accepted byte.
 
 //! rule: 12: a kill before any store of a write, a replacement, a writeback or a change of shape loses nothing accepted
-//! kept in: `product/engine/src/recovery/look.rs`, `product/engine/src/recovery/adopt.rs`
+//! kept in: `product/engine/src/recovery/mod.rs`, `product/engine/src/recovery/adopt.rs`
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

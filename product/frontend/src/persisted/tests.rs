@@ -58,7 +58,7 @@ impl Random {
 }
 
 // rule: a kill between any two stores leaves each item of the kept memory as it was or as it was to be
-// kept in: `product/frontend/src/persisted_items.rs`, `product/frontend/src/persisted_records.rs`
+// kept in: `product/frontend/src/persisted.rs`
 #[test]
 fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be() {
     let (words, mut random) = (memory((0..WORDS).map(|_| 0)), Random(1));

@@ -8,8 +8,7 @@
 use afflux_device::error::DeviceError;
 use afflux_device::platform::Nanos;
 
-use crate::devices::failures::FailedPages;
-use crate::devices::unwritable::{Amount, FileAmounts};
+use crate::devices::failures::{Amount, FailedPages, FileAmounts};
 
 /// Failed attempts in a row after which a file's writes count as failing.
 pub(crate) const FAILING_TRIES: u32 = 3;

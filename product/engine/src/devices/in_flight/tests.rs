@@ -1,3 +1,6 @@
+mod in_order;
+mod request_table;
+
 use super::*;
 
 const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };

@@ -1,3 +1,5 @@
+mod rings;
+
 use super::*;
 
 fn entry(slot: u32, dirtied_at: u64, pages: u64) -> ReadyEntry<()> {

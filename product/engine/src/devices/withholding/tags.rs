@@ -1,7 +1,7 @@
 //! The pages of withheld ranges: their tags in a file's index.
 //!
 //! Owns: which dirty pages have the tag `Withheld` in place of `Dirty`, and when that changes.
-//! Does not own: the ranges (`ranges`), when a range is let go (the engine), the lists of files.
+//! Does not own: the ranges (`withholding`), when a range is let go (`withholding` of the engine), the lists of files.
 //! Invariants: a dirty page in a range has the tag `Withheld`. A page that was dirty before, and that a sync has to
 //! write, keeps `Dirty` and is marked for the sync. Pages that are let go are listed as any dirty page.
 
@@ -13,8 +13,8 @@ use afflux_pages::cache::nodes::Tag;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::ranges::{Ordered, RangeId, WithheldRanges};
 use crate::devices::file::{Earlier, FileInner, FileState, Obstacles};
+use crate::devices::withholding::{Ordered, RangeId, WithheldRanges};
 
 /// The most pages let go, or withheld, in one hold of the file's lock.
 const PIECE_PAGES: u64 = 1024;

@@ -1,3 +1,5 @@
+mod lists;
+
 use super::*;
 use crate::devices::Size;
 

@@ -1,14 +1,16 @@
 //! rule: readahead reads few pages for nothing, its pages stay until they are read, and a bad sector costs its
 //! neighbours nothing
 
+mod credit;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use afflux_pages::page::PagesAhead;
 
-use super::super::openings::Openings;
-use super::super::window_sizes::WindowSizes;
 use super::*;
+use crate::readahead::prices::WindowSizes;
+use crate::readahead::seam::Openings;
 
 /// A file and its stream; pages read ahead are cached at once.
 struct File {

@@ -1,3 +1,5 @@
+mod window_sizes;
+
 use super::*;
 
 /// A device that serves one read at a time, with a latency added to each.
@@ -44,8 +46,8 @@ impl Device {
         }
     }
 
-    fn window_sizes(&self) -> super::super::window_sizes::WindowSizes {
-        super::super::window_sizes::WindowSizes::of(self.learner.prices(), 0)
+    fn window_sizes(&self) -> crate::readahead::prices::WindowSizes {
+        crate::readahead::prices::WindowSizes::of(self.learner.prices(), 0)
     }
 }
 
