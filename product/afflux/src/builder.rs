@@ -15,16 +15,14 @@ use afflux_frames::Frames;
 use afflux_linux_device::{Caching, HostMemory, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
 use rustix::process::{Resource, getrlimit};
 
-use crate::cache::Cache;
-use crate::core::Core;
+use crate::cache::{Cache, CacheKnob};
+use crate::core::{Core, EndThread};
 use crate::devices::CacheDevices;
-use crate::end_thread::EndThread;
 use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
 use crate::faults::Faults;
 use crate::files::{ClosedFileBounds, Files};
 use crate::gate::Gate;
-use crate::knobs::CacheKnob;
 use crate::upkeep;
 
 /// Least memory of a cache.

@@ -1,27 +1,26 @@
 //! The cache as its users see it.
 //!
-//! Owns: the public calls on a whole cache.
+//! Owns: the public calls on a whole cache; one type for the engine's knobs and those of the flush budget.
 //! Does not own: files (`file`), the beginning (`builder`) and the end (`ending`).
 //! Invariants: the only state here is the life that all handles share.
 
-use std::fmt;
 use std::future::poll_fn;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
+use std::{fmt, io};
 
+use afflux_budget::BudgetKnob;
 use afflux_engine::DeviceStatus;
-use afflux_engine::settings::KnobError;
+use afflux_engine::settings::{Knob, KnobError, KnobId, Settings, WhichKnob};
 use afflux_linux_device::{DeferredWakes, LinuxPlatform};
 
 use crate::core::{Core, SyncOf};
 use crate::ending::Life;
 use crate::error::{Error, Unwritten};
 use crate::file::File;
-use crate::knobs::CacheKnob;
 use crate::open::{Entering, OpenOptions, OpenedFile};
 use crate::stats::{Delays, Stats};
 
@@ -375,4 +374,34 @@ impl Core {
 
 fn knob_error(error: &KnobError) -> io::Error {
     Error::Setting { what: error.to_string() }.into()
+}
+
+/// A knob of a cache: a [`Knob`] or a [`BudgetKnob`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheKnob {
+    /// A knob of the engine.
+    Engine(Knob),
+    /// A knob of the flush budget, the policy of every cache.
+    Budget(BudgetKnob),
+}
+
+impl From<Knob> for CacheKnob {
+    fn from(knob: Knob) -> Self {
+        Self::Engine(knob)
+    }
+}
+
+impl From<BudgetKnob> for CacheKnob {
+    fn from(knob: BudgetKnob) -> Self {
+        Self::Budget(knob)
+    }
+}
+
+impl WhichKnob for CacheKnob {
+    fn id(self, settings: &Settings) -> KnobId {
+        match self {
+            Self::Engine(knob) => knob.id(settings),
+            Self::Budget(knob) => knob.id(settings),
+        }
+    }
 }

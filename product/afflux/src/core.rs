@@ -1,21 +1,24 @@
 //! The state that all handles of a cache share.
 //!
-//! Owns: one of each part, and the way of a call to the engine: past the gate, blocking or not.
+//! Owns: one of each part, and the way of a call to the engine: past the gate, blocking or not; the thread for ends
+//! that no caller can wait for.
 //! Does not own: the parts; the work of a call (`file`), the beginning (`builder`) and the end (`ending`).
-//! Invariants: every call that may wait goes past the gate. Tasks of the cache's own keep it only weakly.
+//! Invariants: every call that may wait goes past the gate. Tasks of the cache's own keep it only weakly. The thread
+//! for ends starts with the cache, since the host may refuse a thread later, and loses no job.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use afflux_engine::{Engine, Platform};
-use afflux_linux_device::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
+use afflux_linux_device::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool, contain};
 
 use crate::coherence::{EngineSnapshot, Stamp};
 use crate::devices::{CacheDevice, CacheDevices};
-use crate::end_thread::EndThread;
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
@@ -170,6 +173,51 @@ impl Drop for SyncOf<'_> {
     fn drop(&mut self) {
         if self.is_undone {
             self.file.note_written();
+        }
+    }
+}
+
+pub(crate) struct EndThread(Mutex<Option<RunningEndThread>>);
+
+struct RunningEndThread {
+    jobs: Sender<EndJob>,
+    thread: JoinHandle<()>,
+    /// Closed when the thread has no job left.
+    is_over: Receiver<()>,
+}
+
+type EndJob = Box<dyn FnOnce() + Send>;
+
+impl EndThread {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        let ((jobs, given), (over, is_over)) = (channel::<EndJob>(), channel());
+        let work = move || {
+            given.into_iter().for_each(contain);
+            drop(over);
+        };
+        let thread = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(work)?;
+        Ok(Self(Mutex::new(Some(RunningEndThread { jobs, thread, is_over }))))
+    }
+
+    /// Runs the job on the thread. After the end there is nothing to wait for, and the job runs here.
+    pub(crate) fn run(&self, job: impl FnOnce() + Send + 'static) {
+        let jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|running| running.jobs.clone());
+        let job: EndJob = Box::new(job);
+        match jobs {
+            Some(jobs) => jobs.send(job).unwrap_or_else(|SendError(job)| job()),
+            None => job(),
+        }
+    }
+
+    /// Ends the thread, and waits for it at most `patience`.
+    pub(crate) fn end(&self, patience: Duration) {
+        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(RunningEndThread { jobs, thread, is_over }) = running else { return };
+        drop(jobs);
+        if thread.thread().id() != std::thread::current().id()
+            && is_over.recv_timeout(patience) == Err(RecvTimeoutError::Disconnected)
+        {
+            let _ = thread.join();
         }
     }
 }

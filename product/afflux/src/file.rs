@@ -7,7 +7,6 @@
 
 mod metadata;
 mod order;
-mod shape;
 mod vectored;
 
 use std::fmt;

@@ -1,17 +1,20 @@
 //! The files of a cache, one for each file of the host, and their descriptors.
 //!
 //! Owns: the set of cached files, their handles, their claims, when they give up their descriptors, how many files
-//! without a handle keep their pages.
+//! without a handle keep their pages; the turn of each append to a file.
 //! Does not own: the pages (the engine), descriptors beside the one that a file was opened with (`platform-linux`),
 //! noticing others' changes (`coherence`).
 //! Invariants: a device and an inode are one file. A file with a handle keeps the descriptor that it was opened with; a
 //! file without a handle gives its descriptors up once all of it is durable. Only such files are dropped from the
 //! cache. The host is never called under the lock of all files: a mount that hangs blocks only the users of its files.
+//! A dropped append, also one that has the turn, blocks no further append.
 
 use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Backing, DeviceId};
@@ -20,7 +23,6 @@ use afflux_linux_device::{FileClaim, HostFile, LentDescriptor, RevokedDescriptor
 use crate::coherence::{EngineSnapshot, KnownHostState, SizeChange, Stamp};
 use crate::devices::{CacheDevice, DeviceNumber};
 use crate::error::Error;
-use crate::tail::Tail;
 
 /// Longest wait for a file that another cache has.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(2);
@@ -489,3 +491,47 @@ fn claimed(fd: &LentDescriptor, path: &Path, write: bool) -> Result<FileClaim, E
         Err(_) => Err(Error::NotOpenedFor { path: path.to_owned(), wanted: if write { "writing" } else { "reading" } }),
     }
 }
+
+#[derive(Default)]
+pub(crate) struct Tail(Mutex<TailState>);
+
+#[derive(Default)]
+struct TailState {
+    taken: bool,
+    waiting: Vec<Waker>,
+}
+
+/// A turn; it ends when this is dropped.
+pub(crate) struct TailGuard<'a>(&'a Tail);
+
+impl Tail {
+    /// Waits for a turn. When one ends, the first task that looks gets the next.
+    pub(crate) async fn enter(&self) -> TailGuard<'_> {
+        poll_fn(|cx| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if !state.taken {
+                state.taken = true;
+                return Poll::Ready(TailGuard(self));
+            }
+            if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                state.waiting.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Drop for TailGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.taken = false;
+        // All are woken, since the first of them may be gone.
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,27 +31,22 @@
 //! half of it. Then both prices move until they explain the time. The larger the reads' part of the time, the later
 //! each price is right.
 //!
-//! Owns: which windows are believed and how far; which direction is blamed for time that both used; the generation of
-//! prices.
+//! Owns: which windows are believed and how far; which direction is blamed for time that both used; stretches of work;
+//! the held price of a run; the generation of prices.
 //! Does not own: prices and their step (`prices`); the clocks; the callers.
 //! Invariants: time stands still while nothing is in flight. Prices move when a window closes. A single completion
 //! moves one price against the other only.
 
 mod facts;
 mod remembered;
-mod run_cost;
-mod stretch;
 mod window;
 
 pub use facts::{CompletedRequest, Facts, Side};
 pub use remembered::{EstimatorSnapshot, KnownPrices, RememberedPrices};
 
-use crate::prices::{DirectionPrices, DirectionWork};
-use crate::wide::mul_div;
+use crate::prices::{DirectionPrices, DirectionWork, mul_div};
 use crate::{Cost, MIB, MILLISECOND, ONE};
 use facts::Elapsed;
-use run_cost::HeldRunCost;
-use stretch::Stretch;
 use window::{EstimatorWindow, OTHER_PART};
 
 /// Windows up to which an estimator is young.
@@ -458,6 +453,124 @@ fn believed(raw: [u64; 3]) -> u64 {
     let mut sorted = raw;
     sorted.sort_unstable();
     sorted[1].max(ONE)
+}
+
+/// The part of a window in the average.
+const HELD_PART: u64 = 16;
+/// The held cost fades over this much time of work.
+const HELD_FADES_NS: u64 = 30_000 * MILLISECOND;
+/// Work and windows required before anything is held.
+const HELD_AFTER_NS: u64 = 2000 * MILLISECOND;
+const HELD_AFTER_WINDOWS: u32 = 8;
+/// Runs are counted in these parts, so that an average does not lose a few runs.
+const RUN_PARTS: u64 = 1 << 16;
+
+/// The price of a run where runs are short, held for a while after runs become long. 0 until a few seconds of work were
+/// done.
+///
+/// Long runs hide the cost of a run: bytes are most of their cost, and on flash that is written in whole blocks a run
+/// of whole blocks costs nothing. The cost that short runs leave unexplained by the price of bytes is held, and fades.
+/// A run never costs more than the time that it took. So a device that gets faster, as at the end of another program,
+/// shows it at once if runs are short.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeldRunCost {
+    runs: u64,
+    bytes: u64,
+    ns: u64,
+    windows: u32,
+    worked_ns: u64,
+    run_ns: u64,
+}
+
+impl HeldRunCost {
+    fn run_ns(&self) -> u64 {
+        self.run_ns
+    }
+
+    /// Whether enough work was done to know the cost of runs at all.
+    fn is_settled(&self) -> bool {
+        self.windows >= HELD_AFTER_WINDOWS && self.worked_ns >= HELD_AFTER_NS
+    }
+
+    /// Adds a window with this work, believed to have taken `ns`, and the prices learned by now. If bytes leave less
+    /// than `part` 1,024ths of the time unexplained, that is the error of their price.
+    fn add(&mut self, work: DirectionWork, ns: u64, prices: &DirectionPrices, part: u64) {
+        self.windows = self.windows.saturating_add(1);
+        self.worked_ns = self.worked_ns.saturating_add(ns);
+        if work.runs > 0 {
+            let average = |of: u64, new: u64| of - of / HELD_PART + new / HELD_PART;
+            self.runs = average(self.runs, work.runs.min(1 << 32) * RUN_PARTS);
+            self.bytes = average(self.bytes, work.bytes);
+            self.ns = average(self.ns, ns);
+        }
+        self.run_ns -= mul_div(self.run_ns, ns.min(HELD_FADES_NS), HELD_FADES_NS);
+        if self.is_settled() && self.runs > 0 {
+            let most_ns = mul_div(self.ns, RUN_PARTS, self.runs);
+            self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part)).min(most_ns);
+        }
+    }
+
+    /// The time of a run that its bytes do not explain.
+    fn unexplained_ns(&self, prices: &DirectionPrices, part: u64) -> u64 {
+        let of_runs_ns = self.ns.saturating_sub(prices.cost_ns(0, self.bytes));
+        if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
+            return 0;
+        }
+        mul_div(of_runs_ns, RUN_PARTS, self.runs)
+    }
+}
+
+/// A cache is full after this much work: it fills at the speed of the interface.
+const FILLED_NS: u64 = 2000 * MILLISECOND;
+/// A rest undoes this many times as much work.
+const REST_WEIGHT: u64 = 4;
+/// A rest of this length begins a new stretch.
+const REST_NS: u64 = 50 * MILLISECOND;
+
+/// Work with little rest, and the prices known before it: learned past the caches of an earlier stretch, or the prior.
+///
+/// While the device rests, it empties its cache, and a flush empties the cache too. Rests count for more than work, so
+/// a device that rests a part of the time is never found out.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    worked_ns: u64,
+    before: DirectionPrices,
+}
+
+impl Stretch {
+    fn new(before: DirectionPrices) -> Self {
+        Self { worked_ns: 0, before }
+    }
+
+    /// Adds the time passed up to a completion; `prices` are the known ones.
+    fn advance(&mut self, passed: Elapsed, prices: DirectionPrices) {
+        if passed.rested_ns >= REST_NS && !self.may_be_cached() {
+            *self = Self::new(prices);
+        }
+        let worked_ns = passed.either_ns + passed.calls_alone_ns;
+        self.worked_ns = self.worked_ns.saturating_sub(passed.rested_ns.saturating_mul(REST_WEIGHT)) + worked_ns;
+    }
+
+    /// Whether writes may have gone to a cache that was not full.
+    fn may_be_cached(&self) -> bool {
+        self.worked_ns < FILLED_NS
+    }
+
+    /// A flush emptied the cache: it takes writes at once again.
+    fn mark_emptied(&mut self, prices: DirectionPrices) {
+        let before = if self.may_be_cached() { self.before } else { prices };
+        *self = Self::new(before);
+    }
+
+    /// The cache is full. Returns the prices known before writes went to it.
+    fn mark_filled(&mut self) -> DirectionPrices {
+        self.worked_ns = FILLED_NS;
+        self.before
+    }
+
+    fn before(&self) -> DirectionPrices {
+        self.before
+    }
 }
 
 #[cfg(test)]

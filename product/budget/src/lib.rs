@@ -86,24 +86,19 @@
 
 #![forbid(unsafe_code)]
 
-mod curve;
 mod estimator;
-mod flight;
 mod knobs;
 mod parallel;
 mod payer;
 mod policy;
 mod prices;
-mod wide;
 
-pub use curve::{AdmissionRule, Band, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{CompletedRequest, Estimator, EstimatorSnapshot, Facts, KnownPrices, RememberedPrices, Side};
-pub use flight::{in_flight_ns, request_bytes};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};
 pub use parallel::{Ended, Parallelism};
-pub use payer::{PayerDebt, Verdict};
+pub use payer::{AdmissionRule, Band, PayerDebt, Verdict, guarded_backlog_ns, snapshot_debt_ns};
 pub use policy::{Budget, DeviceMemory, FIGURES, OWN_POLICY, PayerMemory};
-pub use prices::{Cost, DirectionPrices};
+pub use prices::{Cost, DirectionPrices, in_flight_ns, request_bytes};
 
 /// Bytes of a MiB, the unit of the price of bytes.
 pub(crate) const MIB: u64 = 1 << 20;

@@ -24,7 +24,7 @@
 //! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. While nothing is held
 //! back, p stays as it is.
 
-use crate::wide::mul_div;
+use crate::prices::mul_div;
 use crate::{Cost, MILLISECOND};
 
 /// p of an unknown device.

@@ -1,12 +1,14 @@
-//! The cost of a device's work in its own time, and its correction by a measured time.
+//! The cost of a device's work in its own time, its correction by a measured time, and the amount of work in flight
+//! that it allows.
 //!
-//! Owns: the two prices, their bounds, the step of learning.
-//! Does not own: which times are believed (`estimator`).
+//! Owns: the two prices, their bounds, the step of learning; the limit of device time in flight, the size of a request;
+//! products that may not fit in a word.
+//! Does not own: which times are believed (`estimator`), how many requests a device likes at once (`parallel`).
 //! Invariants: prices stay within their bounds. Blame for a wrong estimate goes by squared share of the modelled cost,
-//! so that streams never touch the price of a run, and scattered pages never that of bytes.
+//! so that streams never touch the price of a run, and scattered pages never that of bytes. An fsync waits behind the
+//! requests in flight, so they are a small part of the budget. Quotients are exact, however large the product.
 
-use crate::wide::{div, mul_div};
-use crate::{MIB, ONE};
+use crate::{MIB, MILLISECOND, ONE};
 
 /// Bounds of the price of a run: 1 µs to 10 s.
 pub(crate) const RUN_NS: (u64, u64) = (1_000, 10_000_000_000);
@@ -112,6 +114,50 @@ impl DirectionPrices {
 /// A measured time over the modelled one in 1,024ths, between 64 and 16,384; 1,024 where nothing was modelled.
 pub(crate) fn ratio(measured_ns: u64, modelled_ns: u64) -> u64 {
     if modelled_ns == 0 { ONE } else { mul_div(measured_ns, ONE, modelled_ns).clamp(64, 16 * ONE) }
+}
+
+/// `of * by / over`. Nearly every product fits in a word, and then the division is one instruction instead of a call:
+/// decisions consist of these.
+///
+/// # Panics
+/// If `over` is 0.
+pub(crate) const fn mul_div(of: u64, by: u64, over: u64) -> u64 {
+    if let Some(product) = of.checked_mul(by) {
+        return product / over;
+    }
+    let quotient = of as u128 * by as u128 / over as u128;
+    if quotient > u64::MAX as u128 { u64::MAX } else { quotient as u64 }
+}
+
+/// `of / by`, a call only if one of them does not fit in a word.
+///
+/// # Panics
+/// If `by` is 0, or `of` is the least number and `by` is -1.
+pub(crate) fn div(of: i128, by: i128) -> i128 {
+    match (i64::try_from(of), i64::try_from(by)) {
+        (Ok(of), Ok(by)) if by > 0 => (of / by).into(),
+        _ => of / by,
+    }
+}
+
+/// Requests begin and end at pages.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// L: device time that may be in flight. A sync finds one L ahead of it, and a second may pass it within the device. 30
+/// ms keep the sum below a tenth of a second, and lose no throughput on disks (measured with 10 to 100 ms). For a
+/// device with long calls, `parallel` finds how much more it needs.
+pub fn in_flight_ns(budget_ns: Cost) -> Cost {
+    (budget_ns / 10).min(30 * MILLISECOND)
+}
+
+/// Bytes of a request: a quarter of the device time in flight, between the device's preferred size and its maximum.
+///
+/// # Panics
+/// If the preferred size exceeds the maximum.
+pub fn request_bytes(in_flight_ns: Cost, mib_ns: u64, preferred: u64, most: u64) -> u64 {
+    assert!(preferred <= most, "a request of {preferred} bytes at best and of {most} at most");
+    let bytes = mul_div(in_flight_ns / 4, MIB, mib_ns.max(1)).min(most);
+    (bytes / PAGE_BYTES * PAGE_BYTES).clamp(preferred, most)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub enum DeviceError {
 
 impl DeviceError {
     /// Whether the error concerns one file or its owner, and says nothing about writes of other files.
-    pub(crate) fn is_of_one_file(self) -> bool {
+    pub fn is_of_one_file(self) -> bool {
         matches!(self, Self::Quota | Self::TooLarge | Self::Denied | Self::Stale)
     }
 }

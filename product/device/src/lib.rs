@@ -1,25 +1,20 @@
-//! Devices and their files, between cached pages and the engine's mechanisms.
+//! The seam of the engine: what it asks of devices, policies and worlds, and what they answer.
 //!
-//! Owns: files with their lists and states, requests in flight, failures and hangs, learned times (`devices`); the
-//! seams to policies (`policy`, `readahead`) and to worlds (`platform`, `request`); knobs, counters and gauges; the
-//! look at memory after a kill (`recovery`).
-//! Does not own: cached pages (`afflux-pages`), any decision (policies), any step of a read, a write or a sync (the
-//! engine).
-//! Invariants: nothing here starts a task or waits for a device. A lock here is held for a few steps, never over an
-//! await.
+//! Owns: the traits of a world and its devices (`platform`), owned requests (`request`), the questions to a policy and
+//! its answers (`policy`), errors, clients; the tables of knobs, counters and gauges.
+//! Does not own: cached pages (`afflux-pages`); devices and files as the engine keeps them, and every step (the
+//! engine); any decision (policies); any world.
+//! Invariants: nothing here keeps a file or a device, starts a task or waits. A policy's crate needs this seam alone,
+//! and never the engine.
 
 #![forbid(unsafe_code)]
 
 pub mod client;
 pub mod counters;
-pub mod devices;
-pub mod durations;
 pub mod error;
 pub mod gauges;
 pub mod platform;
 pub mod policy;
-pub mod readahead;
-pub mod recovery;
 pub mod request;
 pub mod settings;
 

@@ -7,7 +7,7 @@
 
 use std::future::Future;
 
-pub use afflux_pages::nanos::{Nanos, WallNanos};
+pub use afflux_pages::units::{Nanos, WallNanos};
 
 use crate::FILE_BYTES_MAX;
 use crate::counters::{Counters, Local};
@@ -134,7 +134,7 @@ impl Limits {
     }
 
     /// The best size of a request: the device's preference, or its maximum.
-    pub(crate) fn request_bytes_best(&self) -> u64 {
+    pub fn request_bytes_best(&self) -> u64 {
         u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))
     }
 }

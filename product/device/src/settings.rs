@@ -7,19 +7,14 @@
 //! registry, so that the compiler knows the places of its knobs.
 
 mod error;
-mod near;
 mod page_knobs;
 mod table;
-mod threshold;
 mod values;
 
-pub use error::{KnobError, Threshold};
-pub use near::{did_you_mean, near};
+pub use error::{KnobError, Threshold, did_you_mean, near};
 pub use page_knobs::{KNOBS as PAGE_KNOBS, PageKnob};
 pub use table::{Acts, KnobInfo, KnobTable, Scope, TableKnob};
-pub use threshold::would_fit;
-pub use threshold::{BackgroundBase, RatioBases};
-pub use values::{DeviceSettings, KnobId, Settings, WhichKnob};
+pub use values::{BackgroundBase, DeviceSettings, KnobId, RatioBases, Settings, WhichKnob, would_fit};
 
 crate::knobs! {
     /// A knob of the engine itself.

@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Local;
-use afflux_device::devices::file::FileInner;
-use afflux_device::devices::{DeviceId, DeviceState, Devices, Moment};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AnyPolicy, View};
 use afflux_device::settings::Settings;
 use afflux_pages::cache::PageCache;
 use afflux_pages::rare::Rare;
 
+use crate::devices::file::FileInner;
+use crate::devices::{DeviceId, DeviceState, Devices, Moment};
 use crate::trace::{EngineEvent, Traced, TracedFile, Tracer};
 
 pub(crate) struct Base<P: Platform> {

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::delays::{Delay, WaitAccount, Waited};
-use afflux_device::devices::file::FileInner;
-use afflux_device::devices::waits::{PayerId, Wait, WaitId, WaitsFor};
 use afflux_device::platform::{Nanos, Platform};
 
 use crate::base::Base;
+use crate::devices::delays::{Delay, WaitAccount, Waited};
+use crate::devices::file::FileInner;
+use crate::devices::waits::{PayerId, Wait, WaitId, WaitsFor};
 use crate::trace::EngineEvent;
 
 /// A call for a file, and for a client if one is known.

@@ -10,17 +10,9 @@ use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, WriteObstacle};
-use afflux_device::devices::status::DeviceStatus;
-use afflux_device::devices::waits::{DeviceWaits, PerWait};
-use afflux_device::devices::{DeviceId, DeviceState, Devices, ListedFiles};
-use afflux_device::durations::{WaitHistogram, WaitTimes};
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::{Device, Nanos, Platform};
-use afflux_device::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, KnobInForce, Needs, Remembered};
-use afflux_device::readahead::{Advice, Readahead};
-use afflux_device::recovery::found::Unadopted;
-use afflux_device::recovery::{FileKey, Recovered};
+use afflux_device::policy::{AnyPolicy, EqualParts, IgnoredKnob, KnobInForce, Needs, Remembered};
 use afflux_device::request::Backing;
 use afflux_device::settings::{Acts, KnobError, KnobId, KnobInfo, RatioBases, Scope, Settings, WhichKnob, would_fit};
 use afflux_frames::{ArenaState, Frames};
@@ -31,16 +23,23 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use crate::base::Base;
-use crate::dirty;
-use crate::in_force;
+use crate::devices::active_policy::ActivePolicy;
+use crate::devices::file::{FileInner, WriteObstacle};
+use crate::devices::status::DeviceStatus;
+use crate::devices::waits::{DeviceWaits, PerWait};
+use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
+use crate::durations::{WaitHistogram, WaitTimes};
+use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings, Waiting};
 use crate::reclaim::{Dropped, Reclaim};
-use crate::recovery::Adopting;
+use crate::recovery::adopt::Adopting;
+use crate::recovery::{FileKey, Recovered, Unadopted};
 use crate::reshape::Reshaping;
 use crate::trace::{EngineEvent, Follower};
 use crate::withholding::RangeHolder;
 use crate::writeback::Writeback;
 use crate::writing::{self, Writing};
+use crate::{dirty, in_force};
 
 /// Files that a drain flushes at the same time.
 const DRAIN_TOGETHER: usize = 64;

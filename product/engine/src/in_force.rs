@@ -1,12 +1,12 @@
 //! Knobs of the engine that act with another value than they have, under any policy.
 //!
-//! Owns: the comparison. Does not own: knobs that only the policy reads (`policy::seam`), the values (`values`).
+//! Owns: the comparison. Does not own: knobs that only the policy reads (its explanation), the values (`settings`).
 //! Invariants: a knob is named only while its value differs from the one in force.
 
-use afflux_device::devices::DeviceState;
 use afflux_device::policy::KnobInForce;
 use afflux_device::settings::{Knob, KnobInfo, PageKnob, Settings, TableKnob};
 
+use crate::devices::DeviceState;
 use crate::reading::ahead::UNREAD_PART;
 
 /// The knobs of a device, with this much memory for the cache.

@@ -1,32 +1,36 @@
 //! Background and direct reclaim: clean pages give up their frames. A task takes free frames, which are freed ahead of
-//! need (`background`), else those of clean pages, else the next frame that comes back.
+//! need, else those of clean pages, else the next frame that comes back.
 //!
-//! Owns: the order of attempts, the wait and its duration; how much a task frees itself.
+//! A reader with a request in flight makes up for the frames that it took, if few are free. A task that takes frames
+//! may still find fewer free than the low mark. It then starts a task that goes ahead of others, frees pages in batches
+//! up to the high mark, and ends. So consumption paces both, and without it they cost nothing. A small cache has no
+//! background reclaim: the marks are a large part of it, and a batch that a reader frees itself serves it for long.
+//!
+//! Owns: the order of attempts, the wait and its duration; how much a task frees itself; when background reclaim starts
+//! and ends; frames taken and not yet used.
 //! Does not own: which page goes (`eviction`), readahead without frames; dirty pages, which are never evicted, only
 //! written (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses the flushers and
-//! waits; it ends when any task gives a frame back.
-
-mod background;
-mod run_state;
-mod spare;
+//! waits; it ends when any task gives a frame back. Unused frames go back on drop. One task of background reclaim runs
+//! at a time; if a thousand pages in a row cannot go, it gives up, and none starts before the instant that it set.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::durations::{Durations, WaitTimes};
 use afflux_device::platform::{Nanos, Platform};
-use afflux_frames::Effort;
+use afflux_frames::{Effort, FrameId};
+use afflux_pages::cache::PageCache;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::eviction::{PageKey, Victim, is_claimed};
 use afflux_pages::page::DIRTY;
 use afflux_pages::rare::Rare;
 use afflux_pages::wait::{either, lock};
+use smallvec::SmallVec;
 
 use crate::base::Base;
-use run_state::RunState;
-pub(crate) use spare::SpareFrames;
+use crate::devices::file::{FileInner, FileState};
+use crate::durations::{Durations, WaitTimes};
 
 /// Pages taken from the lists at a time.
 pub(crate) const BATCH: usize = 32;
@@ -250,5 +254,208 @@ impl<P: Platform> Reclaim<P> {
                 self.base.pass().await;
             }
         }
+    }
+}
+
+/// Frames taken and not yet used; unused ones go back on drop. A single frame needs no heap memory. Of several the
+/// lowest is used first: neighbours in memory then are neighbours in the file, and a device reads or writes them as one
+/// piece. The cache is borrowed: its count of references is one word for all writers.
+pub(crate) struct SpareFrames<'a> {
+    cache: &'a PageCache,
+    /// The highest first.
+    frames: SmallVec<[FrameId; 1]>,
+}
+
+impl<'a> SpareFrames<'a> {
+    pub(crate) fn none(cache: &'a PageCache) -> Self {
+        Self { cache, frames: SmallVec::new() }
+    }
+
+    /// Takes over another's frames.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        if self.len() == 0 {
+            std::mem::swap(self, &mut other);
+        }
+        self.frames.append(&mut other.frames);
+        self.frames.sort_unstable_by(|one, other| other.cmp(one));
+    }
+
+    pub(crate) fn take(&mut self) -> Option<FrameId> {
+        self.frames.pop()
+    }
+
+    /// A frame for nodes of an index. Takes a free frame first, so that the frames taken for pages stay for pages.
+    /// Without a free frame one of the taken frames serves.
+    pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
+        let free = || self.cache.frames.allocate(Effort::Normal);
+        let found = if self.cache.rare.must_fail_allocation(Rare::NoFrame) { None } else { free() };
+        found.or_else(|| self.take())
+    }
+
+    /// A copy will soon fill the next frame, if there is one: prefetches its memory meanwhile.
+    pub(crate) fn expect_copy(&self) {
+        if let Some(frame) = self.frames.last() {
+            self.cache.expect_copy(*frame);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Adds free frames, up to `count` in all.
+    pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
+        let lacking = count.saturating_sub(self.len()) as u32;
+        let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
+        if lacking == 0 || self.cache.rare.must_fail_allocation(path) {
+            return;
+        }
+        let Self { cache, frames } = self;
+        if count == 1 {
+            // Mostly the frame is in the thread's own hand.
+            frames.extend(cache.frames.allocate(effort));
+            return;
+        }
+        frames.reserve(lacking as usize);
+        cache.frames.allocate_bulk(lacking, effort, |frame| frames.push(frame));
+        frames.sort_unstable_by(|one, other| other.cmp(one));
+    }
+}
+
+impl Drop for SpareFrames<'_> {
+    fn drop(&mut self) {
+        if self.len() == 0 {
+            return;
+        }
+        for frame in self.frames.drain(..) {
+            self.cache.frames.free(frame);
+        }
+        self.cache.memory_queue.wake_all();
+    }
+}
+
+/// The smallest cache with background reclaim: 4 MiB.
+const FRAMES_MIN: u32 = 1024;
+
+struct RunState {
+    is_on: bool,
+    runs: AtomicBool,
+    /// No start before this: the last run gave up.
+    not_before_ns: AtomicU64,
+}
+
+impl RunState {
+    fn new(frames: u32) -> Self {
+        Self { is_on: frames >= FRAMES_MIN, runs: AtomicBool::new(false), not_before_ns: AtomicU64::new(0) }
+    }
+
+    /// Whether the cache has background reclaim at all.
+    fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Whether a task could be started: none runs.
+    fn may_run(&self) -> bool {
+        self.is_on && !self.runs.load(Ordering::Relaxed)
+    }
+
+    /// Claims the run for the caller, which starts the task. False if another has it.
+    fn try_run(&self) -> bool {
+        !self.runs.swap(true, Ordering::Relaxed)
+    }
+
+    fn end_run(&self) {
+        self.runs.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a look at many pages was fruitless not long ago. Asks for the time only then.
+    fn is_given_up(&self, now: impl FnOnce() -> Nanos) -> bool {
+        let until = self.not_before_ns.load(Ordering::Relaxed);
+        until > 0 && now().0 < until
+    }
+
+    fn give_up_until(&self, until: Nanos) {
+        self.not_before_ns.store(until.0, Ordering::Relaxed);
+    }
+}
+
+/// Fruitless looks at pages in a row after which it ends.
+const FRUITLESS_MAX: u64 = 1024;
+/// Batches that a reader frees for one request.
+const MADE_UP_MAX: u64 = 8;
+
+struct Run<P: Platform>(Arc<Reclaim<P>>);
+
+impl<P: Platform> Reclaim<P> {
+    /// Whether frames are freed in the background.
+    pub(crate) fn has_background(&self) -> bool {
+        self.background.is_on()
+    }
+
+    /// Starts background reclaim if too few frames are free. Costs two loads if there are enough.
+    pub(crate) fn look_ahead(self: &Arc<Self>) {
+        let frames = &self.base.cache.frames;
+        let is_enough = || frames.shared_free_count() >= frames.watermarks().low;
+        if !self.background.may_run() || is_enough() || self.is_given_up() {
+            return;
+        }
+        if self.background.try_run() {
+            let run = Run(Arc::clone(self));
+            let task = async move { run.fill_up().await };
+            self.base.platform.spawn_ahead("reclaim", task);
+        }
+    }
+
+    /// Frees as many frames as a reader with a request in flight has just taken, if fewer are free than halfway between
+    /// the low and the high mark. The reader would wait now anyway, and its CPU needs the frames next: a task elsewhere
+    /// would cost both more than the work.
+    pub(crate) fn make_up_for(&self, taken: u64) {
+        let frames = &self.base.cache.frames;
+        let marks = frames.watermarks();
+        let is_enough = || frames.shared_free_count() >= u32::midpoint(marks.low, marks.high);
+        if !self.background.is_on() || is_enough() || self.is_given_up() {
+            return;
+        }
+        for _ in 0..taken.div_ceil(BATCH as u64).min(MADE_UP_MAX) {
+            if self.evict(BATCH).pages == 0 {
+                return self.give_up();
+            }
+            if is_enough() {
+                return;
+            }
+        }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.background.is_given_up(|| self.base.now())
+    }
+
+    fn give_up(&self) {
+        self.background.give_up_until(self.base.now().after(LOOK_AGAIN_NS));
+    }
+}
+
+impl<P: Platform> Run<P> {
+    /// Frees frames up to the high mark.
+    async fn fill_up(&self) {
+        let Self(reclaim) = self;
+        let frames = &reclaim.base.cache.frames;
+        let high = frames.watermarks().high;
+        let mut fruitless = 0;
+        while frames.shared_free_count() < high {
+            let evicted = reclaim.evict(BATCH);
+            fruitless = if evicted.pages > 0 { 0 } else { fruitless + evicted.scanned };
+            if evicted.scanned == 0 || fruitless >= FRUITLESS_MAX {
+                return reclaim.give_up();
+            }
+            reclaim.base.pass().await;
+        }
+    }
+}
+
+impl<P: Platform> Drop for Run<P> {
+    /// Also runs if a world that stops drops its tasks.
+    fn drop(&mut self) {
+        self.0.background.end_run();
     }
 }

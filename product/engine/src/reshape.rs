@@ -15,10 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
-use afflux_device::recovery::slots::{Intent, PersistedFile};
 use afflux_device::request::Operation;
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
 use afflux_pages::cache::hit::InPage;
@@ -29,8 +27,10 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
 
 use crate::base::Base;
+use crate::devices::file::{FileInner, FileState};
 use crate::dirty::uncharge;
 use crate::reclaim::SpareFrames;
+use crate::recovery::slots::{Intent, PersistedFile};
 use crate::writeback::Writeback;
 use crate::writing::Writing;
 

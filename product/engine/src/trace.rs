@@ -10,13 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use afflux_device::client::Client;
-use afflux_device::devices::DeviceId;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{FlushSlice, PauseCause};
 use afflux_device::request::{Backing, Operation};
 use afflux_pages::wait::lock;
+
+use crate::devices::DeviceId;
+use crate::devices::file::FileInner;
 
 /// The most events kept for followers.
 pub const TRACED_EVENTS_MAX: usize = 16_384;

@@ -13,13 +13,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_device::client::Client;
-use afflux_device::devices::file::{Earlier, FileInner, Obstacles};
-use afflux_device::devices::withholding::ranges::{Ordered, RangeId, do_overlap};
 use afflux_device::error::Error;
 use afflux_device::platform::Platform;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
+use crate::devices::file::{Earlier, FileInner, Obstacles};
+use crate::devices::withholding::{Ordered, RangeId, do_overlap};
 use crate::dirty::unwritable_pages_max;
 use crate::writeback::Writeback;
 

@@ -14,8 +14,6 @@ mod magazines;
 mod memory;
 mod sync;
 mod table;
-mod watermarks;
-mod zeroed;
 
 #[cfg(test)]
 mod tests;
@@ -28,11 +26,10 @@ pub use layout::{
     ARENA_BYTES_MAX, ARENA_BYTES_MIN, ArenaError, CLIENT_STATE_BYTES, FILE_SLOT_BYTES, FILE_SLOTS, Form, HEADER_BYTES,
     HUGE_FRAMES, Layout, PAGE_RECORD_BYTES, Part, REPLY_BYTES, STAMP_BYTES,
 };
+pub use magazines::{Effort, Watermarks};
 pub use memory::Memory;
 pub use sync::{SpinGuard, SpinLock};
-pub use table::{AnyBytes, FrameTable};
-pub use watermarks::{Effort, Watermarks};
-pub use zeroed::{Zeroed, zeroed};
+pub use table::{AnyBytes, FrameTable, Zeroed, zeroed};
 
 /// Bytes in one frame. The cache's page size.
 pub const FRAME_BYTES: usize = 4096;

@@ -10,7 +10,7 @@ pub(crate) use loom::sync::atomic;
 pub(crate) use std::sync::atomic;
 
 #[cfg(not(all(test, loom)))]
-pub(crate) use crate::zeroed::zeroed as zeros;
+pub(crate) use crate::table::zeroed as zeros;
 
 /// Of a model: each entry is made, since loom follows it.
 #[cfg(all(test, loom))]

@@ -1,16 +1,16 @@
-//! Tables over memory that may hold anything.
+//! Tables whose entries all begin as zeros, and tables over memory that may hold anything.
 //!
-//! Owns: the type of their entries, the reference that keeps the memory.
+//! Owns: the types of their entries, how zeroed tables are made, the reference that keeps the memory.
 //! Does not own: the memory, the meaning of entries.
-//! Invariants: an entry is read and written by atomic numbers alone, so that other users of the memory do no harm.
+//! Invariants: an entry over shared memory is read and written by atomic numbers alone, so that other users of the
+//! memory do no harm. An entry of a zeroed table that nobody wrote to takes neither time nor memory, as far as the
+//! kernel gives memory by the page.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
-
-use crate::zeroed::{Zeroed, zeroed};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 /// A type of which any bytes are a value, and which consists of atomic numbers alone.
 ///
@@ -72,3 +72,37 @@ impl<T> Deref for FrameTable<T> {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
+
+/// A type of which bytes that are all zero are a value.
+///
+/// # Safety
+/// They are, whatever padding there is.
+pub unsafe trait Zeroed: Sized {}
+
+macro_rules! atomics {
+    ($($atomic:ty),*) => {
+        $(
+            // SAFETY: it is a number in memory, and zero is one.
+            unsafe impl Zeroed for $atomic {}
+        )*
+    };
+}
+
+atomics!(AtomicU8, AtomicU16, AtomicU32, AtomicU64);
+
+// SAFETY: zeros are the null pointer.
+unsafe impl<T> Zeroed for AtomicPtr<T> {}
+
+// SAFETY: zeros are a value of each entry.
+unsafe impl<T: Zeroed, const N: usize> Zeroed for [T; N] {}
+
+/// So many entries of zeros, in memory that the kernel gives at the first write to each page.
+///
+/// Does not block; ends the process, as any allocation, when the host refuses that much address space.
+pub fn zeroed<T: Zeroed>(len: usize) -> Box<[T]> {
+    // SAFETY: zeros are a value of each entry, as its type promises.
+    unsafe { Box::new_zeroed_slice(len).assume_init() }
+}
+
+#[cfg(test)]
+mod tests;

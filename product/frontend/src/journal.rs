@@ -19,9 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_volume::{Before, PersistedChange};
 
-use crate::checksum::words_checksum;
 use crate::owned_queues::OwnedQueues;
-use crate::persisted_records::PersistedWords;
+use crate::persisted::{PersistedWords, words_checksum};
 
 /// The slots of an entry's words.
 mod at {

@@ -10,20 +10,17 @@
 #![forbid(unsafe_code)]
 
 mod caller;
-mod checksum;
 mod counted;
 mod journal;
 mod machine;
 mod message;
 mod owned_queues;
-mod persisted_items;
-mod persisted_records;
+mod persisted;
 mod quota;
 mod recording;
 pub mod trace;
 
 pub use caller::{CallerClaim, GROUPS_MAX, Origin, Party, Peer};
-pub use checksum::words_checksum;
 pub use counted::{AnsweredSum, CountedRow, RowKind};
 pub use journal::{
     CallJournal, CallKey, CallKeys, DoneStep, ENTRY_WORDS_MIN, EarlierProgress, EntryForm, EntryOwner, JournalCall,
@@ -31,8 +28,10 @@ pub use journal::{
 pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use message::{Answering, HEAD_BYTES_MAX, MESSAGE_COPIED_MAX, MessageMachine, MessageReply, Notice, Tried};
 pub use owned_queues::OwnedQueues;
-pub use persisted_items::{FoundItem, PERSISTED_PIECE_BYTES, PersistedItem, PersistedItems};
-pub use persisted_records::{PersistedRecordTable, PersistedSlot, PersistedWords};
+pub use persisted::{
+    FoundItem, PERSISTED_PIECE_BYTES, PersistedItem, PersistedItems, PersistedRecordTable, PersistedSlot,
+    PersistedWords, words_checksum,
+};
 pub use quota::{
     ByteBounds, ConnectionQuota, FairQuotas, HeldMessage, MessageQuota, OutlivingBytes, Parties, PartyQuota, QuotaFreed,
 };

@@ -7,15 +7,12 @@
 mod backlog;
 mod bdi;
 mod block;
-mod dirty;
-mod error;
 mod mounts;
 
 pub(crate) use backlog::Backlogs;
-pub use bdi::Host;
+pub use bdi::{FileUseError, Host};
 pub use block::{BdiKind, Disk};
 pub(crate) use block::{CounterFile, NO_MEDIUM};
-pub use error::FileUseError;
 pub use mounts::Mounted;
 
 #[cfg(test)]

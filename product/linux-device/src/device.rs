@@ -11,11 +11,8 @@ mod file;
 mod flight;
 mod here;
 mod hidden_limits;
-mod host_error;
 mod launch;
-mod pace;
 mod probe;
-mod reserving;
 mod write_gate;
 
 use std::os::fd::{AsFd, OwnedFd};

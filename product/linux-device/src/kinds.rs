@@ -1,20 +1,23 @@
 //! Kinds of file systems: what each does that its calls do not tell.
 //!
-//! Owns: one row for each kind that stores what is written to it.
-//! Does not own: questions to one file system or directory (`host::file_system_facts`, `device::hidden_limits`), the
-//! consequences.
+//! Owns: one row for each kind that stores what is written to it; the question whether a file system does, the name of
+//! its kind for people.
+//! Does not own: questions to one file system or directory (`host::file_system_facts`, `device::hidden_limits`), the consequences:
+//! the host shows others as empty directories, the library refuses their files.
 //! Invariants: an unknown kind counts as one that stores nothing without a block device, lists unsure numbers, may fold
-//! names and has limits that a write alone tells. So it costs calls or is refused, and gives no wrong answer.
+//! names and has limits that a write alone tells. So it costs calls or is refused, and gives no wrong answer. In
+//! `/proc` or `/sys` a write is an order to the kernel, and sizes say nothing about the bytes to read: neither can be
+//! cached.
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::fstatfs;
+use rustix::fs::{fstat, fstatfs, major, minor};
 use rustix::io::Errno;
 
-use self::Folding::{Always, ByFlag, ByGeometry, MayBe, Never};
-use self::FreeBytes::{Asked, OnDisk, Told};
-use self::TimeUnit::{ByInode, Ns};
-use self::Unsure::{Directories, Everything, Nothing};
+use crate::kinds::Folding::{Always, ByFlag, ByGeometry, MayBe, Never};
+use crate::kinds::FreeBytes::{Asked, OnDisk, Told};
+use crate::kinds::TimeUnit::{ByInode, Ns};
+use crate::kinds::Unsure::{Directories, Everything, Nothing};
 
 /// Entries of a listing whose object may have another number than the listed one. Mount points are such entries anyway.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -165,6 +168,28 @@ impl FileSystemKind {
     pub(crate) fn does_store_files(&self) -> bool {
         !self.name.is_empty()
     }
+}
+
+/// Whether the file system of an open object, in any way also by O_PATH, stores files. `device_major` is of the
+/// object's device number: a file system on a block device stores files.
+pub fn stores_files(device_major: u32, object: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let on_a_disk = device_major != 0;
+    Ok(on_a_disk || FileSystemKind::of(object)?.does_store_files())
+}
+
+/// The kind of an object's file system, for people: as `mount` names it, or its magic number.
+pub fn file_system_kind(object: BorrowedFd<'_>) -> String {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let named = fstat(object).ok().and_then(|stat| kind_in(&mounts, stat.st_dev));
+    let number = || fstatfs(object).map_or_else(|error| error.to_string(), |found| format!("{:#x}", found.f_type));
+    named.map_or_else(number, str::to_owned)
+}
+
+/// The kind of the file system with this device number: the third field, and the first one after a dash.
+fn kind_in(mounts: &str, device: u64) -> Option<&str> {
+    let device = format!("{}:{}", major(device), minor(device));
+    let mut lines = mounts.lines().filter(|line| line.split(' ').nth(2) == Some(&device));
+    lines.find_map(|line| line.split_once(" - ")?.1.split(' ').next())
 }
 
 #[cfg(test)]

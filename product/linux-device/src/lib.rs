@@ -10,7 +10,6 @@
 mod claim;
 pub mod clock;
 mod device;
-mod fence;
 mod foreign_wakers;
 mod host_memory;
 pub mod in_place;
@@ -25,14 +24,13 @@ pub mod reactor;
 mod refused_calls;
 pub mod reopen;
 pub mod shortage;
-mod storing;
 mod watch;
 
 pub use claim::{FileClaim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, LentDescriptor, RevokedDescriptors, SpareDescriptors};
 pub use foreign_wakers::{DeferredWakes, contain};
 pub use host_memory::HostMemory;
+pub use kinds::{file_system_kind, stores_files};
 pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, RetainedReactor, StartError, WaitInside};
 pub use pool::WorkerPool;
 pub use process_word::ProcessWord;
-pub use storing::{file_system_kind, stores_files};

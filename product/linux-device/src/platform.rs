@@ -1,24 +1,24 @@
 //! The platform of real machines, and its reactor threads.
 //!
 //! Owns: the choice of the I/O driver, the reactor threads, the thread for urgent tasks, the counters, the reactor of a
-//! thread that waits in `block_on`.
-//! Does not own: the work on the reactors; the threads of devices (`device_threads`).
+//! thread that waits in `block_on`; one thread for the flusher of each device, which the host may hold in a call; the
+//! fence of all threads.
+//! Does not own: the work on the reactors; the moments at which a fence is needed (the engine).
 //! Invariants: the number of shared reactors is fixed at start. A panic in a task ends the process, since nothing else
 //! can continue the task's work. A caller may start the reactors with a callback for panics instead.
 
-mod device_threads;
-mod retained_reactor;
 mod visit;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,13 +28,13 @@ use afflux_engine::{Nanos, Platform, WallNanos};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use self::device_threads::DeviceThreads;
-pub use self::retained_reactor::RetainedReactor;
-use self::visit::Visit;
-pub use self::visit::WaitInside;
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
+use crate::platform::visit::Visit;
 use crate::reactor::{Drives, LongestPoll, Mail, RINGS_POOLED, Reactor, Remote, RingAbility, Sleep, SpareRings};
-use crate::{clock, fence, in_place, local, watch};
+use crate::{clock, in_place, local, watch};
+
+pub use self::visit::WaitInside;
+pub use crate::platform::visit::RetainedReactor;
 
 /// Most reactor threads: more than any machine can use.
 pub const REACTORS_MAX: usize = 256;
@@ -520,7 +520,7 @@ impl Platform for LinuxPlatform {
     }
 
     fn fence_all_threads(&self) -> Option<fn()> {
-        fence::of_all_threads()
+        fence_of_all_threads()
     }
 
     #[inline]
@@ -574,6 +574,73 @@ fn give_up(task: &str, panic: &(dyn Any + Send)) -> ! {
     let text = format!("afflux: panic in task '{task}': {text}\n");
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
     std::process::abort()
+}
+
+/// The call, if the host has it (since Linux 4.14) and allows it.
+pub(crate) fn fence_of_all_threads() -> Option<fn()> {
+    static REGISTERED: OnceLock<bool> = OnceLock::new();
+    let registered = REGISTERED.get_or_init(|| {
+        let register = membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+        register.and_then(|()| membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)).is_ok()
+    });
+    registered.then_some(fence)
+}
+
+/// # Panics
+/// If the host refuses what it has allowed: a filter for system calls was installed later that lacks the call.
+fn fence() {
+    while let Err(error) = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
+        // The kernel takes memory for the set of CPUs.
+        assert!(error.raw_os_error() == Some(libc::ENOMEM), "membarrier was allowed and is refused now: {error}");
+        std::thread::yield_now();
+    }
+}
+
+fn membarrier(command: libc::c_int) -> io::Result<()> {
+    let (flags, cpu): (libc::c_uint, libc::c_int) = (0, 0);
+    // SAFETY: the call takes numbers only and changes no memory.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, flags, cpu) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The threads of a platform's devices.
+struct DeviceThreads(Mutex<DeviceThreadsState>);
+
+struct DeviceThreadsState {
+    /// Each thread drops its copy at its end. None after the end.
+    lives: Option<Sender<()>>,
+    remotes: Vec<Arc<Remote>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl DeviceThreads {
+    fn new(lives: Sender<()>) -> Self {
+        Self(Mutex::new(DeviceThreadsState { lives: Some(lives), remotes: Vec::new(), threads: Vec::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, DeviceThreadsState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a thread with `start`. None after the end, or if the host gives no thread.
+    fn add(
+        &self,
+        start: impl FnOnce(Arc<Remote>, Sender<()>) -> std::io::Result<JoinHandle<()>>,
+    ) -> Option<Arc<Remote>> {
+        let mut state = self.lock();
+        let remote = Remote::new();
+        let thread = start(Arc::clone(&remote), state.lives.clone()?).ok()?;
+        state.threads.push(thread);
+        state.remotes.push(Arc::clone(&remote));
+        Some(remote)
+    }
+
+    /// No thread is started from now on. Returns those that were, for the caller to stop and to join.
+    fn end(&self) -> (Vec<Arc<Remote>>, Vec<JoinHandle<()>>) {
+        let mut state = self.lock();
+        state.lives = None;
+        (std::mem::take(&mut state.remotes), std::mem::take(&mut state.threads))
+    }
 }
 
 #[cfg(test)]

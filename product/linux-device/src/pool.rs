@@ -1,8 +1,9 @@
 //! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
 //!
-//! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue.
-//! Does not own: the work; the tasks that wait for it; the order of work (`queue`), the times of running work
-//! (`underway`).
+//! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue; when each
+//! call began that a thread is making now, without a lock.
+//! Does not own: the work; the tasks that wait for it; the order of work (`queue`), how long a call may take
+//! (`device`).
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait. Posted work does not count,
 //! since its caller bounds it. Queued work runs, even if its waiter has gone. A stopped pool takes no work. While
 //! queued work may have a thread, and a thread is free, a thread is on its way to the queue.
@@ -13,23 +14,24 @@
 
 mod call;
 mod queue;
-mod underway;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use afflux_engine::Nanos;
+
+use crate::foreign_wakers::{DeferredWakes, make_wakes};
+use crate::pool::queue::WorkQueue;
+use crate::{clock, in_place};
+
 pub use self::call::{PoolCall, PoolWork};
 pub use self::queue::Lane;
-use self::queue::WorkQueue;
-pub(crate) use self::underway::Underway;
-use crate::clock;
-use crate::foreign_wakers::{DeferredWakes, make_wakes};
-use crate::in_place;
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -425,6 +427,67 @@ impl PoolState {
         self.granted.insert(ticket);
         Some(waker)
     }
+}
+
+/// The calls that are known; more than a pool has threads.
+const CALLS_KNOWN: usize = 64;
+/// Slots in a line of the processor's cache.
+const SLOTS_A_LINE: usize = 8;
+
+/// The beginnings of calls, in nanoseconds of the monotonic clock; 0 in a free slot.
+pub(crate) struct Underway([AtomicU64; CALLS_KNOWN]);
+
+/// A call that is being made. The drop ends it.
+struct CallUnderway<'a> {
+    underway: &'a Underway,
+    slot: Option<usize>,
+}
+
+impl Underway {
+    fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; CALLS_KNOWN])
+    }
+
+    /// This thread begins a call.
+    fn begin(&self) -> CallUnderway<'_> {
+        let (first, now) = (FIRST.with(|first| *first), clock::monotonic().0.max(1));
+        let take = |slot: &usize| {
+            let was = self.0[*slot].compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+            was.is_ok()
+        };
+        CallUnderway { underway: self, slot: (first..CALLS_KNOWN).chain(0..first).find(take) }
+    }
+
+    /// The call in this slot has ended, and the same work begins another.
+    fn begin_next(&self, slot: usize) {
+        self.0[slot].store(clock::monotonic().0.max(1), Ordering::Relaxed);
+    }
+
+    /// When the oldest call began.
+    pub(crate) fn oldest(&self) -> Option<Nanos> {
+        self.0.iter().map(|slot| slot.load(Ordering::Relaxed)).filter(|begun| *begun != 0).min().map(Nanos)
+    }
+}
+
+impl CallUnderway<'_> {
+    fn slot(&self) -> Option<usize> {
+        self.slot
+    }
+}
+
+impl Drop for CallUnderway<'_> {
+    fn drop(&mut self) {
+        self.slot.into_iter().for_each(|slot| self.underway.0[slot].store(0, Ordering::Relaxed));
+    }
+}
+
+thread_local! {
+    /// The slot that this thread tries first. Threads share no line while there are fewer of them than lines.
+    static FIRST: usize = {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        let number = THREADS.fetch_add(1, Ordering::Relaxed);
+        (number * SLOTS_A_LINE + number / SLOTS_A_LINE) % CALLS_KNOWN
+    };
 }
 
 #[cfg(test)]

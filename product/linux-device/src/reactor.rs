@@ -12,7 +12,6 @@ mod mailbox;
 mod poller;
 mod ring;
 mod sleep;
-mod slots;
 mod timers;
 
 use std::cell::{Cell, RefCell};
@@ -31,10 +30,10 @@ use self::io::{Owner, RingOperation};
 use self::mailbox::Mailbox;
 use self::poller::Poller;
 use self::ring::Ring;
-use self::slots::SlotTable;
 use self::timers::Timers;
 use crate::clock;
 use crate::foreign_wakers::{DueWake, WakeThread, make_wakes};
+use crate::reactor::io::SlotTable;
 use crate::watch::ReportedLook;
 
 pub(crate) use self::ring::RingAbility;

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod listener;
-mod request;
 mod text;
 
 pub use listener::MetricsListener;

@@ -1,7 +1,7 @@
 //! Hazard slots: a thread announces there the frames that it uses. So it changes no record that other threads read.
 //!
 //! Owns: the slots of one thread, the steps of an announcement and its end.
-//! Does not own: the meaning of an announcement (`page::lent`); the list of all threads' slots, and the fence between
+//! Does not own: the meaning of an announcement (`page::entry`); the list of all threads' slots, and the fence between
 //! an announcement and a look at the slots (`cache::lending`).
 //! Invariants: only the slots' thread fills a slot, and only the holder of the announcement empties it, on any thread.
 //! The slots serve one cache in their life. An announcement counts once the record was looked at after it.

@@ -12,7 +12,6 @@ pub mod eviction;
 pub mod hazards;
 pub mod memory;
 mod named;
-pub mod nanos;
 pub mod page;
 pub mod rare;
 pub mod sync;

@@ -1,9 +1,9 @@
-//! Units, where two of them meet.
+//! Units, where two of them meet: bytes and pages, instants and lengths of time.
 //!
-//! Owns: the size of a page; counts of pages, where they meet bytes or a policy's cost.
-//! Does not own: the units of a policy's prices, which only the policy understands (`policy`); those of knobs that are
-//! times, which their rows know (`settings`). A count that never meets another unit is a plain number.
-//! Invariants: a conversion that rounds says which way.
+//! Owns: the size of a page; counts of pages, where they meet bytes or a policy's cost; instants of a world's clocks.
+//! Does not own: a clock; the units of a policy's prices, which only the policy understands (`policy`); those of knobs
+//! that are times, which their rows know (`settings`). A count that never meets another unit is a plain number.
+//! Invariants: a conversion that rounds says which way. Sums and differences of instants saturate.
 
 use std::ops::{Add, Div, Mul};
 
@@ -69,3 +69,35 @@ impl Div<u64> for PageCount {
         Self(self.0 / parts)
     }
 }
+
+/// Nanoseconds on the world's monotonic clock, from an arbitrary start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Nanoseconds of a millisecond.
+    pub const MILLISECOND: u64 = 1_000_000;
+    /// Nanoseconds in a microsecond.
+    pub const MICROSECOND: u64 = 1_000;
+    /// A hundredth of a second, which the kernel's knobs count in.
+    pub const CENTISECOND: u64 = 10 * Self::MILLISECOND;
+    /// Nanoseconds of a second.
+    pub const SECOND: u64 = 1_000_000_000;
+    /// The end of time.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// This instant moved `ns` later; saturates at the end of time.
+    #[must_use]
+    pub const fn after(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
+    /// Nanoseconds from `earlier` to this instant, 0 if it is not earlier.
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Nanoseconds since 1970-01-01 UTC on the world's wall clock. For file times, never for intervals.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct WallNanos(pub i128);

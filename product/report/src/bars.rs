@@ -9,12 +9,10 @@
 #[cfg(test)]
 mod tests;
 
-use crate::axis::{Axis, Quantity};
-use crate::legend::{self, LegendEntry, SeriesSample};
+use crate::axis::{Axis, Quantity, Scale};
 use crate::markup::{coordinate, cut, text_width, together};
 use crate::plot::fitting;
-use crate::scale::Scale;
-use crate::sheet::{Anchor, Look, Sheet, Width, style};
+use crate::sheet::{self, Anchor, LegendEntry, Look, SeriesSample, Sheet, Width, style};
 
 /// Thickness of a bar, and the gap between groups.
 const BAR: f64 = 16.0;
@@ -178,7 +176,7 @@ impl Bars {
 
         let mut sheet = Sheet::new(width);
         let (ticks, text) = fitting(&axis, &scale, wanted, inside, font);
-        let top = legend::draw(&mut sheet, width, 0.0, &self.entries()) + 8.0;
+        let top = sheet::draw(&mut sheet, width, 0.0, &self.entries()) + 8.0;
         let each = self.series.len().max(1) as f64 * BAR + GROUP_GAP;
         let bottom = top + self.groups.len() as f64 * each;
         let mut lines = String::new();

@@ -1,23 +1,20 @@
 //! Plots of one quantity over another: lines, steps, clouds of points.
 //!
-//! Owns: the frame with its axes, drawing series, leaving out invisible points.
-//! Does not own: units (`axis`), places (`scale`), the surface (`sheet`), finding lines that lie on each other
-//! (`over`).
+//! Owns: the frame with its axes, drawing series, leaving out invisible points, finding lines that lie on each other.
+//! Does not own: units and places (`axis`), the surface (`sheet`).
 //! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line keeps the smallest and
 //! the largest value of each column of pixels; a cloud keeps a point for each half pixel with a point. Lines that lie
-//! on each other can all be seen, and a sentence names them.
+//! on each other can all be seen, and a sentence names them: a line is in one group at most, and a group has two lines
+//! at least.
 
-mod over;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-use crate::axis::{Axis, Tick};
-use crate::legend::{self, LegendEntry, SeriesSample};
+use crate::axis::{Axis, Scale, Tick};
 use crate::markup::{coordinate, text_width};
-use crate::scale::Scale;
-use crate::sheet::{Anchor, Look, Sheet, Width, style};
+use crate::sheet::{self, Anchor, LegendEntry, Look, SeriesSample, Sheet, Width, style};
 
 /// A reference this many times above all other values is not drawn, since it would leave no room for them.
 const FAR: f64 = 4.0;
@@ -101,7 +98,7 @@ impl Plot {
 
     /// The note, and the names of lines that lie on each other.
     pub(crate) fn sentence(&self) -> String {
-        let groups = over::groups(&self.in_frame());
+        let groups = groups(&self.in_frame());
         let names = |group: &Vec<usize>| {
             let names = group.iter().filter_map(|at| self.drawn().nth(*at)).map(|series| series.name.as_str());
             let names: Vec<&str> = names.collect();
@@ -159,7 +156,7 @@ impl Plot {
         let (x_ticks, x_text) = fitting(&x_axis, &x, wanted.0, inside, width.font());
 
         sheet.text(2.0, 14.0, Anchor::Start, "label", &y_text);
-        let top = legend::draw(&mut sheet, width, 20.0, &self.entries()) + 8.0;
+        let top = sheet::draw(&mut sheet, width, 20.0, &self.entries()) + 8.0;
         let frame = Frame { left: width.left(), top, width: inside, height: width.plot_height() };
         draw_axes(&mut sheet, &frame, &x_ticks, &y_ticks, width.font());
         let bottom = frame.top + frame.height + 36.0;
@@ -168,7 +165,7 @@ impl Plot {
             let (x, y) = (frame.left + frame.width / 2.0, frame.top + frame.height / 2.0);
             sheet.text(x, y, Anchor::Middle, "label", "no data");
         }
-        let groups = over::groups(&self.in_frame());
+        let groups = groups(&self.in_frame());
         for (at, (series, order)) in self.ordered().enumerate() {
             // All but the last of several lines in the same place are broad, so that each can be seen below the next.
             let under = groups.iter().any(|group| group.contains(&at) && group.last() != Some(&at));
@@ -377,5 +374,61 @@ fn marked(places: &[Option<(f64, f64)>], order: usize) -> impl Iterator<Item = (
 fn cloud(places: impl Iterator<Item = (f64, f64)>, upright: bool) -> String {
     let spots: BTreeSet<(i64, i64)> =
         places.map(|(x, y)| ((x * 2.0).round() as i64, (y * 2.0).round() as i64)).collect();
-    spots.into_iter().map(|(x, y)| legend::spot(upright, x as f64 / 2.0, y as f64 / 2.0)).collect()
+    spots.into_iter().map(|(x, y)| sheet::spot(upright, x as f64 / 2.0, y as f64 / 2.0)).collect()
+}
+
+/// Number of places at which lines are compared: two pixels each on a wide plot.
+const POSITIONS: usize = 340;
+
+/// Largest distance of two lines, as a share of the height: two pixels.
+const APART: f64 = 0.01;
+
+/// Smallest share of common places at which the two lines must be this close.
+const SAME: f64 = 0.97;
+
+/// Groups of lines, by their indices. Points are in shares of the frame, from left to right.
+fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
+    let looked: Vec<Vec<Option<f64>>> = lines.iter().map(|points| looked_at(points)).collect();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, own) in looked.iter().enumerate().filter(|(at, _)| lines[*at].len() > 1) {
+        match groups.iter_mut().find(|group| are_same(&looked[group[0]], own)) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups.retain(|group| group.len() > 1);
+    groups
+}
+
+/// The height of a line at each place; none left of its first point and right of its last.
+fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
+    let mut next = 0;
+    let look = |position: usize| {
+        let x = position as f64 / (POSITIONS - 1) as f64;
+        while next < points.len() && points[next].0 < x {
+            next += 1;
+        }
+        let after = points.get(next)?;
+        let Some(before) = next.checked_sub(1).map(|at| points[at]) else {
+            return (after.0 <= x).then_some(after.1);
+        };
+        let part = (x - before.0) / (after.0 - before.0).max(1e-12);
+        Some(before.1 + (after.1 - before.1) * part)
+    };
+    (0..POSITIONS).map(look).collect()
+}
+
+fn are_same(one: &[Option<f64>], other: &[Option<f64>]) -> bool {
+    let (mut either, mut near) = (0, 0);
+    for pair in one.iter().zip(other) {
+        match pair {
+            (None, None) => {}
+            (Some(own), Some(its)) => {
+                either += 1;
+                near += usize::from((own - its).abs() <= APART);
+            }
+            _ => either += 1,
+        }
+    }
+    either > 0 && near as f64 >= SAME * either as f64
 }

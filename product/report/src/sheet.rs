@@ -1,13 +1,13 @@
 //! The surface of drawings: an SVG of one of two widths.
 //!
-//! Owns: sizes, margins, the elements of plots, the looks of different series.
-//! Does not own: the drawings (`plot`, `bars`, `legend`); colours, which the page's style sheet gives to classes, so
+//! Owns: sizes, margins, the elements of plots, the looks of different series, their names in rows above a plot.
+//! Does not own: the drawings (`plot`, `bars`); colours, which the page's style sheet gives to classes, so
 //! that one drawing serves light, dark and print.
-//! Invariants: coordinates are inside the sheet; all text is escaped.
+//! Invariants: coordinates are inside the sheet; all text is escaped. A name that is too long is cut.
 
 use std::fmt::Write as _;
 
-use crate::markup::{coordinate, escape};
+use crate::markup::{coordinate, cut, escape, text_width};
 
 /// Each drawing is made in both widths, so that its text has its true size on a telephone, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,5 +170,79 @@ impl Sheet {
              <title id=\"{id}-t\">{title}</title>\n<desc id=\"{id}-d\">{description}</desc>\n{}</svg>\n",
             self.body
         )
+    }
+}
+
+/// Between the baselines of rows.
+const ROW: f64 = 19.0;
+
+/// From the start of a sample to its name.
+const SAMPLE: f64 = 34.0;
+
+const GAP: f64 = 16.0;
+
+/// The shape of a series, for its sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SeriesSample {
+    Line,
+    Dots,
+    Ticks,
+    Reference,
+    Bar,
+}
+
+pub(crate) struct LegendEntry<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) sample: SeriesSample,
+    pub(crate) style: &'static Style,
+}
+
+/// Draws the entries from `top` on and returns the bottom.
+pub(crate) fn draw(sheet: &mut Sheet, width: Width, top: f64, entries: &[LegendEntry<'_>]) -> f64 {
+    if entries.is_empty() {
+        return top;
+    }
+    let font = width.font();
+    let right = width.total() - 2.0;
+    let (mut x, mut y) = (2.0, top + ROW - 5.0);
+    for entry in entries {
+        let name = cut(entry.name, font, right - 2.0 - SAMPLE);
+        let length = SAMPLE + text_width(&name, font);
+        if x + length > right && x > 2.0 {
+            (x, y) = (2.0, y + ROW);
+        }
+        sample(sheet, entry, x, y - font * 0.33);
+        sheet.text(x + SAMPLE, y, Anchor::Start, "name", &name);
+        x += length + GAP;
+    }
+    y + 5.0
+}
+
+fn sample(sheet: &mut Sheet, entry: &LegendEntry<'_>, x: f64, y: f64) {
+    let Style { class, dash, marker } = entry.style;
+    let (from, middle) = (coordinate(x), coordinate(y));
+    match entry.sample {
+        SeriesSample::Line => {
+            sheet.path(&Look { class: &format!("line {class}"), dash }, &format!("M{from} {middle}h28"));
+            sheet.path(&Look { class: &format!("mark {class}"), dash: "" }, &marker.outline(x + 14.0, y));
+        }
+        SeriesSample::Reference => {
+            sheet.path(&Look { class: "reference", dash: "4 3" }, &format!("M{from} {middle}h28"))
+        }
+        SeriesSample::Dots | SeriesSample::Ticks => {
+            let spots: String =
+                [6.0, 14.0, 22.0].iter().map(|dx| spot(entry.sample == SeriesSample::Ticks, x + dx, y)).collect();
+            sheet.path(&Look { class: &format!("dots sample {class}"), dash: "" }, &spots);
+        }
+        SeriesSample::Bar => sheet.rectangle(&format!("bar {class}"), (x + 4.0, y - 5.0), (20.0, 10.0)),
+    }
+}
+
+/// A point of a cloud: a round dot, or a short upright tick.
+pub(crate) fn spot(upright: bool, x: f64, y: f64) -> String {
+    if upright {
+        format!("M{} {}v4", coordinate(x), coordinate(y - 2.0))
+    } else {
+        format!("M{} {}h0", coordinate(x), coordinate(y))
     }
 }

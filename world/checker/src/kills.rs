@@ -8,7 +8,7 @@
 //! models live on: an answer to a caller before a kill holds after it.
 
 //! rule: 12: a kill loses nothing that was accepted, also during recovery
-//! kept in: `product/engine/src/recovery.rs`, `product/device/src/recovery/look.rs`
+//! kept in: `product/engine/src/recovery/adopt.rs`, `product/engine/src/recovery/mod.rs`
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};

@@ -12,7 +12,7 @@ use anyhow::Result;
 use crate::repository::{self, succeeds};
 
 /// The crates with models of threads.
-const MODELLED: [&str; 4] = ["afflux-c", "afflux-device", "afflux-frames", "afflux-pages"];
+const MODELLED: [&str; 4] = ["afflux-c", "afflux-engine", "afflux-frames", "afflux-pages"];
 /// The builds of a sanitizer and of other processors copy a page so.
 const MODELS_AND_PORTABLE_COPY: &str = "--cfg loom --cfg afflux_portable_copy";
 /// Workspaces that have a lock file of their own.

@@ -143,7 +143,7 @@ fn page_read(file: &File, page: u64) -> Pin<Box<dyn Future<Output = ()>>> {
 }
 
 // rule: a thread may leave its reads in flight, and comes back for them
-// kept in: `product/linux-device/src/platform/retained_reactor.rs`
+// kept in: `product/linux-device/src/platform/visit.rs`
 #[test]
 fn a_thread_leaves_its_reads_in_flight_and_comes_back_for_them() {
     let place = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn a_thread_leaves_its_reads_in_flight_and_comes_back_for_them() {
 }
 
 // rule: no blocking call of a thread waits for a read that the thread itself has left in flight
-// kept in: `product/linux-device/src/platform/retained_reactor.rs`
+// kept in: `product/linux-device/src/platform/visit.rs`
 #[test]
 fn a_blocking_call_gets_a_page_that_its_thread_left_in_flight() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,8 @@
 //! The law's vectors for the estimator, and its properties on a device whose true prices are known.
 
+mod run_cost;
+mod stretch;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,5 +1,7 @@
 //! The law's vectors for debts, and its properties.
 
+mod curve;
+
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;

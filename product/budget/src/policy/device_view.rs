@@ -9,7 +9,8 @@ use afflux_device::policy::{DirtyFiles, FlushSlice, Next, View};
 
 use super::device::DeviceMemory;
 use super::portions;
-use super::rates::{PAGE_BYTES, Rates, must_take_whole_runs};
+use super::rates::{Rates, must_take_whole_runs};
+use crate::prices::PAGE_BYTES;
 use crate::{Band, Cost, Knobs, MIB, MILLISECOND, guarded_backlog_ns};
 
 /// The part of the budget above which the flusher writes.

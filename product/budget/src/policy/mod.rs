@@ -9,14 +9,9 @@ mod account;
 mod device;
 mod device_view;
 mod explain;
-mod hang;
 mod idle;
-mod in_force;
 mod portions;
 mod rates;
-mod read_interference;
-mod trickle;
-mod waiting_payers;
 
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{
@@ -30,9 +25,9 @@ use self::account::{PORTION_PIECE_PAGES, Pausing};
 pub use self::device::DeviceMemory;
 use self::device_view::DeviceView;
 pub use self::explain::FIGURES;
-use self::rates::{PAGE_BYTES, Rates, must_take_whole_runs};
+use self::rates::{Rates, must_take_whole_runs};
 use crate::payer::PAUSE_NS_MAX;
-use crate::prices::DirectionWork;
+use crate::prices::{DirectionWork, PAGE_BYTES};
 use crate::{Cost, KNOBS, MIB, MILLISECOND, RememberedPrices, Verdict, snapshot_debt_ns};
 
 /// The name of this policy: what runs if nothing is asked for.
@@ -218,7 +213,7 @@ impl DevicePolicy for Budget {
     }
 
     fn hang_limits(&self, view: &View, device: &mut DeviceMemory) -> HangLimits {
-        hang::hang_limits(view, device)
+        device::hang_limits(view, device)
     }
 
     fn explain(&self, view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
@@ -226,7 +221,7 @@ impl DevicePolicy for Budget {
     }
 
     fn knobs_in_force(&self, view: &View, device: &mut DeviceMemory) -> Vec<KnobInForce> {
-        in_force::knobs(view, device)
+        explain::knobs(view, device)
     }
 
     fn remember(&self, view: &View, device: &mut DeviceMemory) -> Remembered {

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use super::rates::PAGE_BYTES;
+use crate::prices::PAGE_BYTES;
 use crate::{Band, Cost, DirectionPrices, Knobs, MIB, MILLISECOND};
 
 /// A band holds so many portions, as far as it may be stretched.

@@ -6,10 +6,9 @@
 
 use afflux_device::policy::{Cost as Amount, Prices as PagePrices, View};
 
-use crate::wide::mul_div;
+use crate::prices::{PAGE_BYTES, mul_div};
 use crate::{Cost, DirectionPrices, Knobs, MIB, request_bytes};
 
-pub(super) const PAGE_BYTES: u64 = 4096;
 /// Fewest bytes of a request where the device has no preference.
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// A device with requests of this size takes whole runs in one.

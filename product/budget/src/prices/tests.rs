@@ -1,5 +1,8 @@
 //! The law's vectors for prices, and properties of any prices.
 
+mod flight;
+mod wide;
+
 use super::*;
 
 fn prices(run_ns: u64, mib_ns: u64) -> DirectionPrices {

@@ -1,7 +1,7 @@
 //! The flush budget beside readers: it promises wall time, also on a device that has to read meanwhile.
 
 //! rule: a sync of everything takes the promised time beside readers, too
-//! kept in: `product/budget/src/policy/read_interference.rs`
+//! kept in: `product/budget/src/policy/device.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 //! throughput. The policy is a probe: a hard limit, and the budget's estimator.
 
 //! rule: the policy learns a device's prices from its observations, under any other load
-//! kept in: `product/device/src/devices/busy.rs`
+//! kept in: `product/engine/src/devices/usage.rs`
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -70,7 +70,7 @@ impl Place {
 }
 
 // rule: a killed server's successor has every accepted byte, under the same write verifier kept in:
-// `product/engine/src/recovery.rs`, `product/volume/src/handles/adopt.rs`,
+// `product/engine/src/recovery/adopt.rs`, `product/volume/src/handles/adopt.rs`,
 // `product/command/src/serve/persisted/arena.rs`
 #[test]
 fn what_was_accepted_is_there_after_a_kill() {
@@ -114,7 +114,7 @@ fn a_successor_that_is_killed_itself_loses_nothing() {
 }
 
 // rule: after three ends within a minute the data is written home before a cache works with it
-// kept in: `product/device/src/recovery/rescue.rs`, `product/command/src/serve/persisted/arena.rs`
+// kept in: `product/engine/src/recovery/mod.rs`, `product/command/src/serve/persisted/arena.rs`
 #[test]
 fn servers_that_end_again_and_again_get_a_rescue() {
     let Some(place) = Place::new() else { return };

@@ -99,7 +99,7 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
 
 /// No data request shows that a device hangs while clients ask it for names only.
 // rule: 6: a device that hangs for names alone is named, although nothing on it is dirty
-// kept in: `product/linux-device/src/pool/underway.rs`
+// kept in: `product/linux-device/src/pool.rs`
 #[test]
 fn a_disk_that_hangs_for_names_alone_is_told_by_name() {
     const CREATE: u32 = 8;
@@ -262,7 +262,7 @@ fn write_and_commit(port: u16, name: &[u8], grows: bool, ended: &AtomicBool, cal
 
 /// A write on the host may wait for the journal of its file system. The journal waits for the disk.
 // rule: 6: a disk that hangs beside syncs holds up no connection that asks for others
-// kept in: `product/linux-device/src/device/pace.rs`
+// kept in: `product/linux-device/src/device/core.rs`
 #[test]
 fn a_disk_that_hangs_beside_syncs_holds_up_no_other_connection() {
     const ROUNDS: u64 = 20;

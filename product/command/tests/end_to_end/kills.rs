@@ -171,7 +171,7 @@ fn compare_all(server: &Server, clients: &mut [Vec<Model>], round: usize) {
 }
 
 // rule: kills under load, also during recovery, lose no accepted byte and change no verifier kept in:
-// `product/device/src/recovery/look.rs`, `product/engine/src/recovery.rs`, `product/volume/src/handles/adopt.rs`
+// `product/engine/src/recovery/mod.rs`, `product/engine/src/recovery/adopt.rs`, `product/volume/src/handles/adopt.rs`
 #[test]
 fn servers_killed_under_load_lose_nothing() {
     let Some(place) = Place::new() else { return };

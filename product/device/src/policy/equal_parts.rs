@@ -9,12 +9,11 @@
 
 use afflux_pages::units::PageCount;
 
-use super::figures::{Figure, FigureInfo};
-use super::pause_cause::PauseCause;
-use super::seam::{
-    Admission, ChargeBounds, Completed, Cost, DevicePolicy, LentMemory, LimitPages, Needs, Pace, Prices,
-};
 use super::view::View;
+use crate::policy::{
+    Admission, ChargeBounds, Completed, Cost, DevicePolicy, Figure, FigureInfo, LentMemory, LimitPages, Needs, Pace,
+    PauseCause, Prices,
+};
 
 /// The name of this policy.
 pub const EQUAL_PARTS_POLICY: &str = "equal-parts";

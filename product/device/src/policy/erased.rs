@@ -1,19 +1,18 @@
 //! A policy whose types of memory the engine cannot name.
 //!
 //! Owns: the erased form of the trait, and its implementation for every policy.
-//! Does not own: the questions' meaning (`seam`).
+//! Does not own: the questions' meaning (`policy`).
 //! Invariants: memory goes only to the policy that made it.
 
 use std::any::Any;
 
 use afflux_pages::sync::OwnLines;
 
-use super::figures::{Figure, KnobInForce, Remembered};
-use super::seam::{
-    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, DirtyFiles, Flight, HangLimits, IdleWriteRule,
-    LentMemory, LimitPages, Needs, Next, Pace, Rewrites,
-};
 use super::view::View;
+use crate::policy::{
+    Admission, ChargeBounds, Completed, DevicePolicy, Dirtier, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule,
+    KnobInForce, LentMemory, LimitPages, Needs, Next, Pace, Remembered, Rewrites,
+};
 
 /// Memory of a policy that the engine keeps and cannot look into.
 pub type PolicyMemory = Box<dyn Any + Send>;

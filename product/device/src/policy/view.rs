@@ -1,7 +1,7 @@
 //! The snapshot for a policy's decision.
 //!
 //! Owns: its fields and their units.
-//! Does not own: taking it (`throttle`), its use (`seam`).
+//! Does not own: taking it (the engine), its use (policies).
 //! Invariants: plain values, so that a decision can be replayed from a table.
 
 use crate::platform::Nanos;
@@ -168,7 +168,7 @@ impl PolicyKnobs {
     }
 
     /// The values of these knobs, in the order of the policy's table.
-    pub(crate) fn read(knobs: &[KnobId], value: impl Fn(KnobId) -> u64) -> Self {
+    pub fn read(knobs: &[KnobId], value: impl Fn(KnobId) -> u64) -> Self {
         Self(std::array::from_fn(|row| knobs.get(row).map_or(0, |knob| value(*knob))))
     }
 

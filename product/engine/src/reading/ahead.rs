@@ -12,10 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::platform::Platform;
-use afflux_device::readahead::window_sizes::WindowSizes;
-use afflux_device::readahead::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use afflux_device::settings::Knob;
 use afflux_frames::Effort;
 use afflux_pages::cache::nodes::Tag;
@@ -27,6 +24,9 @@ use afflux_pages::wait::lock;
 
 use super::Reading;
 use super::fill::ReadResources;
+use crate::devices::file::{FileInner, FileState};
+use crate::readahead::prices::WindowSizes;
+use crate::readahead::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
 use crate::reclaim::may_go;
 
 /// The part of the cache that may be read ahead of its readers.

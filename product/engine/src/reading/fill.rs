@@ -10,14 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::devices::request_table::{Load, RequestEntry};
-use afflux_device::devices::{DeviceState, TransferKind};
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AtEnd, Completed, Direction};
-use afflux_device::readahead::{Ahead, ReadaheadEnd};
 use afflux_device::request::{Completion, Operation, Request};
 use afflux_frames::{Effort, FRAME_BYTES, FrameId};
 use afflux_pages::cache::PageCache;
@@ -30,6 +25,11 @@ use afflux_pages::wait::{Answer, Changed, lock};
 
 use super::{Obstacle, Reading};
 use crate::call::FileCall;
+use crate::devices::delays::Delay;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::in_flight::{Load, RequestEntry};
+use crate::devices::{DeviceState, TransferKind};
+use crate::readahead::{Ahead, ReadaheadEnd};
 use crate::reclaim::SpareFrames;
 use crate::trace::EngineEvent;
 

@@ -1,15 +1,14 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), misses on a blocked caller's thread (`here`),
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), one page of a miss (`miss`),
 //! readahead (`ahead`), frames (`reclaim`).
 //! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
 pub(crate) mod ahead;
-mod fetch;
 mod fill;
-mod here;
+mod miss;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,21 +17,20 @@ use std::sync::atomic::Ordering;
 use afflux_device::FILE_BYTES_MAX;
 use afflux_device::client::Client;
 use afflux_device::counters::{Counter, Local};
-use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
-use afflux_pages::cache::PinnedPages;
-use afflux_pages::cache::guards::GuardSlots;
 use afflux_pages::cache::hit::InPage;
+use afflux_pages::cache::{GuardSlots, PinnedPages};
 use afflux_pages::memory::SharedArena;
 use afflux_pages::page::{PRESENT, READING, UPTODATE};
 use afflux_pages::units::PAGE_BYTES;
 
-pub use self::here::Waiting;
 use crate::base::Base;
 use crate::call::FileCall;
+use crate::devices::delays::Delay;
+use crate::devices::file::FileInner;
+pub use crate::reading::miss::Waiting;
 use crate::reclaim::Reclaim;
 
 /// Obstacles to reading a page.

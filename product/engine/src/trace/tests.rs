@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use afflux_device::devices::DeviceId;
 use afflux_device::platform::Nanos;
 
 use super::{EngineEvent, Follower, TRACED_EVENTS_MAX, Traced, Tracer};
+use crate::devices::DeviceId;
 
 fn happen(tracer: &Tracer, at: u64) {
     tracer.note(|| Traced {

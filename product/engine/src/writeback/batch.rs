@@ -1,22 +1,29 @@
-//! Which bytes the next write request carries: one run of a file's dirty pages.
+//! Which bytes the next write request carries: one run of a file's dirty pages. Also which pages the device does not
+//! have yet.
 //!
-//! Owns: finding the run, moving its pages from dirty to writeback.
-//! Does not own: which file (`schedule`), submitting, the outcome (`complete`).
+//! Owns: finding the run, moving its pages from dirty to writeback; the search for the next run that the device lacks.
+//! Does not own: which file (`flusher`), submitting, the outcome (`complete`).
 //! Invariants: a run is contiguous in the file and every byte of it is valid. Pages being written to or filled are left
 //! for later, and so are pages with an older version in flight. The run ends at the file's end, not after it. A run has
 //! only bytes that were written to, up to whole blocks of the device: clean bytes here may have changed on the host.
+//! The device lacks a page from the acknowledged write until it has completed the write of it. The search holds the
+//! lock for a bounded number of pages.
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
-
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_pages::cache::PageCache;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::{FrameMemory, Piece, Pieces};
-use afflux_pages::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
+use afflux_pages::page::{DIRTY, FAILED, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
+use afflux_pages::wait::lock;
+
+use crate::devices::file::{FileInner, FileState};
+use crate::writeback::Writeback;
 
 /// A run whose pages are now under writeback.
 pub(super) struct Run {
@@ -198,4 +205,51 @@ impl Claimer<'_> {
 /// The sectors of its page that a piece carries.
 pub(super) fn sectors_of(piece: &Piece) -> Sectors {
     Sectors::touched(usize::from(piece.start)..usize::from(piece.start) + usize::from(piece.len))
+}
+
+/// The most pages looked at in one hold of the file's lock.
+const LOOK_PAGES: u64 = 1024;
+
+/// A search under way.
+struct Search {
+    /// The next page to look at.
+    next: u64,
+    /// The run found so far, in pages.
+    run: Option<Range<u64>>,
+}
+
+impl<P: Platform> Writeback<P> {
+    /// [`Engine::unwritten`](crate::Engine::unwritten).
+    pub(crate) async fn unwritten(&self, file: &Arc<FileInner>, from: u64) -> Option<Range<u64>> {
+        let mut search = Search { next: from / PAGE_BYTES, run: None };
+        while !search.look(file) {
+            self.base.pass().await;
+        }
+        search.run.map(|run| run.start * PAGE_BYTES..run.end * PAGE_BYTES)
+    }
+}
+
+impl Search {
+    /// Looks at some pages. Whether the search has ended.
+    fn look(&mut self, file: &FileInner) -> bool {
+        let (_state, cache) = (lock(&file.state), &file.cache);
+        for looked in 0..cache.piece(LOOK_PAGES) {
+            cache.longest_hold.raise_to(looked + 1);
+            let Some(page) = file.pages.index.next_present(&cache.nodes, self.next) else { return true };
+            if self.run.as_ref().is_some_and(|run| run.end != page) {
+                return true;
+            }
+            let frame = cache.frame_at(&file.pages, page);
+            let unwritten =
+                frame.is_some_and(|frame| cache.pages.word(frame).has_any(DIRTY | WRITEBACK | PRIOR | FAILED));
+            match &mut self.run {
+                Some(_) if !unwritten => return true,
+                Some(run) => run.end = page + 1,
+                None if unwritten => self.run = Some(page..page + 1),
+                None => {}
+            }
+            self.next = page + 1;
+        }
+        false
+    }
 }

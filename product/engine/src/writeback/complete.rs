@@ -8,8 +8,6 @@
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::TransferKind;
-use afflux_device::devices::file::{FAILING_TRIES, FileInner, FileState};
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{AtEnd, Completed, Direction};
@@ -22,8 +20,10 @@ use afflux_pages::wait::{Changed, lock};
 
 use super::WriteEnds;
 use super::batch::sectors_of;
-use super::recycled::Boxed;
-use crate::dirty::{after_cleaning, failing};
+use crate::devices::TransferKind;
+use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
+use crate::dirty::{self, after_cleaning};
+use crate::recycler::Boxed;
 use crate::trace::EngineEvent;
 
 /// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync
@@ -225,9 +225,9 @@ impl<P: Platform> WriteEnds<P> {
             device.admission().file_changed(self.file.pages.slot);
         }
         // Only now, so that the room does not go to waiting writers of this very file.
-        failing::apply_failed(&base.devices, device, base.moment_at(now));
+        dirty::apply_failed(&base.devices, device, base.moment_at(now));
         if result.is_err() {
-            failing::end_waits(device);
+            dirty::end_waits(device);
         }
     }
 

@@ -1,15 +1,16 @@
 //! The flusher: one task a device, that writes.
 //!
-//! Owns: the start of the task; the loop of choosing and of giving turns; the look for files with a flush owed for
-//! long.
-//! Does not own: the choice (`schedule`), the steps of a turn (`slice`), the outcome (`complete`).
-//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where
-//! requests have to be full, a turn leaves a rest that fills none, unless a sync waits for it.
+//! Owns: the start of the task; the order of reasons to write: syncs first, as long as they have not used more than
+//! their lead, then retries, then drains and shortages of frames, then the policy's choice; giving turns; the look for
+//! files with a flush owed for long.
+//! Does not own: the steps of a turn (`slice`), the outcome (`complete`), which amounts are too much or too old
+//! (policies).
+//! Invariants: the choice is pure, and while nothing else is due a sync never waits. A turn gives one file at most a
+//! slice and a run's short rest, then the next file has its turn. Where requests have to be full, a turn leaves a rest
+//! that fills none, unless a sync waits for it.
 
 use std::sync::Arc;
 
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::worklist::FlusherView;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::{FlushSlice, HangLimits, Next};
 use afflux_device::settings::Knob;
@@ -17,10 +18,11 @@ use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::Writeback;
-use super::hang_watch::watch;
-use super::schedule::choose;
-use super::slice::FileSlice;
+use crate::devices::DeviceState;
+use crate::devices::worklist::FlusherView;
+use crate::writeback::Writeback;
+use crate::writeback::hang_watch::watch;
+use crate::writeback::slice::FileSlice;
 
 /// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -153,3 +155,32 @@ impl<P: Platform> Writeback<P> {
         more
     }
 }
+
+/// The next step. Asks `policy` if no other reason comes first, and tells it whether any dirty file has to be written.
+pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
+    if view.sync_waiting && !view.sync_ahead {
+        return Next::FlushSlice(FlushSlice::Sync);
+    }
+    match other_than_sync(view, policy) {
+        Next::WaitUntil(_) if view.sync_waiting => Next::FlushSlice(FlushSlice::Sync),
+        choice => choice,
+    }
+}
+
+fn other_than_sync(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
+    if view.retry_due {
+        return Next::FlushSlice(FlushSlice::Retry);
+    }
+    let pressed = view.files_ready && (view.draining || view.memory_short);
+    let due = match policy(pressed) {
+        Next::FlushSlice(slice) => return Next::FlushSlice(slice),
+        Next::WaitUntil(_) if pressed => return Next::FlushSlice(FlushSlice::InOrder),
+        Next::WaitUntil(due) => due,
+    };
+    let look_again = view.now.after(view.interval_ns);
+    let next = view.next_retry.map_or(due, |retry| retry.min(due)).min(look_again);
+    Next::WaitUntil(next.max(view.now.after(1)))
+}
+
+#[cfg(test)]
+mod tests;

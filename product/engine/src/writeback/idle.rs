@@ -10,8 +10,6 @@
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
@@ -20,6 +18,8 @@ use afflux_pages::wait::lock;
 
 use super::Writeback;
 use super::slice::FileSlice;
+use crate::devices::DeviceState;
+use crate::devices::file::{FileInner, FileState};
 
 /// Places of a file at which dirty pages are looked at, spread over it.
 const SPOTS: u64 = 16;

@@ -7,37 +7,26 @@
 //! Invariants: a task that submits writes has a free request in hand before it claims pages. A page that failed to
 //! write stays dirty and its file says so until it has been written.
 
-mod at_once;
 mod batch;
-mod beside;
 mod complete;
+mod direct_sync;
 mod flusher;
 mod hang_watch;
 mod idle;
-mod idle_task;
-mod in_call;
-mod overdue;
-mod recycled;
 mod requests;
-mod round_tasks;
-mod schedule;
 mod slice;
 mod sync;
-mod unwritten;
 
 use std::sync::{Arc, Mutex};
 
-use afflux_device::devices::file::FileInner;
-use afflux_device::devices::in_flight::Ticket;
-use afflux_device::devices::request_table::RequestEntry;
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_pages::wait::Answer;
 
-use self::idle_task::IdleTask;
-use self::recycled::RecycledMemory;
 use crate::base::Base;
-use crate::recycler::Recycler;
+use crate::devices::file::FileInner;
+use crate::devices::in_flight::{RequestEntry, Ticket};
+use crate::recycler::{IDLE_MAX, IdleTask, RecycledMemory, Recycler};
 
 pub(crate) struct Writeback<P: Platform> {
     pub(crate) base: Base<P>,
@@ -49,7 +38,7 @@ pub(crate) struct Writeback<P: Platform> {
 
 impl<P: Platform> Writeback<P> {
     pub(crate) fn new(base: Base<P>) -> Arc<Self> {
-        let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(idle_task::IDLE_MAX));
+        let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(IDLE_MAX));
         Arc::new(Self { base, spare, idle_tasks, ordering: Mutex::default() })
     }
 }

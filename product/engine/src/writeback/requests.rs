@@ -7,9 +7,6 @@
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::FileInner;
-use afflux_device::devices::request_table::Load;
-use afflux_device::devices::{DeviceState, TransferKind};
 use afflux_device::error::DeviceError;
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::request::{Completion, Operation, Request};
@@ -18,8 +15,11 @@ use afflux_pages::memory::FrameMemory;
 use afflux_pages::wait::lock;
 
 use super::batch::Run;
-use super::recycled::Boxed;
 use super::{CallEnds, WriteEnds, Writeback};
+use crate::devices::file::FileInner;
+use crate::devices::in_flight::Load;
+use crate::devices::{DeviceState, TransferKind};
+use crate::recycler::Boxed;
 use crate::trace::EngineEvent;
 
 /// How many requests a waiter may still take without waiting again.

@@ -1,15 +1,13 @@
 //! A file's turn to be written: the steps of flushers.
 //!
 //! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
-//! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
+//! Does not own: which reason comes next (`flusher`), the run (`batch`), requests (`requests`).
 //! Invariants: a run is claimed only with a request in hand. A file that was taken is put back: dropping a
 //! [`FileSlice`] does it.
 
 use std::sync::Arc;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
-use afflux_device::devices::{DeviceState, Size};
 use afflux_device::platform::{Nanos, Platform};
 use afflux_device::policy::FlushSlice;
 use afflux_pages::cache::nodes::Tag;
@@ -20,6 +18,8 @@ use afflux_pages::wait::lock;
 use super::Writeback;
 use super::batch::{FileRemainder, Run, claim};
 use super::requests::RequestAllowance;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceState, Size};
 use crate::trace::EngineEvent;
 
 /// Time before another look at pages that a writer was copying to.

@@ -1,21 +1,19 @@
 //! Sync: data dirty at the call is durable on return.
 //!
 //! Owns: rounds. A round marks the dirty pages, has them written, and waits for them and for earlier writes in flight.
-//! It then flushes the device, and answers all callers that asked for it.
-//! Does not own: the writing (`flusher`), device time spent on it.
+//! It then flushes the device, and answers all callers that asked for it. Also the tasks that run rounds: each has one
+//! file's at a time, and stays for the next.
+//! Does not own: the writing (`flusher`), device time spent on it, how an idle task gets a file (`recycler`).
 //! Invariants: a file has one ordinary round at a time. A caller that comes while it runs gets the next, so no sync
-//! waits for more than two. Only rounds at once run beside each other (`beside`). A page dirtied after the mark is not
-//! in the round, so a rewriter cannot prolong it. A separate task runs the round (`round_tasks`), or a blocked caller
-//! does (`in_call`): callers that go away strand nobody.
+//! waits for more than two. Only rounds at once run beside each other (`direct_sync`). A page dirtied after the mark is
+//! not in the round, so a rewriter cannot prolong it. A separate task runs the round, or a blocked caller does
+//! (`direct_sync`): callers that go away strand nobody, and a file never waits for a task.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{Earlier, FileInner, FileState, RoundPart, SharedRound, SyncRound};
-use afflux_device::devices::waits::WaitsFor;
-use afflux_device::devices::withholding::ranges::RangeId;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::Operation;
@@ -24,10 +22,14 @@ use afflux_pages::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use super::Writeback;
 use crate::call::FileCall;
+use crate::devices::file::{Earlier, FileInner, FileState, RoundPart, SharedRound, SyncRound};
+use crate::devices::waits::WaitsFor;
+use crate::devices::withholding::RangeId;
 use crate::dirty::force_charge;
+use crate::recycler::IdleTask;
 use crate::trace::EngineEvent;
+use crate::writeback::Writeback;
 
 /// The most pages marked in one hold of the file's lock.
 const MARK_PAGES: u64 = 4096;
@@ -378,4 +380,27 @@ fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
     });
     pages.start = next.unwrap_or(end);
     any
+}
+
+impl<P: Platform> Writeback<P> {
+    /// Has a task run the rounds requested in the file's state, until none is left.
+    pub(super) fn start_rounds(self: &Arc<Self>, file: &Arc<FileInner>) {
+        let file = Arc::clone(file);
+        match self.idle_tasks.take() {
+            Some(task) => task.give(file),
+            None => self.base.platform.spawn("sync", run_rounds_of_files(Arc::clone(self), file)),
+        }
+    }
+}
+
+async fn run_rounds_of_files<P: Platform>(writeback: Arc<Writeback<P>>, mut file: Arc<FileInner>) {
+    let task = Arc::new(IdleTask::default());
+    loop {
+        while writeback.run_next_round(&file, false).await {}
+        drop(file);
+        if !writeback.idle_tasks.try_keep(Arc::clone(&task)) {
+            return;
+        }
+        file = task.next_file().await;
+    }
 }

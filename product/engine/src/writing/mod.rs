@@ -1,30 +1,31 @@
 //! Writing: overwrites of dirty pages at once, everything else under the file's lock.
 //!
 //! Owns: the resources that a write needs before it takes the file's lock: room in the dirty budget, space on the
-//! device, frames, the rest of a partly covered sector.
+//! device, frames, the rest of a partly covered sector; what a piece of a write has in hand, and why it stopped.
 //! Does not own: the change of each page (`page`), the copy (`cache::hit`), the flusher.
 //! Invariants: a write has all resources before it takes the lock; under the lock nothing waits. Bytes are charged
-//! before they are dirtied and marked dirty before the write is acknowledged.
+//! before they are dirtied and marked dirty before the write is acknowledged. A piece that lacks something leaves the
+//! page unchanged for which it lacks it.
 
 mod page;
-mod piece;
 mod space;
 
 use std::sync::Arc;
 
 use afflux_device::client::Client;
 use afflux_device::counters::Counter;
-use afflux_device::devices::delays::Delay;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
+use afflux_frames::FrameId;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
-use self::piece::{PieceEnd, WriteResources};
 use crate::base::Base;
+use crate::devices::delays::Delay;
+use crate::devices::file::FileInner;
+use crate::dirty::Charge;
 use crate::reading::Readings;
 use crate::reclaim::{Reclaim, SpareFrames};
 use crate::throttle::{PayingCall, Throttle};
@@ -194,5 +195,34 @@ impl<P: Platform> Writing<P> {
         let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
         frame
             .is_none_or(|frame| !self.base.cache.pages.contains(frame) || self.base.cache.pages.word(frame).is_stable())
+    }
+}
+
+/// Why a piece stopped before its end.
+enum PieceEnd {
+    Done,
+    /// More frames are needed than were taken.
+    Frames,
+    /// The page has to be read first, or a request for it has to end.
+    Page(u64),
+    /// A copy into the page, or out of it, is in progress.
+    Busy,
+    /// The file is being cut at this moment.
+    Cutting,
+    Discarded,
+}
+
+/// A write's resources for dirtying pages.
+struct WriteResources<'a, 'c> {
+    spare: &'a mut SpareFrames<'c>,
+    charge: &'a mut Charge,
+}
+
+impl WriteResources<'_, '_> {
+    /// A frame to fill. Prefetches the one after it meanwhile.
+    fn frame(&mut self) -> Result<FrameId, PieceEnd> {
+        let frame = self.spare.take().ok_or(PieceEnd::Frames)?;
+        self.spare.expect_copy();
+        Ok(frame)
     }
 }

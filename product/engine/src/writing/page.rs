@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afflux_device::counters::Counter;
-use afflux_device::devices::file::{FileInner, FileState};
 use afflux_device::platform::Platform;
 use afflux_frames::{FRAME_BYTES, FrameId};
 use afflux_pages::cache::hit::InPage;
@@ -23,7 +22,8 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writing;
-use super::piece::{PieceEnd, WriteResources};
+use crate::devices::file::{FileInner, FileState};
+use crate::writing::{PieceEnd, WriteResources};
 
 /// One page's part of a write.
 struct PageWrite<'a> {

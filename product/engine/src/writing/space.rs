@@ -16,8 +16,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_device::devices::DeviceState;
-use afflux_device::devices::file::FileInner;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::Operation;
@@ -27,6 +25,8 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Writing;
+use crate::devices::DeviceState;
+use crate::devices::file::FileInner;
 use crate::writeback::Writeback;
 
 /// The most files that a pass requests space for at the same time: a refused request may take its time.

@@ -1,7 +1,7 @@
 //! The age that dirty pages can reach on a working device.
 
 //! rule: on a working device no page gets older than the policy's age and two passes over its file
-//! kept in: `product/device/src/devices/pass.rs`
+//! kept in: `product/engine/src/devices/pass.rs`
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

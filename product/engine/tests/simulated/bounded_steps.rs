@@ -2,7 +2,7 @@
 
 //! rule: no step holds a lock for longer because there are more pages or files
 //! kept in: `product/engine/src/writeback/sync.rs`, `product/engine/src/reshape.rs`,
-//! `product/device/src/devices/lists.rs`
+//! `product/engine/src/devices/worklist.rs`
 
 use std::sync::Arc;
 

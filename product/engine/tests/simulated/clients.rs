@@ -1,7 +1,7 @@
 //! A device's time is divided among waiting clients, however many files each writes.
 
 //! rule: clients have equal parts of a device, however many files each writes
-//! kept in: `product/device/src/devices/client_payers.rs`, `product/budget/src/policy/waiting_payers.rs`
+//! kept in: `product/engine/src/devices/payer.rs`, `product/budget/src/policy/device.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

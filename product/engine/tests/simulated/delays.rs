@@ -1,7 +1,7 @@
 //! Delay accounting: the waits of each call are on its client's account, to the nanosecond, and on no other's.
 
 //! rule: each instant that a call waits is on its client's account, once
-//! kept in: `product/engine/src/call.rs`, `product/device/src/devices/delays.rs`
+//! kept in: `product/engine/src/call.rs`, `product/engine/src/devices/delays.rs`
 
 use std::future::poll_fn;
 use std::pin::pin;

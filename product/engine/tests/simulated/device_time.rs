@@ -2,7 +2,7 @@
 //! needs only the seam of the engine.
 
 //! rule: a policy in other units needs nothing but the seam
-//! kept in: `product/device/src/policy/seam.rs`
+//! kept in: `product/device/src/policy/mod.rs`
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -39,7 +39,7 @@ fn time_of_a_burst(other_hangs: bool) -> u64 {
 }
 
 // rule: 6: no writer waits for another device
-// kept in: `product/device/src/devices/admission.rs`
+// kept in: `product/engine/src/devices/admission.rs`
 #[test]
 fn a_writer_never_waits_for_another_devices_limit() {
     let (alone, beside) = (time_of_a_burst(false), time_of_a_burst(true));

@@ -3,7 +3,7 @@
 //! rule: 2: no page is clean before it is written, and callers get the error until then
 //! kept in: `product/engine/src/writeback/complete.rs`
 //! rule: 6: a file that cannot be written takes a bounded amount of room from others
-//! kept in: `product/engine/src/dirty/failing.rs`
+//! kept in: `product/engine/src/dirty.rs`
 
 use std::future::Future;
 use std::pin::pin;
@@ -100,7 +100,7 @@ fn a_lost_write_is_an_error_and_is_written_again() {
 }
 
 // rule: 5: a caller that goes away strands nobody
-// kept in: `product/device/src/request.rs`, `product/pages/src/wait/slots.rs`
+// kept in: `product/device/src/request.rs`, `product/pages/src/wait/permits.rs`
 #[test]
 fn a_reader_that_goes_away_strands_nobody() {
     let lab = EngineFixture::plain(1);

@@ -1,7 +1,7 @@
 //! A policy in device time controls the flusher: the order and length of turns, and the requests in flight.
 
 //! rule: a policy may ask for the largest file first, a bound on the cost in flight, and slices of whole runs
-//! kept in: `product/device/src/devices/ready.rs`, `product/device/src/devices/in_flight.rs`
+//! kept in: `product/engine/src/devices/ready.rs`, `product/engine/src/devices/in_flight.rs`
 
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! A device that completes nothing: the time at which it counts as hung, the reports, the waits and the refusals.
 
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
-//! kept in: `product/device/src/devices/hang.rs`
+//! kept in: `product/engine/src/devices/hang.rs`
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A process is killed before each store of one operation in turn; its successor has every accepted byte.
 
 //! rule: 12: a kill before any store of a write, a replacement, a writeback or a change of shape loses nothing accepted
-//! kept in: `product/device/src/recovery/look.rs`, `product/engine/src/recovery.rs`
+//! kept in: `product/engine/src/recovery/mod.rs`, `product/engine/src/recovery/adopt.rs`
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -368,7 +368,7 @@ fn a_failed_first_flush_of_an_adopted_file_is_a_loss() {
 }
 
 // rule: a killed server's successor still flushes what was written to the device and not flushed
-// kept in: `product/device/src/recovery/slots.rs`, `product/device/src/devices/file.rs`
+// kept in: `product/engine/src/recovery/slots.rs`, `product/engine/src/devices/file.rs`
 #[test]
 fn a_clean_file_that_needs_a_flush_is_found_and_a_flushed_one_is_not() {
     let lab = EngineFixture::new(1, 256, &[options(512)], &[]);

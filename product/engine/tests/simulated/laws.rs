@@ -1,7 +1,7 @@
 //! The engine's services for a law of throttling, whichever law it is.
 
 //! rule: the engine asks the policy when the policy declared, and obeys it
-//! kept in: `product/engine/src/throttle/admit.rs`
+//! kept in: `product/engine/src/throttle.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -202,7 +202,7 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would() {
 }
 
 // rule: a decision of the flush budget reads nothing that devices share, and costs no more than its budget
-// kept in: `product/engine/src/throttle/admit.rs`
+// kept in: `product/engine/src/throttle.rs`
 #[test]
 fn a_decision_of_the_flush_budget_looks_at_nothing_that_devices_share() {
     let policies = Setup::of(OWN_POLICY).unwrap().policies;
@@ -220,7 +220,7 @@ fn a_decision_of_the_flush_budget_looks_at_nothing_that_devices_share() {
 }
 
 // rule: 7: dirty pages leave frames to readers under any policy
-// kept in: `product/engine/src/dirty/mod.rs`
+// kept in: `product/engine/src/dirty.rs`
 #[test]
 fn whatever_a_law_says_dirty_pages_leave_frames_to_readers() {
     let lab = lab(1 << 40, Admission::Enter, 512, 1);

@@ -1,7 +1,7 @@
 //! Why a file's bytes are not written, as people are told.
 
 //! rule: a file whose dirty bytes stay says why
-//! kept in: `product/device/src/devices/file/obstacle.rs`
+//! kept in: `product/engine/src/devices/file.rs`
 
 use std::sync::Arc;
 

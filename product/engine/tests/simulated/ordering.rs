@@ -2,7 +2,7 @@
 
 //! rule: 2: withheld bytes stay dirty and off the device until their holder lets go
 //! rule: ordered bytes go to a device only after the bytes before them are durable, whatever fails
-//! kept in: `product/device/src/devices/withholding/ranges.rs`, `product/engine/src/withholding.rs`
+//! kept in: `product/engine/src/devices/withholding/mod.rs`, `product/engine/src/withholding.rs`
 
 use std::future::{Future, poll_fn};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Files that cannot be written, or whose requests do not end: other files get their places and their room.
 
 //! rule: 6: files whose requests do not end keep no other file of their device waiting
-//! kept in: `product/engine/src/writeback/overdue.rs`
+//! kept in: `product/engine/src/writeback/hang_watch.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

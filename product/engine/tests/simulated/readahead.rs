@@ -2,7 +2,7 @@
 
 //! rule: readahead reads few pages for nothing, its pages stay until they are read, and a bad sector costs its
 //! neighbours nothing
-//! kept in: `product/device/src/readahead/afflux.rs`, `product/engine/src/reading/ahead.rs`
+//! kept in: `product/engine/src/readahead/afflux.rs`, `product/engine/src/reading/ahead.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

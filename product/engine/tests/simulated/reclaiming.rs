@@ -5,7 +5,7 @@
 //! rule: every clean page without a user can be evicted, after a short scan
 //! kept in: `product/engine/src/reclaim.rs`
 //! rule: frames are freed before a reader needs them, and a reader without enough recycles for microseconds
-//! kept in: `product/engine/src/reclaim/background.rs`
+//! kept in: `product/engine/src/reclaim.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! A caller that waits for its sync of few pages writes them, flushes, and changes the pages once.
 
 //! rule: a sync by its caller cleans its pages after the flush, and a failure leaves them dirty; no bytes of later
-//! writes count kept in: `product/engine/src/writeback/at_once.rs`
+//! writes count kept in: `product/engine/src/writeback/direct_sync.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The cost of a sync: it waits for requests in flight, and other writes still get the device.
 
 //! rule: a sync waits for its pages in flight, and the rest still goes to the device; an idle device never waits
-//! kept in: `product/engine/src/writeback/schedule.rs`
+//! kept in: `product/engine/src/writeback/flusher.rs`
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};

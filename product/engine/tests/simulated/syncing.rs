@@ -296,7 +296,7 @@ impl Device for CountsSyncs {
 }
 
 // rule: a device has no more syncs and changes of shape in flight than slots
-// kept in: `product/device/src/devices/requests.rs`
+// kept in: `product/engine/src/devices/in_flight.rs`
 #[test]
 fn a_device_gets_as_many_syncs_at_once_as_it_has_slots() {
     const FILES: u64 = 20;

@@ -1,10 +1,13 @@
 //! The free frames: stashes, magazines, and the shared frames behind them.
 //!
-//! Owns: the way of a frame between a thread's stash, its slot's magazine and the shared frames; the shorter way when
-//! frames are few; the search in others' magazines.
+//! Owns: the way of a frame between a thread's stash (up to 15 frames in one cache line), its slot's magazine and the
+//! shared frames; the shorter way when frames are few; the search in others' magazines; the state of each frame, and
+//! its last events, in two bytes.
 //! Does not own: the choice of a thread's slot (`cpu`), the memory (the arena).
 //! Invariants: a frame is handed out, or in one stash, or in one magazine, or shared. A slot's lock is taken before
-//! that of the shared frames, and of one slot at a time. A frame in a stash or a magazine is above the mark `min`.
+//! that of the shared frames, and of one slot at a time. A frame in a stash or a magazine is above the mark `min`. Only
+//! a slot's owner writes to its stash, by plain loads and stores; another thread may read the number there, and may
+//! take the frames once it owns the slot. When several threads free one frame, exactly one free succeeds.
 //!
 //! An allocation and a free on one thread cost one locked instruction. By it the free claims the frame's state, so that
 //! every double free is found. Only its thread touches a stash. The magazine behind it is locked once in eight frames,
@@ -14,23 +17,18 @@
 //! empties its stash and magazine at its next call. A thread that still lacks frames empties the other slots'. Only the
 //! stashes of other live threads stay out of reach, 15 frames each, until those threads next allocate or free.
 
-mod frame_set;
 #[cfg(all(test, loom))]
 mod loom_models;
 mod shared;
-mod stash;
-mod states;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+use crate::FrameId;
 use crate::cpu::{self, ListSlot};
-use crate::sync::SpinLock;
-use crate::sync::atomic::Ordering;
-use crate::{Effort, FrameId};
+use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::sync::{SpinLock, zeros};
 use shared::Shared;
-use stash::{STASH_BATCH, Stash};
-pub(crate) use states::BadFree;
-use states::States;
+pub use shared::{Effort, Watermarks};
 
 /// The smallest arena with stashes: the stashes of all slots are then at most 3 % of it.
 const FRAMES_WITH_STASHES: u32 = 1 << 14;
@@ -244,5 +242,120 @@ impl Magazines {
         while let Some(frame) = stash.pop() {
             self.shared.give(&[frame]);
         }
+    }
+}
+
+/// Most frames in a stash: with their number they fill a cache line.
+const STASH_FRAMES: usize = 15;
+/// The number of frames that move to or from the magazine at a time.
+const STASH_BATCH: usize = 8;
+
+#[repr(align(128))]
+struct Stash {
+    len: AtomicU32,
+    frames: [AtomicU32; STASH_FRAMES],
+}
+
+impl Stash {
+    fn new() -> Self {
+        Self { len: AtomicU32::new(0), frames: [(); STASH_FRAMES].map(|()| AtomicU32::new(0)) }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed) as usize
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<u32> {
+        let last = self.len().wrapping_sub(1);
+        let frame = self.frames.get(last)?.load(Ordering::Relaxed);
+        self.len.store(last as u32, Ordering::Relaxed);
+        Some(frame)
+    }
+
+    /// Adds a frame if there is room.
+    #[inline]
+    fn try_push(&self, frame: u32) -> bool {
+        let len = self.len();
+        let Some(place) = self.frames.get(len) else { return false };
+        place.store(frame, Ordering::Relaxed);
+        self.len.store(len as u32 + 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Adds a frame to a full stash, and takes the frames out that have been there longest.
+    fn push_full(&self, frame: u32) -> [u32; STASH_BATCH] {
+        let get = |at: usize| self.frames[at].load(Ordering::Relaxed);
+        let oldest = std::array::from_fn(get);
+        for at in STASH_BATCH..STASH_FRAMES {
+            self.frames[at - STASH_BATCH].store(get(at), Ordering::Relaxed);
+        }
+        self.len.store((STASH_FRAMES - STASH_BATCH) as u32, Ordering::Relaxed);
+        self.try_push(frame);
+        oldest
+    }
+}
+
+/// Set in the first byte while the frame is handed out, and in the second once the frame was freed.
+const SET: u8 = 1 << 7;
+
+/// The slots of the last allocation and of the last free.
+#[derive(Default)]
+struct LastSlots {
+    allocated: AtomicU8,
+    freed: AtomicU8,
+}
+
+// SAFETY: both fields are numbers in memory, and zero is a number.
+unsafe impl crate::Zeroed for LastSlots {}
+
+/// The fault of a bad free: the memory may have two holders.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum BadFree {
+    #[error("frame {frame} was freed, but the arena has no such frame: it has {total} frames")]
+    Foreign { frame: u32, total: u32 },
+    #[error("frame {frame} was freed, but is free already (nothing happened to it before)")]
+    Unused { frame: u32 },
+    #[error(
+        "frame {frame} was freed, but is free already (its last events: allocated in slot {allocated_in}, then freed \
+         in slot {freed_in})"
+    )]
+    Free { frame: u32, allocated_in: u8, freed_in: u8 },
+}
+
+struct States(Box<[LastSlots]>);
+
+impl States {
+    fn new(frames: u32) -> Self {
+        Self(zeros(frames as usize))
+    }
+
+    /// Records that a frame is handed out. Until then it is free, and only the caller has it.
+    #[inline]
+    fn hand_out(&self, frame: u32, slot: usize) {
+        let state = &self.0[frame as usize];
+        debug_assert!(state.allocated.load(Ordering::Relaxed) & SET == 0, "frame {frame} is handed out twice");
+        state.allocated.store(SET | slot as u8, Ordering::Relaxed);
+    }
+
+    /// Records that a frame is free, or returns the reason why it cannot be freed. Only the caller then has the frame,
+    /// and puts it where other threads find it.
+    #[inline]
+    fn take_back(&self, frame: u32, slot: usize) -> Result<(), BadFree> {
+        let Some(state) = self.0.get(frame as usize) else {
+            return Err(BadFree::Foreign { frame, total: self.0.len() as u32 });
+        };
+        // Relaxed: the lists carry the holder's accesses to the frame along with the frame.
+        let allocated = state.allocated.swap(0, Ordering::Relaxed);
+        if allocated & SET == 0 {
+            return Err(match state.freed.load(Ordering::Relaxed) {
+                0 => BadFree::Unused { frame },
+                freed => BadFree::Free { frame, allocated_in: allocated, freed_in: freed & !SET },
+            });
+        }
+        state.allocated.store(allocated & !SET, Ordering::Relaxed);
+        state.freed.store(SET | slot as u8, Ordering::Relaxed);
+        Ok(())
     }
 }

@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 
-use super::frame_set::FrameSet;
 use super::*;
+use crate::magazines::shared::FrameSet;
 
 mod property;
 

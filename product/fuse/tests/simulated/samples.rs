@@ -5,8 +5,8 @@
 //! there on.
 
 //! rule: each version goes on with the memory that a killed server of any form since the first release left, or writes
-//! it home kept in: `product/frames/src/header.rs`, `product/device/src/recovery/look.rs`,
-//! `product/device/src/recovery/rescue.rs`, `product/fuse/src/mount_state.rs`
+//! it home kept in: `product/frames/src/header.rs`, `product/engine/src/recovery/mod.rs`,
+//! `product/fuse/src/mount_state.rs`
 
 use std::convert::Infallible;
 use std::fmt::Write;

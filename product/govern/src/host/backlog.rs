@@ -1,10 +1,10 @@
-//! Bytes under writeback of each device, which the kernel shows only in debugfs.
+//! Bytes of each device that are dirty or under writeback, which the kernel shows only in debugfs.
 //!
 //! Owns: the place and format of these files.
 //! Does not own: conclusions about a device (`law`).
 //! Invariants: nothing of the host is changed. If debugfs is not mounted, the governor uses a mount of its own that no
 //! path of the host leads to, and that ends with its descriptor. A user without the right to see debugfs works without
-//! it.
+//! it: the figures are unknown then.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use super::bdi::Host;
+use crate::host::bdi::Host;
 use crate::law::{Backlog, Flow};
 
 const KIB: u64 = 1024;
@@ -79,6 +79,18 @@ fn flows(text: &str, first: &str, writeback: &str, written: &str) -> Option<Vec<
         }
     }
     Some(flows)
+}
+
+impl Host {
+    /// Bytes of a device that are dirty or under writeback, by its bdi.
+    pub fn dirty_bytes(&self, bdi: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.path("sys/kernel/debug/bdi").join(bdi).join("stats")).ok()?;
+        let kib = |name: &str| {
+            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some((kib("BdiWriteback:")?.saturating_add(kib("BdiReclaimable:")?)).saturating_mul(1024))
+    }
 }
 
 #[cfg(test)]

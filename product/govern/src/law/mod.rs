@@ -1,19 +1,17 @@
 //! The decisions, from plain values.
 //!
-//! Owns: a device's speed (`speed`), whether it always had bytes to write (`backlog`), the limit that follows
-//! (`limit`), the origin of a device's values (`ownership`).
+//! Owns: a device's speed, and whether it always had bytes to write (`speed`); the limit that follows (`limit`), the
+//! origin of a device's values (`ownership`).
 //! Does not own: reading and writing values; time.
 //! Invariants: pure functions: the same calls give the same answers. Integers only.
 
-mod backlog;
 mod limit;
 mod ownership;
 mod speed;
 
-pub use backlog::{Backlog, Flow};
 pub use limit::{BUDGET_NS_MAX, BUDGET_NS_MIN, DEFAULT_BUDGET_NS, LimitChoice, LimitTarget, MachineLimits, choose};
 pub use ownership::{Ownership, OwnershipStep, Values};
-pub use speed::{BlockCounters, Speed};
+pub use speed::{Backlog, BlockCounters, Flow, Speed};
 
 /// A millisecond in ns.
 const MILLISECOND: u64 = 1_000_000;

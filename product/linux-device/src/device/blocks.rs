@@ -1,8 +1,10 @@
-//! Which bytes of a file have blocks of their own.
+//! Which bytes of a file have blocks of their own, and the part of a reservation that the host is asked for next.
 //!
-//! Owns: the question to the host (`FS_IOC_FIEMAP`).
-//! Does not own: reservations (`flight`); file systems that write to new blocks always.
-//! Invariants: where the host does not say, the bytes have none.
+//! Owns: the question to the host (`FS_IOC_FIEMAP`); the next part after a success, and after a refusal.
+//! Does not own: the calls of a reservation (`flight`); file systems that write to new blocks always.
+//! Invariants: where the host does not say, the bytes have none. Each part begins behind the last one, or begins there
+//! and is shorter, so a reservation ends whatever the host says about blocks
+//! (`a_host_that_shows_no_blocks_is_asked_once_for_each_byte_at_most`).
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -75,6 +77,40 @@ fn ask(file: BorrowedFd<'_>, range: Range<u64>) -> Option<Map> {
     // SAFETY: the kernel fills at most `count` extents of the map, which outlives the call.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), MAP as libc::Ioctl, &raw mut map) };
     (result == 0).then_some(map)
+}
+
+/// What follows a refused part.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum AfterRefusal {
+    /// Fewer bytes lack blocks: these are asked for.
+    Less(Range<u64>),
+    /// No byte lacks a block.
+    AllHaveBlocks,
+    /// There is no space for the part.
+    NoSpace,
+}
+
+/// The host reserved the bytes `asked` of `whole`: the first bytes behind them that lack blocks, if any do. A host may
+/// reserve bytes without showing it, so those asked for are not looked at again.
+pub(super) fn after_success(
+    asked: &Range<u64>,
+    whole: &Range<u64>,
+    first_lacking: impl FnOnce(Range<u64>) -> Option<Range<u64>>,
+) -> Option<Range<u64>> {
+    first_lacking(asked.end..whole.end).filter(|lacking| lacking.start >= asked.end && !lacking.is_empty())
+}
+
+/// The host refused the bytes `asked` of `whole`.
+pub(super) fn after_refusal(
+    asked: &Range<u64>,
+    whole: &Range<u64>,
+    first_lacking: impl FnOnce(Range<u64>) -> Option<Range<u64>>,
+) -> AfterRefusal {
+    let Some(lacking) = first_lacking(asked.start..whole.end).filter(|lacking| !lacking.is_empty()) else {
+        return AfterRefusal::AllHaveBlocks;
+    };
+    let is_less = lacking.start > asked.start || (lacking.start == asked.start && lacking.end < asked.end);
+    if is_less { AfterRefusal::Less(lacking) } else { AfterRefusal::NoSpace }
 }
 
 #[cfg(test)]

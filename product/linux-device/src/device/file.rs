@@ -1,7 +1,7 @@
 //! A host file as a device knows it: one descriptor was given, and requests open others as needed.
 //!
 //! Owns: the descriptors of one file, until the file's last user is gone or takes them back; the count of further
-//! descriptors that the files of a pool have opened.
+//! descriptors that the files of a pool have opened; the meaning of the host's error numbers.
 //! Does not own: names and identity (the opener of the file), the bytes to read or write.
 //! Invariants: the first write to a file opens it for writing. A descriptor in use by the kernel stays open, since the
 //! request holds a reference. A descriptor that a writer has kept stays open, too. The last user of a tree's file never
@@ -17,12 +17,12 @@ use afflux_engine::DeviceError;
 use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
-pub use self::spare_descriptors::SpareDescriptors;
-use self::spare_descriptors::{SpareHolder, SpareMember};
-use super::host_error::error_of;
-use super::write_gate::WriteGate;
+use crate::device::file::spare_descriptors::{SpareHolder, SpareMember};
+use crate::device::write_gate::WriteGate;
 use crate::pool::WorkerPool;
 use crate::reopen::{make_read_only, open_without_waiting};
+
+pub use self::spare_descriptors::SpareDescriptors;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -555,5 +555,18 @@ impl Drop for HostFile {
             // Bounded by the inodes that the volume keeps.
             pool.post_near(move || drop(descriptors));
         }
+    }
+}
+
+/// A host's error number as the engine knows it.
+pub(super) fn error_of(errno: i32) -> DeviceError {
+    match Errno::from_raw_os_error(errno) {
+        Errno::NOSPC => DeviceError::NoSpace,
+        Errno::DQUOT => DeviceError::Quota,
+        Errno::FBIG => DeviceError::TooLarge,
+        Errno::ROFS => DeviceError::ReadOnly,
+        Errno::ACCESS | Errno::PERM | Errno::TXTBSY => DeviceError::Denied,
+        Errno::STALE => DeviceError::Stale,
+        _ => DeviceError::Io { errno },
     }
 }

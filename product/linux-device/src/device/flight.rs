@@ -18,12 +18,11 @@ use afflux_engine::{DeviceError, FILE_BYTES_MAX, Nanos, Operation, Recycler, Req
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::blocks;
 use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile, Path};
-use super::host_error::error_of;
-use super::reserving::{self, AfterRefusal};
 use super::write_gate::{WriteGate, WriteGrant, WriteSharing};
+use crate::device::blocks::{self, AfterRefusal};
+use crate::device::file::error_of;
 use crate::pool::{Job, Lane};
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
@@ -524,9 +523,10 @@ impl RequestFlight {
     fn reserved(&mut self) {
         let (Operation::Reserve { offset, len }, Some(fd)) = (self.operation(), &self.fd) else { return };
         let whole = offset..offset + len;
-        self.lacking = self.lacking.take().and_then(|asked| {
-            reserving::after_success(&asked, &whole, |range| blocks::first_lacking(fd.as_fd(), range))
-        });
+        self.lacking = self
+            .lacking
+            .take()
+            .and_then(|asked| blocks::after_success(&asked, &whole, |range| blocks::first_lacking(fd.as_fd(), range)));
         self.done = u64::from(self.lacking.is_none());
     }
 
@@ -539,7 +539,7 @@ impl RequestFlight {
         }
         let whole = offset..offset + len;
         let asked = self.lacking.clone().unwrap_or(whole.clone());
-        match reserving::after_refusal(&asked, &whole, |range| blocks::first_lacking(fd.as_fd(), range)) {
+        match blocks::after_refusal(&asked, &whole, |range| blocks::first_lacking(fd.as_fd(), range)) {
             AfterRefusal::Less(lacking) => self.lacking = Some(lacking),
             AfterRefusal::AllHaveBlocks => (self.lacking, self.done) = (None, 1),
             AfterRefusal::NoSpace => return false,

@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 
 use super::core::DeviceCore;
 use super::file::{DescriptorUse, Growth, HostFile};
-use super::host_error::error_of;
 use super::write_gate::WriteSharing;
+use crate::device::file::error_of;
 use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 
 /// Most transfers are one page, or pages beside each other in memory.

@@ -6,7 +6,7 @@
 //! Invariants: a launch never blocks. A flight launched on a reactor, or by a thread that waits in `block_on`, is done
 //! by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs to a
 //! reactor. No reactor that others share is held by a slow disk. The device's own threads do reservations, and the
-//! kernel's threads begin such a reactor's writes and those reads that the host may hold (`pace`). The thread of the
+//! kernel's threads begin such a reactor's writes and those reads that the host may hold (`core`). The thread of the
 //! device's flusher begins its writes itself. The memory of a request belongs to the reactor until the kernel has
 //! reported.
 

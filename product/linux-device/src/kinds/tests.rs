@@ -1,3 +1,5 @@
+mod storing;
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+mod fence;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::task::{Wake, Waker};
@@ -205,7 +207,7 @@ fn a_poll_that_needs_no_more_waits_for_what_it_has_started() {
 }
 
 // rule: a device whose thread the host holds keeps only its own tasks waiting
-// kept in: `product/linux-device/src/platform/device_threads.rs`
+// kept in: `product/linux-device/src/platform.rs`
 #[test]
 fn a_held_thread_of_a_device_keeps_nobody_else_waiting() {
     let Ok(reactors) = Reactors::start(1, IoChoice::Uring) else {

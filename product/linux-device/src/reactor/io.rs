@@ -1,9 +1,10 @@
 //! The operations of a reactor, and the owners of their memory.
 //!
-//! Owns: the shapes of vectors and messages as the kernel reads them.
+//! Owns: the shapes of vectors and messages as the kernel reads them; the table of what is in flight, with keys that
+//! are used again.
 //! Does not own: the memory; the `Owner` has it, and a reactor keeps the owner until the kernel is done.
 //! Invariants: an owner gets the outcome once, on the thread that started the operation, with nothing of the reactor
-//! borrowed.
+//! borrowed. A key of the table names one value from `insert` to `remove`.
 
 use std::os::fd::{BorrowedFd, RawFd};
 
@@ -190,4 +191,53 @@ unsafe fn slices_of<'a, S>(iovecs: *const IoVec, count: u32) -> &'a mut [S] {
 pub trait Owner {
     /// `result` is as system calls return it to the kernel's own callers: a negative value is an errno.
     fn completed(self: Box<Self>, result: i32);
+}
+
+/// Values under small keys.
+pub(super) struct SlotTable<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<usize>,
+}
+
+impl<T> SlotTable<T> {
+    pub(super) fn new() -> Self {
+        Self { entries: Vec::new(), free: Vec::new() }
+    }
+
+    /// The key that the next [`SlotTable::insert`] will return.
+    pub(super) fn next_key(&self) -> usize {
+        self.free.last().copied().unwrap_or(self.entries.len())
+    }
+
+    pub(super) fn insert(&mut self, value: T) -> usize {
+        match self.free.pop() {
+            Some(key) => {
+                self.entries[key] = Some(value);
+                key
+            }
+            None => {
+                self.entries.push(Some(value));
+                self.entries.len() - 1
+            }
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, key: usize) -> Option<&mut T> {
+        self.entries.get_mut(key)?.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, key: usize) -> Option<T> {
+        let value = self.entries.get_mut(key)?.take()?;
+        self.free.push(key);
+        Some(value)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Some key in use.
+    pub(super) fn any_key(&self) -> Option<usize> {
+        self.entries.iter().position(Option::is_some)
+    }
 }

@@ -1,7 +1,7 @@
 //! Connections that end before their calls, over a host that does not answer.
 //!
 //! rule: a call that goes on without its connection counts for its party until it ends
-//! kept in: `product/frontend/src/quota/parties.rs`, `product/nfs/src/connection.rs`
+//! kept in: `product/frontend/src/quota/mod.rs`, `product/nfs/src/connection.rs`
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Condvar, Mutex};

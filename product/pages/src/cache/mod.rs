@@ -1,14 +1,12 @@
 //! The cache: the frame of each cached page of each file.
 //!
 //! Owns: the arena's frames while they hold pages, the frame table, the indexes' nodes, the guards on frames. Also the
-//! waiters for a page or a frame, and the eviction policy in force.
+//! waiters for a page or a frame, the eviction policy in force, and a count of all frames for checks.
 //! Does not own: files except for their pages (`devices`), dirty state, decisions to read, write or evict a page.
 //! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states change with the
 //! file's lock held; hits take no lock.
 
-mod census;
 mod file_pages;
-pub mod guards;
 pub mod hit;
 pub mod index;
 mod lending;
@@ -24,15 +22,15 @@ use afflux_frames::{FrameId, Frames};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::SharedArena;
-use crate::page::{DETACHED, LENT, PageIdentity, PageTable};
+use crate::page::{DETACHED, DIRTY, LENT, PRESENT, PageIdentity, PageTable, WRITEBACK};
 use crate::rare::{Number, Rare, Switches};
 use crate::sync::OwnLines;
 use crate::wait::WaitQueue;
-pub use census::Census;
-pub use file_pages::FilePages;
 use lending::Lending;
 use nodes::Nodes;
-pub use pins::PinnedPages;
+
+pub use file_pages::FilePages;
+pub use pins::{GuardSlots, PinnedPages};
 
 /// Pages of a file without users that are dropped at a time.
 const DROP_PAGES: usize = 64;
@@ -233,5 +231,52 @@ impl PageCache {
     /// Bytes of metadata, beyond the pages themselves.
     pub fn metadata_bytes(&self) -> u64 {
         self.pages.bytes() + self.nodes.bytes() + self.eviction.bytes()
+    }
+}
+
+/// How many frames are in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Count of all frames.
+    pub frames: u64,
+    /// Count of free frames.
+    pub free: u64,
+    /// Frames in a file's index.
+    pub cached: u64,
+    /// Frames that hold parts of the files' indexes.
+    pub index: u64,
+    /// Frames taken out of an index that wait for their readers or writers.
+    pub leaving: u64,
+    /// Of `cached`: dirty, and not being written.
+    pub dirty: u64,
+    /// Being written since it was dirty, in an index or leaving.
+    pub writeback: u64,
+    /// Pages that files count as not yet written.
+    pub unwritten: u64,
+    /// Of `dirty`: pages of found files that nobody has adopted yet, which no file counts.
+    pub unadopted: u64,
+}
+
+impl Census {
+    /// Frames that are neither free nor hold a page or a part of an index: in the hands of a reader or a writer.
+    pub fn in_transit(&self) -> i64 {
+        self.frames as i64 - (self.free + self.cached + self.index + self.leaving) as i64
+    }
+}
+
+impl PageCache {
+    /// Counts all frames, in time proportional to their number. The files supply `unwritten` and `unadopted`.
+    pub fn census(&self) -> Census {
+        let mut census =
+            Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };
+        census.index = self.nodes.frames();
+        for frame in (0..self.frames.total()).map(FrameId::new) {
+            let word = self.pages.word(frame);
+            census.cached += u64::from(word.has(PRESENT));
+            census.leaving += u64::from(word.has(DETACHED));
+            census.dirty += u64::from(word.has(DIRTY));
+            census.writeback += u64::from(word.has(WRITEBACK));
+        }
+        census
     }
 }

@@ -7,19 +7,17 @@
 //! record and the queues only: no other mechanism of the engine.
 
 mod ghost;
-mod kind;
-mod miniature;
 mod offline;
 pub mod queue;
 mod s3_window;
-mod sample;
 mod small_queue;
+
+use std::fmt;
 
 pub use afflux_frames::FrameId;
 
 use crate::page::{DIRTY, PRESENT, PRIOR, PageIdentity, READING, WRITEBACK};
 pub use crate::page::{PageTable, Word};
-pub use kind::EvictionKind;
 pub use offline::Offline;
 pub use queue::is_claimed;
 
@@ -158,5 +156,30 @@ pub trait Eviction: Send + Sync {
     /// Bytes that the policy keeps besides the frame table.
     fn bytes(&self) -> u64 {
         0
+    }
+}
+
+/// Which pages are evicted.
+#[derive(Clone, Copy)]
+pub struct EvictionKind {
+    /// Name of the policy, as the knob takes it.
+    pub name: &'static str,
+    /// A description in a line.
+    pub about: &'static str,
+    /// Makes a policy for a cache of so many frames.
+    pub make: fn(u32) -> Box<dyn Eviction>,
+}
+
+impl PartialEq for EvictionKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for EvictionKind {}
+
+impl fmt::Debug for EvictionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }

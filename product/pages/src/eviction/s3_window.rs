@@ -29,7 +29,7 @@ use afflux_frames::FrameId;
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
 use super::small_queue::SmallQueueSize;
-use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
+use super::{Arrival, Eviction, EvictionKind, PageKey, Scan, UNEVICTABLE, is_clean};
 use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
 use crate::wait::lock;
@@ -83,6 +83,21 @@ struct Queues {
     fresh: Queue,
     probation: Queue,
     main: Queue,
+}
+
+impl EvictionKind {
+    /// S3-FIFO with a correlation window, a separate budget for unread pages, and dirty pages out of its queues.
+    pub const S3_WINDOW: Self = Self {
+        name: "s3-window",
+        about: "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used",
+        make: |frames| Box::new(S3Window::new(frames)),
+    };
+}
+
+impl Default for EvictionKind {
+    fn default() -> Self {
+        Self::S3_WINDOW
+    }
 }
 
 impl S3Window {

@@ -10,17 +10,14 @@
 
 mod entry;
 mod found;
-mod lent;
-mod optimistic_read;
 mod sectors;
 mod table;
 mod unread;
 
+pub use entry::about_to_fill;
 pub use found::FoundRecord;
-pub use optimistic_read::about_to_fill;
 pub use sectors::{SECTOR_BYTES, Sectors};
-pub use table::PageTable;
-pub use table::{FrameRecord, PageIdentity, mixed};
+pub use table::{FrameRecord, PageIdentity, PageTable, mixed};
 pub use unread::PagesAhead;
 
 /// One transient reader: a copy in progress; does not keep writers out.
@@ -34,7 +31,7 @@ const PINS: u64 = GUARD - 1;
 const GUARDS: u64 = (WRITER - 1) & !PINS;
 const WRITERS: u64 = 0xfff << 32;
 /// A guard that threads have in common: a page that has it is guarded for each thread that announces the frame
-/// (`lent`). The highest bit of the guards' field.
+/// (`entry`). The highest bit of the guards' field.
 pub(crate) const LENT: u64 = 1 << 31;
 /// Guards above this are refused, far below where the field would overflow.
 const GUARDS_MAX: u64 = 0x7000 << 16;

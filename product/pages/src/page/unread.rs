@@ -13,9 +13,9 @@
 
 use afflux_frames::FrameId;
 
-use crate::nanos::Nanos;
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::units::Nanos;
 
 /// An unread page is old after one to two of these.
 const SPELL_NS: u64 = 30 * Nanos::SECOND;

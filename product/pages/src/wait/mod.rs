@@ -1,25 +1,26 @@
 //! Waiting: the few forms that the engine has.
 //!
-//! Owns: queues of wakers, single answers, places in a line that serves first come, first served (`slots`, `permits`).
+//! Owns: queues of wakers in order of asking, single answers, places in a line that serves first come, first served
+//! (`permits`).
 //! Does not own: conditions; a waiter checks its own, and the code that changes one wakes.
 //! Invariants: a dropped waiter strands nobody: a permit granted to it goes to the next one. It leaves nothing behind:
-//! memory is bounded by the present waiters, however long nothing happens. No lock of this module is held while a waker
-//! runs.
+//! memory is bounded by the present waiters, however long nothing happens. To find a waiter and to leave take time in
+//! the logarithm of the waiters' number (`many_waiters_take_and_leave_their_places_in_any_order`). No lock of this
+//! module is held while a waker runs.
 
 mod permits;
-mod slots;
-mod tickets;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use smallvec::SmallVec;
+
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
-pub use permits::Permits;
-pub use slots::WaitSlots;
-use tickets::Tickets;
+
+pub use permits::{Permits, WaitSlots};
 
 /// Locks one of the engine's ordinary mutexes.
 pub fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -281,5 +282,66 @@ impl Signal {
 
 #[cfg(all(test, loom))]
 mod loom_models;
+
+/// The first value, mostly the only one, needs no heap memory.
+struct Tickets<T> {
+    /// With a gap where a value has left.
+    entries: SmallVec<[(u64, Option<T>); 1]>,
+    values: usize,
+    last: u64,
+}
+
+impl<T> Default for Tickets<T> {
+    fn default() -> Self {
+        Self { entries: SmallVec::new(), values: 0, last: 0 }
+    }
+}
+
+impl<T> Tickets<T> {
+    /// The number of values.
+    fn len(&self) -> usize {
+        self.values
+    }
+
+    /// Adds a value at the end; returns its ticket.
+    fn enter(&mut self, value: T) -> u64 {
+        self.last += 1;
+        self.entries.push((self.last, Some(value)));
+        self.values += 1;
+        self.last
+    }
+
+    fn at(&self, ticket: u64) -> Option<usize> {
+        self.entries.binary_search_by_key(&ticket, |entry| entry.0).ok()
+    }
+
+    fn get_mut(&mut self, ticket: u64) -> Option<&mut T> {
+        let at = self.at(ticket)?;
+        self.entries[at].1.as_mut()
+    }
+
+    /// Takes a value out.
+    fn leave(&mut self, ticket: u64) -> Option<T> {
+        let at = self.at(ticket)?;
+        let value = self.entries[at].1.take()?;
+        self.values -= 1;
+        if self.entries.len() > 2 * self.values + 1 {
+            self.entries.retain(|entry| entry.1.is_some());
+        }
+        Some(value)
+    }
+
+    /// Takes all values out, in order.
+    fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
+        self.values = 0;
+        std::mem::take(&mut self.entries).into_iter().filter_map(|entry| entry.1)
+    }
+
+    #[cfg(test)]
+    fn tickets(&self) -> Vec<u64> {
+        self.entries.iter().filter(|entry| entry.1.is_some()).map(|entry| entry.0).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests;

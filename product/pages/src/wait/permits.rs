@@ -1,16 +1,18 @@
-//! A number of equal items, such as a device's requests. They are taken and given back without a lock while nobody
-//! waits for them, and granted in order of asking otherwise.
+//! A number of equal items, such as a device's requests: taken and given back without a lock while nobody waits, and
+//! granted in order of asking otherwise; and the slots of the tasks that wait.
 //!
-//! Owns: the count, the waiters. Does not own: the meaning of a permit.
+//! Owns: the count, the order of waiters, the grant to each task until the task takes it, the tasks that look at
+//! something else first. Does not own: the meaning of a permit, the amounts and the lock of other users of the slots.
 //! Invariants: nobody passes while a task waits: the count's mark for waiters is set before a waiter looks the last
-//! time. Both the mark and the line change with the line's lock held. A waiter that leaves the line gives back a grant
-//! that it has not taken. Nobody is ever refused.
+//! time. Both the mark and the line change with the line's lock held. Grants are given from the front; a waiter that
+//! leaves gives back a grant that it has not taken, and nobody waits for a task that looks at something else. Each step
+//! takes time in the logarithm of the number of slots (`many_waiters_take_and_leave_their_places_in_any_order`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::slots::WaitSlots;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{self, Mutex};
 
@@ -162,5 +164,90 @@ impl Drop for PermitTaking<'_> {
             self.permits.grant_in(&mut line)
         };
         woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Tasks that wait for grants, by ticket and so in order of asking.
+#[derive(Default)]
+pub struct WaitSlots {
+    waiting: BTreeMap<u64, WaitSlot>,
+    /// Tasks that look at something else before they wait on.
+    looking: BTreeMap<u64, WaitSlot>,
+    /// Tickets of tasks that have yet to take their grants.
+    granted: BTreeSet<u64>,
+    tickets: u64,
+}
+
+struct WaitSlot {
+    amount: u64,
+    waker: Waker,
+}
+
+impl WaitSlots {
+    /// The number of slots, including those of tasks that have yet to take their grants.
+    pub fn count(&self) -> usize {
+        self.waiting.len() + self.looking.len() + self.granted.len()
+    }
+
+    /// Whether no task waits for a grant.
+    pub fn is_nobody_waiting(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Gives a task the last slot; returns its ticket.
+    pub fn enter(&mut self, amount: u64, waker: &Waker) -> u64 {
+        self.tickets += 1;
+        self.waiting.insert(self.tickets, WaitSlot { amount, waker: waker.clone() });
+        self.tickets
+    }
+
+    /// Grants from the front, as long as `fits` agrees to a task's amount. Returns whom to wake.
+    pub fn grant(&mut self, mut fits: impl FnMut(u64) -> bool) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some(first) = self.waiting.first_entry()
+            && fits(first.get().amount)
+        {
+            let (ticket, slot) = first.remove_entry();
+            self.granted.insert(ticket);
+            woken.push(slot.waker);
+        }
+        woken
+    }
+
+    /// Takes the grant to a task, and its slot away. A task without a grant waits on, with this waker. Returns whether
+    /// it had one.
+    pub fn try_take(&mut self, ticket: u64, waker: &Waker) -> bool {
+        if let Some(slot) = self.waiting.get_mut(&ticket).or_else(|| self.looking.get_mut(&ticket)) {
+            slot.waker.clone_from(waker);
+            return false;
+        }
+        self.granted.remove(&ticket)
+    }
+
+    /// Takes the slot of a task away; returns whether the task had a grant that it did not take.
+    pub fn take_grant(&mut self, ticket: u64) -> bool {
+        let had_place = self.waiting.remove(&ticket).is_some() || self.looking.remove(&ticket).is_some();
+        !had_place && self.granted.remove(&ticket)
+    }
+
+    /// Has a task without a grant look at something else. It gets none before it calls [`WaitSlots::try_wait_on`].
+    /// Returns whom to wake.
+    pub fn look(&mut self, ticket: u64) -> Option<Waker> {
+        let slot = self.waiting.remove(&ticket)?;
+        let waker = slot.waker.clone();
+        self.looking.insert(ticket, slot);
+        Some(waker)
+    }
+
+    /// A task that was to look at something else waits again, at its slot. Returns whether it was to look.
+    pub fn try_wait_on(&mut self, ticket: u64) -> bool {
+        let Some(slot) = self.looking.remove(&ticket) else { return false };
+        self.waiting.insert(ticket, slot);
+        true
+    }
+
+    /// The wakers of all tasks without a grant, from the front.
+    pub fn wakers(&self) -> Vec<Waker> {
+        self.waiting.values().chain(self.looking.values()).map(|slot| slot.waker.clone()).collect()
     }
 }

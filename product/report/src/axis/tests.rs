@@ -1,3 +1,5 @@
+mod scale;
+
 use super::{Axis, Quantity};
 
 fn ticks(axis: &Axis, range: (f64, f64)) -> (Vec<String>, String) {

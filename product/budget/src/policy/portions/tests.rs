@@ -1,7 +1,7 @@
 //! rule: no step holds a lock for longer because there are more pages or files
 
 use super::*;
-use crate::policy::PAGE_BYTES;
+use crate::prices::PAGE_BYTES;
 
 const SECOND: u64 = 1000 * MILLISECOND;
 const PAGES: u64 = 8 * MIB / PAGE_BYTES;

@@ -1,3 +1,5 @@
+mod backlog;
+
 use afflux_budget::RememberedPrices;
 
 use super::{Backlog, BlockCounters, Speed};

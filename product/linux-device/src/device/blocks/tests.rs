@@ -1,5 +1,7 @@
 //! Files with blocks, holes and shared blocks, on an XFS.
 
+mod reserving;
+
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 

@@ -2,14 +2,13 @@
 //!
 //! Owns: the list of threads that have slots, their share of the pages that guards may hold; the debt of recalls; the
 //! order of a recall's steps.
-//! Does not own: the steps on a page's record (`page::lent`), the slots (`hazards`), what a recall is for (`recall`).
+//! Does not own: the steps on a page's record (`page::entry`), the slots (`hazards`), a guard and what a recall is for
+//! (`guard`).
 //! Invariants: recalls run one at a time, so a thread that waits for another's recall sees the outcome. A recall for a
 //! write makes a debt, and threads in debt seldom lend: so the fences of writers stay a small part of the time that
 //! lent guards save.
 
 pub(super) mod guard;
-pub(super) mod orphans;
-mod recall;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,6 @@
+mod miniature;
+mod sample;
+
 use super::*;
 use crate::eviction::{Admitted, EvictionKind, Offline};
 
