@@ -315,10 +315,12 @@ impl<P: Platform> Writeback<P> {
                     file.owe_flush(&mut state, self.base.now());
                 }
                 next = self.redirty(file, &mut state, from);
+                // Not at the end only: between two pieces, a reader may find the device's old bytes.
+                if state.flushes.take_evicted() {
+                    self.base.devices.note_lost();
+                }
                 if next.is_none() {
-                    if state.flushes.take_evicted() {
-                        self.base.devices.note_lost();
-                    }
+                    state.flushes.end_redirtying();
                     file.requeue(&mut state, self.base.now());
                 }
             }

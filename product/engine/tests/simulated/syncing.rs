@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use afflux_engine::{Device, DeviceError, Error, Limits, Operation, Request};
+use afflux_engine::counters::Counter;
+use afflux_engine::rare::Rare;
+use afflux_engine::{Advice, Device, DeviceError, Error, Limits, Operation, Platform, Request};
 use afflux_simulator::{Disk, DiskOptions, Fault, FaultTarget, FaultWhat};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
@@ -138,6 +140,30 @@ fn a_failed_device_flush_fails_the_sync_until_one_succeeds() {
         assert!(failed >= 1);
     });
     assert_eq!(file.disk.durable(file.id), bytes(2, 0, PAGE));
+}
+
+/// The pages become dirty again piece by piece. In between, a reader may find what the device has left of the lost one.
+#[test]
+fn a_loss_is_told_before_all_other_pages_are_dirty_again() {
+    const PAGES: u64 = 256;
+    let lab = EngineFixture::new(1, 4 * PAGES, &[DiskOptions::default()], &["dirty_background_bytes=65536"]);
+    let file = lab.file(0, 0, 0);
+    let io = DeviceError::Io { errno: 5 };
+    lab.run(async {
+        lab.here.write(&file, 0, PAGES as usize * PAGE, 2).await.unwrap();
+        assert!(lab.here.until(SECOND, || lab.here.dirty_bytes() < 1 << 18).await, "the rest are clean, not durable");
+        lab.here.engine.advise(&file.file, 0..PAGE as u64, Advice::DontNeed);
+        lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(io)).times(1));
+        assert!(lab.here.engine.try_force_rare(Rare::ShortHold, 1000));
+        let (here, its) = (Arc::clone(&lab.here), file.clone());
+        lab.in_background(async move { assert_eq!(here.sync(&its).await, Err(Error::Device(io))) });
+        while lab.count(Counter::PagesDirtied) == PAGES {
+            lab.here.platform.preemption_point().await;
+        }
+        assert_eq!(lab.here.engine.lost_epoch(), 1);
+        let again = lab.count(Counter::PagesDirtied) - PAGES;
+        assert!(again < PAGES - 1, "{again} pages are dirty again: the test looked too late");
+    });
 }
 
 /// Another program may have changed the other sectors of the page in the meantime.

@@ -208,10 +208,14 @@ impl Flushes {
         (self.failed, self.redirtying) = (true, true);
     }
 
-    /// The pages that the failed flush covered are dirty again; returns whether some of them were gone.
+    /// Whether pages that the failed flush covered were gone.
     pub(crate) fn take_evicted(&mut self) -> bool {
-        self.redirtying = false;
         std::mem::take(&mut self.evicted)
+    }
+
+    /// The pages that the failed flush covered are dirty again.
+    pub(crate) fn end_redirtying(&mut self) {
+        self.redirtying = false;
     }
 
     /// Whether pages that the failed flush covered are being made dirty again: until then they stay.
