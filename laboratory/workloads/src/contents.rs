@@ -230,7 +230,7 @@ impl FileContents for Stamped {
 }
 
 /// A range of a disk's file, with stamps at their places and arbitrary bytes between them.
-fn stamps_of(disk: &Disk, file: DiskFileId, (offset, len): (u64, u64), into: &mut [u8]) {
+fn stamps_of(disk: &Disk, file: DiskFileId, offset: u64, len: u64, into: &mut [u8]) {
     let kept = disk.backed_bytes(file, offset, len);
     if kept.is_empty() {
         into.fill(0);
@@ -242,7 +242,7 @@ fn stamps_of(disk: &Disk, file: DiskFileId, (offset, len): (u64, u64), into: &mu
 pub(crate) fn stamps_on_disk(model: &mut StampModel, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
     let mut bytes = vec![0; CHECK_BYTES as usize];
     for (offset, len) in ranges(disk.size(file)) {
-        stamps_of(disk, file, (offset, len), &mut bytes);
+        stamps_of(disk, file, offset, len, &mut bytes);
         let look = model.begin_read();
         model.end_read(look, offset, len, &bytes[..len as usize])?;
     }
@@ -253,7 +253,7 @@ pub(crate) fn stamps_on_disk(model: &mut StampModel, disk: &Disk, file: DiskFile
 pub(crate) fn stamps_after_crash(model: &StampModel, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
     let mut bytes = vec![0; CHECK_BYTES as usize];
     for (offset, len) in ranges(disk.size(file)) {
-        stamps_of(disk, file, (offset, len), &mut bytes);
+        stamps_of(disk, file, offset, len, &mut bytes);
         model.check_crashed(offset, &bytes[..len as usize])?;
     }
     Ok(())
@@ -264,7 +264,7 @@ pub(crate) fn stamps_lost(model: &StampModel, disk: &Disk, file: DiskFileId) -> 
     let mut bytes = vec![0; CHECK_BYTES as usize];
     let mut pages = 0;
     for (offset, len) in ranges(model.size()) {
-        stamps_of(disk, file, (offset, len), &mut bytes);
+        stamps_of(disk, file, offset, len, &mut bytes);
         pages += model.pages_lost(offset, &bytes[..len as usize]);
     }
     pages * PAGE_BYTES as u64

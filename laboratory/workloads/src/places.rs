@@ -233,7 +233,7 @@ impl Places {
         if let (Some(Zones::Sequential { bytes, open }), Direction::Write, false) =
             (rules.zones, direction, self.full.is_empty())
         {
-            offset = self.at_write_pointer(offset, len, (bytes, open), random);
+            offset = self.at_write_pointer(offset, len, bytes, open, random);
         }
         self.next[way] = offset + len;
         self.last[way] = offset;
@@ -344,7 +344,7 @@ impl Places {
     }
 
     /// Moves a write to the write pointer of its zone; a full zone is restarted.
-    fn at_write_pointer(&mut self, offset: u64, len: u64, (zone, open): (u64, u64), random: &mut Random) -> u64 {
+    fn at_write_pointer(&mut self, offset: u64, len: u64, zone: u64, open: u64, random: &mut Random) -> u64 {
         let mut at = ((offset / zone) as usize).min(self.full.len() - 1);
         if open > 0 && !self.open.contains(&at) {
             match (self.open.len() as u64) < open {

@@ -105,7 +105,7 @@ fn run_with(args: &args::Serve, nfs: impl FnOnce(&mut ServeSettings) -> Outcome<
     let memory = CacheMemory::open(&WantedMemory::of(&configuration), &mut store, wanted)?;
     let is_inherited = memory.is_inherited_in_store();
     let taken = taken.with_cache(is_inherited)?;
-    match run_over(memory, (store, taken), wanted, args, configuration, host) {
+    match run_over(memory, store, taken, wanted, args, configuration, host) {
         Ok(ended) => ended,
         Err(failure) => {
             if is_inherited && matches!(failure, Failure::Failed(_)) {
@@ -124,7 +124,8 @@ fn require_calls(purpose: CallsFor) -> Outcome {
 /// Runs a server with this memory for its cache. Returns the outcome of its end, or fails if it does not start.
 fn run_over(
     memory: CacheMemory,
-    (mut store, taken): (DescriptorStore, Taken),
+    mut store: DescriptorStore,
+    taken: Taken,
     wanted: &WantedFront,
     args: &args::Serve,
     configuration: Configuration,
@@ -254,7 +255,7 @@ fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: Hos
     let (nfs, mount) = (running.front.nfs.as_ref(), running.front.mount.as_ref());
     let Some(nfs) = nfs else {
         return mount.into_iter().for_each(|mount| {
-            banner::print_mount(running, mount, (ways.control, ways.figures), notes, json);
+            banner::print_mount(running, mount, ways.control, ways.figures, notes, json);
         });
     };
     let served = banner::Served {

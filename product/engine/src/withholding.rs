@@ -101,7 +101,8 @@ impl<P: Platform> Writeback<P> {
     /// others in turn: they stand on a list, and not in each other, so that a long chain needs no stack.
     pub(crate) async fn sync_in_order(
         self: &Arc<Self>,
-        (file, range): (&Arc<FileInner>, Range<u64>),
+        file: &Arc<FileInner>,
+        range: Range<u64>,
         order: (RangeId, Earlier),
         client: Option<&Client>,
     ) -> Result<(), Error> {

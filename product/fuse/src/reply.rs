@@ -162,9 +162,9 @@ pub(crate) fn failed(errno: Errno, unique: u64) -> MessageReply {
 pub(crate) fn notice(of: NodeNotice) -> MessageReply {
     let mut message = ReplyDraft::empty();
     let (code, data) = match of {
-        NodeNotice::Attributes(node) => (inode_notice(&mut message.head, node, (u64::MAX, 0)), None),
-        NodeNotice::Bytes(node) => (inode_notice(&mut message.head, node, (0, 0)), None),
-        NodeNotice::Page(node, offset) => (inode_notice(&mut message.head, node, (offset, PAGE_BYTES as u64)), None),
+        NodeNotice::Attributes(node) => (inode_notice(&mut message.head, node, u64::MAX, 0), None),
+        NodeNotice::Bytes(node) => (inode_notice(&mut message.head, node, 0, 0), None),
+        NodeNotice::Page(node, offset) => (inode_notice(&mut message.head, node, offset, PAGE_BYTES as u64), None),
         NodeNotice::Name(directory, name) => {
             message.head.u64(directory);
             message.head.u32(name.len() as u32);
@@ -193,7 +193,7 @@ pub(crate) fn resend() -> MessageReply {
 
 /// `struct fuse_notify_inval_inode_out`: an offset of -1 stands for the attributes alone, 0 and no length for all
 /// bytes.
-fn inode_notice(head: &mut ReplyHead, node: u64, (offset, len): (u64, u64)) -> i32 {
+fn inode_notice(head: &mut ReplyHead, node: u64, offset: u64, len: u64) -> i32 {
     head.u64(node);
     head.u64(offset);
     head.u64(len);

@@ -96,7 +96,7 @@ fn direct(path: &Path) -> File {
 }
 
 /// Reads by hand for `seconds`; returns bytes a second.
-fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, u64), seconds: f64) -> f64 {
+fn by_hand(files: &[File], bytes: u64, load: Load, block: u64, memory_bytes: u64, seconds: f64) -> f64 {
     let depth = match load {
         Load::Sequence { files } => files.max(8),
         Load::Random { depth } => depth,
@@ -150,7 +150,8 @@ fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, 
 
 /// Reads through the engine for `seconds`; returns bytes a second.
 fn through_engine(
-    (platform, engine): (&LinuxPlatform, &Arc<Engine<LinuxPlatform>>),
+    platform: &LinuxPlatform,
+    engine: &Arc<Engine<LinuxPlatform>>,
     files: &[afflux_engine::File],
     bytes: u64,
     load: Load,
@@ -230,12 +231,12 @@ fn main() {
         let (files, size) = if single { (&large[..], bytes) } else { (&several[..], small) };
         let mut rounds = Vec::new();
         for _ in 0..options.rounds {
-            let by_engine = through_engine((&platform, &engine), files, size, load, options.seconds);
+            let by_engine = through_engine(&platform, &engine, files, size, load, options.seconds);
             let blocks: &[u64] =
                 if matches!(load, Load::Random { .. }) { &[PAGE] } else { &[128 << 10, 256 << 10, 1 << 20] };
             let each = options.seconds / blocks.len() as f64;
             let memory = if blocks == [PAGE] { 0 } else { options.hand_bytes };
-            let rates = blocks.iter().map(|block| by_hand(&hands, size, load, (*block, memory), each));
+            let rates = blocks.iter().map(|block| by_hand(&hands, size, load, *block, memory, each));
             let best = rates.fold(0.0, f64::max);
             rounds.push((by_engine, best));
         }

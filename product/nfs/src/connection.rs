@@ -196,7 +196,7 @@ impl<P: Platform> Connection<P> {
     fn reply_quota(&self, wanted: u32, arrived: &ArrivedCall<'_>) -> Option<u32> {
         let waiting = arrived.chunk.remaining() + arrived.record.len();
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
-        self.quota.reply_bytes((wanted, REPLY_BYTES_SHORT), held, arrived.is_first, self.is_alone())
+        self.quota.reply_bytes(wanted, REPLY_BYTES_SHORT, held, arrived.is_first, self.is_alone())
     }
 
     /// Whether nothing is in progress, apart from waiting records.

@@ -29,7 +29,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
         let mut read = vec![0; length as usize];
         let mut copy = |at: usize, bytes: &[u8]| read[at..at + bytes.len()].copy_from_slice(bytes);
-        self.read_into(Via::PLAIN, ino, (start, length), &mut copy).await?;
+        self.read_into(Via::PLAIN, ino, start, length, &mut copy).await?;
         Ok(read)
     }
 
@@ -39,7 +39,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         &self,
         via: Via<'_>,
         ino: u64,
-        (start, length): (u64, u64),
+        start: u64,
+        length: u64,
         copy: &mut (impl FnMut(usize, &[u8]) + Send),
     ) -> Result<(), ObjectVolumeError> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;

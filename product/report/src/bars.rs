@@ -237,7 +237,7 @@ impl Bars {
 fn draw_bar(sheet: &mut Sheet, bar: &Bar, at: (f64, usize), text: (&str, f64), position: &dyn Fn(f64) -> f64) {
     let ((y, order), (text, font)) = (at, text);
     let (from, to) = (position(bar.value.min(0.0)), position(bar.value.max(0.0)));
-    sheet.rectangle(&format!("bar {}", style(order).class), (from, y + 1.0), ((to - from).max(0.0), BAR - 2.0));
+    sheet.rectangle(&format!("bar {}", style(order).class), from, y + 1.0, (to - from).max(0.0), BAR - 2.0);
     let middle = y + BAR / 2.0;
     if let Some((low, high)) = bar.interval.filter(|(low, high)| low < high) {
         let [low, high, from] = [position(low), position(high), middle - 3.5].map(coordinate);

@@ -169,7 +169,7 @@ impl Plot {
         for (at, (series, order)) in self.ordered().enumerate() {
             // All but the last of several lines in the same place are broad, so that each can be seen below the next.
             let under = groups.iter().any(|group| group.contains(&at) && group.last() != Some(&at));
-            draw_series(&mut sheet, &frame, series, (&x, &y), (order, under));
+            draw_series(&mut sheet, &frame, series, &x, &y, order, under);
         }
         sheet.finish(id, &self.title, &self.description(), bottom + 6.0)
     }
@@ -274,13 +274,7 @@ fn draw_axes(sheet: &mut Sheet, frame: &Frame, x_ticks: &[Tick], y_ticks: &[Tick
     sheet.path(&Look { class: "axis", dash: "" }, &(frame_line + &notches));
 }
 
-fn draw_series(
-    sheet: &mut Sheet,
-    frame: &Frame,
-    series: &Series,
-    (x, y): (&Scale, &Scale),
-    (order, under): (usize, bool),
-) {
+fn draw_series(sheet: &mut Sheet, frame: &Frame, series: &Series, x: &Scale, y: &Scale, order: usize, under: bool) {
     let position = |&(at, value): &(f64, f64)| {
         let (across, up) = (x.position(at)?, y.position(value)?);
         Some((frame.left + across * frame.width, frame.top + frame.height * (1.0 - up)))

@@ -154,7 +154,7 @@ impl Sheet {
         let _ = writeln!(self.body, "<path class=\"{}\"{dash} d=\"{outline}\"/>", look.class);
     }
 
-    pub(crate) fn rectangle(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
+    pub(crate) fn rectangle(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
         let [x, y, width, height] = [x, y, width, height].map(coordinate);
         let _ =
             writeln!(self.body, "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>");
@@ -234,7 +234,7 @@ fn sample(sheet: &mut Sheet, entry: &LegendEntry<'_>, x: f64, y: f64) {
                 [6.0, 14.0, 22.0].iter().map(|dx| spot(entry.sample == SeriesSample::Ticks, x + dx, y)).collect();
             sheet.path(&Look { class: &format!("dots sample {class}"), dash: "" }, &spots);
         }
-        SeriesSample::Bar => sheet.rectangle(&format!("bar {class}"), (x + 4.0, y - 5.0), (20.0, 10.0)),
+        SeriesSample::Bar => sheet.rectangle(&format!("bar {class}"), x + 4.0, y - 5.0, 20.0, 10.0),
     }
 }
 

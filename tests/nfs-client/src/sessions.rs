@@ -152,7 +152,7 @@ impl Compound {
 
     /// OPEN of a file that it makes; the name must be free.
     #[must_use]
-    pub fn open_new(self, (access, deny): (u32, u32), owner: &[u8], name: &[u8]) -> Self {
+    pub fn open_new(self, access: u32, deny: u32, owner: &[u8], name: &[u8]) -> Self {
         self.operation(18, |fields| {
             let fields = fields.opening(access, deny, owner).u32(1).u32(1);
             fields.bitmap(&[0, 1 << 1]).opaque(&0o644_u32.to_be_bytes()).u32(0).opaque(name)
@@ -162,18 +162,12 @@ impl Compound {
     /// CREATE_SESSION.
     #[must_use]
     pub fn create_session(self, client: u64, sequence: u32, operations_max: u32, slots: u32) -> Self {
-        self.create_session_with(client, sequence, operations_max, (slots, 0))
+        self.create_session_with(client, sequence, operations_max, slots, 0)
     }
 
     /// As [`Compound::create_session`], with flags; 2 asks for a back channel.
     #[must_use]
-    pub fn create_session_with(
-        self,
-        client: u64,
-        sequence: u32,
-        operations_max: u32,
-        (slots, flags): (u32, u32),
-    ) -> Self {
+    pub fn create_session_with(self, client: u64, sequence: u32, operations_max: u32, slots: u32, flags: u32) -> Self {
         self.operation(43, |fields| {
             let fields = fields.u64(client).u32(sequence).u32(flags);
             let channel = |fields: Fields, operations: u32| {

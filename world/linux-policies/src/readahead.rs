@@ -73,7 +73,7 @@ impl ReadaheadPolicy for Window {
         if most == 0 || self.advice == Advice::Random {
             return 0..0;
         }
-        let window = self.on_demand(pages, false, (most, limits.request_pages), cached).unwrap_or(0..0);
+        let window = self.on_demand(pages, false, most, limits.request_pages, cached).unwrap_or(0..0);
         window.start.max(pages.end)..window.end.max(pages.end)
     }
 
@@ -110,7 +110,7 @@ impl Window {
         self.after = Some(after);
         let marker = self.markers.iter_mut().find(|marker| marker.is_some_and(|page| pages.contains(&page)));
         let Some(page) = marker.and_then(Option::take).filter(|_| most > 0) else { return 0..0 };
-        self.on_demand(&(page..pages.end), true, (most, limits.request_pages), cached).unwrap_or(0..0)
+        self.on_demand(&(page..pages.end), true, most, limits.request_pages, cached).unwrap_or(0..0)
     }
 
     fn most(&self, limits: &ReadaheadLimits) -> u64 {
@@ -123,7 +123,8 @@ impl Window {
         &mut self,
         pages: &Range<u64>,
         marked: bool,
-        (most, request_pages): (u64, u64),
+        most: u64,
+        request_pages: u64,
         cached: &dyn Cached,
     ) -> Option<Range<u64>> {
         let (index, asked) = (pages.start, pages.end - pages.start);

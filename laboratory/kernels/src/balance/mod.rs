@@ -260,8 +260,10 @@ impl Balance {
     fn after_writing(
         &self,
         view: &View,
-        (mut pass, chunk): (Pass, u64),
-        (call, marks): (&mut Call, &mut Marks),
+        mut pass: Pass,
+        chunk: u64,
+        call: &mut Call,
+        marks: &mut Marks,
         of: &mut Fractions<'_>,
     ) -> Option<Step> {
         if self.has(Part::LookAfterWriting) {
@@ -291,7 +293,7 @@ impl Balance {
     ) -> Step {
         let chunk = ratelimit + ratelimit / 2;
         if let Some(pass) = call.wrote.take()
-            && let Some(step) = self.after_writing(view, (pass, chunk), (&mut *call, &mut *marks), of)
+            && let Some(step) = self.after_writing(view, pass, chunk, &mut *call, &mut *marks, of)
         {
             return step;
         }

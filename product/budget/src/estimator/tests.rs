@@ -321,7 +321,7 @@ fn a_flush_that_does_the_work_of_writes_does_not_make_them_look_cheap() {
 }
 
 /// Requests that all end together, again and again.
-fn bunches(device: &mut Device, rounds: u32, count: u64, (runs, bytes): (u64, u64)) {
+fn bunches(device: &mut Device, rounds: u32, count: u64, runs: u64, bytes: u64) {
     for _ in 0..rounds {
         let submitted_ns = device.now();
         device.busy(count * DISK.cost_ns(runs, bytes), false, true);
@@ -335,10 +335,10 @@ fn bunches(device: &mut Device, rounds: u32, count: u64, (runs, bytes): (u64, u6
 fn completions_that_come_in_bunches_do_not_make_prices_drift() {
     let mut device = Device::new(DISK, DISK);
     device.mixed_writes(1000);
-    bunches(&mut device, 2000, 16, (0, 512 << 10));
+    bunches(&mut device, 2000, 16, 0, 512 << 10);
     assert!(within(device.learned().mib_ns, DISK.mib_ns, 5), "{:?}", device.learned());
     // A limit of this kind lets a tenth of a second's work pass at once.
-    bunches(&mut device, 200, 600, (0, 16 << 10));
+    bunches(&mut device, 200, 600, 0, 16 << 10);
     assert!(within(device.learned().mib_ns, DISK.mib_ns, 5), "{:?}", device.learned());
 }
 

@@ -30,7 +30,9 @@ fn ratios_are_bounded() {
 #[track_caller]
 fn learns(
     before: DirectionPrices,
-    (runs, bytes, measured_ns): (u64, u64, u64),
+    runs: u64,
+    bytes: u64,
+    measured_ns: u64,
     ratio: u64,
     damping: u64,
     after: DirectionPrices,
@@ -44,10 +46,10 @@ fn learns(
 #[test]
 fn a_window_moves_the_price_that_is_to_blame() {
     let (prior, by) = (DirectionPrices::default(), DirectionPrices::window_damping);
-    learns(prior, (0, 1_250_000, 62_500_000), 1280, by(1280), prices(10_000_000, 44_564_480));
-    learns(prior, (8, 32_768, 50_000_000), 629, by(629), prices(8_040_216, 41_808_365));
+    learns(prior, 0, 1_250_000, 62_500_000, 1280, by(1280), prices(10_000_000, 44_564_480));
+    learns(prior, 8, 32_768, 50_000_000, 629, by(629), prices(8_040_216, 41_808_365));
     let usb = prices(6_000_000, 8_738_133);
-    learns(usb, (2, 2_097_152, 44_000_000), 1528, by(1528), prices(6_581_063, 9_970_551));
+    learns(usb, 2, 2_097_152, 44_000_000, 1528, by(1528), prices(6_581_063, 9_970_551));
 }
 
 #[test]
@@ -62,8 +64,8 @@ fn a_tenfold_change_takes_few_windows() {
 #[test]
 fn a_completion_moves_prices_by_little() {
     let before = prices(2_000_000, 10_000_000);
-    learns(before, (1, 655_360, 12_000_000), 1489, 64, prices(2_005_437, 10_084_958));
-    learns(before, (0, 1 << 20, 9_000_000), 921, 64, prices(2_000_000, 9_984_284));
+    learns(before, 1, 655_360, 12_000_000, 1489, 64, prices(2_005_437, 10_084_958));
+    learns(before, 0, 1 << 20, 9_000_000, 921, 64, prices(2_000_000, 9_984_284));
 }
 
 #[test]

@@ -197,12 +197,12 @@ fn many_new_files_that_fail_leave_the_budget_whole_and_a_healthy_file_alone() {
     for (each, fail_from) in [(MIB, 0), (32 * MIB, 0), (4 * MIB, MIB)] {
         for (streams, apart_ns) in [(1, 100 * MILLISECOND), (8, 0)] {
             let files = NewFiles { files: 200 / streams, each, fail_from };
-            SEEDS.into_iter().for_each(|seed| keep_to_the_budget(files, (streams, apart_ns), seed));
+            SEEDS.into_iter().for_each(|seed| keep_to_the_budget(files, streams, apart_ns, seed));
         }
     }
 }
 
-fn keep_to_the_budget(files: NewFiles, (streams, apart_ns): (u64, u64), seed: u64) {
+fn keep_to_the_budget(files: NewFiles, streams: u64, apart_ns: u64, seed: u64) {
     let case = format!("{streams} times {files:?}, {apart_ns} ns apart, seed {seed}");
     let lab = lab_of(seed, 1 << 30, &[disk(SLOW)]);
     let healthy = writes_whatever_is_said(&lab, 0);

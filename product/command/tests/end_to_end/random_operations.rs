@@ -63,7 +63,7 @@ fn a_million_random_operations_are_answered_rightly() {
 }
 
 /// Kills the server after some answers to operations in the directory, which the sum of seed and round draws.
-pub(crate) fn killed_under_load(server: Server, directory: &Handle, (seed, round): (u64, u64)) -> Exercise {
+pub(crate) fn killed_under_load(server: Server, directory: &Handle, seed: u64, round: u64) -> Exercise {
     let plan = Plan { seed: seed + round, operations: u64::MAX, kills: true, ..Plan::default() };
     let mut exercise = Exercise::new(plan, directory);
     let answers = 40 + Bytes::new(round).number() % 400;
@@ -95,7 +95,7 @@ fn kills(rounds: u64) {
         let mut client = Client::mount(&server);
         let root = client.root();
         let directory = client.make_directory(&root, &name);
-        let mut exercise = killed_under_load(server, &directory, (7_000, round));
+        let mut exercise = killed_under_load(server, &directory, 7_000, round);
         verifiers.extend(exercise.verifier());
         let checked = exercise.killed(|file| fs::read(data.join(&name).join(file)).ok());
         checked.unwrap_or_else(|fault| panic!("round {round}: {fault}"));

@@ -64,7 +64,7 @@ fn kills(rounds: u64) {
     for round in 0..rounds {
         let mut client = Client::mount(&server);
         let directory = client.make_directory(&client.root(), &format!("round-{round}"));
-        let mut exercise = killed_under_load(server, &directory, (9_000, round));
+        let mut exercise = killed_under_load(server, &directory, 9_000, round);
         verifiers.extend(exercise.verifier());
         server = serve(&scratch, &store);
         let mut client = Client::mount(&server);

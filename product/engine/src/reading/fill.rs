@@ -288,7 +288,7 @@ impl<P: Platform> Reading<P> {
         if pages.end > demanded_end {
             self.base.cache.pages.unread.age(now);
         }
-        let (pieces, first) = self.occupy_absent(state, file, (pages, demanded_end), &mut hand.spare);
+        let (pieces, first) = self.occupy_absent(state, file, pages, demanded_end, &mut hand.spare);
         if pieces.is_empty() {
             return None;
         }
@@ -334,7 +334,8 @@ impl<P: Platform> Reading<P> {
         &self,
         state: &mut FileState,
         file: &FileInner,
-        (pages, demanded_end): (Range<u64>, u64),
+        pages: Range<u64>,
+        demanded_end: u64,
         spare: &mut SpareFrames<'_>,
     ) -> (Pieces, u64) {
         let cache = &self.base.cache;
@@ -443,7 +444,8 @@ impl<P: Platform> Reading<P> {
         &self,
         file: &Arc<FileInner>,
         operation: Operation,
-        (sent, was_aside): (Sent, bool),
+        sent: Sent,
+        was_aside: bool,
         result: Result<(), DeviceError>,
     ) -> Nanos {
         if result.is_err() {
@@ -577,7 +579,7 @@ impl<P: Platform> FillEnds<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        reading.read_ended(file, operation, (self.sent, was_aside), result)
+        reading.read_ended(file, operation, self.sent, was_aside, result)
     }
 }
 
@@ -626,6 +628,6 @@ impl<P: Platform> Completion for MergeEnds<P> {
         cache.free_frame(self.side);
         cache.page_queue(frame).wake_all();
         self.answer.give(result);
-        reading.read_ended(file, operation, (self.sent, was_aside), result);
+        reading.read_ended(file, operation, self.sent, was_aside, result);
     }
 }

@@ -79,7 +79,7 @@ impl<P: Platform> WriteEnds<P> {
     fn completed(self, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let moved = self.end_transfer(operation, result);
-        self.end_pages(operation, pieces, result, (moved, Durable::Later));
+        self.end_pages(operation, pieces, result, moved, Durable::Later);
         if !moved.was_aside() {
             self.writeback.release_request(&self.file.device);
         }
@@ -113,10 +113,11 @@ impl<P: Platform> WriteEnds<P> {
         operation: Operation,
         pieces: &[Piece],
         result: Result<(), DeviceError>,
-        (moved, durable): (Moved, Durable),
+        moved: Moved,
+        durable: Durable,
     ) {
         let (base, device) = (&self.writeback.base, &self.file.device);
-        let (ended, kept) = self.change_pages(operation, pieces, result, (moved.at, durable));
+        let (ended, kept) = self.change_pages(operation, pieces, result, moved.at, durable);
         self.count(&ended, result);
         self.note_failures(&ended, result, moved.at);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
@@ -154,7 +155,8 @@ impl<P: Platform> WriteEnds<P> {
         operation: Operation,
         pieces: &[Piece],
         result: Result<(), DeviceError>,
-        (now, durable): (Nanos, Durable),
+        now: Nanos,
+        durable: Durable,
     ) -> (Ended, Option<Arc<FileInner>>) {
         let (file, cache) = (&self.file, &self.file.cache);
         let mut ended = Ended::default();
@@ -169,7 +171,7 @@ impl<P: Platform> WriteEnds<P> {
             }
         }
         for piece in pieces {
-            end_page(file, &mut state, piece.frame, (result.map(|()| sectors_of(piece)), durable), &mut ended);
+            end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), durable, &mut ended);
         }
         // A page that was cut off or replaced is not there any more: since a moment ago, its last holder may free its
         // frame.
@@ -268,7 +270,8 @@ fn end_page(
     file: &FileInner,
     state: &mut FileState,
     frame: FrameId,
-    (result, durable): (Result<Sectors, DeviceError>, Durable),
+    result: Result<Sectors, DeviceError>,
+    durable: Durable,
     ended: &mut Ended,
 ) {
     let (cache, ok) = (&file.cache, result.is_ok());

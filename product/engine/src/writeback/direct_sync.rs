@@ -271,7 +271,7 @@ impl<P: Platform> WriteAtOnce<P> {
     fn end(&self, result: Result<(), DeviceError>, durable: Durable) {
         let pieces = self.memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let Some(moved) = self.moved else { return };
-        self.ends.end_pages(self.operation, pieces, result, (moved, durable));
+        self.ends.end_pages(self.operation, pieces, result, moved, durable);
         self.ends.wake_waiters();
     }
 }

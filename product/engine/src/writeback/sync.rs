@@ -65,7 +65,7 @@ impl<P: Platform> Writeback<P> {
         match self.sync_or_order(file, client, &range).await? {
             None => Ok(()),
             // On the heap: few syncs need it.
-            Some(order) => Box::pin(self.sync_in_order((file, range), order, client)).await,
+            Some(order) => Box::pin(self.sync_in_order(file, range, order, client)).await,
         }
     }
 
@@ -78,14 +78,14 @@ impl<P: Platform> Writeback<P> {
     ) -> Result<Option<(RangeId, Earlier)>, Error> {
         let runs_itself = self.may_sync_in_call(file);
         let may_begin_beside = runs_itself && *range == (0..u64::MAX) && file.device.limits().syncs_overlap;
-        let mut asked = self.ask_for_round(file, range.clone(), (runs_itself, may_begin_beside));
+        let mut asked = self.ask_for_round(file, range.clone(), runs_itself, may_begin_beside);
         if let Asked::Beside = asked {
             if let Some(beside) = self.try_begin_beside(file) {
                 let call = FileCall::new(file, client);
                 let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
                 return self.sync_beside(file, beside).await.map(|()| None);
             }
-            asked = self.ask_for_round(file, range.clone(), (runs_itself, false));
+            asked = self.ask_for_round(file, range.clone(), runs_itself, false);
         }
         let joined = asked.round();
         // A range that is withheld from here on leaves the round its pages.
@@ -106,7 +106,7 @@ impl<P: Platform> Writeback<P> {
 
     /// The round to wait for; `None` if all is durable.
     pub(crate) fn join_round(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Option<Arc<SharedRound>> {
-        let (round, part) = self.ask_for_round(file, range, (false, false)).round()?;
+        let (round, part) = self.ask_for_round(file, range, false, false).round()?;
         if part == RoundPart::Starts {
             self.start_rounds(file);
         }
@@ -114,7 +114,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// As [`Writeback::join_round`]; the caller does its part in the round afterwards.
-    fn ask_for_round(&self, file: &FileInner, range: Range<u64>, (may_lead, may_begin_beside): (bool, bool)) -> Asked {
+    fn ask_for_round(&self, file: &FileInner, range: Range<u64>, may_lead: bool, may_begin_beside: bool) -> Asked {
         let mut state = lock(&file.state);
         if state.is_discarded() || (state.is_durable() && !state.rounds.are_running()) {
             return Asked::Durable;

@@ -365,7 +365,7 @@ impl ConnectionQuota {
     /// not fit may be cut to the quota that is left, but not below `short`: the first one of a turn if `short` fits,
     /// and the only one always.
     #[inline]
-    pub fn reply_bytes(&self, (wanted, short): (u32, u32), held: u64, is_first: bool, is_alone: bool) -> Option<u32> {
+    pub fn reply_bytes(&self, wanted: u32, short: u32, held: u64, is_first: bool, is_alone: bool) -> Option<u32> {
         let (left, short) = (self.world_bytes.saturating_sub(held), wanted.min(short));
         let may_hold = |bytes: u32| u64::from(bytes) <= left && held <= self.world_bytes;
         if may_hold(wanted) {

@@ -207,7 +207,7 @@ pub(super) async fn write<P: Platform>(
     let file = on.opened(extent.fh)?;
     if !append {
         if !is_kernels {
-            drop_before(on, (file.node, &file.inode), extent.offset).await;
+            drop_before(on, file.node, &file.inode, extent.offset).await;
         }
         return write_at(on, &file, extent.offset, data, synchronous).await;
     }
@@ -277,7 +277,7 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
         ReadBytes::Pages(pages) => Bytes::from(pages.slices().collect::<Vec<_>>().concat()),
     };
     record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
-    drop_before(on, (target.node, &target.inode), to.1).await;
+    drop_before(on, target.node, &target.inode, to.1).await;
     let bytes = write_fitting(on, &target, to.1, &copied).await?;
     synchronous::range(on, &target, (to.1, bytes as u64)).await?;
     Ok(written(bytes))
@@ -303,7 +303,7 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
     let range = offset..offset.checked_add(len).ok_or(VolumeError::TooLarge)?;
     let (own, inode) = (&on.own, &file.inode);
     if grows {
-        drop_before(on, (file.node, inode), range.end).await;
+        drop_before(on, file.node, inode, range.end).await;
     }
     let outcome = match mode & !falloc::KEEP_SIZE {
         0 => on.volume.reserve_by(own, inode, range, Reserve { zeros: false, grows }).await,
@@ -357,7 +357,7 @@ pub(super) async fn sync_directory<P: Platform>(on: &Mount<P>, fh: u64) -> Outco
 
 /// Has the kernel drop the file's last page if a change makes bytes after the end part of the file, up to `until`. The
 /// change itself writes those from there on.
-pub(super) async fn drop_before<P: Platform>(on: &Mount<P>, (node, inode): (u64, &Inode<P>), until: u64) {
+pub(super) async fn drop_before<P: Platform>(on: &Mount<P>, node: u64, inode: &Inode<P>, until: u64) {
     let end = inode.size();
     let in_page = end % PAGE_BYTES as u64;
     if until <= end || in_page == 0 || !on.may_be_stored(node) {

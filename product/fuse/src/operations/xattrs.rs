@@ -109,7 +109,7 @@ async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8],
     let inode = on.object(header.node).await?;
     on.known().note_unsynced(header.node);
     let begun = on.begin_change(header, on.wall_ns(), 0)?;
-    let result = change_as_requester(on, (header, &begun), &inode, name, change).await;
+    let result = change_as_requester(on, header, &begun, &inode, name, change).await;
     on.known().note_changed(header.node);
     begun.ended(&result);
     result?;
@@ -120,7 +120,8 @@ async fn change<P: Platform>(on: &Mount<P>, header: &RequestHeader, name: &[u8],
 /// Makes the change as the requester, for whom the host decides.
 async fn change_as_requester<P: Platform>(
     on: &Mount<P>,
-    (header, begun): (&RequestHeader, &BegunChange),
+    header: &RequestHeader,
+    begun: &BegunChange,
     inode: &Arc<Inode<P>>,
     name: &[u8],
     change: XattrChange,

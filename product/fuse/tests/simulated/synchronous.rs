@@ -66,7 +66,7 @@ fn sync_root(kernel: &Kernel) {
     kernel.call(30, ROOT, &[longs(&[fh]), words(&[0, 0])].concat()).unwrap();
 }
 
-fn write_of(fh: u64, offset: u64, data: &[u8], (kind, flags): (u32, u32)) -> Vec<u8> {
+fn write_of(fh: u64, offset: u64, data: &[u8], kind: u32, flags: u32) -> Vec<u8> {
     let head = [longs(&[fh, offset]), words(&[data.len() as u32, kind, 0, 0, flags, 0])].concat();
     [&head, data].concat()
 }
@@ -98,13 +98,13 @@ fn changed(at: usize, with: &[u8]) -> Vec<u8> {
 const CHANGES: &[Change] = &[
     Change {
         name: "WRITE",
-        request: |on, flags| (WRITE, write_of(on.fh, 100, b"new", (0, flags))),
+        request: |on, flags| (WRITE, write_of(on.fh, 100, b"new", 0, flags)),
         after: || changed(100, b"new"),
         has_flags: true,
     },
     Change {
         name: "WRITE, append",
-        request: |on, flags| (WRITE, write_of(on.fh, 0, b"new", (0, flags | APPEND))),
+        request: |on, flags| (WRITE, write_of(on.fh, 0, b"new", 0, flags | APPEND)),
         after: || changed(9000, b"new"),
         has_flags: true,
     },
@@ -169,7 +169,7 @@ fn what_nobody_asked_to_be_synchronous_costs_no_sync() {
     }
     // The kernel syncs mapped pages itself.
     let on = Files::with(SYNC, SyncedChanges::None);
-    on.kernel.call(WRITE, on.node, &write_of(on.fh, 0, b"mapped", (OF_PAGES, SYNC))).unwrap();
+    on.kernel.call(WRITE, on.node, &write_of(on.fh, 0, b"mapped", OF_PAGES, SYNC)).unwrap();
     assert!(on.durable() == old());
 }
 
@@ -199,7 +199,7 @@ fn a_synchronous_write_to_a_new_file_makes_its_name_durable() {
         let (node, fh) = kernel.create(ROOT, "new");
         assert_eq!(kernel.tree.unsynced(), 1, "the directory");
         kernel.set(node, 1, 68, &0o600_u32.to_ne_bytes()).unwrap();
-        kernel.call(WRITE, node, &write_of(fh, 0, b"new", (0, flags))).unwrap();
+        kernel.call(WRITE, node, &write_of(fh, 0, b"new", 0, flags)).unwrap();
         assert_eq!(kernel.disk.durable(kernel.tree.file_at(&["new"]).unwrap()), b"new");
         // A host's sync of a file makes the name durable, too: that of the directory is left.
         assert_eq!(kernel.tree.unsynced(), 1, "the attributes are durable");
@@ -279,7 +279,7 @@ fn a_repeated_change_is_as_durable_as_the_first() {
     kernel.sync(first).unwrap();
     let fh = kernel.open(node, READ_WRITE | DSYNC).unwrap();
     let punch = kernel.message(FALLOCATE, node, &[longs(&[fh, 10, 6000]), words(&[3, 0])].concat());
-    let append = kernel.message(WRITE, node, &write_of(fh, 0, b"line", (0, APPEND | DSYNC)));
+    let append = kernel.message(WRITE, node, &write_of(fh, 0, b"line", 0, APPEND | DSYNC));
     let make = kernel.message(9, ROOT, &[words(&[0o755, 0]), name("made")].concat());
     let gone = kernel.message(10, ROOT, &name("gone"));
     kernel.create(ROOT, "gone");
@@ -308,7 +308,7 @@ fn sixteen_synchronous_writers_share_flushes() {
     let before = on.kernel.disk.figures().syncs;
     let mut answers = Vec::new();
     for writer in 0..WRITERS {
-        let body = write_of(on.fh, writer * 512, &[b'w'; 512], (0, DSYNC));
+        let body = write_of(on.fh, writer * 512, &[b'w'; 512], 0, DSYNC);
         let message = on.kernel.message(WRITE, on.node, &body);
         answers.push((Arc::clone(&on.kernel.mount).answer(Box::new(message)), on.kernel.last()));
     }

@@ -184,7 +184,7 @@ impl<H> State<H> {
                 continue;
             }
             match lack {
-                TableFull::OfAll { most } if self.try_take_one((most, table), (locks, now_ns), held, &mut left) => {}
+                TableFull::OfAll { most } if self.try_take_one(most, table, locks, now_ns, held, &mut left) => {}
                 _ => return Err(lack.status()),
             }
         }
@@ -195,8 +195,10 @@ impl<H> State<H> {
     /// party has nothing.
     fn try_take_one(
         &mut self,
-        (of, table): (Party, StateTable),
-        (locks, now_ns): (&Locks, u64),
+        of: Party,
+        table: StateTable,
+        locks: &Locks,
+        now_ns: u64,
         held: &mut Vec<H>,
         left: &mut usize,
     ) -> bool {

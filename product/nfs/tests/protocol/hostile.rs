@@ -28,7 +28,7 @@ impl Stranger {
         let mut peer = Peer::new(world, Ipv4Addr::new(192, 0, 2, 66));
         let known = of(&mut peer, &ops().exchange_id(b"stranger", *b"verifier", 0));
         let (number, sequence) = (word64(&known.results[8..]), word(&known.results[16..]));
-        let made = of(&mut peer, &ops().create_session_with(number, sequence, 64, (8, flags)));
+        let made = of(&mut peer, &ops().create_session_with(number, sequence, 64, 8, flags));
         let session = *made.results[8..].first_chunk().unwrap();
         let mut stranger = Self { peer, session, sequence: 0 };
         assert_eq!(stranger.call(&ops().reclaim_complete()).status, 0);

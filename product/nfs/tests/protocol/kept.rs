@@ -95,7 +95,7 @@ impl Session {
         let mut reader = known.reader();
         reader.next_result().unwrap();
         let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
-        let made = session.send(&ops().create_session_with(number, sequence, 16, (4, flags)));
+        let made = session.send(&ops().create_session_with(number, sequence, 16, 4, flags));
         session.id = *made.results[8..].first_chunk().unwrap();
         session
     }
@@ -428,7 +428,7 @@ fn a_change_of_names_is_done_once_over_a_kill_and_gets_its_reply() {
     let mut clients = begun();
     let calls: [fn() -> Compound; 4] = [
         || root().make_directory(b"made").get_handle(),
-        || root().open_new((BOTH, 1), b"program", b"new").get_handle(),
+        || root().open_new(BOTH, 1, b"program", b"new").get_handle(),
         || root().save().rename(b"new", b"renamed"),
         || root().remove(b"renamed"),
     ];
@@ -475,7 +475,7 @@ fn unnoted(words: &[u64]) -> Vec<u64> {
 fn a_refused_open_with_a_long_reply_stays_refused_and_opens_no_file_of_others() {
     let mut clients = begun();
     let long = || (0..8).fold(root(), |call, _| call.attributes(&[0x0018_091a, 0x00b0_a23a]));
-    let call = || long().followed_by(&ops().open_new((BOTH, 0), b"program", b"file").get_handle());
+    let call = || long().followed_by(&ops().open_new(BOTH, 0, b"program", b"file").get_handle());
     let refused = clients.one.call(&call());
     assert!(refused.status == EXIST && refused.results.len() > 960, "{} bytes", refused.results.len());
     let left = clients.words.copy();
@@ -559,14 +559,14 @@ fn attributes_are_set_once_over_a_kill() {
 #[test]
 fn a_file_that_another_client_makes_after_a_kill_is_not_this_ones() {
     let mut clients = begun();
-    let call = || root().open_new((BOTH, 0), b"program", b"lock").get_handle();
+    let call = || root().open_new(BOTH, 0, b"program", b"lock").get_handle();
     // The call has begun and found the name taken, and then all is as if it had not ended.
     std::fs::write(clients.world.path.join("lock"), "").unwrap();
     assert_eq!(clients.one.call(&call()).status, EXIST);
     std::fs::remove_file(clients.world.path.join("lock")).unwrap();
     let left = unnoted(&clients.words.copy());
     clients.kill(left);
-    let made = clients.other.call(&root().open_new((BOTH, 0), b"program", b"lock").get_handle());
+    let made = clients.other.call(&root().open_new(BOTH, 0, b"program", b"lock").get_handle());
     assert_eq!(made.status, 0);
     assert_eq!(clients.one.again(&call()).status, EXIST, "it is the other's");
 }

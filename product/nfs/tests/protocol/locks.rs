@@ -215,7 +215,7 @@ fn with_back_channel(peer: &mut Peer) -> (u64, [u8; 16]) {
     reader.next_result().unwrap();
     let (number, sequence) = (reader.u64().unwrap(), reader.u32().unwrap());
     const BACK_CHANNEL: u32 = 2;
-    let made = call(peer, &ops().create_session_with(number, sequence, 16, (8, BACK_CHANNEL)));
+    let made = call(peer, &ops().create_session_with(number, sequence, 16, 8, BACK_CHANNEL));
     let id: [u8; 16] = *made.results[8..].first_chunk().unwrap();
     assert_eq!(made.results[28..32], BACK_CHANNEL.to_be_bytes());
     let complete = call(peer, &ops().sequence(id, 1, 0, true).reclaim_complete());

@@ -189,7 +189,7 @@ impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: P
         let counted = turn.as_ref().map(AheadRead::arrivals);
         let via = Via { cache: Some(&self.lines), arrivals: counted.as_ref().unwrap_or(Arrivals::NONE) };
         let mut copy = |at: usize, bytes: &[u8]| request.copy_in(at, bytes);
-        let read = self.volume.read_into(via, ino, (offset, length), &mut copy).await;
+        let read = self.volume.read_into(via, ino, offset, length, &mut copy).await;
         answer(request, read);
     }
 

@@ -152,8 +152,8 @@ impl<D: DataCore> ObjectTree<D> {
             check_empty(&replaced.current())?;
         }
         let renamed = match exchanged {
-            Some(other) => self.exchange_now(&mut order, (from, moved_view), (to, other), durable)?,
-            None => self.move_now(&mut order, from, to, (moved_view, how), durable)?,
+            Some(other) => self.exchange_now(&mut order, from, moved_view, to, other, durable)?,
+            None => self.move_now(&mut order, from, to, moved_view, how, durable)?,
         };
         Ok(Tried::Renamed(Box::new(renamed)))
     }
@@ -197,7 +197,8 @@ impl<D: DataCore> ObjectTree<D> {
         order: &mut Order,
         from: &NamedEntry<'_>,
         to: &NamedEntry<'_>,
-        (moved_view, how): (&ReadView, RenameHow),
+        moved_view: &ReadView,
+        how: RenameHow,
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         let (now, ino, mut edit) = (self.now(), moved_view.slot.ino, Edit::default());
@@ -219,7 +220,7 @@ impl<D: DataCore> ObjectTree<D> {
             (self.identity(view.slot.ino), self.stat_of(view.slot.ino, &inode, view.body))
         });
         let gained = if to.object.is_some() { 0 } else { 1 };
-        let (from_change, to_change) = self.both_changed(&mut edit, (from, lost), (to, gained), now);
+        let (from_change, to_change) = self.both_changed(&mut edit, from, lost, to, gained, now);
         let moved_stat = self.stat_of(ino, &moved, moved_view.body);
         edit.inode(&moved_view.slot, moved);
         let sequence = self.apply(order, edit)?;
@@ -250,8 +251,10 @@ impl<D: DataCore> ObjectTree<D> {
     fn exchange_now(
         &self,
         order: &mut Order,
-        (from, moved): (&NamedEntry<'_>, &ReadView),
-        (to, other): (&NamedEntry<'_>, &ReadView),
+        from: &NamedEntry<'_>,
+        moved: &ReadView,
+        to: &NamedEntry<'_>,
+        other: &ReadView,
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
         let (now, mut edit) = (self.now(), Edit::default());
@@ -267,7 +270,7 @@ impl<D: DataCore> ObjectTree<D> {
             (self.identity(ino), stat)
         };
         let (moved, replaced) = (put(moved, to), put(other, from));
-        let (from_change, to_change) = self.both_changed(&mut edit, (from, 0), (to, 0), now);
+        let (from_change, to_change) = self.both_changed(&mut edit, from, 0, to, 0, now);
         let sequence = self.apply(order, edit)?;
         let stable = self.stable(sequence, durable);
         Ok(Renamed { moved, replaced: Some(replaced), from: from_change, to: to_change, stable })
@@ -277,8 +280,10 @@ impl<D: DataCore> ObjectTree<D> {
     fn both_changed(
         &self,
         edit: &mut Edit,
-        (from, from_gains): (&NamedEntry<'_>, i64),
-        (to, to_gains): (&NamedEntry<'_>, i64),
+        from: &NamedEntry<'_>,
+        from_gains: i64,
+        to: &NamedEntry<'_>,
+        to_gains: i64,
         now: Timestamp,
     ) -> (Change, Change) {
         let mut change = |named_entry: &NamedEntry<'_>, by: i64| {

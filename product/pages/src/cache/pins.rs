@@ -74,7 +74,7 @@ impl PinnedPages {
     ) -> Option<Self> {
         let (first, cache) = (InPage::first(offset, len), slots.cache());
         let (holder, frame) = if len == 0 || first.len < len {
-            (Holder::Many(take_many(slots, hazards, file, (offset, len))?), FrameId::new(0))
+            (Holder::Many(take_many(slots, hazards, file, offset, len)?), FrameId::new(0))
         } else if let Some(lent) = LentGuard::take(cache, hazards, file, first.page) {
             (Holder::Slot(lent.slot), lent.frame)
         } else {
@@ -184,7 +184,8 @@ fn take_many(
     slots: &GuardSlots,
     hazards: &Arc<Hazards>,
     file: &FilePages,
-    (offset, len): (u64, usize),
+    offset: u64,
+    len: usize,
 ) -> Option<NonNull<ManyPages>> {
     let first = InPage::first(offset, len);
     let count = if len == 0 { 0 } else { (first.start + len).div_ceil(FRAME_BYTES) };

@@ -88,7 +88,7 @@ impl Locks {
         let mut result = Err(LockRefusal::Full);
         if let Some((wanted, answer)) = answered {
             result = match waker {
-                Some(waker) => Self::or_wait(&mut table, file, (wanted, waker), answer),
+                Some(waker) => Self::or_wait(&mut table, file, wanted, waker, answer),
                 None => answer,
             };
             table.settle(file, wanted.owner.holder);

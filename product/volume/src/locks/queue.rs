@@ -104,7 +104,8 @@ impl LockQueue {
         wanted: Lock,
         waker: Arc<dyn LockWaker>,
         group: u64,
-        (behind, may_wait): (Option<Lock>, bool),
+        behind: Option<Lock>,
+        may_wait: bool,
     ) -> bool {
         let known = self.0.iter_mut().inspect(|_| step()).find(|waiter| waiter.is_of(&wanted, &waker));
         let new = Waiter { wanted, group, waker, offered_until: None, behind };

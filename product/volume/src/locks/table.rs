@@ -247,7 +247,7 @@ impl Locks {
             true => Err(LockRefusal::Grace),
             false => self.take(&mut table, file, wanted, Some(waker), now, &mut wakers),
         };
-        result = Self::or_wait(&mut table, file, (wanted, waker), result);
+        result = Self::or_wait(&mut table, file, wanted, waker, result);
         self.shared.leave(table, &wakers);
         result
     }
@@ -256,7 +256,8 @@ impl Locks {
     pub(super) fn or_wait(
         table: &mut LockTable,
         file: u64,
-        (wanted, waker): (Lock, &Arc<dyn LockWaker>),
+        wanted: Lock,
+        waker: &Arc<dyn LockWaker>,
         mut result: Result<(), LockRefusal>,
     ) -> Result<(), LockRefusal> {
         if table.files.get(&file).is_some_and(|it| it.queue.is_in_circle(&wanted, &it.ranges)) {
@@ -273,7 +274,7 @@ impl Locks {
                 let group = holders.group(wanted.owner.holder).unwrap_or_default();
                 let may_wait = holders.may_wait(&it.queue, group);
                 let behind = it.ranges.conflict(&wanted);
-                let waits = it.queue.try_wait(wanted, Arc::clone(waker), group, (behind, may_wait));
+                let waits = it.queue.try_wait(wanted, Arc::clone(waker), group, behind, may_wait);
                 let host = it.host.as_ref().filter(|_| is_behind_program);
                 (waits, host.map(|host| Arc::clone(host.get())))
             });
@@ -297,7 +298,7 @@ impl Locks {
         let waits = table.with(file, |holders, of_file| {
             let group = holders.group(wanted.owner.holder).unwrap_or_default();
             let may_wait = holders.may_wait(&of_file.queue, group);
-            of_file.queue.try_wait(wanted, waker, group, (None, may_wait))
+            of_file.queue.try_wait(wanted, waker, group, None, may_wait)
         });
         if waits {
             table.holders.add_file(wanted.owner.holder, file);

@@ -367,7 +367,7 @@ impl<P: Platform> Volume<P> {
         let caller = caller.clone();
         let work = move |volume: Arc<Self>| async move {
             let cached = volume.keep_before_removal(&to, &to_name).await;
-            let renamed = volume.rename_now(&caller, (&from, from_name), (&to, to_name), how).await;
+            let renamed = volume.rename_now(&caller, &from, from_name, &to, to_name, how).await;
             volume.removal_ended(cached).await;
             renamed
         };
@@ -378,8 +378,10 @@ impl<P: Platform> Volume<P> {
     async fn rename_now(
         &self,
         caller: &Caller,
-        (from, from_name): (&Arc<Inode<P>>, Bytes),
-        (to, to_name): (&Arc<Inode<P>>, Bytes),
+        from: &Arc<Inode<P>>,
+        from_name: Bytes,
+        to: &Arc<Inode<P>>,
+        to_name: Bytes,
         how: RenameHow,
     ) -> (Outcome<()>, Consistency) {
         let checked = self.check_change(caller).and_then(|()| check_entry_name(from, &from_name));
@@ -411,9 +413,9 @@ impl<P: Platform> Volume<P> {
         };
         self.count_changes(0);
         let exchanged = replaced.filter(|_| how == RenameHow::Exchange);
-        self.relocated(&moved, from, (to, &to_name));
+        self.relocated(&moved, from, to, &to_name);
         if let Some(other) = &exchanged {
-            self.relocated(other, to, (from, &from_name));
+            self.relocated(other, to, from, &from_name);
         }
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
@@ -556,7 +558,8 @@ impl<P: Platform> Volume<P> {
         &self,
         (identity, stat): &(Identity, Stat),
         from: &Arc<Inode<P>>,
-        (parent, name): (&Arc<Inode<P>>, &Bytes),
+        parent: &Arc<Inode<P>>,
+        name: &Bytes,
     ) {
         if stat.kind == Kind::Directory {
             self.search.carried(*identity, self.export_of(from), self.export_of(parent));

@@ -195,7 +195,7 @@ impl<P: Platform> Volume<P> {
         let begun = self.search.known.carried_count();
         let (mut start, mut again) = (Arc::clone(&export.root), BTreeSet::new());
         loop {
-            self.walk_from(&start, export.tag, &mut open, (&mut *met, &mut *seen)).await?;
+            self.walk_from(&start, export.tag, &mut open, &mut *met, &mut *seen).await?;
             start = loop {
                 // A rename that was under way has recorded its directory once this lock is taken. Others wait for a few
                 // lookups.
@@ -225,7 +225,8 @@ impl<P: Platform> Volume<P> {
         start: &Inode<P>,
         export: u16,
         open: &mut BTreeSet<Identity>,
-        (met, seen): (&mut Vec<Arc<Inode<P>>>, &mut Seen),
+        met: &mut Vec<Arc<Inode<P>>>,
+        seen: &mut Seen,
     ) -> ControlFlow<()> {
         if open.is_empty() {
             return ControlFlow::Break(());

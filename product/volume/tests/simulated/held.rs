@@ -158,7 +158,7 @@ fn one_seed(seed: u64) {
                     let Ok(held) = volume.hold(&inode) else { continue };
                     held
                 };
-                use_held(&volume, &root, &held, &mut random, (holder, round)).await;
+                use_held(&volume, &root, &held, &mut random, holder, round).await;
             }
             *ended.lock().unwrap() += 1;
         });
@@ -196,7 +196,8 @@ async fn use_held(
     root: &Object,
     held: &Held<SimPlatform>,
     random: &mut Random,
-    (holder, round): (u64, u64),
+    holder: u64,
+    round: u64,
 ) {
     let (at, mut written) = (holder * 8192, None);
     for _ in 0..8 {

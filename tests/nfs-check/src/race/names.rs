@@ -70,7 +70,7 @@ pub(super) fn run(
     let each = names / clients as u64 * if clients > 1 { 4 } else { 1 };
     let mut workers = Vec::new();
     for at in 0..clients {
-        workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.word()), (step, each))?);
+        workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.word()), step, each)?);
     }
     let begun = Measurement::begin([servers.process(which)]);
     for worker in &mut workers {
@@ -100,7 +100,8 @@ fn worker(
     servers: &mut Servers,
     which: Running,
     name: &str,
-    (step, each): (Step, u64),
+    step: Step,
+    each: u64,
 ) -> Result<Worker, afflux_nfs_client::Error> {
     let (mut client, root) = servers.connect(which)?;
     if step == Step::Create {

@@ -43,7 +43,7 @@ pub(super) fn run(servers: &mut Servers, which: Running, step: Step, scale: &Sca
     let slots: Called<Vec<_>> = (0..WINDOW)
         .map(|at| match step {
             Step::GetAttributes | Step::Read | Step::Write => Ok((stateid, vec![of_data(step, &file, stateid)])),
-            _ => of_own_file(&mut session, (which, step), &root, at),
+            _ => of_own_file(&mut session, which, step, &root, at),
         })
         .collect();
     let slots = slots?;
@@ -73,7 +73,8 @@ fn of_data(step: Step, file: &[u8], stateid: Stateid) -> SlotCall {
 /// The calls of a slot on a small file of its own, and the stateid before the first of them.
 fn of_own_file(
     session: &mut Session,
-    (which, step): (Running, Step),
+    which: Running,
+    step: Step,
     root: &[u8],
     slot: usize,
 ) -> Called<(Stateid, Vec<SlotCall>)> {

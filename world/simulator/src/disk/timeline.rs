@@ -75,7 +75,7 @@ impl Timeline {
             }
             let from_ns = passage.submitted_ns.max(began_ns);
             let started_ns = passage.started_ns.clamp(from_ns, passage.ended_ns);
-            let elevator_ns = self.overtaken_ns(passage.id, (from_ns, started_ns));
+            let elevator_ns = self.overtaken_ns(passage.id, from_ns, started_ns);
             waited.elevator_ns += elevator_ns;
             waited.queue_ns += started_ns - from_ns - elevator_ns;
             waited.disk_ns += passage.ended_ns - started_ns;
@@ -85,7 +85,7 @@ impl Timeline {
     }
 
     /// The part of an interval in which the disk worked on a request that had come after request `id`.
-    fn overtaken_ns(&self, id: u64, (from_ns, to_ns): (u64, u64)) -> u64 {
+    fn overtaken_ns(&self, id: u64, from_ns: u64, to_ns: u64) -> u64 {
         let first = self.starts.partition_point(|(at_ns, _)| *at_ns <= from_ns);
         let (mut since_ns, mut came_later) = (from_ns, first > 0 && self.starts[first - 1].1 > id);
         let mut ns = 0;

@@ -200,7 +200,8 @@ impl Served<'_> {
 pub(crate) fn print_mount(
     running: &Running,
     mount: &MountFront,
-    (control, figures): (&Path, Option<SocketAddr>),
+    control: &Path,
+    figures: Option<SocketAddr>,
     notes: &[String],
     json: bool,
 ) {

@@ -22,7 +22,7 @@ impl Wake for Count {
 fn a_reply_is_cut_for_the_first_call_of_a_turn_and_for_a_call_that_is_alone() {
     let mut quota = ConnectionQuota::new(Parties::default().quota(Party::ROOT));
     let reply =
-        |quota: &ConnectionQuota, held, is_first, is_alone| quota.reply_bytes((1000, SHORT), held, is_first, is_alone);
+        |quota: &ConnectionQuota, held, is_first, is_alone| quota.reply_bytes(1000, SHORT, held, is_first, is_alone);
     assert_eq!(reply(&quota, 500, false, false), Some(1000), "a world without a bound");
     quota.set_world_bytes(1200);
     // Held, first of a turn, alone: the reply.
@@ -37,7 +37,7 @@ fn a_reply_is_cut_for_the_first_call_of_a_turn_and_for_a_call_that_is_alone() {
     ] {
         assert_eq!(reply(&quota, held, is_first, is_alone), wanted, "{held} {is_first} {is_alone}");
     }
-    assert_eq!(quota.reply_bytes((10, SHORT), 5000, true, true), Some(10), "a short reply is never made longer");
+    assert_eq!(quota.reply_bytes(10, SHORT, 5000, true, true), Some(10), "a short reply is never made longer");
 }
 
 #[test]

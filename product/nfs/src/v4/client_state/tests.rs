@@ -117,10 +117,10 @@ fn an_open_that_makes_room_ends_with_its_locks_and_its_share() {
     state.opens.open(by(filler, PARTY), 7, denies, reserve, || Ok(7)).unwrap();
     let writes = Share { access: Share::WRITE, deny: 0 };
     assert!(locks.check_share(7, None, writes, Nanos(SECOND)).is_err());
-    assert!(state.try_take_one((PARTY, StateTable::LockStates), (&locks, SECOND), &mut Vec::new(), &mut { ENDS_MAX }));
+    assert!(state.try_take_one(PARTY, StateTable::LockStates, &locks, SECOND, &mut Vec::new(), &mut { ENDS_MAX }));
     assert!(locks.check_share(7, None, writes, Nanos(SECOND)).is_ok());
     assert!(
-        !state.try_take_one((PARTY, StateTable::Opens), (&locks, SECOND), &mut Vec::new(), &mut { ENDS_MAX }),
+        !state.try_take_one(PARTY, StateTable::Opens, &locks, SECOND, &mut Vec::new(), &mut { ENDS_MAX }),
         "it has nothing more"
     );
 }

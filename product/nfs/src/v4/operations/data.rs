@@ -211,7 +211,8 @@ pub(super) async fn deallocate<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     stateid: Stateid,
-    (offset, len): (u64, u64),
+    offset: u64,
+    len: u64,
 ) -> Ended {
     let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
     on.volume.punch_by(by.caller, &inode, range(offset, len)?).await.result?;

@@ -158,7 +158,7 @@ fn other<'a, P: Platform>(
         ArgOp::Readdir(ref arguments) => Box::pin(names::readdir(on, compound, draft, arguments)),
         ArgOp::Seek { stateid, offset, what } => Box::pin(data::seek(on, compound, draft, stateid, offset, what)),
         ArgOp::Allocate { stateid, offset, len } => Box::pin(data::allocate(on, compound, stateid, (offset, len))),
-        ArgOp::Deallocate { stateid, offset, len } => Box::pin(data::deallocate(on, compound, stateid, (offset, len))),
+        ArgOp::Deallocate { stateid, offset, len } => Box::pin(data::deallocate(on, compound, stateid, offset, len)),
         ArgOp::Copy(arguments) => Box::pin(data::copy(on, compound, draft, arguments)),
         ArgOp::Getxattr(name) => Box::pin(attributes::getxattr(on, compound, draft, name)),
         ArgOp::Setxattr { how, name, value } => Box::pin(attributes::setxattr(on, compound, draft, how, name, value)),

@@ -297,7 +297,7 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
     match how {
         OpenFlag::Unchecked(values) => {
             let change = of_new(values)?;
-            unchecked((on, caller), compound.before(), (&directory, name), change, values.which).await
+            unchecked(on, caller, compound.before(), &directory, name, change, values.which).await
         }
         OpenFlag::Guarded(values) => {
             let change = of_new(values)?;
@@ -309,7 +309,7 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
                 None => Default::default(),
             };
             let how = CreateHow::Exclusive { verifier, attributes };
-            exclusive((on, caller), (&directory, name), how, set).await.map_err(Stop::from)
+            exclusive(on, caller, &directory, name, how, set).await.map_err(Stop::from)
         }
         OpenFlag::NoCreate => named(on, compound, name).await,
     }
@@ -328,9 +328,11 @@ async fn guarded<P: Platform>(
 }
 
 async fn unchecked<P: Platform>(
-    (on, caller): (&Task<'_, P>, &Caller),
+    on: &Task<'_, P>,
+    caller: &Caller,
     before: Before,
-    (directory, name): (&Arc<Inode<P>>, Field),
+    directory: &Arc<Inode<P>>,
+    name: Field,
     change: AttributeChange,
     wanted: Bitmap,
 ) -> Ended<Opened<P>> {
@@ -364,8 +366,10 @@ async fn unchecked<P: Platform>(
 }
 
 async fn exclusive<P: Platform>(
-    (on, caller): (&Task<'_, P>, &Caller),
-    (directory, name): (&Arc<Inode<P>>, Field),
+    on: &Task<'_, P>,
+    caller: &Caller,
+    directory: &Arc<Inode<P>>,
+    name: Field,
     how: CreateHow,
     set: Bitmap,
 ) -> Result<Opened<P>, VolumeError> {

@@ -164,7 +164,7 @@ impl<H> Opens<H> {
         }
         self.index.counts().check_quota(by.party, 1, OPENS_MAX)?;
         if self.of_party(by.party, file).is_none() {
-            self.files.check_quota_of_rest(by.party, 1, (files_left, files_max))?;
+            self.files.check_quota_of_rest(by.party, 1, files_left, files_max)?;
         }
         self.memory.check_quota(&PersistedItem::default(), by.party, open_bytes(by.owner, by.handle))
     }

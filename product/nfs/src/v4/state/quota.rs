@@ -84,7 +84,7 @@ impl PartyCounts {
 
     /// Whether `count` more exceed the quota of a party in a table of so many.
     pub(crate) fn check_quota(&self, party: Party, count: usize, most: usize) -> Result<(), TableFull> {
-        self.check_quota_of_rest(party, count, (most.saturating_sub(self.all), most))
+        self.check_quota_of_rest(party, count, most.saturating_sub(self.all), most)
     }
 
     /// As [`PartyCounts::check_quota`], for a table that others fill, too. The caller knows how much of `most` is left.
@@ -92,7 +92,8 @@ impl PartyCounts {
         &self,
         party: Party,
         count: usize,
-        (left, most): (usize, usize),
+        left: usize,
+        most: usize,
     ) -> Result<(), TableFull> {
         let roots = most / ENTRIES_FOR_ONE_OF_ROOT;
         // Root's entries beyond its own take those of others.

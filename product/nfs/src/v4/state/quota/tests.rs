@@ -65,15 +65,11 @@ fn root_s_entries_are_free_whatever_others_take() {
 fn room_that_others_take_is_not_left() {
     let mut counts = PartyCounts::default();
     counts.add(user(1), 10);
-    assert_eq!(counts.check_quota_of_rest(user(1), 1, (10, 160)), Err(TableFull::OfParty), "these are root's");
-    assert_eq!(counts.check_quota_of_rest(user(1), 1, (11, 160)), Ok(()));
+    assert_eq!(counts.check_quota_of_rest(user(1), 1, 10, 160), Err(TableFull::OfParty), "these are root's");
+    assert_eq!(counts.check_quota_of_rest(user(1), 1, 11, 160), Ok(()));
     counts.add(user(1), 1);
-    assert_eq!(
-        counts.check_quota_of_rest(user(1), 1, (11, 160)),
-        Err(TableFull::OfParty),
-        "it has as many as are left"
-    );
-    assert_eq!(counts.check_quota_of_rest(user(2), 1, (10, 160)), Err(TableFull::OfAll { most: user(1) }));
+    assert_eq!(counts.check_quota_of_rest(user(1), 1, 11, 160), Err(TableFull::OfParty), "it has as many as are left");
+    assert_eq!(counts.check_quota_of_rest(user(2), 1, 10, 160), Err(TableFull::OfAll { most: user(1) }));
 }
 
 #[test]
