@@ -237,7 +237,7 @@ impl<P: Platform> Engine<P> {
     /// # Panics
     /// As [`Engine::new`].
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
-        Self::over(platform, settings, (frames, Unadopted::default()), policies)
+        Self::over(platform, settings, frames, Unadopted::default(), policies)
     }
 
     /// An engine over the memory of an earlier process. It has the dirty pages that were found, until their files are
@@ -254,13 +254,14 @@ impl<P: Platform> Engine<P> {
         policies: Policies,
     ) -> Arc<Self> {
         let (frames, files) = recovered.settle(verifier);
-        Self::over(platform, settings, (frames, Unadopted::new(files)), policies)
+        Self::over(platform, settings, frames, Unadopted::new(files), policies)
     }
 
     fn over(
         platform: Arc<P>,
         settings: Settings,
-        (frames, unadopted): (Frames, Unadopted),
+        frames: Frames,
+        unadopted: Unadopted,
         policies: Policies,
     ) -> Arc<Self> {
         assert!(
@@ -457,7 +458,7 @@ impl<P: Platform> Engine<P> {
         first: &File,
         earlier: Range<u64>,
     ) -> Result<(), Error> {
-        self.writeback.order_after((&file.0, &range), (&first.0, &earlier)).await
+        self.writeback.order_after(&file.0, &range, &first.0, &earlier).await
     }
 
     /// The first run of pages at or after the page of `from` that the device does not have yet: dirty, being written,

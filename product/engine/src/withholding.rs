@@ -57,8 +57,10 @@ impl<P: Platform> Writeback<P> {
     /// [`Engine::order_after`](crate::Engine::order_after).
     pub(crate) async fn order_after(
         self: &Arc<Self>,
-        (file, range): (&Arc<FileInner>, &Range<u64>),
-        (first, earlier): (&Arc<FileInner>, &Range<u64>),
+        file: &Arc<FileInner>,
+        range: &Range<u64>,
+        first: &Arc<FileInner>,
+        earlier: &Range<u64>,
     ) -> Result<(), Error> {
         self.wait_for_range(file).await?;
         let pages = FileInner::pages_of(range);

@@ -348,7 +348,7 @@ impl CallJournal {
 impl Slots {
     /// A call has ended, and its owner may repeat it.
     fn end(&mut self, owner: EntryOwner, slot: usize) {
-        self.ended.push((owner.party, owner.user), (slot, owner.slot));
+        self.ended.push(owner.party, owner.user, (slot, owner.slot));
     }
 
     /// A call of an earlier process runs again.

@@ -26,7 +26,7 @@ impl<P: Ord + Copy, U: Ord + Copy, T> Default for OwnedQueues<P, U, T> {
 
 impl<P: Ord + Copy, U: Ord + Copy, T> OwnedQueues<P, U, T> {
     /// Adds an item behind its owner's others.
-    pub fn push(&mut self, (party, user): (P, U), item: T) {
+    pub fn push(&mut self, party: P, user: U, item: T) {
         self.came += 1;
         self.of.entry((party, user)).or_default().push_back(item);
         self.parties.add(party, self.came);

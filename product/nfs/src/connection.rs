@@ -370,7 +370,7 @@ impl<P: Platform> Connection<P> {
             arguments.shorten(reply_bytes_max);
         } else {
             let (volume, caller) = (&self.server.volume, &self.callers.get(arrived.caller).caller);
-            let answered = procedures::try_answer(volume, caller, (call.xid, bytes), &arguments, &mut self.batch);
+            let answered = procedures::try_answer(volume, caller, call.xid, bytes, &arguments, &mut self.batch);
             if let Some(status) = answered {
                 self.tally.ended(status);
                 return true;

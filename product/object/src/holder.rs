@@ -89,7 +89,7 @@ impl Holder {
         let bytes = self.encode();
         Self::decode(&bytes)?;
         let may_replace = |there: &DatedObject| Ok(!Self::decode(&there.bytes)?.is_after(self));
-        let later = replace(objects, clock, (HOLDER_NAME, HOLDER_BYTES_MAX), &bytes, may_replace).await?;
+        let later = replace(objects, clock, HOLDER_NAME, HOLDER_BYTES_MAX, &bytes, may_replace).await?;
         Ok(later.map(|later| Self::decode(&later.bytes)).transpose()?)
     }
 
@@ -144,7 +144,8 @@ pub(crate) async fn read<D: DatedObjects, C: Clock>(
 pub(crate) async fn replace<D: DatedObjects, C: Clock>(
     objects: &D,
     clock: &C,
-    (name, bytes_max): (&str, u64),
+    name: &str,
+    bytes_max: u64,
     bytes: &Bytes,
     may_replace: impl Fn(&DatedObject) -> Result<bool, ObjectVolumeError>,
 ) -> Result<Option<DatedObject>, ObjectVolumeError> {
@@ -206,7 +207,7 @@ impl PreviousClients {
             return Err(ObjectVolumeError::Invalid { field, value, least: 0, most });
         }
         let may_replace = |there: &DatedObject| Ok(Self::decode(&there.bytes)?.epoch <= self.epoch);
-        replace(objects, clock, (CLIENTS_NAME, CLIENTS_BYTES_MAX), &self.encode(), may_replace).await.map(drop)
+        replace(objects, clock, CLIENTS_NAME, CLIENTS_BYTES_MAX, &self.encode(), may_replace).await.map(drop)
     }
 
     /// The list that the last server has left; an empty one if there is none.

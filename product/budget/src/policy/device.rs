@@ -241,7 +241,8 @@ impl Trickle {
     /// Returns the backlog up to which waiting writers are admitted.
     pub(super) fn completed(
         &mut self,
-        (done, dirty): (DirectionWork, DirectionWork),
+        done: DirectionWork,
+        dirty: DirectionWork,
         prices: &DirectionPrices,
         backlog_ns: Cost,
         end_ns: Cost,

@@ -87,7 +87,7 @@ impl DevicePolicy for Budget {
         let (done, counts) = (std::mem::take(&mut device.done), view.device());
         let dirty = DirectionWork { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
         let DeviceView { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
-        let most = device.trickle.completed((done, dirty), prices, *backlog_ns, band.end_ns);
+        let most = device.trickle.completed(done, dirty, prices, *backlog_ns, band.end_ns);
         let most = standing.admission_limit_ns(view, device).unwrap_or(most);
         ChargeBounds {
             cost_max: Amount(most),

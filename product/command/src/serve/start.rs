@@ -54,7 +54,7 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configure
     if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;
         let starts = wanted.start_record(source.host(), &places.state, taking.missing());
-        ServerRun::rehearse((&places.state, &starts), settings.arena.is_some())?;
+        ServerRun::rehearse(&places.state, &starts, settings.arena.is_some())?;
     }
     prices_unkept(&places.state).iter().for_each(|warning| warn(warning));
     start_reactors(settings.io)?;

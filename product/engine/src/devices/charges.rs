@@ -9,10 +9,11 @@
 //! a fence stands in between. A device's number is never reused.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use afflux_pages::rare::Number;
 use afflux_pages::sync::OwnLines;
-use afflux_pages::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use afflux_pages::sync::atomic::{AtomicU64, Ordering, fence};
 use afflux_pages::units::PageCount;
 
 use crate::devices::admission::AdmissionQueue;

@@ -38,7 +38,7 @@ impl Arena {
     }
 
     /// A page as a writer leaves it.
-    fn page(&self, frame: u32, (file, index): (u32, u64), flags: u64, dirty: Sectors) {
+    fn page(&self, frame: u32, file: u32, index: u64, flags: u64, dirty: Sectors) {
         let frame = FrameId::new(frame);
         self.pages.set_dirty(frame, dirty);
         self.pages.set_sectors(frame, dirty);
@@ -113,7 +113,7 @@ fn each_state_that_a_kill_leaves_is_taken_as_the_table_says() {
     ] {
         for form in [Form::Unchecked, Form::PRESENT] {
             let arena = Arena::of(form);
-            arena.page(9, (1, 5), flags, dirty);
+            arena.page(9, 1, 5, flags, dirty);
             let seen = arena.look();
             let found = seen.files.get(&key(1)).map(|file| &file.pages[0]).map(|page| (page.page, page.dirty));
             assert_eq!(found, is_dirty.then_some((5, dirty)), "{flags:#x} in {form:?}");
@@ -126,10 +126,10 @@ fn each_state_that_a_kill_leaves_is_taken_as_the_table_says() {
 fn of_two_frames_of_a_page_the_one_with_more_dirty_sectors_counts() {
     let arena = Arena::new();
     let (less, more) = (Sectors(1), Sectors(3));
-    arena.page(4, (0, 7), PRESENT | DIRTY, more);
-    arena.page(5, (0, 7), PRESENT | WRITEBACK, less);
-    arena.page(6, (1, 7), PRESENT | WRITEBACK, less);
-    arena.page(7, (1, 7), PRESENT | DIRTY, more);
+    arena.page(4, 0, 7, PRESENT | DIRTY, more);
+    arena.page(5, 0, 7, PRESENT | WRITEBACK, less);
+    arena.page(6, 1, 7, PRESENT | WRITEBACK, less);
+    arena.page(7, 1, 7, PRESENT | DIRTY, more);
     let seen = arena.look();
     assert_eq!((pages_of(&seen, 0), pages_of(&seen, 1)), (vec![(7, 4)], vec![(7, 7)]));
     assert_eq!(seen.quarantined, Quarantined::default());
@@ -152,7 +152,7 @@ fn what_no_kill_leaves_is_quarantined() {
         for form in [&[Form::Unchecked][..], forms].concat() {
             let arena = Arena::of(form);
             for (frame, (file, index, word, dirty)) in (10..).zip(&frames) {
-                arena.page(frame, (*file, *index), *word, Sectors(*dirty));
+                arena.page(frame, *file, *index, *word, Sectors(*dirty));
             }
             let seen = arena.look();
             assert_eq!(seen.quarantined.pages, frames.len() as u64, "{what} in {form:?}");
@@ -160,7 +160,7 @@ fn what_no_kill_leaves_is_quarantined() {
         }
     }
     let arena = Arena::of(Form::Unchecked);
-    arena.page(1, (0, 3), PRESENT | DIRTY, SECTORS);
+    arena.page(1, 0, 3, PRESENT | DIRTY, SECTORS);
     arena.pages.set_sectors(FrameId::new(1), Sectors(1));
     assert_eq!(arena.look().quarantined.pages, 1, "dirty sectors that are not valid");
 }
@@ -170,10 +170,10 @@ fn a_file_that_was_opened_again_counts_in_its_newer_slot() {
     let arena = Arena::new();
     let slots = FileSlots::of(&arena.memory, Arc::default());
     slots.keep(5, &key(0), 77).unwrap();
-    arena.page(9, (5, 0), PRESENT | DIRTY, SECTORS);
+    arena.page(9, 5, 0, PRESENT | DIRTY, SECTORS);
     let seen = arena.look();
     assert_eq!((seen.files[&key(0)].slot, seen.files[&key(0)].size), (5, 77));
-    arena.page(8, (0, 1), PRESENT | DIRTY, SECTORS);
+    arena.page(8, 0, 1, PRESENT | DIRTY, SECTORS);
     let seen = arena.look();
     assert!(!seen.files.contains_key(&key(0)), "dirty in both: one of them is damaged");
     assert_eq!(seen.quarantined, Quarantined { files: 2, pages: 2 });
@@ -200,10 +200,10 @@ fn a_clean_file_is_found_only_if_it_needs_a_flush() {
 #[test]
 fn a_look_changes_nothing_and_a_settled_arena_is_found_again() {
     let arena = Arena::new();
-    arena.page(9, (1, 5), PRESENT | UPTODATE | DIRTY | WRITER, SECTORS);
-    arena.page(10, (1, 6), PRESENT | UPTODATE | DIRTY, SECTORS);
-    arena.page(11, (0, 6), PRESENT | UPTODATE, Sectors::NONE);
-    arena.page(12, (7, 6), PRESENT | UPTODATE | DIRTY, SECTORS);
+    arena.page(9, 1, 5, PRESENT | UPTODATE | DIRTY | WRITER, SECTORS);
+    arena.page(10, 1, 6, PRESENT | UPTODATE | DIRTY, SECTORS);
+    arena.page(11, 0, 6, PRESENT | UPTODATE, Sectors::NONE);
+    arena.page(12, 7, 6, PRESENT | UPTODATE | DIRTY, SECTORS);
     arena.memory.header().set_verifier(4);
     let before = arena.words();
     let first = arena.look();
@@ -291,7 +291,7 @@ fn random_records(form: Form, seed: u64) -> usize {
 #[test]
 fn a_flipped_bit_moves_no_page_to_a_file_that_did_not_have_it_but_by_its_own_name() {
     let arena = Arena::new();
-    arena.page(9, (0, 5), PRESENT | UPTODATE | DIRTY, SECTORS);
+    arena.page(9, 0, 5, PRESENT | UPTODATE | DIRTY, SECTORS);
     for bit in 0..64 * 16 {
         let word = &arena.slots[0][bit / 64];
         word.fetch_xor(1 << (bit % 64), Ordering::Relaxed);
@@ -341,10 +341,10 @@ fn damaged_arena() -> Arena {
     shaped.store_size(5 << 20);
     shaped.begin(&Intent::Hole(4096..3 * 4096));
     for (frame, (file, index), dirty) in [(7, (0, 5), 0xff), (8, (0, 6), 1), (20, (1, 5), 0xff), (21, (3, 900), 6)] {
-        arena.page(frame, (file, index), PRESENT | UPTODATE | DIRTY, Sectors(dirty));
+        arena.page(frame, file, index, PRESENT | UPTODATE | DIRTY, Sectors(dirty));
     }
-    arena.page(30, (1, 77), PRESENT | UPTODATE, Sectors::NONE);
-    arena.page(31, (1, 78), PRESENT | UPTODATE | DIRTY, Sectors(1));
+    arena.page(30, 1, 77, PRESENT | UPTODATE, Sectors::NONE);
+    arena.page(31, 1, 78, PRESENT | UPTODATE | DIRTY, Sectors(1));
     arena.pages.detach(FrameId::new(31));
     assert!(arena.pages.try_release(FrameId::new(31)));
     arena
@@ -460,7 +460,7 @@ fn memory_without_checks_is_found() {
     let slots = FileSlots::of(&arena.memory, Arc::default());
     let persisted = slots.keep(1, &key(1), 77).unwrap();
     persisted.store_size(1 << 20);
-    arena.page(9, (1, 5), PRESENT | UPTODATE | DIRTY, SECTORS);
+    arena.page(9, 1, 5, PRESENT | UPTODATE | DIRTY, SECTORS);
     let seen = arena.look();
     assert_eq!((pages_of(&seen, 1), seen.quarantined), (vec![(5, 9)], Quarantined::default()));
     assert_eq!(seen.files[&key(1)].size, 1 << 20);

@@ -64,7 +64,7 @@ pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) 
         let mut overdue = OverdueWatch::begins(&device);
         while said.is_some() || device.figures.stalled_since().is_some() {
             device.hang().look().wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
-            look(&base, &device, (&mut watch, &mut overdue), &mut said);
+            look(&base, &device, &mut watch, &mut overdue, &mut said);
         }
     }
 }
@@ -73,7 +73,8 @@ pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) 
 fn look<P: Platform>(
     base: &Base<P>,
     device: &Arc<DeviceState>,
-    (watch, overdue): (&mut HangWatch, &mut OverdueWatch),
+    watch: &mut HangWatch,
+    overdue: &mut OverdueWatch,
     said: &mut Option<(Nanos, bool)>,
 ) {
     let (now, since) = (base.now(), device.figures.stalled_since());

@@ -19,10 +19,10 @@ fn check(queues: &Queues) {
 fn the_heaviest_user_of_the_heaviest_party_gives_its_oldest_item() {
     let mut queues = Queues::default();
     // One party with many users of an item each, one with a busy user beside a quiet one, and one with a single item.
-    (0..10).for_each(|user| queues.push((1, user), 100 + user));
-    queues.push((2, 1), 200);
-    (1..6).for_each(|item| queues.push((2, 0), 200 + item));
-    queues.push((3, 0), 300);
+    (0..10).for_each(|user| queues.push(1, user, 100 + user));
+    queues.push(2, 1, 200);
+    (1..6).for_each(|item| queues.push(2, 0, 200 + item));
+    queues.push(3, 0, 300);
     check(&queues);
     let went: Vec<u32> = std::iter::from_fn(|| evict(&mut queues)).collect();
     assert_eq!(went[..4], [100, 101, 102, 103], "the users of the first party, the one that came first before others");
@@ -36,7 +36,7 @@ fn the_heaviest_user_of_the_heaviest_party_gives_its_oldest_item() {
 fn among_equals_the_one_that_came_last_stays() {
     let mut queues = Queues::default();
     for party in [5, 9, 1, 7] {
-        queues.push((party, 0), party);
+        queues.push(party, 0, party);
     }
     assert_eq!([(); 4].map(|()| evict(&mut queues).unwrap()), [5, 9, 1, 7]);
 }
@@ -44,8 +44,8 @@ fn among_equals_the_one_that_came_last_stays() {
 #[test]
 fn a_spared_party_and_a_picked_item() {
     let mut queues = Queues::default();
-    (0..5).for_each(|item| queues.push((0, 0), item));
-    queues.push((1, 0), 9);
+    (0..5).for_each(|item| queues.push(0, 0, item));
+    queues.push(1, 0, 9);
     assert_eq!(queues.heaviest(|party, count| party == 0 && count <= 5), Some((1, 0)));
     assert_eq!(queues.heaviest(|party, count| party == 0 && count <= 4), Some((0, 0)));
     assert_eq!(queues.take((0, 0), |items| items.iter().position(|&item| item == 3)), Some(3));

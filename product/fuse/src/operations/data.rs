@@ -279,7 +279,7 @@ pub(super) async fn copy<P: Platform>(on: &Mount<P>, from: (u64, u64), to: (u64,
     record(on, &target, TracedOperation::Write, to.1, copied.len() as u64);
     drop_before(on, target.node, &target.inode, to.1).await;
     let bytes = write_fitting(on, &target, to.1, &copied).await?;
-    synchronous::range(on, &target, (to.1, bytes as u64)).await?;
+    synchronous::range(on, &target, to.1, bytes as u64).await?;
     Ok(written(bytes))
 }
 
@@ -312,7 +312,7 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
         _ => return Err(Errno::NOT_SUPPORTED),
     };
     outcome.result?;
-    synchronous::range(on, &file, (offset, len)).await?;
+    synchronous::range(on, &file, offset, len).await?;
     Ok(ReplyDraft::empty())
 }
 

@@ -182,13 +182,13 @@ pub(super) async fn create<P: Platform>(
     }
     let (inode, attributes, _share) = match result {
         Err(VolumeError::Exists) if flags & o::EXCL == 0 => {
-            existing(on, (header, &caller), &directory, flags, name).await?
+            existing(on, header, &caller, &directory, flags, name).await?
         }
         result => result.map(|(inode, attributes)| (inode, attributes, None))?,
     };
     note_changed(on, &[header.node]);
     synchronous::names(on, header, &[(header.node, &directory)]).await?;
-    created(on, header, flags, (on.volume.hold(&inode)?, is_new), &attributes)
+    created(on, header, flags, on.volume.hold(&inode)?, is_new, &attributes)
 }
 
 /// The answer about a file that is open, and perhaps new.
@@ -196,7 +196,8 @@ fn created<P: Platform>(
     on: &Mount<P>,
     header: &RequestHeader,
     flags: u32,
-    (file, is_new): (Held<P>, bool),
+    file: Held<P>,
+    is_new: bool,
     attributes: &Attributes,
 ) -> Outcome {
     let (mut answer, node) = entry(on, header, &file, attributes)?;
@@ -223,7 +224,7 @@ pub(super) async fn make_unnamed<P: Platform>(
     let directory = on.object(header.node).await?;
     let caller = on.caller(header, message);
     let (file, attributes) = on.volume.create_unnamed_by(&caller, &directory, with_mode(mode)).await?;
-    created(on, header, flags, (file, true), &attributes)
+    created(on, header, flags, file, true, &attributes)
 }
 
 /// An existing file with its attributes. If the open truncated the file, the open's share is registered, so no other
@@ -233,7 +234,8 @@ type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CutReservation<'a, P>>
 /// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
 async fn existing<'a, P: Platform>(
     on: &'a Mount<P>,
-    (header, caller): (&RequestHeader, &Caller),
+    header: &RequestHeader,
+    caller: &Caller,
     directory: &Arc<Inode<P>>,
     flags: u32,
     name: &[u8],

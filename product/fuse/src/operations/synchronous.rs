@@ -32,11 +32,7 @@ pub(super) async fn bytes<P: Platform>(
 
 /// As [`bytes()`], for a range that an open file has changed by a request without flags. It does nothing unless the
 /// open or the mount is synchronous.
-pub(super) async fn range<P: Platform>(
-    on: &Mount<P>,
-    file: &OpenFile<P>,
-    (offset, len): (u64, u64),
-) -> Result<(), Errno> {
+pub(super) async fn range<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, len: u64) -> Result<(), Errno> {
     if file.is_synchronous || on.synced_changes() == SyncedChanges::All {
         bytes(on, file, (offset, len)).await?;
     }

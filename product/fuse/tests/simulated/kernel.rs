@@ -127,7 +127,8 @@ impl Kernel {
             options,
             DiskOptions::default(),
             TreeOptions::default(),
-            (Memory::Whole(4 << 20), Setup::default()),
+            Memory::Whole(4 << 20),
+            Setup::default(),
             Some(kept),
         )
     }
@@ -167,20 +168,21 @@ impl Kernel {
     }
 
     pub(crate) fn of(options: MountOptions, disk: DiskOptions, memory: Memory, setup: Setup) -> Self {
-        Self::over(options, disk, TreeOptions::default(), (memory, setup), None)
+        Self::over(options, disk, TreeOptions::default(), memory, setup, None)
     }
 
     /// Over a host that gives the server few descriptors.
     pub(crate) fn with_few_descriptors(descriptors_max: usize, options: MountOptions) -> Self {
         let tree = TreeOptions { descriptors_max, ..TreeOptions::default() };
-        Self::over(options, DiskOptions::default(), tree, (Memory::Whole(4 << 20), Setup::default()), None)
+        Self::over(options, DiskOptions::default(), tree, Memory::Whole(4 << 20), Setup::default(), None)
     }
 
     fn over(
         options: MountOptions,
         disk: DiskOptions,
         tree: TreeOptions,
-        (memory, setup): (Memory, Setup),
+        memory: Memory,
+        setup: Setup,
         kept: Option<MountState>,
     ) -> Self {
         let world = World::new(WorldOptions::seed(1));

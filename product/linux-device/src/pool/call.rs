@@ -91,13 +91,7 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
     }
 
     /// Queues it as `job`, or lets it wait for room.
-    fn begin(
-        &self,
-        cx: &Context<'_>,
-        (pool, lane): (WorkerPool, Lane),
-        (work, job): (W, Arc<dyn Job>),
-        ticket: Option<u64>,
-    ) {
+    fn begin(&self, cx: &Context<'_>, pool: WorkerPool, lane: Lane, work: W, job: Arc<dyn Job>, ticket: Option<u64>) {
         self.replace(Stage::Queued { work, waiter: Waiter::Waits(cx.waker().clone()) });
         match pool.enter(lane, job, ticket, cx.waker()) {
             Entrance::Queued => {}
@@ -131,7 +125,7 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
             }
             Stage::New { pool, lane, work, ticket } => {
                 drop(stage);
-                self.begin(cx, (pool, lane), (work, job()), ticket);
+                self.begin(cx, pool, lane, work, job(), ticket);
                 Poll::Pending
             }
             Stage::Done(Ok(result)) => Poll::Ready(result),

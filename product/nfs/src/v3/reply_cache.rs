@@ -149,7 +149,7 @@ impl CachedReplies {
     fn add(&mut self, key: Key, call: SharedCall) {
         let CallOwner { party, user } = key.whose;
         self.calls.insert(key, call);
-        self.of.push((party, user), key);
+        self.of.push(party, user, key);
     }
 
     /// Forgets a call before a new one of `whose` if the cache is full.

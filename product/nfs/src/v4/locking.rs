@@ -206,7 +206,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Ends a lock owner without locks. It does not wait for any, either.
-    pub(super) fn free(&self, clientid: u64, (at, seqid): (StateidOther, u32), now: Nanos) -> Result<(), NfsStatus> {
+    pub(super) fn free(&self, clientid: u64, at: StateidOther, seqid: u32, now: Nanos) -> Result<(), NfsStatus> {
         let mut state = self.state();
         let known = state.lock_states.find(clientid, at, seqid)?;
         let (file, number) = (known.file, known.number);

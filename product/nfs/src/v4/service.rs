@@ -398,7 +398,8 @@ impl<P: Platform> Service<P> {
     fn check_share(
         &self,
         state: &mut State<Option<Held<P>>>,
-        (file, own): (u64, Option<(HolderId, u64)>),
+        file: u64,
+        own: Option<(HolderId, u64)>,
         share: Share,
         now_ns: u64,
         ended: &mut Vec<Option<Held<P>>>,
@@ -424,7 +425,7 @@ impl<P: Platform> Service<P> {
         if share.deny != 0 || self.locks().has_denials() {
             // The other client's open ends before the caller gets the file.
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
-            self.check_share(&mut state, (file, own), Share { access, ..share }, now_ns, &mut ended)?;
+            self.check_share(&mut state, file, own, Share { access, ..share }, now_ns, &mut ended)?;
         }
         let evicted =
             state.evict_for((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {

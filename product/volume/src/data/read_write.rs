@@ -100,7 +100,7 @@ impl<P: Platform> Volume<P> {
         inode.used_now();
         self.permit(inode, caller, Use::Read).await?;
         let file = self.opened(caller, inode, false).await?;
-        Ok(self.read_file(client, inode, file, (offset, len)).await?)
+        Ok(self.read_file(client, inode, file, offset, len).await?)
     }
 
     async fn read_file(
@@ -108,7 +108,8 @@ impl<P: Platform> Volume<P> {
         client: Option<&Client>,
         inode: &Arc<Inode<P>>,
         file: &File,
-        (offset, len): (u64, u32),
+        offset: u64,
+        len: u32,
     ) -> Result<ReadResult, Error> {
         let len = clamped(file, offset, len);
         let bytes = if len == 0 {

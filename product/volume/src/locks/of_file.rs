@@ -224,7 +224,7 @@ impl LockTable {
             && let Some(holder) = self.ended.front().copied()
         {
             let (looks, denied) = match self.holders.first_file(holder) {
-                Some(file) => self.end_of((holder, file), *left, now, wakers),
+                Some(file) => self.end_of(holder, file, *left, now, wakers),
                 None => {
                     self.ended.pop_front();
                     self.after.woken.append(&mut self.holders.remove(holder));
@@ -239,13 +239,7 @@ impl LockTable {
 
     /// Ends `most` ranges and shares that a holder has of a file. The last ones end its waits, too. Returns the number
     /// of looks, and how many of the opens denied something.
-    fn end_of(
-        &mut self,
-        (holder, file): (HolderId, u64),
-        most: usize,
-        now: Nanos,
-        wakers: &mut Wakers,
-    ) -> (usize, u64) {
+    fn end_of(&mut self, holder: HolderId, file: u64, most: usize, now: Nanos, wakers: &mut Wakers) -> (usize, u64) {
         let (looks, denied, is_out) = self.with(file, |holders, of_file| {
             let before = of_file.ranges.len();
             of_file.host.iter_mut().for_each(|host| host.give_up_of(holder));

@@ -2,16 +2,17 @@
 //!
 //! A handle has an object's identity. Mostly the host opens the object by it. It does not for a server without
 //! `CAP_DAC_READ_SEARCH`, which any user may start; for one with `--subtree-check`; on file systems without handles
-//! (FUSE, many overlays). Clients of such servers keep handles, too, so this room looks for objects by names. On
-//! other servers each name costs the other rooms one check.
+//! (FUSE, many overlays). Clients of such servers have handles, too, so this module looks for objects by names.
+//! On other servers each name costs the other modules one check.
 //!
-//! First each object that is met leaves its place here, in memory and in a record for the next server. An object that
-//! left memory is looked up at its last place ([`walk`]). If it is not there, a walk of the exports looks at all of
-//! them ([`walk`]). What no complete walk has met is gone.
+//! The location of each object that a call finds is here, in memory and in a record for the next server. An object that
+//! left memory is looked up at its last location. If it is not there, a walk of the exports looks at all objects
+//! ([`walk`]). What no complete walk has found is gone.
 //!
-//! Owns: places of objects, walks, the record of places; all that the rest of the volume tells of them ([`Search`]).
+//! Owns: locations of objects, walks, the record of locations; all that the rest of the volume tells of them
+//! ([`Search`]).
 //! Does not own: opening by identity (the tree), bringing objects into memory (`handles`).
-//! Invariants: nothing is kept of objects that the tree opens. No error of the host counts as absence.
+//! Invariants: no location is stored of objects that the tree opens. No error of the host counts as absence.
 
 mod known_locations;
 pub(crate) mod location_log;

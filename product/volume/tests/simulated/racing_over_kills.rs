@@ -116,7 +116,7 @@ impl Call {
         let caller = volume.caller(user, user, &[]).keeping(Arc::clone(kept).asked());
         let name = |at: usize| NAMES[at].as_bytes();
         match self {
-            Self::Make(kind, at) => make(volume, &caller, (&directory, name(at)), kind).await,
+            Self::Make(kind, at) => make(volume, &caller, &directory, name(at), kind).await,
             Self::Remove(at) => volume.remove_by(&caller, &directory, name(at)).await.result.map(|()| 0),
             Self::RemoveDirectory(at) => {
                 volume.remove_directory_by(&caller, &directory, name(at)).await.result.map(|()| 0)
@@ -137,7 +137,8 @@ impl Call {
 async fn make(
     volume: &Arc<Files>,
     caller: &Caller,
-    (directory, name): (&Object, &[u8]),
+    directory: &Object,
+    name: &[u8],
     kind: Made,
 ) -> Result<u64, VolumeError> {
     let none = AttributeChange::default();

@@ -15,7 +15,7 @@ fn bytes(ns: u64) -> DirectionWork {
 
 /// The trickle's answer for a backlog of `backlog_ns`, after `done_ns` was done.
 fn completed(trickle: &mut Trickle, done_ns: u64, backlog_ns: u64) -> Cost {
-    trickle.completed((bytes(done_ns), bytes(backlog_ns)), &PRICES, backlog_ns, END_NS)
+    trickle.completed(bytes(done_ns), bytes(backlog_ns), &PRICES, backlog_ns, END_NS)
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn new_prices_are_no_entrants() {
     let mut trickle = Trickle { dirty: bytes(10_000), ..Trickle::default() };
     assert_eq!(completed(&mut trickle, 160, 9_840), 9_850);
     let dearer = DirectionPrices { mib_ns: 2048, ..PRICES };
-    assert_eq!(trickle.completed((bytes(160), bytes(9_680)), &dearer, 2 * 9_680, END_NS), 2 * 9_680 + 10 + 20);
+    assert_eq!(trickle.completed(bytes(160), bytes(9_680), &dearer, 2 * 9_680, END_NS), 2 * 9_680 + 10 + 20);
 }
 
 #[test]

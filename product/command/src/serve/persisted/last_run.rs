@@ -160,7 +160,7 @@ impl ServerRun {
     ///
     /// # Errors
     /// As [`Self::begin`].
-    pub(crate) fn rehearse((state, starts): (&StateDirectory, &StartRecord), is_persistent: bool) -> Outcome {
+    pub(crate) fn rehearse(state: &StateDirectory, starts: &StartRecord, is_persistent: bool) -> Outcome {
         starts.rehearse(is_persistent)?;
         match state.own_file(WRITE_VERIFIER) {
             Some(path) => {

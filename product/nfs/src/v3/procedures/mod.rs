@@ -32,7 +32,8 @@ pub(crate) struct WaitingCall {
 pub(crate) fn try_answer<P: Platform>(
     volume: &Volume<P>,
     caller: &Caller,
-    (xid, record): (u32, &[u8]),
+    xid: u32,
+    record: &[u8],
     arguments: &Arguments,
     batch: &mut Batch,
 ) -> Option<NfsStatus> {

@@ -157,7 +157,7 @@ fn try_session(
     let mut id = [0; 16];
     id[..8].copy_from_slice(&clientid.to_be_bytes());
     id[8..].copy_from_slice(&number.to_be_bytes());
-    state.sessions.make(id, (clientid, party), channel, lease);
+    state.sessions.make(id, clientid, party, channel, lease);
     Ok(())
 }
 

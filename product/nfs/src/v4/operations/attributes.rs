@@ -40,7 +40,7 @@ pub(super) fn try_getattr<P: Platform>(
         Ok(_) => on.volume().try_attributes(inode),
         Err(_) => on.volume().try_attributes_at(inode, Nanos(compound.now_ns)),
     };
-    found.iter().for_each(|found| show(compound, draft, asked, (inode, found), None));
+    found.iter().for_each(|found| show(compound, draft, asked, inode, found, None));
     found.is_some()
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn getattr<P: Platform>(
         Object::Inode(inode) => {
             let found = on.attributes(inode).await?;
             let of_host = if asked.needs_host() { Some(of_host(on.task()?, inode).await?) } else { None };
-            show(compound, draft, asked, (inode, &found), of_host.as_ref());
+            show(compound, draft, asked, inode, &found, of_host.as_ref());
         }
     }
     Ok(())
@@ -71,7 +71,8 @@ fn show<P: Platform>(
     compound: &Compound<P>,
     draft: &mut Draft,
     asked: &Bitmap,
-    (inode, attributes): (&Inode<P>, &Attributes),
+    inode: &Inode<P>,
+    attributes: &Attributes,
     of_host: Option<&OfHost>,
 ) {
     let (mounted_on, time_unit_ns) = (attributes.fileid, inode.time_unit_ns());

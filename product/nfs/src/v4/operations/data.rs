@@ -38,7 +38,8 @@ pub(super) async fn read<P: Platform, O: Operations<P>>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
-    (offset, count): (u64, u32),
+    offset: u64,
+    count: u32,
     in_segments: bool,
 ) -> Ended {
     check_object(compound.object()?)?;
@@ -253,7 +254,7 @@ pub(super) async fn copy<P: Platform>(
     }
     // As with WRITE: lost data is never taken for committed.
     let verifier = on.volume.write_verifier();
-    let copied = copied(&reader, &source, &writer, &target, (sources, to_offset)).await?;
+    let copied = copied(&reader, &source, &writer, &target, sources, to_offset).await?;
     compound.record_of(&source, TracedOperation::Read, from_offset, copied);
     compound.record_of(&target, TracedOperation::Write, to_offset, copied);
     // No call comes later to tell of the end, which is now.
@@ -273,7 +274,8 @@ async fn copied<P: Platform>(
     source: &Arc<Inode<P>>,
     writer: &Task<'_, P>,
     target: &Arc<Inode<P>>,
-    (sources, to_offset): (Range<u64>, u64),
+    sources: Range<u64>,
+    to_offset: u64,
 ) -> Ended<u64> {
     let len = sources.end - sources.start;
     let mut done = 0;

@@ -94,7 +94,7 @@ pub(super) fn try_lock<P: Platform, O: Operations<P>>(
     if on.volume().locks().are_on_host() {
         return None;
     }
-    match locked(on, compound, draft, arguments, (reclaims, None), by) {
+    match locked(on, compound, draft, arguments, reclaims, None, by) {
         Err(LockStop::Ending(_) | LockStop::Asked(_) | LockStop::Busy) => None,
         Err(LockStop::Status(status)) => Some(Err(status)),
         Ok(()) => Some(Ok(())),
@@ -115,12 +115,12 @@ pub(super) async fn lock<P: Platform, O: Operations<P>>(
     let file = file_of(compound)?;
     let mut has_waited = false;
     loop {
-        let stop = match locked(on, compound, draft, arguments, (reclaims, None), by) {
+        let stop = match locked(on, compound, draft, arguments, reclaims, None, by) {
             Err(LockStop::Asked(question)) => {
                 let asked = volume.asked_host(file, question);
                 asked.answered().await;
                 // The drop of the question behind this takes the lock back, if the client or its open has ended.
-                locked(on, compound, draft, arguments, (reclaims, Some(question)), by)
+                locked(on, compound, draft, arguments, reclaims, Some(question), by)
             }
             result => result,
         };
@@ -159,7 +159,8 @@ fn locked<P: Platform, O: Operations<P>>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     arguments: &LockArgs,
-    (reclaims, asked): (bool, Option<HostQuestion>),
+    reclaims: bool,
+    asked: Option<HostQuestion>,
     by: &Locker,
 ) -> Result<(), LockStop> {
     let (file, clientid) = (file_of(compound)?, compound.clientid()?);
@@ -295,5 +296,5 @@ pub(super) fn free_stateid<P: Platform>(compound: &Compound<P>, stateid: Stateid
     if is_there {
         compound.note_end();
     }
-    compound.ended_before(compound.service.free(clientid, (at, seqid), Nanos(compound.now_ns)))
+    compound.ended_before(compound.service.free(clientid, at, seqid, Nanos(compound.now_ns)))
 }

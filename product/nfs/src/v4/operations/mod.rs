@@ -105,7 +105,7 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         ArgOp::Access(wanted) => attributes::access(on, compound, draft, wanted).await,
         ArgOp::Getattr(asked) => attributes::getattr(on, compound, draft, &asked).await,
         ArgOp::Read { stateid, offset, count, in_segments } => {
-            data::read(on, compound, draft, stateid, (offset, count), in_segments).await
+            data::read(on, compound, draft, stateid, offset, count, in_segments).await
         }
         ArgOp::Write { stateid, offset, stability, data } => {
             data::write(on, compound, draft, stateid, offset, stability, data).await

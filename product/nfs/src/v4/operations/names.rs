@@ -322,7 +322,7 @@ async fn list_inode<P: Platform>(
     let shown = listing.entries.iter().filter(|entry| !matches!(&*entry.name, b"." | b".."));
     for entry in shown {
         fits = entries.try_write(entry.cookie, &entry.name, |writer| {
-            write_entry(writer, asked, entry, (of_host.as_ref(), unit), known);
+            write_entry(writer, asked, entry, of_host.as_ref(), unit, known);
         });
         if !fits {
             break;
@@ -339,7 +339,8 @@ fn write_entry(
     writer: &mut Writer,
     asked: &Bitmap,
     entry: &DirectoryEntry,
-    (of_host, time_unit_ns): (Option<&OfHost>, u32),
+    of_host: Option<&OfHost>,
+    time_unit_ns: u32,
     known: &Bitmap,
 ) {
     match &entry.object {

@@ -301,7 +301,7 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
         }
         OpenFlag::Guarded(values) => {
             let change = of_new(values)?;
-            guarded((on, caller), (&directory, name), change, values.which).await.map_err(Stop::from)
+            guarded(on, caller, &directory, name, change, values.which).await.map_err(Stop::from)
         }
         OpenFlag::Exclusive { verifier, attributes: values } => {
             let (attributes, set) = match values {
@@ -316,8 +316,10 @@ async fn made<P: Platform>(on: &Task<'_, P>, compound: &Compound<P>, name: Field
 }
 
 async fn guarded<P: Platform>(
-    (on, caller): (&Task<'_, P>, &Caller),
-    (directory, name): (&Arc<Inode<P>>, Field),
+    on: &Task<'_, P>,
+    caller: &Caller,
+    directory: &Arc<Inode<P>>,
+    name: Field,
     change: AttributeChange,
     set: Bitmap,
 ) -> Result<Opened<P>, VolumeError> {
@@ -339,7 +341,7 @@ async fn unchecked<P: Platform>(
     /// Others may make and remove the name in turn.
     const TRIES: usize = 3;
     if matches!(before, Before::Done { .. }) {
-        match guarded((on, caller), (directory, name), change, wanted).await {
+        match guarded(on, caller, directory, name, change, wanted).await {
             // It was there, or another file has the name now.
             Err(VolumeError::Exists) => {}
             made => return made.map_err(Stop::from),
@@ -357,7 +359,7 @@ async fn unchecked<P: Platform>(
             Err(VolumeError::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        match guarded((on, caller), (directory, name), change, wanted).await {
+        match guarded(on, caller, directory, name, change, wanted).await {
             Err(VolumeError::Exists) => {}
             made => return made.map_err(Stop::from),
         }

@@ -261,7 +261,7 @@ fn create_session<P: Platform>(
     });
     compound.service.keep_list(&mut state);
     evicted?;
-    let session = state.sessions.make(id, (clientid, party), fore, lease);
+    let session = state.sessions.make(id, clientid, party, fore, lease);
     let has_back_channel = arguments.flags & CREATE_SESSION4_FLAG_CONN_BACK_CHAN != 0 && arguments.calling.is_some();
     session.back.call_by(arguments.calling.unwrap_or_default(), compound.minor);
     if has_back_channel {

@@ -85,7 +85,8 @@ impl Sessions {
     pub(crate) fn make(
         &mut self,
         id: SessionId,
-        (clientid, party): (u64, Party),
+        clientid: u64,
+        party: Party,
         channel: ChannelAttrs,
         lease: Arc<Lease>,
     ) -> Arc<Session> {
