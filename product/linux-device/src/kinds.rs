@@ -2,8 +2,8 @@
 //!
 //! Owns: one row for each kind that stores what is written to it; the question whether a file system does, the name of
 //! its kind for people.
-//! Does not own: questions to one file system or directory (`host::file_system_facts`, `device::hidden_limits`), the consequences:
-//! the host shows others as empty directories, the library refuses their files.
+//! Does not own: questions to one file system or directory (`host::file_system_facts`, `device::hidden_limits`), the
+//! consequences: the host shows others as empty directories, the library refuses their files.
 //! Invariants: an unknown kind counts as one that stores nothing without a block device, lists unsure numbers, may fold
 //! names and has limits that a write alone tells. So it costs calls or is refused, and gives no wrong answer. In
 //! `/proc` or `/sys` a write is an order to the kernel, and sizes say nothing about the bytes to read: neither can be

@@ -123,10 +123,10 @@ impl FailureCounts {
     }
 }
 
-/// Whether wrong bytes that a read just found are a loss of the disk, and the file is discarded before the engine tells
-/// of that loss. A reader may see a loss before the engine learns of the failed flush. Once the file is discarded, no
-/// caller is left who could write the bytes again.
-pub(crate) async fn is_loss_without_callers(bench: &ScenarioBench, shared: &Shared) -> bool {
+/// Waits until the engine tells of a loss, after a read has found wrong bytes. True if the disk has lost some and the
+/// file is discarded before: a reader may see a loss before the engine learns of the failed flush. Once the file is
+/// discarded, no caller is left who could write the bytes again.
+pub(crate) async fn wait_for_untold_loss(bench: &ScenarioBench, shared: &Shared) -> bool {
     if bench.disks[shared.device].sectors_lost(shared.disk_file) == 0 {
         return false;
     }

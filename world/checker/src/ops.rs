@@ -15,7 +15,7 @@ use afflux_reference::{Ending, Mismatch, Stamp, pattern};
 use afflux_simulator::{Disk, Fault, FaultTarget};
 
 use crate::bench::{ScenarioBench, Shared};
-use crate::excuses::{ErrorSource, FailureCounts, is_loss_without_callers};
+use crate::excuses::{ErrorSource, FailureCounts, wait_for_untold_loss};
 use crate::locking::lock;
 use crate::quiesce::quiesce;
 use crate::text::{Op, fault_what};
@@ -92,7 +92,7 @@ impl<'a> Use<'a> {
 
     async fn check_read(&self, what: &str, since: Stamp, offset: u64, len: u64, got: &[u8]) {
         let check = self.compare(since, offset, len, got);
-        if check.is_err() && is_loss_without_callers(self.bench, &self.shared).await {
+        if check.is_err() && wait_for_untold_loss(self.bench, &self.shared).await {
             return;
         }
         self.report_mismatch(what, check);

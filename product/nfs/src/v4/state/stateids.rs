@@ -1,7 +1,8 @@
 //! Stateids: the names by which clients mention what they have opened, and the table that they lead to.
 //!
-//! Owns: the layout of a stateid, the special ones, the order of its sequence numbers (seqid); the entries of one kind of
-//! state, their generations, the check of a stateid's `other`; the ids of an owner's, a group's and a party's states.
+//! Owns: the layout of a stateid, the special ones, the order of its sequence numbers (seqid); the entries of one kind
+//! of state, their generations, the check of a stateid's `other`; the ids of an owner's, a group's and a party's
+//! states.
 //! Does not own: the states (`opens`, `lock_states`).
 //! Invariants: a stateid of an earlier memory of the server is known as such without a search. An entry has one state
 //! at a time. The stateid of a state that is gone names nothing, though its entry is in use again, also by a later
