@@ -86,7 +86,7 @@ pub struct PayerCounts {
     pub dirtied: u64,
     /// Runs of dirty pages that the payer began since then.
     pub runs: u64,
-    /// Pages that it dirtied unasked since then: [`ChargeBounds::unasked_max`](super::Room::unasked_max). They are not
+    /// Pages that it dirtied unasked since then: [`ChargeBounds::unasked_max`](super::ChargeBounds::unasked_max). They are not
     /// in
     /// `dirtied`.
     pub unasked: u64,
