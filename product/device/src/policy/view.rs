@@ -86,9 +86,8 @@ pub struct PayerCounts {
     pub dirtied: u64,
     /// Runs of dirty pages that the payer began since then.
     pub runs: u64,
-    /// Pages that it dirtied unasked since then: [`ChargeBounds::unasked_max`](super::ChargeBounds::unasked_max). They are not
-    /// in
-    /// `dirtied`.
+    /// Pages that it dirtied unasked since then: [`ChargeBounds::unasked_max`](super::ChargeBounds::unasked_max). They
+    /// are not in `dirtied`.
     pub unasked: u64,
     /// Runs that it began so.
     pub unasked_runs: u64,
