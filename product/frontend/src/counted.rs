@@ -29,7 +29,7 @@ pub struct CountedRow {
     pub name: &'static str,
     /// The kind of the counted things.
     pub kind: RowKind,
-    /// The way the counted calls or operations use a file's bytes.
+    /// How the counted calls or operations use a file's bytes.
     pub traced: Option<TracedOperation>,
     /// The count since the start.
     pub count: u64,

@@ -42,7 +42,7 @@ mod at {
 /// Words of an entry whose answer has no bytes.
 pub const ENTRY_WORDS_MIN: usize = at::BYTES;
 
-/// Marks a call that has ended without an answer to keep.
+/// Marks a call that has ended without an answer to persist.
 const ENDED: u64 = 0x454e_4445_4421_2121;
 /// Marks a call that has ended with an answer that did not fit.
 const TOO_LONG: u64 = 0x4c4f_4e47_4c4f_4e47;
@@ -60,7 +60,7 @@ pub type CallKeys = [CallKey; 2];
 /// The one who may repeat a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryOwner {
-    /// Those that share a bound, as a number or a hash.
+    /// The party whose calls count against one quota, as a number or a hash.
     pub party: u64,
     /// One of the party.
     pub user: u64,
@@ -73,7 +73,7 @@ pub struct EntryOwner {
 pub struct EntryForm {
     /// Words of an entry.
     pub words: usize,
-    /// Orders the entries of earlier processes by key and value: the least gives its slot first.
+    /// Orders the entries of earlier processes by key and value: the entry with the least age gives up its slot first.
     pub age: fn(&CallKey, u64) -> u64,
     /// The owner of a call with this key.
     pub owner: fn(&CallKey) -> EntryOwner,
@@ -146,7 +146,7 @@ pub enum EarlierProgress {
 }
 
 impl EarlierProgress {
-    /// The progress with one step of the call, as the volume is told of it.
+    /// The progress of one step of the call, in the form that the volume takes.
     pub fn before(&self, step: u16) -> Before {
         let (done, begun) = match *self {
             Self::Nothing => return Before::Nothing,
@@ -321,7 +321,8 @@ impl CallJournal {
         keys.iter().filter_map(found).find(|(key, slot)| self.key(*slot).as_ref() == Some(key))
     }
 
-    /// The part of a call that an earlier process has done. It is asked once, before or by [`CallJournal::begin`].
+    /// The steps of a call that an earlier process has done. The caller asks once, before [`CallJournal::begin`] or
+    /// through it.
     pub fn earlier(&self, keys: &CallKeys) -> EarlierProgress {
         let found = self.find(&self.lock(), keys);
         found.map_or(EarlierProgress::Nothing, |(_, slot)| self.earlier_at(slot))

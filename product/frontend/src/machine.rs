@@ -80,8 +80,8 @@ pub trait Output {
     fn push(&mut self, segment: Segment);
 
     /// Marks the end of a reply: the segments since the last end are one reply, or several if replies carry their own
-    /// lengths. A transport that keeps messages apart passes them on in one piece, as `/dev/fuse` requires each reply
-    /// in one write.
+    /// lengths. A transport that separates messages passes each on in one piece, as `/dev/fuse` requires each reply in
+    /// one write.
     fn end_reply(&mut self);
 }
 
@@ -111,9 +111,9 @@ pub trait ProtocolMachine: Send {
     /// incomplete record there. An error closes the connection.
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError>;
 
-    /// Takes whole records from the front of bytes that others may share, without a copy. Called only while the buffer
-    /// of [`ProtocolMachine::receive`] is empty; the remaining bytes go there. For worlds that receive such pieces; a
-    /// machine need not take anything. An error closes the connection.
+    /// Takes whole records without a copy from the front of bytes that others may also hold. Called only while the
+    /// buffer of [`ProtocolMachine::receive`] is empty; the remaining bytes go there. For worlds that receive such
+    /// pieces; a machine need not take anything. An error closes the connection.
     fn receive_shared(&mut self, _piece: &mut Bytes) -> Result<(), ProtocolError> {
         Ok(())
     }
@@ -126,7 +126,7 @@ pub trait ProtocolMachine: Send {
     fn input_hint(&self, input: &BytesMut) -> usize;
 
     /// Goes on with the calls in progress and appends finished replies to `output`: whole replies, each with its end.
-    /// Ready if it appended something; otherwise pending, and it keeps the waker.
+    /// Ready if it appended something; otherwise pending, and it stores the waker.
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()>;
 
     /// Calls received and not yet answered.
@@ -151,7 +151,7 @@ pub trait ProtocolMachine: Send {
     /// Releases memory that only a busy connection needs, after a silent time.
     fn shrink(&mut self) {}
 
-    /// Whether the peer was told, by the output so far, to begin TLS: its next bytes are those of a handshake. For
+    /// Whether the output so far asks the peer to begin TLS: the next bytes of the peer are those of a handshake. For
     /// layers between a machine and its world that know TLS.
     fn is_to_be_secured(&self) -> bool {
         false

@@ -17,8 +17,8 @@ use crate::Segment;
 /// Most bytes of a reply before its data: a header and the largest fixed answer.
 pub const HEAD_BYTES_MAX: usize = 160;
 
-/// Most bytes of a message that is copied when it waits. A longer one keeps the whole buffer that it came in, of the
-/// machine's largest message.
+/// Most bytes of a message that is copied when it waits. A longer one holds the whole buffer that it came in, which has
+/// the size of the machine's largest message.
 pub const MESSAGE_COPIED_MAX: usize = 128 << 10;
 
 /// A reply, to be written in one piece: the head, then the data.

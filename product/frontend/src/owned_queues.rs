@@ -1,14 +1,15 @@
 //! Queues of items by their owners. The owner with the most items gives up one first.
 //!
-//! Owns: the order of each owner's items, the numbers of parties and of their users, whose item goes next.
+//! Owns: the order of each owner's items, the numbers of items of parties and of their users, whose item is evicted
+//! next.
 //! Does not own: the items and their bound (the reply cache, the journal of calls).
-//! Invariants: a party with fewer items than another keeps them, however many users the other has. Among the users of a
-//! party it is the same. Among equals the one that came last keeps its items longest.
+//! Invariants: a party with fewer items than another loses none, however many users the other has. Among the users of a
+//! party it is the same. Among equals the one that came last retains its items longest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Items by the user of a party that keeps them.
+/// Items by the user of a party that owns them.
 pub struct OwnedQueues<P, U, T> {
     /// Each list from the oldest item on.
     of: BTreeMap<(P, U), VecDeque<T>>,

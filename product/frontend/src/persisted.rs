@@ -5,13 +5,13 @@
 //! whole. The newest whole version counts.
 //!
 //! Owns: the state of a record and the check in it, the number of slots in use; the pieces of items, which of two
-//! versions counts, the room for more; the hash of words.
+//! versions counts, the free space for more; the hash of words.
 //! Does not own: the memory (worlds), the contents of records and items and their meaning (front ends).
 //! Invariants: a kill between two stores leaves each record as it was, or as it is to be. Each slot in use has a state
 //! whose check is right, so memory that was changed by others is known. Memory beyond the highest used slot is not
-//! touched. A later process finds each item as the last `put` left it, or as the one before if that had not returned.
-//! An item whose removal had begun may be gone. A change of an item that gets no longer never lacks room. If any piece
-//! is in a state that no kill leaves, nothing is found. The hash is part of the forms: another hash is another form.
+//! touched. A later process finds each item as the last `put` wrote it, or as the one before if that had not returned.
+//! An item whose removal had begun may be gone. A change of an item that gets no longer never lacks space. If any piece
+//! is in a state that no kill can cause, nothing is found. The hash is part of the forms: another hash is another form.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,7 +155,7 @@ pub struct FoundItem {
     pub bytes: Vec<u8>,
 }
 
-/// Items that a front end keeps in the memory for the next server.
+/// Items that a front end persists in memory for the next server.
 pub struct PersistedItems {
     words: PersistedWords,
     pieces: PersistedRecordTable,
@@ -260,7 +260,7 @@ impl PersistedItems {
         bytes.div_ceil(PERSISTED_PIECE_BYTES).max(1)
     }
 
-    /// Whether so many bytes would have room in place of an item's earlier ones.
+    /// Whether so many bytes would fit in place of an item's earlier ones.
     pub fn has_space(&self, item: &PersistedItem, bytes: usize) -> bool {
         self.lock().has_space_for(item, Self::pieces_of(bytes), self.count)
     }
@@ -301,7 +301,7 @@ impl PersistedItems {
         Some(found)
     }
 
-    /// Writes an item in place of its earlier version. False if there is no room; then the earlier version stays.
+    /// Writes an item in place of its earlier version. False if there is no space; then the earlier version stays.
     pub fn try_put(&self, (kind, id): (u8, u32), item: &mut PersistedItem, bytes: &[u8]) -> bool {
         let count = Self::pieces_of(bytes.len());
         let mut table = self.lock();
@@ -345,7 +345,7 @@ impl PersistedItems {
 }
 
 impl ItemTable {
-    /// Whether the room of `all` pieces has enough free ones for a new version of the item.
+    /// Whether enough of `all` pieces are free for a new version of the item.
     fn has_space_for(&self, item: &PersistedItem, pieces: usize, all: usize) -> bool {
         // A change has both versions for a moment.
         let spare = if pieces > self.slots_of(item).count() { all / 8 } else { 0 };

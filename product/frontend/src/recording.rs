@@ -2,8 +2,8 @@
 //!
 //! Owns: the ring of the last calls, its reader.
 //! Does not own: the moment of a record, the numbers of files (front ends), the destination of records (the command).
-//! Invariants: without a reader nothing is kept, and this is checked once a batch of calls, not once a call. The ring
-//! is bounded: a slow reader learns how many calls it has lost. Times never run backwards.
+//! Invariants: without a reader nothing is recorded, and this is checked once a batch of calls, not once a call. The
+//! ring is bounded: a slow reader learns how many calls it has lost. Times never run backwards.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::trace::TracedOperation;
 
-/// Most calls that are kept for a reader.
+/// Most calls that the ring holds for a reader.
 pub const RECORDED_CALLS_MAX: usize = 1 << 17;
 
 /// A call of a client, as `trace record` writes it.
@@ -69,7 +69,7 @@ impl Recording {
         if std::mem::replace(&mut ring.read, true) {
             return None;
         }
-        // Reserved at once; otherwise a call would sometimes wait until the ring has moved to more room.
+        // Reserved at once; otherwise a call would sometimes wait until the ring has grown.
         ring.recorded.reserve_exact(RECORDED_CALLS_MAX);
         self.is_on.store(true, Ordering::Relaxed);
         Some(RecordingReader(Arc::clone(self)))

@@ -90,7 +90,7 @@ pub struct Trace {
     pub lost: u64,
 }
 
-/// An error in a trace, and its place.
+/// An error in a trace, and its position.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
     /// The line of text or the record, from 1.

@@ -127,7 +127,7 @@ pub(crate) mod init {
         | CREATE_SUPP_GROUP
         | DIRECT_IO_ALLOW_MMAP;
 
-    /// If the kernel keeps bytes, too: it drops those of a file whose size or time changed.
+    /// If the kernel caches bytes, too: it drops those of a file whose size or time changed.
     pub(crate) const WANTED_TO_KEEP: u64 = AUTO_INVAL_DATA;
 
     /// If others lock the same files, too. Otherwise the kernel's own locks within the mount are faster.
@@ -194,7 +194,7 @@ pub(crate) mod lock {
     pub(crate) const LAST: u64 = i64::MAX as u64;
 }
 
-/// What LSEEK looks for, as Linux passes it.
+/// What LSEEK searches for, as Linux passes it.
 pub(crate) mod seek {
     pub(crate) const DATA: u32 = 3;
     pub(crate) const HOLE: u32 = 4;
@@ -212,7 +212,7 @@ pub(crate) mod notify {
     pub(crate) const RESEND: i32 = 7;
 }
 
-/// The ways of FALLOCATE, as Linux passes them.
+/// The modes of FALLOCATE, as Linux passes them.
 pub(crate) mod falloc {
     pub(crate) const KEEP_SIZE: u32 = 1 << 0;
     pub(crate) const PUNCH_HOLE: u32 = 1 << 1;
@@ -288,7 +288,7 @@ impl<'a> FieldReader<'a> {
         Ok(name)
     }
 
-    /// Everything that is left.
+    /// The remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,4 +1,4 @@
-//! The way of a message to its operation, and of the outcome to its reply; a mount as a machine over streams, for
+//! The path of a message to its operation, and of the outcome to its reply; a mount as a machine over streams, for
 //! worlds that move bytes: the simulator, tests, the fuzzer.
 //!
 //! Owns: INIT's answer, FORGET, interrupts, the refusal of all calls at the end; the cuts between messages of a stream,
@@ -81,7 +81,7 @@ impl<P: Platform> Mount<P> {
         self.waiting.hold(header.uid, is_bound, bytes).map(Some).map_err(|freed| (header, freed))
     }
 
-    /// Lets the program try again once there may be memory for its message. Until then the program keeps the bytes.
+    /// Lets the program try again once there may be memory for its message. Until then the program holds the bytes.
     async fn put_off(&self, header: &RequestHeader, freed: QuotaFreed) -> Option<MessageReply> {
         let requester = Requester { thread: header.thread, expects_interrupts: false };
         match self.interrupts.run(header.unique, requester, pin!(freed)).await {
@@ -206,7 +206,7 @@ fn accept(offer: &Init, wanted: u64) -> Outcome {
     // From three quarters on, the kernel counts the mount as congested.
     head.u16(BACKGROUND_MAX / 4 * 3);
     head.u32(DATA_BYTES_MAX as u32);
-    // Times are kept to a nanosecond.
+    // Times have a granularity of a nanosecond.
     head.u32(1);
     head.u16((DATA_BYTES_MAX / PAGE_BYTES) as u16);
     head.u16(0);

@@ -1,6 +1,7 @@
 //! Calls that wait and can be interrupted.
 //!
-//! Owns: the list of them, by the request's number, with their threads; the choice of the side that answers a call.
+//! Owns: the list of them, by the request's number, with their threads; the choice of who answers a call: the call
+//! itself or its interrupter.
 //! Does not own: the moment of an interrupt (`answering`).
 //! Invariants: a call is in the list while its future lives, and is taken out by its end or its drop. A call has one
 //! answer: its own, or the interrupter's if a thread was inside the call then.
@@ -43,7 +44,7 @@ enum Stage {
 pub(crate) enum CallEnd<T> {
     /// With its outcome.
     Itself(T),
-    /// By an interrupt: its own side answers it.
+    /// By an interrupt: the call itself answers.
     Interrupted,
     /// The interrupter has answered it meanwhile. The outcome, if there is one, reaches nobody.
     Late(Option<T>),
@@ -55,7 +56,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Interrupts {
     /// Runs a call of a program, until it is interrupted. The caller pins the call: an async function that pins an
-    /// argument keeps room for it twice.
+    /// argument reserves memory for it twice.
     pub(crate) async fn run<T>(
         &self,
         unique: u64,

@@ -1,11 +1,12 @@
 //! One mount: the state that all calls share.
 //!
-//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others; going on
-//! with the mount of an earlier server.
+//! Owns: nodes, open files, figures; the caller and the payer of a request; the notice of a change by others; the
+//! takeover of an earlier server's mount.
 //! Does not own: messages (`answering`), the operations (`operations`), files (the volume), the form of the memory for
 //! a later server (`persisted`).
 //! Invariants: no lock is held while a call waits, and a lock of this file is the last that a thread takes. The mount
-//! tells the kernel of others' changes to objects that the kernel knows. It tells no change that the kernel asked for.
+//! notifies the kernel of others' changes to objects that the kernel knows. It notifies of no change that the kernel
+//! asked for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,12 +76,12 @@ pub struct ThreadRights {
 pub struct MountOptions {
     /// New objects are made as the requesting user. Without it, all calls are the server's own.
     pub acts_as_callers: bool,
-    /// The kernel keeps bytes that programs read.
+    /// The kernel caches bytes that programs read.
     pub kernel_cache: bool,
     /// Nobody else changes the directory, except through this server.
     pub sole: bool,
     /// Programs on the mount and other clients of the volume exclude each other by locks. A mount that outlives its
-    /// server keeps the kernel's own locks: these outlive the server, too.
+    /// server uses the kernel's own locks: these outlive the server, too.
     pub shares_locks: bool,
 }
 
@@ -135,7 +136,7 @@ pub struct Mount<P: Platform> {
     pub(crate) xattr_extended: AtomicBool,
     /// The kernel forgets unused nodes that are named to it.
     prunes: AtomicBool,
-    /// The programs as a holder of locks, if they share them with others.
+    /// The programs as a holder of locks, if they and others exclude each other by locks.
     pub(crate) locker: Option<HolderId>,
 }
 
@@ -183,7 +184,7 @@ impl<P: Platform> Mount<P> {
         persisted: MountState,
     ) -> Result<(Arc<Self>, usize), MountStateError> {
         let agreed = persisted.agreed().ok_or(MountStateError::NotAgreed)?;
-        // Otherwise the kernel would keep bytes of files that others change.
+        // Otherwise the kernel would cache bytes of files that others change.
         options.kernel_cache &= agreed.flags & init::AUTO_INVAL_DATA != 0;
         let nodes = KernelNodes::inherited(volume.handle(root), persisted.clone())?;
         let (mut open, mut lost) = (Vec::new(), 0);
@@ -422,7 +423,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// A sync of an open file has succeeded. It fails all the same, once, if an earlier server's memory was damaged:
-    /// bytes that the file's program was told are accepted may be lost.
+    /// bytes that the server has reported to the file's program as accepted may be lost.
     pub(crate) fn tell_loss(&self, header: &RequestHeader, fh: u64, file: &OpenFile<P>) -> Result<(), Errno> {
         let owes_error = file.owes_error.swap(false, Ordering::AcqRel);
         if !owes_error && header.unique & UNIQUE_RESENT == 0 {
@@ -447,7 +448,7 @@ impl<P: Platform> Mount<P> {
             if let (Some(Opened::File(file)), Some(locker)) = (&closed, self.locker) {
                 self.volume.locks().end_share(file.inode.fileid(), (locker, fh));
             }
-            // Under the lock: the place may go to another file at once.
+            // Under the lock: the slot may go to another file at once.
             self.persisted.iter().filter(|_| closed.is_some()).for_each(|persisted| persisted.free_file(fh));
             closed
         };

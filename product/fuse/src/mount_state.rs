@@ -6,11 +6,11 @@
 //! of nodes and open files (`nodes`, `open_files`), a repetition itself (`operations`).
 //! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
 //! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory
-//! neither. Memory beyond the highest used place of a table is not touched. A change has its entry before the server
+//! neither. Memory beyond the highest used slot of a table is not touched. A change has its entry before the server
 //! asks the host. The entry has the outcome, also a refusal, before the kernel gets the answer. The entry stays after
-//! the call's end until others need the place, because the server may be killed before the kernel has the answer. A
-//! call that is given up in between leaves its change begun: the host may still carry it out. A lost entry of a grant
-//! leaves a lookup counted that the kernel does not know, and never the reverse.
+//! the call's end until others need the slot, because the server may be killed before the kernel has the answer. The
+//! change of a call that is given up in between stays begun: the host may still carry it out. After the loss of a
+//! grant's entry the server counts a lookup that the kernel does not know, and never the reverse.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ pub const PERSISTED_WORDS: usize = NODES_AT + NODES_MAX * NODE_WORDS;
 /// Fewest words: they hold the root and some nodes more.
 pub const PERSISTED_WORDS_MIN: usize = NODES_AT + 64 * NODE_WORDS;
 
-/// The places of the header's words.
+/// The offsets of the header's words.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const FORM: usize = 1;
@@ -69,7 +69,7 @@ mod at {
     pub(super) const MINOR: usize = 9;
     /// The check of the agreement, which counts once this is there.
     pub(super) const AGREED: usize = 10;
-    /// One more than the highest place in use, with its check.
+    /// One more than the highest slot in use, with its check.
     pub(super) const FILES_USED: usize = 16;
     pub(super) const NODES_USED: usize = 17;
 }
@@ -137,13 +137,13 @@ pub(crate) struct PersistedOpenFile {
     /// The process that opened it; zero if that was not known.
     pub(crate) process: u32,
     pub(crate) user: u32,
-    /// It was opened with O_SYNC or O_DSYNC. Versions that did not keep this left it false.
+    /// It was opened with O_SYNC or O_DSYNC. Versions that did not persist this wrote false.
     pub(crate) is_synchronous: bool,
-    /// The write verifier under which its program was told of no loss last.
+    /// The write verifier under which the server last reported no loss to its program.
     pub(crate) verifier: ShortVerifier,
 }
 
-/// As much of a write verifier as the memory has room for.
+/// As much of a write verifier as fits in the memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ShortVerifier(u64);
 
@@ -251,7 +251,7 @@ impl MountState {
         of.put(&self.words, slot, generation, body);
     }
 
-    /// The record is gone, in one store: its place has its next generation.
+    /// Removes the record in one store: its slot has its next generation.
     fn free(&self, of: PersistedRecordTable, number: u64) {
         let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         of.free(&self.words, slot, slots::next(generation));
@@ -272,7 +272,7 @@ impl MountState {
         self.free(NODES, number);
     }
 
-    /// All nodes, by their places.
+    /// All nodes, by their slots.
     pub(crate) fn nodes(&self) -> Result<Vec<PersistedSlot<PersistedNode>>, MountStateError> {
         let nodes = NODES.all(&self.words, self.nodes, |slot, generation, record| {
             let count = record[LOOKUPS_AT].load(Ordering::Relaxed);
@@ -300,7 +300,7 @@ impl MountState {
         self.free(FILES, number);
     }
 
-    /// All open files, by their places.
+    /// All open files, by their slots.
     pub(crate) fn files(&self) -> Result<Vec<PersistedSlot<PersistedOpenFile>>, MountStateError> {
         let files = FILES.all(&self.words, OPEN_FILES_MAX, |slot, generation, record| {
             let rest = &record[2 + HANDLE_WORDS..];
@@ -412,9 +412,9 @@ impl MountState {
         CallJournal::new(Arc::clone(&self.words), CHANGES_AT..FILES_AT, CHANGE_FORM)
     }
 
-    /// Turns the changes of the form before into entries of the journal.
+    /// Converts the changes of the form before into entries of the journal.
     ///
-    /// An entry is twice as long as before, and the last ones stand in the place of the old ones. Each new entry
+    /// An entry is twice as long as before, and the last ones lie at the offsets of the old ones. Each new entry
     /// overwrites only old ones that have become entries. So a kill in between loses none, and the next server goes on.
     fn convert_changes(&self) {
         let journal = self.changes();
@@ -436,7 +436,7 @@ impl MountState {
 pub(crate) struct Grants {
     state: MountState,
     next: AtomicUsize,
-    /// Places of earlier servers' grants, by request.
+    /// Slots of earlier servers' grants, by request.
     inherited: Mutex<BTreeMap<u64, Vec<usize>>>,
 }
 
@@ -480,7 +480,7 @@ impl Grants {
         let places = self.inherited.lock().unwrap_or_else(PoisonError::into_inner).remove(&unique).unwrap_or_default();
         let taken = places.into_iter().filter_map(|slot| {
             let words = words(&self.state, slot);
-            // Another answer may have taken the place meanwhile.
+            // Another answer may have taken the slot meanwhile.
             let (_, grant) = grant_in(words).filter(|(of, _)| *of == unique)?;
             words[0].store(0, Ordering::Release);
             Some(grant)

@@ -18,7 +18,7 @@ use crate::limits::NODES_USUAL;
 use crate::mount_state::{MountState, MountStateError, PersistedNode};
 use crate::slots::{NumberedSlots, number, slot_id};
 
-/// What a file's bytes are known by: another write gives another stamp.
+/// Identifies the contents of a file: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ContentStamp {
     size: u64,
@@ -37,7 +37,7 @@ struct Node {
     lookups: u64,
     /// The last change of its names or attributes. Zero once a sync has covered it.
     unsynced: u32,
-    /// The file at its last open, if the kernel keeps its bytes.
+    /// The file at its last open, if the kernel caches its bytes.
     opened: Option<Box<ContentStamp>>,
     /// Until then the object has no capabilities: it was made here, and nobody is known to have changed its attributes.
     plain_until_ns: u64,
@@ -57,13 +57,13 @@ pub(crate) struct KernelNodes {
     persisted: Option<MountState>,
 }
 
-/// The way to fewer nodes, once there are many.
+/// Names nodes for the kernel to forget, once there are many.
 struct Surplus {
     /// Nodes that are not too many.
     usual: usize,
     /// Nodes that were made since nodes were named last.
     made: usize,
-    /// The place after the node that was named last.
+    /// The slot after the node that was named last.
     hand: usize,
 }
 
@@ -127,8 +127,8 @@ impl KernelNodes {
         Some(number)
     }
 
-    /// Nodes that the kernel should forget if no program uses them; mostly none. All nodes have their turn: the kernel
-    /// alone knows which are in use.
+    /// Nodes that the kernel should forget if no program uses them; mostly none. It names all nodes in rotation: the
+    /// kernel alone knows which are in use.
     pub(crate) fn surplus(&mut self) -> Vec<u64> {
         if self.surplus.made < NAMED / 2 || self.slots.len() <= self.surplus.usual {
             return Vec::new();

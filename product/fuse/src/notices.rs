@@ -1,6 +1,7 @@
 //! Notices to the kernel about changes by others: it forgets its copies.
 //!
-//! Owns: the changes that wait to be told, each once; the waits until the kernel has taken a notice.
+//! Owns: the changes of which the kernel is still to be notified, each once; the waits until the kernel has taken a
+//! notice.
 //! Does not own: the finding of changes (the volume), the sending (worlds).
 //! Invariants: noting a change waits for nothing and calls nobody but the sender's waker. Of each disk at most
 //! [`OBJECTS_MAX`] objects, [`NAMES_MAX`] names and [`PAGES_MAX`] pages wait. Further ones are dropped: the kernel asks

@@ -2,9 +2,9 @@
 //!
 //! Owns: the number of each, its object, the client that pays for its reads and writes, and whether a user may open one
 //! more.
-//! Does not own: the objects (the volume), the rule of users' parts (`afflux_frontend`).
-//! Invariants: an open file holds its object, so all calls by its number go on after the object's last name. It is
-//! closed by the kernel alone, and lets go of the object then.
+//! Does not own: the objects (the volume), the rule of users' quotas (`afflux_frontend`).
+//! Invariants: an open file holds its object, so all calls by its number go on after the object's last name. The kernel
+//! alone closes it, and the open file then releases the object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct OpenFile<P: Platform> {
     pub(crate) is_synchronous: bool,
     /// A program may map it to store bytes. True for a file of an earlier server, where nobody knows.
     pub(crate) may_be_stored: bool,
-    /// Bytes that it was told are accepted may be lost, and its next sync has to tell.
+    /// Bytes that the server has reported as accepted may be lost, and the file's next sync has to report an error.
     pub(crate) owes_error: AtomicBool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) type OfUser<P> = (u32, Opened<P>);
 /// All open files of a mount, by their numbers, with the user that opened each.
 pub(crate) struct OpenFiles<P: Platform> {
     files: NumberedSlots<OfUser<P>>,
-    /// Of the files for which the server has descriptors.
+    /// The quotas count the files for which the server has descriptors.
     quotas: FairQuotas,
     /// How many of a node's open files may be mapped to store bytes.
     storable: BTreeMap<u64, usize>,
@@ -83,7 +83,7 @@ impl<P: Platform> OpenFiles<P> {
         user == 0 || self.quotas.may_take_of(user, left)
     }
 
-    /// Adds a file; none if there is no room at all.
+    /// Adds a file; none if no slot is free.
     pub(crate) fn insert(&mut self, user: u32, file: Opened<P>) -> Option<u64> {
         let storable = file.storable_node();
         let number = self.files.insert((user, file))?;

@@ -16,7 +16,7 @@ use crate::notices::NodeNotice;
 const HEADER_BYTES: usize = 16;
 /// Bytes of a block in `st_blocks`.
 const BLOCK_BYTES: u64 = 512;
-/// The size that programs are told to prefer.
+/// The preferred size that the server reports to programs.
 const PREFERRED_BYTES: u32 = 128 << 10;
 const SECOND_NS: u64 = 1_000_000_000;
 

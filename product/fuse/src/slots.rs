@@ -1,4 +1,4 @@
-//! Values by numbers that the kernel keeps.
+//! Values by numbers that the kernel holds.
 //!
 //! Owns: the slots, the generation of each.
 //! Does not own: the values' meaning (`nodes`, `open_files`).
@@ -11,14 +11,14 @@ pub(crate) struct NumberedSlots<T> {
     most: usize,
 }
 
-/// The place that a number names.
+/// The slot that a number names.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotId {
     pub(crate) at: usize,
     pub(crate) generation: u32,
 }
 
-/// The place in the lower half, the generation in the upper one.
+/// The slot in the lower half, the generation in the upper one.
 pub(crate) fn number(slot_id: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | (slot_id as u64 + 1)
 }
@@ -27,7 +27,7 @@ pub(crate) fn slot_id(number: u64) -> Option<SlotId> {
     Some(SlotId { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
 }
 
-/// The generation of a place after the removal of its value.
+/// The generation of a slot after the removal of its value.
 pub(crate) fn next(generation: u32) -> u32 {
     (generation + 1) & (u32::MAX >> 1)
 }
@@ -38,14 +38,14 @@ impl<T> NumberedSlots<T> {
         Self { slots: Vec::new(), free: Vec::new(), most }
     }
 
-    /// The values of an earlier process, by their places, with the generations of these.
+    /// The values of an earlier process, by their slots, with the generations of these.
     pub(crate) fn restored(slots: Vec<(u32, Option<T>)>, most: usize) -> Self {
         let free = slots.iter().enumerate().filter(|(_, (_, value))| value.is_none());
         let free = free.map(|(slot_id, _)| slot_id as u32).collect();
         Self { slots, free, most }
     }
 
-    /// Adds a value; none if there is no room.
+    /// Adds a value; none if no slot is free.
     pub(crate) fn insert(&mut self, value: T) -> Option<u64> {
         if let Some(free) = self.free.pop() {
             let (generation, slot) = &mut self.slots[free as usize];
@@ -78,7 +78,7 @@ impl<T> NumberedSlots<T> {
         Some(value)
     }
 
-    /// The numbers of values from a place on, in turn, each once.
+    /// The numbers of values from a slot on, in order and wrapping around, each once.
     pub(crate) fn numbers_from(&self, from: usize) -> impl Iterator<Item = u64> {
         let places = (from..self.slots.len()).chain(0..from.min(self.slots.len()));
         places.filter_map(|at| self.slots[at].1.as_ref().map(|_| number(at, self.slots[at].0)))

@@ -115,7 +115,7 @@ fn a_changed_bit_is_known_wherever_it_is_and_nothing_is_found_then() {
             let mut damaged = right.clone();
             damaged[at] ^= 1 << bit;
             let left = found(&damaged);
-            // What a removed item left behind counts no more.
+            // The pieces of a removed item count no more.
             assert!(left.is_none() || left == found(&right), "word {at}, bit {bit}");
         }
         let zeroed = right.iter().enumerate().map(|(word, value)| if word == at { 0 } else { *value });

@@ -2,18 +2,19 @@
 //!
 //! First a front end asks whether a call may begin. It counts what the call holds, and gives that back when the call
 //! has ended. A call without quota waits where it costs little: in its socket, or in its program. Then it is woken. A
-//! peer may end each connection with a reset, and leave calls that must go on: they count for its party until they end.
-//! A party that has left as much as the others leave free begins no call, over whichever connection it asks.
+//! peer may end each connection with a reset while its calls must go on: these calls count for its party until they
+//! end. A party whose calls of ended connections hold as much as the others leave free begins no call, over whichever
+//! connection it asks.
 //!
-//! Owns: the part of each user in a bounded whole; the bytes of each connection and of each party, the calls that
+//! Owns: the quota of each user in a bounded whole; the bytes of each connection and of each party, the calls that
 //! outlive their connections; the bytes of messages that wait; the calls and connections to wake when a sum falls.
 //! Does not own: the figures of the bounds, the choice of bytes that count (front ends); the quota of all connections
 //! (worlds).
 //! Invariants: no party takes all that others may need: a user takes at most about half of the rest that others leave.
-//! A caller that holds nothing, and has left nothing behind, may begin a call. What was counted is given back once, at
-//! the end of the call, of the message or of the connection. A list has no more entries than there are parties now and
-//! connections that ended since the last one came. A call without its message has its turn after the end of a message,
-//! and at once if no message is left. Waiters are woken outside the locks.
+//! A caller may begin a call if it holds nothing, and no call of its ended connections does. What was counted is given
+//! back once, at the end of the call, of the message or of the connection. A list has no more entries than there are
+//! parties now and connections that ended since the last one came. A call whose message was put off is woken after the
+//! end of a message, and at once if no message is held. Waiters are woken outside the locks.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -124,8 +125,8 @@ impl MessageQuota {
 }
 
 impl State {
-    /// The calls that have their turn after the end of a message: the oldest one that still waits, or all of them if no
-    /// message is left.
+    /// The calls to wake after the end of a message: the oldest one that still waits, or all of them if no message is
+    /// held.
     fn next(&mut self) -> VecDeque<Sender<()>> {
         if self.quotas.taken() == 0 {
             return mem::take(&mut self.put_off);
@@ -362,8 +363,8 @@ impl ConnectionQuota {
     }
 
     /// The bytes of a reply of `wanted` bytes beside the `held` ones; none if its call has to wait. A reply that does
-    /// not fit may be cut to the quota that is left, but not below `short`: the first one of a turn if `short` fits,
-    /// and the only one always.
+    /// not fit may be cut to the remaining quota, but not below `short`: the first one of a poll if `short` fits, and
+    /// the only one always.
     #[inline]
     pub fn reply_bytes(&self, wanted: u32, short: u32, held: u64, is_first: bool, is_alone: bool) -> Option<u32> {
         let (left, short) = (self.world_bytes.saturating_sub(held), wanted.min(short));

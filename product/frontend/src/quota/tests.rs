@@ -9,7 +9,7 @@ use super::*;
 const USER: u32 = 1;
 const BYTES: usize = 1000;
 
-/// Messages of a user until there is no quota, and the turn of the last one.
+/// Messages of a user until there is no quota, and the future that the last one waits for.
 fn full(waiting: &Arc<MessageQuota>) -> (Vec<HeldMessage>, QuotaFreed) {
     let mut held = Vec::new();
     loop {
@@ -20,7 +20,7 @@ fn full(waiting: &Arc<MessageQuota>) -> (Vec<HeldMessage>, QuotaFreed) {
     }
 }
 
-/// Looks whether the lock is free when it is called.
+/// Checks whether the lock is free when it is called.
 struct Looks(Arc<MessageQuota>);
 
 impl Wake for Looks {

@@ -15,7 +15,7 @@ fn unique(slot: usize) -> u64 {
     2 * (slot as u64 + 1)
 }
 
-/// Memory of the form before, with a change in each place. Each third one is done.
+/// Memory of the form before, with a change in each slot. Each third one is done.
 fn memory_before() -> Vec<u64> {
     let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
     state.note_agreed(Agreed { minor: 45, flags: 0 });

@@ -18,7 +18,7 @@ use crate::mount::{Mount, ThreadRights};
 use crate::mount_state::BegunChange;
 use crate::request::RequestHeader;
 
-/// The mode bit that keeps the names of a directory from all but their owners.
+/// The mode bit that restricts removing and moving the names of a directory to their owners.
 const STICKY: u32 = 0o1000;
 
 /// Capabilities, as the kernel's bits.
@@ -32,7 +32,7 @@ pub(super) mod capability {
     pub(in crate::operations) const FOWNER: u64 = 1 << 3;
 }
 
-/// The tries that are left.
+/// The remaining tries.
 #[derive(PartialEq, Eq)]
 enum Tries {
     /// With the requester's further groups, which the kernel does not send.
@@ -42,7 +42,7 @@ enum Tries {
     Nothing,
 }
 
-/// The way after a refusal.
+/// The next try after a refusal.
 enum Next {
     /// With another caller.
     Try,
@@ -67,7 +67,7 @@ fn is_server<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> bool {
     header.uid == 0 || !on.options.acts_as_callers
 }
 
-/// Whether the kernel may have checked the requester's rights by an owner or a mode that others have changed since.
+/// Whether the kernel may have checked the requester's rights with an owner or a mode that others have changed since.
 pub(super) fn is_doubtful<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> bool {
     !is_server(on, header) && !on.options.sole
 }
@@ -78,7 +78,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
     }
 
     /// As [`ActingRequester::of`], with a group for the setgid bit. The kernel has taken the bit from one who is not in
-    /// the file's group, and the host would take it from one whose groups it is not told.
+    /// the file's group, and the host would take it from a caller whose groups the host does not know.
     pub(super) fn in_group(on: &'a Mount<P>, header: &'a RequestHeader, group: Option<u32>) -> Self {
         let is_server = is_server(on, header);
         let caller = if is_server { on.own.clone() } else { on.caller_with(header, group.as_slice()) };
@@ -111,7 +111,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         match self.next(result) {
             Next::Try => true,
             Next::End => false,
-            // Root of a container, for example. A refusal by the sticky bit is about the object, not about the
+            // Root of a container, for example. A refusal because of the sticky bit is about the object, not about the
             // directory.
             Next::IfCapable(rights) => {
                 let is_of_directory = matches!(result, Err(VolumeError::Denied));
@@ -144,7 +144,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         if !is_refused || self.tries == Tries::Nothing {
             return Next::End;
         }
-        // The thread waits for the answer, so it keeps its rights meanwhile.
+        // The thread waits for the answer, so its rights do not change meanwhile.
         let Some(rights) = self.on.rights(self.header) else { return Next::End };
         if self.tries == Tries::WithGroups && !rights.groups.is_empty() {
             self.tries = Tries::ByCapabilities;

@@ -43,7 +43,7 @@ pub(super) fn open_out(into: &mut impl Put, fh: u64, open_flags: u32) {
     into.u32(0);
 }
 
-/// The flags of a file of which the kernel keeps no bytes.
+/// The flags of a file of which the kernel caches no bytes.
 pub(super) fn direct<P: Platform>(on: &Mount<P>, flags: u32) -> u32 {
     let flush = if flags & o::ACCMODE == o::RDONLY { no_flush(on) } else { 0 };
     flag::DIRECT_IO | flag::PARALLEL_DIRECT_WRITES | flush
@@ -54,12 +54,12 @@ fn no_flush<P: Platform>(on: &Mount<P>) -> u32 {
     if on.locker.is_some() { 0 } else { flag::NOFLUSH }
 }
 
-/// Whether the kernel keeps the bytes that it reads through this open.
+/// Whether the kernel caches the bytes that it reads through this open.
 fn is_cached_by_kernel<P: Platform>(on: &Mount<P>, flags: u32) -> bool {
     on.options.kernel_cache && !is_write(flags)
 }
 
-/// The answer about an open file; `attributes` are those of a file whose bytes the kernel keeps.
+/// The answer about an open file; `attributes` are those of a file whose bytes the kernel caches.
 fn opened<P: Platform>(
     on: &Mount<P>,
     header: &RequestHeader,
@@ -221,7 +221,7 @@ pub(super) async fn write<P: Platform>(
         Err(errno) => Err(errno),
     };
     match outcome {
-        // Until the kernel has the answer: a repetition writes the same bytes to the same place.
+        // Until the kernel has the answer: a repetition writes the same bytes to the same offset.
         Ok(_) => change.stays_begun(),
         Err(_) => change.forget(),
     }
@@ -316,7 +316,8 @@ pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len):
     Ok(ReplyDraft::empty())
 }
 
-/// Tells an error of earlier writes that is kept. `None` if bytes must be written first, since a limit may refuse them.
+/// Reports an error of earlier writes that is stored. `None` if bytes must be written first, since a limit may refuse
+/// them.
 pub(super) fn try_flush<P: Platform>(on: &Mount<P>, fh: u64) -> Option<Outcome> {
     let must_write = on.opened(fh).is_ok_and(|file| on.volume.may_be_refused(&file.inode));
     (!must_write).then(|| pending_error(on, fh))
@@ -366,7 +367,7 @@ pub(super) async fn drop_before<P: Platform>(on: &Mount<P>, node: u64, inode: &I
     let Some(notice) = on.notices.note_page(inode.device().0, node, end - in_page) else { return };
     let platform = on.volume.engine().platform();
     let patience = platform.sleep_until(platform.now().after(DROP_PATIENCE_NS));
-    // A box: few calls come here, and all have room for the largest future.
+    // A box: few calls come here, and every call would otherwise reserve memory for the largest future.
     Box::pin(async move {
         select(pin!(notice.ended()), pin!(patience)).await;
     })

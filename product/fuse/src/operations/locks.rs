@@ -1,9 +1,9 @@
-//! GETLK, SETLK and SETLKW, the end of locks with a file's close, and the shares of opens.
+//! GETLK, SETLK and SETLKW, the end of locks with a file's close, and the share reservations of opens.
 //!
-//! Owns: the kernel's form of locks; the change of a `flock`'s mode, which lets go of the lock first.
+//! Owns: the kernel's form of locks; the change of a `flock`'s mode, which releases the lock first.
 //! Does not own: conflicts and the queue (the volume); the wait's interrupt (`answering`).
-//! Invariants: the kernel asks here only if it was told so at the start. Then no lock outlives the open file and the
-//! owner that it was taken with.
+//! Invariants: the kernel asks here only if the server agreed on it at the start. Then no lock outlives the open file
+//! and the owner that it was taken with.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl From<LockRefusal> for Errno {
     }
 }
 
-/// The mount's own number as a holder. A kernel that was not told to ask here gets an error.
+/// The mount's own number as a holder. A kernel with which the server did not agree on locks gets an error.
 fn locker<P: Platform>(on: &Mount<P>) -> Result<HolderId, Errno> {
     on.locker.ok_or(Errno::NO_OPERATION)
 }
@@ -37,7 +37,7 @@ fn now<P: Platform>(on: &Mount<P>) -> Nanos {
     on.volume.engine().platform().now()
 }
 
-/// The place of the file's locks on the host. To be kept while bytes are locked.
+/// The file's locks on the host. The caller holds them while it locks bytes.
 async fn on_host<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<Option<Arc<dyn HostLocks>>, Errno> {
     let inode = Arc::clone(&on.opened(locking.fh)?.inode);
     Ok(on.volume.host_locks(&inode).await?)
@@ -66,7 +66,7 @@ fn wanted<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(u64, Lock), 
     Ok((file, Lock { owner, span, mode: mode(locking)?, process: locking.process }))
 }
 
-/// Looks for a lock in the way without waiting. None if the host may have one.
+/// Tests for a conflicting lock without waiting. None if the host may have one.
 pub(super) fn try_test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Option<Outcome> {
     let tested = || {
         let (file, wanted) = wanted(on, locking)?;
@@ -75,7 +75,7 @@ pub(super) fn try_test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Option<
     (!on.volume.locks().are_on_host()).then(tested)
 }
 
-/// Looks for a lock in the way.
+/// Tests for a conflicting lock.
 pub(super) async fn test<P: Platform>(on: &Mount<P>, locking: &Locking) -> Outcome {
     let _on_host = on_host(on, locking).await?;
     let (file, wanted) = wanted(on, locking)?;
@@ -103,8 +103,8 @@ fn shown(locking: &Locking, in_the_way: Option<Lock>) -> ReplyDraft {
     answer
 }
 
-/// Locks or unlocks without waiting. None if the program waits in the queue, if the end of a holder in the way has to
-/// come first, or if the host has a part.
+/// Locks or unlocks without waiting. None if the program waits in the queue, if the end of a conflicting holder has to
+/// come first, or if the host takes part.
 pub(super) fn try_lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Option<Outcome> {
     if on.volume.locks().are_on_host() {
         return None;
@@ -133,13 +133,14 @@ fn unlock<P: Platform>(on: &Mount<P>, locking: &Locking) -> Result<(), LockRefus
     let Ok((file, owner, span)) = lock_target(on, locking) else { return Ok(()) };
     match locking.kind {
         kind::NONE => on.volume.locks().unlock(file, owner, span, now(on)),
-        // As the kernel has it: two programs that share a lock and both want more would wait for each other.
+        // As in the kernel: two programs that hold one shared lock and both want an exclusive one would wait for each
+        // other.
         _ if locking.is_of_flock => on.volume.locks().unlock(file, owner, Span::WHOLE, now(on)),
         _ => Ok(()),
     }
 }
 
-/// Locks once nobody is in the way, or at once.
+/// Locks once no lock conflicts, or at once.
 pub(super) async fn lock<P: Platform>(on: &Mount<P>, locking: &Locking, waits: bool) -> Outcome {
     let (file, ..) = lock_target(on, locking)?;
     if locking.kind == kind::NONE {
@@ -176,7 +177,7 @@ pub(super) async fn show_unlocks<P: Platform>(on: &Mount<P>, fh: u64) {
 fn end<P: Platform>(on: &Mount<P>, fh: u64, number: u64, family: LockFamily) {
     if let (Some(holder), Ok(file)) = (on.locker, on.opened(fh)) {
         let owner = LockOwner { holder, number, family };
-        // The whole file needs no room.
+        // Unlocking the whole file needs no further range.
         let _ = on.volume.locks().unlock(file.inode.fileid(), owner, Span::WHOLE, now(on));
     }
 }
@@ -212,7 +213,7 @@ pub(super) fn share<P: Platform>(on: &Mount<P>, fh: u64, inode: &Arc<Inode<P>>, 
     noted
 }
 
-/// Notes the uses of a file by an open, unless a client denies them, or may reclaim an open that does.
+/// Notes the share reservation of an open, unless a client denies them, or may reclaim an open that does.
 fn note_use<P: Platform>(on: &Mount<P>, file: u64, open: (HolderId, u64), access: u8) -> Result<(), Errno> {
     let locks = on.volume.locks();
     let checked = locks.check_use(file, 0, now(on));
@@ -220,7 +221,8 @@ fn note_use<P: Platform>(on: &Mount<P>, file: u64, open: (HolderId, u64), access
     noted.map_err(|_| Errno::BUSY)
 }
 
-/// The share of an open that cuts a file off, from before the cut until the drop: then the open has its own.
+/// The share reservation of an open that truncates a file, from before the truncation until the drop: then the open has
+/// its own.
 pub(super) struct CutReservation<'a, P: Platform> {
     on: &'a Mount<P>,
     /// The file, and the number of this use.

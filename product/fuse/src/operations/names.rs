@@ -227,11 +227,11 @@ pub(super) async fn make_unnamed<P: Platform>(
     created(on, header, flags, file, true, &attributes)
 }
 
-/// An existing file with its attributes. If the open truncated the file, the open's share is registered, so no other
-/// open can deny it.
+/// An existing file with its attributes. If the open truncated the file, the open's share reservation is registered, so
+/// no other open can deny it.
 type Existing<'a, P> = (Arc<Inode<P>>, Attributes, Option<CutReservation<'a, P>>);
 
-/// The file of that name, which was not there when the kernel looked. The kernel has not checked the rights on it.
+/// The file of that name, which was not there at the kernel's lookup. The kernel has not checked the rights on it.
 async fn existing<'a, P: Platform>(
     on: &'a Mount<P>,
     header: &RequestHeader,
@@ -242,7 +242,7 @@ async fn existing<'a, P: Platform>(
 ) -> Result<Existing<'a, P>, Errno> {
     let (inode, attributes) = on.volume.lookup(directory, name).await?;
     if inode.kind() != Kind::Regular {
-        // The kernel looks again, and does what the object's kind demands.
+        // The kernel looks the name up again, and does what the object's kind demands.
         return Err(Errno::STALE);
     }
     if flags & o::ACCMODE != o::WRONLY {
@@ -341,7 +341,7 @@ fn opened<P: Platform>(on: &Mount<P>, header: &RequestHeader, inode: &Arc<Inode<
     let fh = on.open(header, (header.node, 0), on.volume.hold(inode)?)?;
     answer.granted.file = Some(fh);
     answer.head.u64(fh);
-    // The kernel keeps no listings: they would miss the changes of others.
+    // The kernel caches no listings: they would miss the changes of others.
     answer.head.u64(0);
     Ok(answer)
 }
@@ -398,7 +398,7 @@ fn write<P: Platform>(
     let mut given = None;
     if let Some((unique, valid)) = with_attributes {
         let named = entry.object.as_ref().filter(|_| *entry.name != *b"." && *entry.name != *b"..");
-        // Without room for a node, the kernel looks the name up when it needs it.
+        // Without a slot for a node, the kernel looks the name up when it needs it.
         let known = named.and_then(|(handle, attributes)| Some((on.look_up(unique, *handle)?, attributes)));
         match known {
             Some((node, attributes)) => {

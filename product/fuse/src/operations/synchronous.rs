@@ -8,7 +8,7 @@
 //! volume).
 //! Invariants: the answer to a synchronous change comes after its bytes, its names and its attributes are on the
 //! medium, also if the kernel sends the request to a later server again. Other changes wait for nothing here. O_DSYNC
-//! has the effect of O_SYNC: attributes that nobody has changed by a call of their own cost no sync.
+//! has the effect of O_SYNC: attributes cost no sync unless a call of their own has changed them.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(super) async fn names<P: Platform>(
     Ok(())
 }
 
-/// Whether the volume has left the change to a sync. What an earlier server has begun for a request may be left, too.
+/// Whether the change is durable only after a sync. What an earlier server has begun for a request may need one, too.
 fn needs_sync<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> bool {
     !on.volume.are_names_durable() || header.unique & UNIQUE_RESENT != 0
 }

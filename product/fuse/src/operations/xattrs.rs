@@ -2,7 +2,7 @@
 //!
 //! Owns: the flags of a change, the two steps of a read (the length, then the value).
 //! Does not own: rights (the kernel, then the host, by `acting`); the values (the volume, and the host).
-//! Invariants: an answer is never longer than the caller's buffer. `trusted.` is shown to root alone.
+//! Invariants: an answer is never longer than the caller's buffer. Root alone sees `trusted.`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

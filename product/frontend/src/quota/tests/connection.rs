@@ -25,7 +25,7 @@ fn a_reply_is_cut_for_the_first_call_of_a_turn_and_for_a_call_that_is_alone() {
         |quota: &ConnectionQuota, held, is_first, is_alone| quota.reply_bytes(1000, SHORT, held, is_first, is_alone);
     assert_eq!(reply(&quota, 500, false, false), Some(1000), "a world without a bound");
     quota.set_world_bytes(1200);
-    // Held, first of a turn, alone: the reply.
+    // Held, first of a poll, alone: the reply.
     for (held, is_first, is_alone, wanted) in [
         (200, false, false, Some(1000)),
         (201, false, false, None),
