@@ -4,9 +4,9 @@
 //! is wanted.
 //! Does not own: the work of calls (`procedures`), sockets (the world).
 //! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or waits in
-//! `records`). Lack of room turns no call away: the call is not read yet. A poll starts and finishes a bounded number
-//! of calls. A call's cost is charged when it starts and given back when its reply is written; from then on its reply
-//! counts, until the world has released it. A call for which the world has no room waits, unless it is alone; then
+//! `records`). Lack of quota refuses no call: the call is not read yet. A poll starts and finishes a bounded number of
+//! calls. A call's cost is charged when it starts and given back when its reply is written; from then on its reply
+//! counts, until the world has released it. A call for which the world has no memory waits, unless it is alone; then
 //! READs and listings are cut short.
 
 use std::net::IpAddr;
@@ -73,7 +73,7 @@ impl<F: Future + Unpin> Future for Charged<F> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Protection {
     None,
-    /// The client was told to begin TLS.
+    /// The server has told the client to begin TLS.
     Asked,
     Secured,
 }
@@ -121,10 +121,10 @@ pub struct Connection<P: Platform> {
     changing: FuturesUnordered<Charged<SharedCall>>,
     /// Charged with the requests and expected replies of the calls in both.
     quota: ConnectionQuota,
-    /// Whether a call waits for room.
+    /// Whether a call waits for quota.
     lacks_quota: bool,
     batch: Batch,
-    /// The place of its compounds, from the first one on.
+    /// The state of its compounds, from the first one on.
     compound: Option<Compound<P>>,
     /// The time of the compounds of this poll, from the first one on.
     now_ns: Option<u64>,
@@ -191,8 +191,8 @@ impl<P: Platform> Connection<P> {
         self.quota.charged() + self.batch.len() as u64 + self.batch.outstanding().bytes()
     }
 
-    /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for room.
-    /// The first call of a poll gets all available room, and a call that is alone never waits.
+    /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for quota. The
+    /// first call of a poll gets all available quota, and a call that is alone never waits.
     fn reply_quota(&self, wanted: u32, arrived: &ArrivedCall<'_>) -> Option<u32> {
         let waiting = arrived.chunk.remaining() + arrived.record.len();
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
@@ -209,7 +209,7 @@ impl<P: Platform> Connection<P> {
         self.calls_running() < CALLS_MAX && self.quota.may_hold_more(self.bytes_in_progress(), bounds)
     }
 
-    /// Starts calls while there is room. True if it stopped only because its turn is over.
+    /// Starts calls while there is quota. True if it stopped only because the limits of one poll are reached.
     fn start_calls(&mut self) -> bool {
         (self.lacks_quota, self.now_ns) = (false, None);
         let bounds = self.server.byte_bounds();
@@ -394,7 +394,7 @@ impl<P: Platform> Connection<P> {
             self.refuse(call.xid, Refusal::GarbageArguments);
             return true;
         };
-        // The connection reads the length of a reply only if it lacks room for the longest one.
+        // The connection reads the length of a reply only if it lacks quota for the longest one.
         let quota = match self.reply_quota(READ_BYTES_MAX, arrived) {
             Some(READ_BYTES_MAX) => Some(READ_BYTES_MAX),
             _ => self.reply_quota(head.data_bytes_max(bytes), arrived),
@@ -553,8 +553,8 @@ impl<P: Platform> ProtocolMachine for Connection<P> {
         }
         let outstanding = self.batch.outstanding().bytes();
         if self.records.waiting() > 0 && !turn_over {
-            // The world makes room by releasing replies, which polls no connection. The waker is registered first and
-            // the room checked again after, so that no release in between is missed.
+            // The world frees quota by releasing replies, which polls no connection. The waker is registered first and
+            // the quota checked again after, so that no release in between is missed.
             self.batch.outstanding().wake_when_fewer(cx.waker());
             let may_start = match self.lacks_quota {
                 true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
@@ -645,8 +645,8 @@ fn recorded(arguments: &Arguments, record: &[u8]) -> Option<RecordedCall> {
 }
 
 impl<P: Platform> Drop for Connection<P> {
-    /// A change that has begun may be done on the host already; its reply is kept for the client that comes back. Until
-    /// it ends it counts for the party, as it did here.
+    /// A change that has begun may be done on the host already; the server caches its reply for the client that comes
+    /// back. Until the change ends it counts for the party, as it did here.
     fn drop(&mut self) {
         let volume = &self.server.volume;
         if !self.changing.is_empty() {

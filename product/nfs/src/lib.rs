@@ -1,7 +1,7 @@
 //! NFSv3 (RFC 1813) and MOUNT, NFSv4.1 and 4.2 (RFC 8881, RFC 7862), over RPC (RFC 5531), as a pure protocol machine:
 //! bytes in, segments out.
 //!
-//! Owns: the protocol, the calls in progress of each connection, the replies kept against repetition.
+//! Owns: the protocol, the calls in progress of each connection, the replies cached against repetition.
 //! Does not own: sockets, threads, clocks (worlds move the bytes and poll); files (the volume).
 //! Invariants: for any bytes, nothing panics, nothing grows beyond its bound, and every call that can be read is
 //! answered once. A machine that cannot keep up stops wanting input; it never answers a call with "come back later".

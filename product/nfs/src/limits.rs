@@ -24,7 +24,7 @@ pub const HANDLE_BYTES_MAX: usize = 64;
 /// Most bytes of a client's own name in version 4, and of an owner's.
 pub(crate) const OWNER_BYTES_MAX: usize = 1024;
 
-/// A READ or a listing may always have a reply of this size, however little room there is. The client asks again for
+/// A READ or a listing may always have a reply of this size, however little quota there is. The client asks again for
 /// the rest.
 pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
 /// Memory of a call in progress beside the record and the reply's data: the future, the slot in the queue.
@@ -39,7 +39,7 @@ pub(crate) const CALLS_PER_POLL_MAX: usize = 256;
 pub(crate) const CHARGES_PER_POLL_MAX: u64 = 1 << 20;
 /// Most bytes of requests that a poll starts.
 pub(crate) const REQUEST_BYTES_PER_POLL_MAX: usize = 2 << 20;
-/// A poll stops adding replies at this length, so that connections take turns.
+/// A poll stops adding replies at this length, so that connections alternate.
 pub(crate) const REPLY_BYTES_PER_POLL_MAX: usize = 1 << 20;
 
 const _: () = assert!(DATA_BYTES_PREFERRED <= READ_BYTES_MAX && DATA_BYTES_PREFERRED <= WRITE_BYTES_MAX);

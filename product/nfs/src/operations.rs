@@ -1,11 +1,11 @@
 //! The volume's operations for one call of any version, with waiting or without.
 //!
-//! Owns: the way in which each operation is tried without a wait; the bits of ACCESS, and which of them follow from a
+//! Owns: the form in which each operation is tried without a wait; the bits of ACCESS, and which of them follow from a
 //! user's rights.
 //! Does not own: the operations and the rights (the volume), their use (the procedures).
 //! Invariants: a call that must not wait asks the host nothing, and stops where the operation would. Until then it has
-//! changed nothing except the beginning of a WRITE, which the call writes again when it may wait. A right is told only
-//! where the kind of object knows it.
+//! changed nothing except the beginning of a WRITE, which the call writes again when it may wait. A right is reported
+//! only where it applies to the kind of object.
 
 use std::future::Future;
 use std::sync::Arc;

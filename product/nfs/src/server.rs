@@ -24,10 +24,10 @@ use crate::v4::service::ClientMemory;
 use crate::wire::admission::{AdmittedPeers, Callers, PeerRights};
 use crate::workers::Spares;
 
-/// Connections of one party that may be full at the same time. More share their memory: a client that opens many must
-/// not take the memory of others.
+/// Connections of one party that may be full at the same time. More connections divide the same memory: a client that
+/// opens many must not take the memory of others.
 const FULL_CONNECTIONS: u64 = 4;
-/// The form of a kept reply of version 3: the value is the wall clock's time at the call's beginning. A change's
+/// The form of a persisted reply of version 3: the value is the wall clock's time at the call's beginning. A change's
 /// longest reply, CREATE's, has 308 bytes.
 const REPLY_FORM: EntryForm = EntryForm {
     words: 64,
@@ -105,9 +105,9 @@ impl<P: Platform> Server<P> {
         })
     }
 
-    /// Offers versions 4.1 and 4.2 beside version 3, to the clients that an earlier server has left. To be called once,
-    /// before the first connection. No call of any version is answered before these clients have their open files again
-    /// ([`Server::recovered`]).
+    /// Offers versions 4.1 and 4.2 beside version 3, to the clients inherited from an earlier server, too. To be called
+    /// once, before the first connection. No call of any version is answered before these clients have their open files
+    /// again ([`Server::recovered`]).
     pub fn offer_version_4(&self, memory: ClientMemory) {
         self.version_4.get_or_init(|| Service::begin(&self.volume, memory, &self.gate, &self.recording));
     }

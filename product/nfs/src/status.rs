@@ -3,7 +3,7 @@
 //! Owns: the codes, their names for counters, and the code of each error of a volume.
 //! Does not own: errors themselves, and when they happen; which procedure may return a code (`permitted`).
 //! Invariants: a call that cannot run now waits; the client is not told to come back (libnfs fails, Finder blocks).
-//! `NFS4ERR_DELAY` is used only if a program of the host keeps a lease on the file, which may last long and delay other
+//! `NFS4ERR_DELAY` is used only if a program of the host holds a lease on the file, which may last long and delay other
 //! calls. No error is silently a success.
 
 use afflux_volume::VolumeError;

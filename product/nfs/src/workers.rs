@@ -192,7 +192,7 @@ impl<P: Platform> Workers<P> {
             }
         }
         if turns > 0 && !lock(&self.ready.ready).is_empty() {
-            // These workers were woken meanwhile, or had no turn: other tasks have theirs first.
+            // These workers were woken meanwhile, or were not polled: other tasks run first.
             cx.waker().wake_by_ref();
         }
         None

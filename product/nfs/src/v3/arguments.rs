@@ -3,9 +3,9 @@
 //! Owns: the check that bytes are arguments of a procedure at all; others are refused as garbage.
 //! Does not own: the meaning of a well-formed call (the procedures).
 //! Invariants: a call is decoded once. Fields, names and data stay in the received record, and the arguments hold their
-//! places there ([`Field`]). So the arguments go along with the record of a waiting call. Bytes after the last argument
-//! are ignored, as in other servers. A WRITE that was too long to be received whole has only the received part of its
-//! data.
+//! positions there ([`Field`]). So the arguments go along with the record of a waiting call. Bytes after the last
+//! argument are ignored, as in other servers. A WRITE that was too long to be received whole has only the received part
+//! of its data.
 
 use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
@@ -41,7 +41,7 @@ pub(crate) const PROCEDURES: [&str; 22] = [
     "nfs_commit",
 ];
 
-/// The way a procedure uses a file's bytes.
+/// How a procedure uses a file's bytes.
 pub(crate) fn traced(procedure: usize) -> Option<TracedOperation> {
     match procedure {
         6 => Some(TracedOperation::Read),
@@ -119,9 +119,9 @@ pub(crate) enum Arguments {
 }
 
 impl Arguments {
-    /// Whether a second run of the call could have another effect or answer than the first, so that its reply must be
-    /// kept for a client that sends the call again. Every SETATTR and every CREATE but the exclusive one counts, not
-    /// only the guarded ones: a late repetition of a truncation would cut off newer data.
+    /// Whether a second run of the call could have another effect or answer than the first, so that the server must
+    /// cache its reply for a client that sends the call again. Every SETATTR and every CREATE but the exclusive one
+    /// counts, not only the guarded ones: a late repetition of a truncation would cut off newer data.
     pub(crate) fn needs_cached_reply(&self) -> bool {
         match self {
             Self::Create { creation, .. } => !matches!(creation, Creation::Exclusive(_)),

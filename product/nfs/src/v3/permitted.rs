@@ -1,7 +1,7 @@
 //! Failures of procedures: the statuses that each procedure of NFS may return, and the body of a failed call.
 //!
-//! Owns: the lists of RFC 1813 (section 3.3), the statuses that are told beside them, the status that stands in for
-//! another; the body with one object's attributes; the refusal of data operations on other kinds of objects.
+//! Owns: the lists of RFC 1813 (section 3.3), the further statuses that are returned, the status that replaces another;
+//! the body with one object's attributes; the refusal of data operations on other kinds of objects.
 //! Does not own: the status of an error (`status`).
 //! Invariants: a status that a procedure may not return is never sent. No failure becomes a success. A failure carries
 //! the object's attributes if they can be had.
@@ -49,7 +49,8 @@ const LISTED: [&[NfsStatus]; 22] = [
 /// Those of CREATE, MKDIR and SYMLINK.
 const MAKES: &[NfsStatus] = &[Io, Acces, Exist, Notdir, Nospc, Rofs, Nametoolong, Dquot, Notsupp];
 
-/// Statuses that are told although the RFC does not list them. Linux's servers tell them, and programs act on them.
+/// Statuses that are returned although the RFC does not list them. Linux's servers return them, and programs act on
+/// them.
 fn told_beside(procedure: u32) -> &'static [NfsStatus] {
     match procedure {
         // A size that is too large, or of a directory.

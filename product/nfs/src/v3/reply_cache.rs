@@ -1,8 +1,8 @@
 //! Replies cached for clients that send a call again: a call that changes something runs once.
 //!
 //! Owns: the last such calls of all connections, running or answered; the number of each user's calls.
-//! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties and whose call makes
-//! room (`frontend`).
+//! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties and the choice of
+//! the call to evict (`frontend`).
 //! Invariants: at most [`ENTRIES_MAX`] calls are cached, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
 //! call is forgotten for a later one of its own user. If the cache is full, the victim is a call of the party with the
 //! most calls, and of that party's user with the most. So a user who makes many calls does not evict another user's
@@ -13,7 +13,7 @@
 //!
 //! A client that lost its connection repeats its unanswered calls over a new connection, from another port. So the key
 //! is the peer's address without the port, the user, the call's number, and a hash of all bytes of the call
-//! (credentials with their stamp included). Two clients of one host thus stay apart, unless both number their calls
+//! (credentials with their stamp included). Two clients of one host are thus told apart, unless both number their calls
 //! alike and send the same bytes.
 
 use std::collections::{HashMap, VecDeque};

@@ -1,7 +1,7 @@
 //! The attributes of version 4: sets of them, their changes, their form in a reply.
 //!
 //! Owns: which attributes there are, which a client may set, the change that values ask for; the form of each value,
-//! the place of each in a reply, the comparison with a client's values.
+//! the position of each in a reply, the comparison with a client's values.
 //! Does not own: the values (the volume), access lists: they are not offered, so that no client asks for them.
 //! Invariants: a change takes each value that it names, or none. A reply has exactly the known ones of those that were
 //! asked for, in the order of their numbers (`values_stand_in_the_order_of_their_numbers`). The bytes of all attributes
@@ -282,7 +282,7 @@ impl<'a> Shown<'a> {
 pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, known: &Bitmap) {
     let of_host = if shown.of_host.is_none() { OF_HOST } else { [0; BITMAP_WORDS] };
     let words = std::array::from_fn(|at| asked.words[at] & known.words[at] & !ONLY_SET[at] & !of_host[at]);
-    // The compiler knows the place of most values in the usual set.
+    // The compiler knows the offset of most values in the usual set.
     match words {
         USUAL => write_given::<USUAL_BYTES_MAX>(writer, USUAL, shown, known),
         _ => write_given::<BYTES_MAX>(writer, words, shown, known),
@@ -294,7 +294,7 @@ pub(super) fn write(writer: &mut Writer, asked: &Bitmap, shown: &Shown<'_>, know
 fn write_given<const MAX: usize>(writer: &mut Writer, words: [u32; BITMAP_WORDS], shown: &Shown<'_>, known: &Bitmap) {
     let given = Bitmap { words, has_more: false };
     let (mut bytes, count) = ([0; MAX], given.len());
-    // Words of zeros at the end have no place in the set.
+    // The set has no words of zeros at the end.
     let head = [count as u32, words[0], words[1], words[2]];
     bytes[..16].copy_from_slice(head.map(u32::to_be_bytes).as_flattened());
     let values_at = 8 + 4 * count;
@@ -314,7 +314,7 @@ fn write_given<const MAX: usize>(writer: &mut Writer, words: [u32; BITMAP_WORDS]
     writer.raw(&bytes[..end]);
 }
 
-/// The room for further values, which is zero.
+/// The space for further values, which is zero.
 struct Values<'a>(&'a mut [u8]);
 
 impl Values<'_> {

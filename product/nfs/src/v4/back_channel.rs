@@ -5,7 +5,7 @@
 //! Does not own: the connection that carries the calls (`wire::outbox`), the waits (the volume).
 //! Invariants: one call is under way at a time, and it is sent again with its number: over a new connection, and to a
 //! client that was busy. A client that never answers holds up nothing else. A call that the client has not carried out
-//! has told nothing: the session then calls no more until the client binds a connection anew, and gives its notice
+//! counts as no notice: the session then calls no more until the client binds a connection anew, and gives its notice
 //! back. So does a session that ends. A notice goes over any session of its client whose back channel works. Without
 //! one the notice waits for the next, also for that of a later session. At most [`WAITING_MAX`] notices wait; the
 //! oldest goes. No notice waits while a session is idle. A notice asks idle sessions until one has taken the notice. A
@@ -40,17 +40,17 @@ struct State {
     sequenceid: u32,
     /// The call under way.
     under_way: Option<UnderWay>,
-    /// The client has put the call under way off, and a timer runs.
+    /// The client has postponed the call under way, and a timer runs.
     is_put_off: bool,
     /// The client has not carried out the last call, and would not carry out further ones.
     is_faulty: bool,
     has_ended: bool,
-    /// Where the number of the last call is kept for a later server.
+    /// Where the number of the last call is persisted for a later server.
     persisted: Option<(Memory, u32, Party)>,
     item: PersistedItem,
 }
 
-/// A session's way back to its client.
+/// The back channel of a session.
 pub(crate) struct BackChannel {
     /// The session's number.
     pub(crate) session: SessionId,
@@ -79,7 +79,7 @@ enum CallAnswer {
 /// Wakes by telling a client.
 pub(crate) struct LockCall {
     pub(crate) notices: Arc<LockNotices>,
-    /// The place of the open that the owner waits with.
+    /// The id of the open that the owner waits with.
     pub(crate) open: u32,
     pub(crate) notice: LockNotice,
 }
@@ -124,7 +124,7 @@ impl BackChannel {
         (state.calling, state.minor, self.is_wanted.load(Ordering::Relaxed))
     }
 
-    /// Keeps the number of each further call for a later server, as a record with this number.
+    /// Persists the number of each further call for a later server, as a record with this number.
     pub(crate) fn keep_sequence(&self, memory: &Memory, number: u32, party: Party) {
         self.lock().persisted = Some((Memory::clone(memory), number, party));
     }
@@ -164,7 +164,7 @@ impl BackChannel {
         asker
     }
 
-    /// The session has ended. Its notices go another way.
+    /// The session has ended. Its notices go over another session.
     pub(crate) fn end(&self) {
         let under_way = {
             let mut state = self.lock();
@@ -191,7 +191,7 @@ impl BackChannel {
         self.lock().is_faulty
     }
 
-    /// Whether the client has asked for one: what it is told waits for a connection.
+    /// Whether the client has asked for one: its notices wait for a connection.
     pub(crate) fn is_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed)
     }
@@ -328,7 +328,8 @@ fn call(state: &State, session: &SessionId, notice: Option<&LockNotice>) -> Vec<
     // No verifier; an empty tag, the minor version, the identification of 4.0, the number of operations.
     [0, 0, 0, state.minor, 0, 1 + u32::from(notice.is_some()), CB_SEQUENCE].iter().for_each(|&it| writer.u32(it));
     writer.raw(session);
-    // The number, the slot, the highest slot; not kept, and after no call of the client.
+    // The number, the slot, the highest slot; the client need not cache the reply, and the call refers to no call of
+    // the client.
     [state.sequenceid, 0, 0, 0, 0].iter().for_each(|&it| writer.u32(it));
     if let Some(notice) = notice {
         writer.u32(CB_NOTIFY_LOCK);

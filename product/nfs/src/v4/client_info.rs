@@ -34,7 +34,7 @@ pub enum ClientStatus {
     Unconfirmed,
     /// Its lease lasts.
     Confirmed,
-    /// Its lease has ended. It keeps its state until somebody is in its way.
+    /// Its lease has ended. The server retains its state until another client conflicts with it.
     Courtesy,
     /// Its lease was revoked, and its state is about to end.
     Expired,

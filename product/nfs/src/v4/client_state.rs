@@ -1,12 +1,13 @@
 //! The state of all clients together.
 //!
-//! Owns: the tables side by side, the end of a client with all that it has, room for one more of a party's, the state
-//! that the party with most gives up for this.
-//! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and shares (the volume).
-//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of room. A
-//! living client gives up state only if nothing is left and its party has most: a session, or an open. One call ends
-//! [`ENDS_MAX`] pieces of state; a task ends the rest. The caller gets the holders of files, and drops them without a
-//! lock.
+//! Owns: the tables together, the end of a client with all that it has, the eviction for one more entry of a party, the
+//! state that the party with most gives up for this.
+//! Does not own: the rules of each table (`state`), the lock around them (`service`), locks and share reservations (the
+//! volume).
+//! Invariants: a client whose lease has ended gives up its state before another client is refused for want of a free
+//! entry. A living client gives up state only if no entry is free and its party has most: a session, or an open. One
+//! call ends [`ENDS_MAX`] pieces of state; a task ends the rest. The caller gets the holders of files, and drops them
+//! without a lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -46,9 +47,9 @@ pub(super) struct State<H> {
     /// The clients as the volume's holders of locks, from their first open on.
     pub(super) holders: BTreeMap<u64, HolderId>,
     pub(super) grace: Grace,
-    /// The list of clients after their last end, until it is kept.
+    /// The list of clients after the last end of one, until the list is persisted.
     pub(super) list: Option<Vec<u64>>,
-    /// Holders of locks whose clients have ended. They have their locks until the list is kept.
+    /// Holders of locks whose clients have ended. They have their locks until the list is persisted.
     pub(super) ending: Vec<HolderId>,
     /// Clients that have ended and still have opens, which nobody can use.
     ended: VecDeque<u64>,
@@ -58,7 +59,7 @@ pub(super) struct State<H> {
     pub(super) revocations: Arc<Revocations>,
 }
 
-/// A table that needs room.
+/// A table that needs a free entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum StateTable {
     Sessions,
@@ -114,7 +115,7 @@ impl<H> State<H> {
         }
     }
 
-    /// Keeps what a later server has to know of this one.
+    /// Persists what a later server has to know of this one.
     pub(super) fn keep_server(&mut self) {
         let record = Record::Server {
             memory: self.memory.number,
@@ -130,7 +131,7 @@ impl<H> State<H> {
         !self.sessions.has_any(clientid) && !self.opens.has_any(clientid)
     }
 
-    /// The share of an owner's open of a file.
+    /// The share reservation of an owner's open of a file.
     pub(super) fn share_of(&self, by: &Opener<'_>, file: u64) -> Option<(HolderId, u64)> {
         let id = self.opens.id_of_owner(by, file)?;
         Some((*self.holders.get(&by.clientid)?, u64::from(id)))
@@ -152,10 +153,10 @@ impl<H> State<H> {
         Ok(holder)
     }
 
-    /// Makes room for one more of a party's in a table. As long as `check` finds none, a silent client ends: one of the
-    /// party if the party has its part, or one of the party with most. Without a silent one the party with most gives
-    /// up an entry. A client whose room takes more than [`ENDS_MAX`] ends comes again. The function adds the holders of
-    /// files; `check` gets their number.
+    /// Frees an entry of a table for one more of a party. As long as `check` finds none, a silent client ends: one of
+    /// the party if the party has used up its quota, or one of the party with most. Without a silent one the party with
+    /// most gives up an entry. A client whose entry takes more than [`ENDS_MAX`] ends comes again. The function adds
+    /// the holders of files; `check` gets their number.
     pub(super) fn evict_for(
         &mut self,
         (party, table): (Party, StateTable),
@@ -216,7 +217,7 @@ impl<H> State<H> {
         }
     }
 
-    /// Ends the open at a place, with the open's locks. The client gets an error when it uses the open. None if there
+    /// Ends the open with an id, with the open's locks. The client gets an error when it uses the open. None if there
     /// were more than `left` locks; `left` goes down by the number of those that have ended.
     pub(super) fn end_open(&mut self, id: u32, of: Option<OfVolume<'_>>, left: &mut usize) -> Option<H> {
         if !self.try_end_locks(id, of, left) {
@@ -240,7 +241,7 @@ impl<H> State<H> {
             if let (Some(state), Some((holder, locks, now_ns))) = (self.lock_states.end(id), of) {
                 let owner = lock_owner(holder, state.number);
                 *left = left.saturating_sub(locks.count_of(state.file, owner));
-                // Without any part left over it needs no room.
+                // Unlocking the whole file needs no further range.
                 let _ = locks.unlock(state.file, owner, Span::WHOLE, Nanos(now_ns));
             }
         }
@@ -256,7 +257,7 @@ impl<H> State<H> {
     }
 
     /// These clients have ended: [`State::end_some`] ends the opens. Others get the locks of the clients once the list
-    /// without the clients is kept.
+    /// without the clients is persisted.
     fn begin_ends(&mut self, clients: &[u64], locks: &Locks) {
         if let Some(list) = self.grace.remove(clients) {
             self.list = Some(list);
@@ -279,7 +280,7 @@ impl<H> State<H> {
     }
 
     /// Ends `left` opens and lock owners of ended clients, or all that there are. Adds what held files. The volume ends
-    /// the clients' locks and shares.
+    /// the clients' locks and share reservations.
     pub(super) fn end_some(&mut self, left: &mut usize, held: &mut Vec<H>) {
         while *left > 0
             && let Some(clientid) = self.ended.front()

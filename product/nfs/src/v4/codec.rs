@@ -3,8 +3,8 @@
 //! Owns: the check that bytes are the arguments of an operation.
 //! Does not own: the numbers of operations (`opnum`); the meaning of an operation (`operations`), of attributes
 //! (`attributes`) and of stateids (`state`).
-//! Invariants: an operation is read when its turn comes, and reading allocates nothing. Names, owners and data stay in
-//! the record, and operations hold their places there ([`Field`]). A list is bounded by the record that it is in.
+//! Invariants: an operation is read when it is about to run, and reading allocates nothing. Names, owners and data stay
+//! in the record, and operations hold their positions there ([`Field`]). A list is bounded by the record that it is in.
 
 use super::opnum;
 use super::state::stateids::Stateid;
@@ -231,7 +231,7 @@ pub(super) enum ArgOp {
     FreeStateid(Stateid),
     /// Not the first of a compound.
     Sequence,
-    /// The stateids start at this place of the record.
+    /// The stateids start at this offset of the record.
     TestStateid {
         count: u32,
         at: usize,
@@ -518,7 +518,7 @@ impl Fields<'_> {
         let (from, to) = (self.stateid()?, self.stateid()?);
         let (from_offset, to_offset, count) = (self.reader.u64()?, self.reader.u64()?, self.reader.u64()?);
         let (_in_order, _waits) = (self.reader.bool("ca_consecutive")?, self.reader.bool("ca_synchronous")?);
-        // Where the source is on another server, its places do not matter, nor what comes after them.
+        // Where the source is on another server, its offsets do not matter, nor what comes after them.
         let is_between_servers = self.reader.u32()? > 0;
         Ok(CopyArgs { from, to, from_offset, to_offset, count, is_between_servers })
     }

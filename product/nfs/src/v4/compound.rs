@@ -59,7 +59,7 @@ struct Saved<P: Platform> {
 /// A slot of its session that the compound has taken.
 pub(super) struct TakenSlot {
     slot: u32,
-    /// The reply is kept for a repetition.
+    /// The reply is cached for a repetition.
     keeps: bool,
     /// Its keys in the journal, if a later server is to find it there.
     keys: Option<CallKeys>,
@@ -73,7 +73,7 @@ impl TakenSlot {
     }
 }
 
-/// A compound in progress, or the place of a connection's next one.
+/// A compound in progress, or the state for a connection's next one.
 pub(crate) struct Compound<P: Platform> {
     pub(super) service: Shared<P>,
     /// The calls of this server over the same connection.
@@ -104,7 +104,7 @@ pub(crate) struct Compound<P: Platform> {
     pub(super) status: NfsStatus,
     /// It has begun what a repetition would not do again.
     pub(super) has_changed: bool,
-    /// The lock in the way of one that was refused.
+    /// The lock that conflicts with a refused one.
     pub(super) denied: Option<Box<Denied>>,
     /// The attributes that a SETATTR in progress has set.
     pub(super) attributes_set: Bitmap,
@@ -159,7 +159,7 @@ fn data_of_all(record: &[u8], mut at: usize, passed: u32, head: &Head) -> u32 {
 }
 
 impl<P: Platform> Compound<P> {
-    /// The place of a connection's compounds.
+    /// The state for a connection's compounds.
     pub(crate) fn of_connection(service: &Arc<Service<P>>, party: Party) -> Self {
         Self::with(Arc::clone(service), Arc::default(), (party, None), None)
     }
@@ -327,13 +327,13 @@ impl<P: Platform> Compound<P> {
     }
 
     /// The status that an earlier server ended the call with, if the operation in progress is the one that failed. A
-    /// lock in the way is looked for again, since the status tells of it.
+    /// conflicting lock is searched for again, since the reply describes it.
     pub(super) fn refused_before(&self) -> Option<NfsStatus> {
         let status = NfsStatus::from_code(self.earlier_progress.as_ref()?.refused(self.step())?)?;
         (status != NfsStatus::Denied).then_some(status)
     }
 
-    /// The caller of the change that the operation in progress makes, which a later server is told of.
+    /// The caller of the change that the operation in progress makes, which is noted for a later server.
     pub(super) fn changing(&self, caller: &Caller) -> Caller {
         match self.taken.as_ref().and_then(|taken| taken.call.as_ref()) {
             Some(call) => caller.clone().keeping(call.step(self.step(), self.before())),

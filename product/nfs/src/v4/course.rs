@@ -1,6 +1,6 @@
 //! The course of a compound: its operations one after the other, until the end or the first failure.
 //!
-//! Owns: SEQUENCE's place before all others, the order of operations, the move to a worker in the middle; which
+//! Owns: SEQUENCE's position before all others, the order of operations, the move to a worker in the middle; which
 //! operations are recorded, as calls that move bytes or ask for a sync.
 //! Does not own: the operations (`operations`), their common state (`compound`), the start of a compound
 //! (`connection`), the recording (`frontend`); COPY's ranges, which only its end knows (`operations::data`).
@@ -9,7 +9,7 @@
 //! once. A compound may be dropped until it begins an operation that a repetition would not do again.
 //!
 //! The life of a compound: `connection` reads its head and tries it at once. At the first operation that would wait the
-//! draft moves to a worker's buffer, and the worker goes on from there. The end keeps the reply in its slot.
+//! draft moves to a worker's buffer, and the worker goes on from there. The end caches the reply in its slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ use crate::v4::opnum;
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::xdr::Writer;
 
-/// Room that the results of an operation which changes something take at most.
+/// Most bytes of the results of an operation that changes something.
 const CHANGE_BYTES_MAX: usize = 256;
 
 /// A compound that waits on a worker.

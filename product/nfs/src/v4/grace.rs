@@ -18,10 +18,10 @@ use crate::v4::state::quota::step;
 /// Longest time for which new state waits: a lease, in which each client speaks, and a little more.
 const GRACE_NS: u64 = (LEASE_SECONDS as u64 + 10) * 1_000_000_000;
 
-/// Keeps the names of clients for a later server.
+/// Persists the names of clients for a later server.
 pub trait ClientList: Send + Sync + 'static {
     /// Replaces the list. Later lists replace earlier ones, in the order of these calls. The result is true once the
-    /// list is durable, or a later one is. The keeper reports an error.
+    /// list is durable, or a later one is. The implementation reports an error.
     fn keep(&self, names: Vec<u64>) -> BoxFuture<'static, bool>;
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    /// An earlier server has left these names.
+    /// With these names inherited from an earlier server.
     pub(super) fn new(left: Vec<u64>, now_ns: u64) -> Self {
         let mut missing: BTreeSet<u64> = left.into_iter().collect();
         Self {

@@ -1,8 +1,8 @@
 //! Locks of bytes by clients: the state of a lock owner and the volume's lock, changed together.
 //!
 //! Owns: the order of the checks of a LOCK and a LOCKU, the pair of both changes, before and after a question to the
-//! host; the lock in the way of a refused one, as a client is told.
-//! Does not own: lock owners and opens (`state`), conflicts and turns (the volume), the operations
+//! host; the lock that conflicts with a refused one, in the form for a client.
+//! Does not own: lock owners and opens (`state`), conflicts and the queue (the volume), the operations
 //! (`operations::locks`).
 //! Invariants: both changes happen under the lock of the state, which is taken once. A lock that the host has to allow
 //! gets its stateid after the answer, if the client and its open are still there. Where a stateid is given, the volume
@@ -52,11 +52,11 @@ pub(super) struct LockRequest<'a> {
 
 /// The lock owner that a LOCK means.
 struct FoundLockOwner<'a> {
-    /// The place of its open.
+    /// The id of its open.
     open: u32,
     /// The number that the volume has for it.
     number: u64,
-    /// Its own place, if it has one.
+    /// Its own id, if it has one.
     id: Option<u32>,
     /// The client's name for it, if it may be new.
     owner: &'a [u8],
@@ -93,8 +93,8 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// Locks bytes of a file for a lock owner, or ends its question to the host. A refused one waits if there is a
-    /// `way` to tell it: a session, and the file's handle.
+    /// Locks bytes of a file for a lock owner, or ends its question to the host. A refused one waits if `way` names a
+    /// path for its notice: a session, and the file's handle.
     pub(super) fn lock(
         &self,
         request: &LockRequest<'_>,
@@ -193,7 +193,7 @@ impl<P: Platform> Service<P> {
         Ok(Some(self.with_ranges(file, owner, (span, None), changed)))
     }
 
-    /// Hands over an owner's ranges after a step.
+    /// Passes on an owner's ranges after a step.
     fn with_ranges<T>(
         &self,
         file: u64,
@@ -221,17 +221,17 @@ impl<P: Platform> Service<P> {
     }
 }
 
-/// The error of a lock that finds no room.
+/// The error of a lock for which the table has no free range.
 pub(super) fn full(refusal: LockRefusal) -> NfsStatus {
     match refusal {
         LockRefusal::Full => TableFull::OfParty.status(),
-        // A silent client makes room.
+        // A silent client is evicted.
         LockRefusal::Ending(_) => NfsStatus::Delay,
         _ => TableFull::Even.status(),
     }
 }
 
-/// The lock in the way of one that was refused.
+/// The lock that conflicts with a refused one.
 pub(super) struct Denied {
     pub(super) lock: Lock,
     /// The client and its name for the owner, if it is one of version 4.

@@ -1,6 +1,6 @@
 //! Versions 4.1 and 4.2 of NFS (RFC 8881, RFC 7862): compounds of operations, in sessions.
 //!
-//! Owns: the state that all connections share; the way of a compound from a record to its reply.
+//! Owns: the state that all connections share; the path of a compound from a record to its reply.
 //! Does not own: the transport (`wire`), the volume's operations (`operations` above), version 3.
 //! Invariants: this folder and `v3` never import each other. The lock of the state is held for look-ups alone, and
 //! never over an await; a session's slots and its back channel have locks of their own below it.

@@ -3,8 +3,8 @@
 //!
 //! Owns: the number of each operation, its name as a counter, the operations of each minor version; the counts of
 //! operations and compounds.
-//! Does not own: the arguments (`codec`), the meaning (`operations`), the counts of statuses, which both versions
-//! share.
+//! Does not own: the arguments (`codec`), the meaning (`operations`), the counts of statuses, which both versions have
+//! in common.
 //! Invariants: the numbers follow each other. An operation that this server does not have is in the table, too. An
 //! operation is counted once, when it has its result; a compound once, when it has come.
 
@@ -131,7 +131,7 @@ pub(crate) struct Counts {
     compounds: AtomicU64,
 }
 
-/// The way an operation uses a file's bytes.
+/// How an operation uses a file's bytes.
 fn traced(number: u32) -> Option<TracedOperation> {
     match number {
         READ | READ_PLUS => Some(TracedOperation::Read),

@@ -2,8 +2,8 @@
 //!
 //! Owns: its names, handle and attributes.
 //! Does not own: the exports (the volume). A single export is the root itself, and this directory is then nowhere.
-//! Invariants: its names are those of the exports, and no others. A server with other exports tells another change
-//! attribute, so clients look again. Its handle is no secret: every admitted caller may look here.
+//! Invariants: its names are those of the exports, and no others. A server with other exports reports another change
+//! attribute, so clients look up names again. Its handle is no secret: every admitted caller may look up names here.
 
 use afflux_volume::{Attributes, Kind, Timestamp};
 
@@ -61,7 +61,7 @@ pub(super) fn name_of(path: &str) -> &[u8] {
     path.strip_prefix('/').unwrap_or(path).as_bytes()
 }
 
-/// The number of the directory on which an export stands, from the export's place in the listing.
+/// The number of the directory on which an export stands, from the export's position in the listing.
 pub(super) fn mounted_on(place: u64) -> u64 {
     1 << 32 | (place + 1)
 }

@@ -1,12 +1,13 @@
-//! The return of clients with their sessions, opens and locks from memory that an earlier server left.
+//! The return of clients with their sessions, opens and locks from memory inherited from an earlier server.
 //!
-//! Owns: the files of kept opens, the order of return, the choice between going on and beginning anew.
-//! Does not own: the form of what was kept (`state::kept`), the tables (`state`), the moment of the return (`service`).
-//! Invariants: all that was kept comes back, or nothing does: then clients find a new server and ask again for their
-//! state. What lacks its client, its open or its file stays away. A file is found by its handle, and never by a number:
-//! another file may have the number now (`each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials`). Each open
-//! holds its file, so that no other file gets the number while it lives. No lock comes back beside one that it
-//! excludes.
+//! Owns: the files of persisted opens, the order of return, the choice between going on and beginning anew.
+//! Does not own: the form of what was persisted (`state::persisted`), the tables (`state`), the moment of the return
+//! (`service`).
+//! Invariants: all that was persisted comes back, or nothing does: then clients find a new server and ask again for
+//! their state. State without its client, its open or its file does not come back. A file is found by its handle, and
+//! never by a number: another file may have the number now
+//! (`each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials`). Each open holds its file, so that no other
+//! file gets the number while it lives. No lock comes back beside one that it excludes.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -41,7 +42,7 @@ pub struct LostOpen {
     pub error: VolumeError,
 }
 
-/// The files of kept opens, by handle, as they were found.
+/// The files of persisted opens, by handle, as they were found.
 pub(super) type FoundFiles<P> = BTreeMap<Box<[u8]>, Result<Held<P>, VolumeError>>;
 
 /// The file of a handle: its number now, and a holder.
@@ -75,7 +76,7 @@ pub(super) async fn hold_all<P: Platform>(volume: &Volume<P>, handles: Vec<Box<[
 }
 
 /// Shows the locks of these files to programs of the host, if they are to see any. A program that got a lock meanwhile
-/// keeps it, and the client's own stays.
+/// retains it, and the client's own stays.
 pub(super) async fn show_on_host<P: Platform>(volume: &Volume<P>, files: &FoundFiles<P>) {
     if !volume.locks().are_on_host() {
         return;
@@ -90,7 +91,7 @@ pub(super) async fn show_on_host<P: Platform>(volume: &Volume<P>, files: &FoundF
     while let Either::Left((Some(()), _)) = select(shown.next(), &mut over).await {}
 }
 
-/// The place of a volume's number for a client's lock owner.
+/// The volume's number for a client's lock owner.
 pub(super) type OwnerId<'a> = &'a dyn Fn(u64, &[u8]) -> u64;
 
 /// The ranges of a lock owner of a file, as they come back.
@@ -102,7 +103,7 @@ struct InheritedLocks {
 }
 
 impl InheritedLocks {
-    /// Locks them, after all steps. False if another's lock is in the way.
+    /// Locks them, after all steps. False if another's lock conflicts.
     fn try_lock(self, locks: &Locks) -> bool {
         let Self { file, owner, ranges, steps } = self;
         let ranges = if steps.is_empty() { ranges } else { after(ranges, &steps) };
@@ -118,7 +119,7 @@ fn after(ranges: Vec<LockedRange>, steps: &[RangeStep]) -> Vec<LockedRange> {
     let owner = LockOwner { holder: HolderId(0), number: 0, family: LockFamily::Single };
     let first = ranges.into_iter().map(|(span, mode)| (span, Some(mode)));
     for (span, mode) in first.chain(steps.iter().copied()) {
-        // Nobody is in the way, and an earlier server had room for it.
+        // No lock conflicts, and the bounds of an earlier server allowed it.
         let _ = match mode {
             Some(mode) => alone.lock(file, Lock { owner, span, mode, process: 0 }, now),
             None => alone.unlock(file, owner, span, now),
@@ -127,8 +128,8 @@ fn after(ranges: Vec<LockedRange>, steps: &[RangeStep]) -> Vec<LockedRange> {
     alone.ranges_of(file, owner)
 }
 
-/// The memory that an earlier server left goes on with its number, in its next run. Also returns the first number for
-/// new clients, and whether nobody was missing.
+/// The memory inherited from an earlier server goes on with its number, in its next run. Also returns the first number
+/// for new clients, and whether nobody was missing.
 pub(super) fn of_server(found: &[FoundItem]) -> Option<(u32, u32, u64, bool)> {
     match Record::read(0, &found.first().filter(|first| first.kind == 0)?.bytes)? {
         Record::Server { memory, run, next_client, is_grace_over } => {

@@ -1,11 +1,11 @@
-//! The part of version 4 that all connections share: clients, sessions, opens, and the directory of all exports.
+//! The state of version 4 that all connections share: clients, sessions, opens, and the directory of all exports.
 //!
 //! Owns: the lock of the state, the moment at which the clients of an earlier server come back, the end of clients
 //! whose locks were revoked, the numbers that name this server.
-//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), the way of a lock
-//! (`locking`), locks and shares (the volume).
+//! Does not own: the state (`client_state`), its rules (`state`), the operations (`operations`), the steps of a lock
+//! (`locking`), locks and share reservations (the volume).
 //! Invariants: the holder of a file is dropped without the lock, since its drop may end the file. The volume's locks
-//! are asked under the lock of the state, and never the other way round.
+//! are asked under the lock of the state, and never the reverse.
 
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,29 +32,29 @@ use crate::v4::opnum::Counts;
 use crate::v4::state::persisted::{CALL_FORM, CALL_WORDS};
 use crate::v4::state::slots::SessionId;
 
-/// Time between two tries to keep a list.
+/// Time between two tries to persist a list.
 const KEEP_AGAIN_NS: u64 = Nanos::SECOND;
 
-/// Of this memory, one part of so many is for calls.
+/// One of so many equal parts of this memory is for calls.
 const CALLS_PART: usize = 4;
 
 /// The state that outlives a server of version 4.
 #[derive(Default)]
 pub struct ClientMemory {
-    /// The names of clients, as an earlier server has left them.
+    /// The names of clients, inherited from an earlier server.
     pub previous_names: Vec<u64>,
     /// Keeps the names of clients for a later server.
     pub list: Option<Arc<dyn ClientList>>,
     /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
     pub words: Option<PersistedWords>,
-    /// Is told of the opens of an earlier server's clients that have ended with that server.
+    /// Gets the opens of an earlier server's clients that have ended with that server.
     pub told: Option<TellLost>,
 }
 
-/// Tells people of opens that have ended.
+/// Reports opens that have ended to people.
 pub type TellLost = Arc<dyn Fn(&[LostOpen]) + Send + Sync>;
 
-/// What an earlier server has left of its clients, until the files of their opens are found.
+/// The clients inherited from an earlier server, until the files of their opens are found.
 struct InheritedClients {
     records: Arc<PersistedRecords>,
     found: Vec<FoundItem>,
@@ -64,7 +64,7 @@ struct InheritedClients {
 
 /// Why an OPEN is not granted.
 pub(super) enum OpenRefusal {
-    /// This holder of locks is in the way, and ends.
+    /// This holder has a conflicting share reservation, and ends.
     Ending(HolderId),
     Status(NfsStatus),
 }
@@ -102,7 +102,7 @@ impl OpenGrant {
 
 /// Version 4 of a server.
 pub(crate) struct Service<P: Platform> {
-    /// For tasks, which do not keep the service.
+    /// For tasks, which do not hold the service.
     me: Weak<Self>,
     state: Mutex<State<Option<Held<P>>>>,
     pub(super) volume: Arc<Volume<P>>,
@@ -122,7 +122,7 @@ pub(crate) struct Service<P: Platform> {
 }
 
 impl<P: Platform> Service<P> {
-    /// With the clients that an earlier server has left, as far as its memory is there. The gate is shut until their
+    /// With the clients inherited from an earlier server, as far as its memory is there. The gate is shut until their
     /// files are found.
     pub(crate) fn begin(
         volume: &Arc<Volume<P>>,
@@ -335,7 +335,7 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// Puts a client on the list for a later server, durably. An error is told by the keeper of the list.
+    /// Puts a client on the list for a later server, durably. The implementation of the list reports an error.
     pub(super) async fn enlist(&self, clientid: u64, denies: bool) {
         let written = {
             let mut state = self.state();
@@ -351,19 +351,19 @@ impl<P: Platform> Service<P> {
         state.clients.name(clientid).map(|name| listed_name(&self.hash_key, name))
     }
 
-    /// Has the present list kept.
+    /// Has the present list persisted.
     fn keep_names(&self) -> Option<BoxFuture<'static, bool>> {
         let state = self.state();
         self.keep(Some(state.grace.names()))
     }
 
-    /// Has a changed list kept. The caller has the state, so that lists are kept in their order.
+    /// Has a changed list persisted. The caller has the state, so that lists are persisted in their order.
     fn keep(&self, list: Option<Vec<u64>>) -> Option<BoxFuture<'static, bool>> {
         Some(self.list.as_ref()?.keep(list?))
     }
 
-    /// Has the list kept after the end of clients. Others get the clients' locks after that. A task ends the rest of
-    /// the clients' opens.
+    /// Has the list persisted after the end of clients. Others get the clients' locks after that. A task ends the rest
+    /// of the clients' opens.
     pub(super) fn keep_list(&self, state: &mut State<Option<Held<P>>>) {
         if state.has_ended() && !std::mem::replace(&mut state.is_ending, true) {
             let (me, volume) = (Weak::clone(&self.me), Arc::clone(&self.volume));
@@ -385,7 +385,7 @@ impl<P: Platform> Service<P> {
         }
     }
 
-    /// Ends some opens of clients that have ended. False once none is left.
+    /// Ends some opens of clients that have ended. False once none remains.
     fn try_end_some(&self) -> bool {
         let mut held = Vec::new();
         let mut state = self.state();
@@ -394,7 +394,8 @@ impl<P: Platform> Service<P> {
         state.is_ending
     }
 
-    /// Checks that nobody's share is in the way of an open of this file. A silent client that is in the way ends.
+    /// Checks that no share reservation conflicts with an open of this file. A silent client with a conflicting one
+    /// ends.
     fn check_share(
         &self,
         state: &mut State<Option<Held<P>>>,
@@ -410,7 +411,7 @@ impl<P: Platform> Service<P> {
         self.locks().check_share(file, own, share, Nanos(now_ns))
     }
 
-    /// Opens a file for an owner. With `cuts`, it is about to be cut off, which is a way to write.
+    /// Opens a file for an owner. With `cuts`, the caller is about to truncate it, which counts as a write.
     pub(super) fn open(
         &self,
         by: Opener<'_>,
@@ -455,14 +456,14 @@ impl<P: Platform> Service<P> {
                 if let Some(share) = state.opens.go_back(at.id, stateid.seqid, before)
                     && let Some(holder) = state.holders.get(&clientid)
                 {
-                    // Less than it had is in nobody's way.
+                    // A smaller share reservation than before conflicts with nobody.
                     let _ = self.locks().share(file, (*holder, u64::from(at.id)), share, Nanos(now_ns));
                 }
             }
         }
     }
 
-    /// Checks that nobody's share is in the way of a use of a file without an open.
+    /// Checks that no share reservation conflicts with a use of a file without an open.
     pub(super) fn check_use(&self, file: u64, access: u8, now_ns: u64) -> Result<(), NfsStatus> {
         let checked = self.locks().check_use(file, access, Nanos(now_ns));
         let checked = match checked {
@@ -491,7 +492,7 @@ impl<P: Platform> Service<P> {
         let (file, _) = state.opens.find(clientid, at, seqid)?;
         let stateid = state.opens.downgrade(clientid, at, seqid, (share, mark))?;
         let holder = state.holder(clientid, self.locks())?;
-        // Less than before is in nobody's way.
+        // A smaller share reservation than before conflicts with nobody.
         let _ = self.locks().share(file, (holder, u64::from(at.id)), share, Nanos(now_ns));
         Ok(stateid)
     }
@@ -513,8 +514,8 @@ impl<P: Platform> Service<P> {
     }
 }
 
-/// Releases the locks of clients that have ended, once a list without them is durable. A further try keeps the list of
-/// then: other clients may have come meanwhile.
+/// Releases the locks of clients that have ended, once a list without them is durable. A further try persists the list
+/// of then: other clients may have come meanwhile.
 async fn release_once_durable<P: Platform>(
     me: Weak<Service<P>>,
     volume: Arc<Volume<P>>,
@@ -547,10 +548,10 @@ fn fresh<P: Platform>(
     state
 }
 
-/// The state that an earlier server has left, and the opens that have ended.
+/// The state inherited from an earlier server, and the opens that have ended.
 type Recovered<P> = (State<Option<Held<P>>>, Vec<LostOpen>);
 
-/// The state that an earlier server has left. None if it is not whole.
+/// The state inherited from an earlier server. None if it is not whole.
 fn recovered<P: Platform>(
     volume: &Volume<P>,
     records: &Arc<PersistedRecords>,

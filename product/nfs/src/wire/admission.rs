@@ -7,8 +7,8 @@
 //! Invariants: a peer of which too little is known is refused. A process of this host is the owner of its socket,
 //! whatever its calls claim, unless that owner is root. A user of another host is the user that the host names. So only
 //! hosts in the list are believed, and only programs there that may use a port below 1,024, unless that rule is lifted.
-//! On one connection, equal bytes of a credential mean the same caller. The anonymous user keeps no part of a claim. At
-//! most [`KNOWN_MAX`] credentials are kept.
+//! On one connection, equal bytes of a credential mean the same caller. The anonymous user retains nothing of a claim.
+//! At most [`KNOWN_MAX`] credentials are cached.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -240,7 +240,7 @@ impl AdmittedPeers {
 /// The rights of a peer's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PeerRights {
-    /// The calls are refused without a look at them.
+    /// The calls are refused unread.
     Refused,
     /// The calls are carried out.
     Admitted {
@@ -274,7 +274,7 @@ pub(crate) enum ActingUser {
     },
 }
 
-/// Most credentials that are kept, for users who use one mount at the same time.
+/// Most credentials that are cached, for users who use one mount at the same time.
 const KNOWN_MAX: usize = 8;
 
 /// Not a user's number: hosts take it for 'no change'.

@@ -4,8 +4,8 @@
 //! back, and the count of reply bytes that the world still holds.
 //! Does not own: the contents of replies.
 //! Invariants: a reply's bytes count from the moment when it is written until the world has released the headers of its
-//! poll, and the copied data behind them; that release wakes a connection that waits for room. Pages of the cache do
-//! not count for longer: the engine bounds them. At most [`BUFFERS_POOLED`] buffers are kept, none larger than
+//! poll, and the copied data behind them; that release wakes a connection that waits for quota. Pages of the cache do
+//! not count for longer: the engine bounds them. At most [`BUFFERS_POOLED`] buffers are pooled, none larger than
 //! [`POOLED_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds little.
 
 use std::ops::Range;
@@ -188,7 +188,7 @@ impl Batch {
         }
     }
 
-    /// Puts a segment in its place, which is behind all others.
+    /// Puts a segment at its position, which is behind all others.
     fn insert(&mut self, at: usize, segment: Segment) {
         if !segment.is_empty() {
             self.insert_bytes += segment.len();

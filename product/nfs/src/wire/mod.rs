@@ -1,6 +1,6 @@
-//! The transport and what both versions share on it: records, calls, who calls, replies.
+//! The transport and what both versions have in common on it: records, calls, who calls, replies.
 //!
-//! Owns: the way of bytes between a stream and a call's arguments and results; the users of calls.
+//! Owns: the path of bytes between a stream and a call's arguments and results; the users of calls.
 //! Does not own: programs and their procedures (`v3`); which calls run when (`connection`).
 //! Invariants: nothing here knows a procedure.
 

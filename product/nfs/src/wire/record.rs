@@ -1,10 +1,10 @@
 //! Record marking (RFC 5531, section 11): whole records out of a stream of bytes.
 //!
-//! Owns: the fragments of a record that has not ended, and the records not yet looked at.
+//! Owns: the fragments of a record that has not ended, and the records not yet read.
 //! Does not own: the contents of a record.
 //! Invariants: a record has at most [`FRAGMENTS_MAX`] fragments. Of a longer record than [`RECORD_BYTES_MAX`] only the
-//! beginning up to there is kept, and the rest is thrown away as it comes in. So a client that sends larger WRITEs than
-//! announced gets an answer instead of a broken connection. A record that claims more than [`SENT_BYTES_MAX`] is
+//! beginning up to there is stored, and the rest is thrown away as it comes in. So a client that sends larger WRITEs
+//! than announced gets an answer instead of a broken connection. A record that claims more than [`SENT_BYTES_MAX`] is
 //! refused before its bytes arrive. A record in one fragment that is not too long is never copied.
 
 use std::collections::VecDeque;
@@ -15,7 +15,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::limits::WRITE_BYTES_MAX;
 
-/// Most bytes of a record: the largest WRITE, and room for its header (928 bytes at most).
+/// Most bytes of a record: the largest WRITE, and space for its header (928 bytes at most).
 pub const RECORD_BYTES_MAX: usize = WRITE_BYTES_MAX as usize + 4096;
 /// Most bytes of a record that are received at all, including those thrown away.
 pub(crate) const SENT_BYTES_MAX: usize = 64 << 20;
@@ -69,7 +69,7 @@ impl Chunk {
 
     /// The bytes of a record, for longer use. Shares the memory of the received bytes if the record is at least half of
     /// it, so that a small call that waits does not hold a large buffer. Otherwise copies the record. A short one goes
-    /// to `buffer`, and reuses its memory if the bytes kept there before are released.
+    /// to `buffer`, and reuses its memory if the bytes stored there before are released.
     pub(crate) fn keep(&self, record: Range<usize>, buffer: &mut BytesMut) -> Bytes {
         const WASTE_MAX: usize = 2;
         if record.len() * WASTE_MAX >= self.memory_bytes {
@@ -107,12 +107,12 @@ pub(crate) struct Records {
     chunks: VecDeque<Chunk>,
     chunk_bytes: usize,
     chunk_records: usize,
-    /// The fragments so far of a record in several, after room for a mark. Empty if there is no such record.
+    /// The fragments so far of a record in several, after space for a mark. Empty if there is no such record.
     assembly: BytesMut,
     assembly_fragments: u32,
     /// Bytes of the record in `assembly` that were or will be thrown away.
     cut_bytes: usize,
-    /// The rest of a fragment whose beginning was kept, and whether it is the last fragment.
+    /// The rest of a fragment whose beginning is stored, and whether it is the last fragment.
     unwanted: usize,
     unwanted_ends: bool,
 }
@@ -181,7 +181,7 @@ impl Records {
         self.assembly.len().saturating_sub(MARK_BYTES)
     }
 
-    /// How many of the next `len` bytes of the record are kept.
+    /// How many of the next `len` bytes of the record are stored.
     fn wanted(&self, len: usize) -> usize {
         len.min(RECORD_BYTES_MAX - self.assembled())
     }
@@ -260,7 +260,7 @@ impl Records {
         const WASTE_MAX: usize = 2;
         if chunk.records > 0 {
             if chunk.remaining() * WASTE_MAX < chunk.bytes.len() {
-                // Waiting records do not keep the memory of finished ones.
+                // Waiting records do not hold the memory of finished ones.
                 chunk.bytes = Bytes::copy_from_slice(&chunk.bytes[chunk.at..]);
                 (chunk.at, chunk.memory_bytes) = (0, chunk.bytes.len());
             }

@@ -1,6 +1,6 @@
 //! A reply while it is being written.
 //!
-//! Owns: the status, the places of file bytes between the results, the record's mark.
+//! Owns: the status, the positions of file bytes between the results, the record's mark.
 //! Does not own: a procedure's answer; the header before its results (`rpc`).
 //! Invariants: a reply is one whole record. Its mark is patched when the length is known. The bytes of one READ take no
 //! memory of the reply; a compound's further READs do.
@@ -13,7 +13,7 @@ use crate::wire::record;
 use crate::wire::rpc::{self, Refusal};
 use crate::wire::xdr::Writer;
 
-/// Room for most replies: two handles or one with all its attributes and consistency data.
+/// Capacity for most replies: two handles or one with all its attributes and consistency data.
 const REPLY_BYTES_USUAL: usize = 384;
 
 /// File bytes in a reply.
@@ -50,7 +50,7 @@ impl From<ReadBytes> for Data {
     }
 }
 
-/// File bytes between the results, each run with its place in the reply's own bytes.
+/// File bytes between the results, each run with its position in the reply's own bytes.
 #[derive(Default)]
 pub(crate) struct DataRuns {
     first: Option<(usize, Data)>,
@@ -97,7 +97,7 @@ impl DataRuns {
         self.first.iter().chain(&self.more)
     }
 
-    /// Hands over the runs, in their order. Most replies have none, or one.
+    /// Passes on the runs, in their order. Most replies have none, or one.
     #[inline]
     pub(crate) fn hand_over(self, mut to: impl FnMut(usize, Data)) {
         let Some((at, data)) = self.first else { return };
@@ -128,7 +128,7 @@ pub(crate) struct Draft {
     data: DataRuns,
 }
 
-/// A place in a reply to which it may be taken back.
+/// A position in a reply to which it may be rolled back.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Mark {
     /// Bytes of the reply itself before it.
@@ -160,7 +160,7 @@ impl Draft {
         &mut self.writer
     }
 
-    /// Begins the results of a compound with this tag. Returns the place of the number of its operations.
+    /// Begins the results of a compound with this tag. Returns the position of the number of its operations.
     #[inline]
     pub(crate) fn begin_compound(&mut self, tag: &[u8]) -> Mark {
         if tag.is_empty() {
@@ -210,7 +210,7 @@ impl Draft {
         self.writer.pad(len);
     }
 
-    /// The place behind the bytes written so far.
+    /// The position behind the bytes written so far.
     pub(crate) fn mark(&self) -> Mark {
         Mark { bytes: self.writer.len() - self.start, runs: self.data.count() }
     }
@@ -236,7 +236,7 @@ impl Draft {
         self.writer.len() - self.start - record::MARK_BYTES + self.data.bytes()
     }
 
-    /// Appends the results, data and all, to memory that keeps them for a repetition.
+    /// Appends the results, data and all, to memory that caches them for a repetition.
     pub(crate) fn copy_results(&self, into: &mut Vec<u8>) {
         let mut from = self.results_at();
         for (at, data) in self.data.iter() {

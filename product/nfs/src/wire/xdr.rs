@@ -48,7 +48,7 @@ pub(crate) const fn opaque_bytes(len: usize) -> usize {
     4 + len + padding(len)
 }
 
-/// A handle, a name or data: its place in the record of the call. Of a handle only the length has been checked.
+/// A handle, a name or data: its position in the record of the call. Of a handle only the length has been checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Field {
     at: u32,
@@ -62,7 +62,7 @@ impl From<Range<usize>> for Field {
 }
 
 impl Field {
-    /// The place of its bytes.
+    /// The position of its bytes.
     pub(crate) fn range(self) -> Range<usize> {
         self.at as usize..self.at as usize + self.len as usize
     }
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
         Ok(at..self.position())
     }
 
-    /// As [`Reader::opaque`]: the place of its bytes.
+    /// As [`Reader::opaque`]: the position of its bytes.
     #[inline]
     pub(crate) fn opaque_range(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
         let len = self.u32()? as usize;
@@ -203,7 +203,7 @@ impl Writer {
         self.bytes.capacity()
     }
 
-    /// Makes room for `capacity` more bytes.
+    /// Reserves memory for `capacity` more bytes.
     pub(crate) fn reserve(&mut self, capacity: usize) {
         self.bytes.reserve(capacity);
     }

@@ -280,7 +280,7 @@ fn knows_which_calls_must_not_run_twice() {
         .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().needs_cached_reply())
         .map(|(procedure, ..)| procedure)
         .collect();
-    // Of the three ways to CREATE, the exclusive one recognizes a repetition by itself.
+    // Of the three modes of CREATE, the exclusive one recognizes a repetition by itself.
     assert_eq!(once, [2, 2, 8, 8, 9, 10, 11, 11, 11, 11, 12, 13, 14, 15]);
 }
 

@@ -3,7 +3,7 @@
 //! Owns: the results of each procedure, on success and on failure.
 //! Does not own: decoding (`arguments`), the volume's rules, when a call runs (`connection`), the statuses that a
 //! procedure may return (`permitted`).
-//! Invariants: a failure carries every available attribute that RFC 1813 allows; nothing is kept between calls.
+//! Invariants: a failure carries every available attribute that RFC 1813 allows; nothing is retained between calls.
 
 mod attributes;
 mod data;

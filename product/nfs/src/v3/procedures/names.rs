@@ -60,7 +60,7 @@ fn check_new(name: &[u8]) -> Result<(), NfsStatus> {
     }
 }
 
-/// Writes the results that CREATE, MKDIR, SYMLINK and MKNOD share.
+/// Writes the results that CREATE, MKDIR, SYMLINK and MKNOD have in common.
 async fn made<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,

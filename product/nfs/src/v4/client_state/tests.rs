@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 const AFTER_A_LEASE: u64 = (LEASE_SECONDS as u64 + 2) * SECOND;
 /// The opens of a lone party.
 const PARTY_OPENS_MAX: usize = OPENS_MAX / 2;
-/// Room for files that bounds nobody.
+/// Limits of files that bound nobody.
 const FILES: (usize, usize) = (usize::MAX, usize::MAX);
 const PARTY: Party = Party::User(7);
 const READS: Share = Share { access: Share::READ, deny: 0 };
@@ -51,7 +51,7 @@ fn a_silent_client_makes_room_before_its_party_is_refused_and_a_living_one_is_re
     assert_eq!(open(&mut state, by(filler, PARTY), one_more, SECOND), Err(NfsStatus::Serverfault));
     let other = clientid(&mut state, Party::Orphans, b"other", SECOND);
     assert_eq!(open(&mut state, by(other, Party::Orphans), one_more, SECOND), Ok(Vec::new()));
-    // Another client of the party comes when the filler is silent: all that it had makes room, and nobody else's.
+    // Another client of the party comes when the filler is silent: all its state is evicted, and nobody else's.
     let second = clientid(&mut state, PARTY, b"second", AFTER_A_LEASE);
     let held = open(&mut state, by(second, PARTY), one_more, AFTER_A_LEASE).unwrap();
     assert_eq!(held.len() + end_rest(&mut state), PARTY_OPENS_MAX);
@@ -59,7 +59,7 @@ fn a_silent_client_makes_room_before_its_party_is_refused_and_a_living_one_is_re
     assert!(state.clients.lease(filler).is_none() && state.clients.lease(other).is_some());
 }
 
-/// Ends what is left of ended clients, as the server's task does. Returns the number of files.
+/// Ends the remaining state of ended clients, as the server's task does. Returns the number of files.
 fn end_rest(state: &mut State<u64>) -> usize {
     let mut held = Vec::new();
     while state.has_ended() {
@@ -70,7 +70,7 @@ fn end_rest(state: &mut State<u64>) -> usize {
     held.len()
 }
 
-/// Has a client of each of these users open as many files as there is room for.
+/// Has a client of each of these users open as many files as the table allows.
 fn fill(state: &mut State<u64>, users: std::ops::Range<u32>) {
     for uid in users {
         let party = Party::User(uid);
@@ -125,7 +125,7 @@ fn an_open_that_makes_room_ends_with_its_locks_and_its_share() {
     );
 }
 
-/// A new client with a session, if there is room.
+/// A new client with a session, if the tables allow.
 fn try_client(state: &mut State<u64>, party: Party, name: u64, now_ns: u64) -> Result<u64, NfsStatus> {
     let (name, mut gone) = (name.to_be_bytes(), Vec::new());
     let who = ExchangeIdClient { owner: &name, verifier: [0; 8], updates: false };
@@ -191,7 +191,7 @@ fn an_open_with_many_locks_closes_when_its_client_comes_again() {
     assert_eq!((closes, state.lock_states.len(), state.opens.len()), ([None, Some(7)], 0, 0));
 }
 
-/// A table, the number of its entries, and a party's way to one entry more, by its client.
+/// A table, the number of its entries, and the function by which a party's client adds one entry.
 type Table = (&'static str, usize, fn(&mut State<u64>, (u64, Party), u64) -> bool);
 
 const TABLES: [Table; 5] = [

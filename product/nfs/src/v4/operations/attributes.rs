@@ -1,7 +1,7 @@
 //! GETATTR, SETATTR, VERIFY, NVERIFY, ACCESS, and extended attributes: GETXATTR, SETXATTR, LISTXATTRS, REMOVEXATTR (RFC
 //! 8276).
 //!
-//! Owns: their results, the part of a list that one call returns.
+//! Owns: their results, the fraction of a list that one call returns.
 //! Does not own: the form of attributes (`v4::attributes`), rights and extended attributes (the host, by the volume),
 //! the switch for these (a knob).
 //! Invariants: ACCESS grants only rights that the client asked for. An open with the right to write may change the
@@ -36,7 +36,7 @@ pub(super) fn try_getattr<P: Platform>(
         return false;
     }
     let found = match on.task() {
-        // A call that has waited looks at the clock again.
+        // A call that has waited reads the clock again.
         Ok(_) => on.volume().try_attributes(inode),
         Err(_) => on.volume().try_attributes_at(inode, Nanos(compound.now_ns)),
     };

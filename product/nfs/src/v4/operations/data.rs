@@ -4,8 +4,8 @@
 //! Does not own: the cache, durability, the verifier's value, holes and space (the volume and its host); rights by a
 //! stateid (`opens`).
 //! Invariants: as in version 3, WRITE takes its verifier before it writes, and COMMIT after the sync. So a client never
-//! takes lost data for committed. READ, WRITE and COMMIT allocate no memory on data in the cache. READ_PLUS tells of
-//! one segment of data and of no holes, so that its pages go into the reply as those of READ do. A COPY copies at most
+//! takes lost data for committed. READ, WRITE and COMMIT allocate no memory on data in the cache. READ_PLUS reports one
+//! segment of data and no holes, so that its pages go into the reply as those of READ do. A COPY copies at most
 //! [`COPIED_BYTES_MAX`], and the client asks for the rest: so it holds its slot for a bounded time, and lets other
 //! calls run after each piece. What was copied is in the cache, and durable after a COMMIT.
 
@@ -138,7 +138,7 @@ pub(super) async fn commit<P: Platform>(
     Ok(())
 }
 
-/// Bytes that a COPY copies before other calls have their turn.
+/// Bytes that a COPY copies before other calls run.
 const PIECE_BYTES: u32 = 64 << 10;
 /// Most bytes that one COPY copies.
 const COPIED_BYTES_MAX: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! Operations that choose the current object by handle, by name or upwards, and operations that tell of it.
+//! Operations that choose the current object by handle, by name or upwards, and operations that report it.
 //!
 //! Owns: PUTFH, PUTROOTFH, GETFH, SAVEFH, RESTOREFH, LOOKUP, LOOKUPP, SECINFO; the passage between the directory of all
 //! exports and the exports.

@@ -1,7 +1,7 @@
 //! LOCK, LOCKT, LOCKU and FREE_STATEID.
 //!
-//! Owns: the steps of a LOCK: the owner, the volume's lock, the stateid; the lock in the way as a client is told.
-//! Does not own: conflicts and turns (the volume); the tables of stateids (`state`).
+//! Owns: the steps of a LOCK: the owner, the volume's lock, the stateid; the conflicting lock in the form for a client.
+//! Does not own: conflicts and the queue (the volume); the tables of stateids (`state`).
 //! Invariants: a LOCK waits for the host's answer alone, and not under the lock of the state. The server tells a client
 //! whose program waits when to ask again, if the client has a back channel. A refused LOCK makes no stateid. Where a
 //! stateid is given, the volume has the lock.
@@ -31,7 +31,7 @@ fn mode(arguments: &LockArgs) -> LockMode {
     if arguments.is_exclusive { LockMode::Exclusive } else { LockMode::Shared }
 }
 
-/// Refuses a lock, and notes which other is in its way.
+/// Refuses a lock, and notes which other lock conflicts with it.
 fn deny<P: Platform>(compound: &mut Compound<P>, file: u64, lock: Lock) -> NfsStatus {
     let state = compound.service.state();
     let owner = match state.lock_states.of_owner(file, lock.owner.number) {
@@ -73,8 +73,7 @@ fn locker<'a, P: Platform>(
     }
 }
 
-/// The place of a file's locks on the host, where programs of the host are to see them. To be kept while bytes are
-/// locked.
+/// A file's locks on the host, where programs of the host are to see them. The caller holds them while it locks bytes.
 async fn on_host<P: Platform>(on: &impl Operations<P>, compound: &Compound<P>) -> Ended<Option<Arc<dyn HostLocks>>> {
     match on.volume().try_host_locks(file_of(compound)?) {
         Some(known) => Ok(known),
@@ -139,7 +138,7 @@ pub(super) async fn lock<P: Platform, O: Operations<P>>(
 
 /// Why a LOCK is not granted.
 enum LockStop {
-    /// This holder of locks is in the way, and ends.
+    /// This holder has a conflicting lock, and ends.
     Ending(HolderId),
     /// The host is asked.
     Asked(HostQuestion),
@@ -189,8 +188,8 @@ fn locked<P: Platform, O: Operations<P>>(
     Ok(())
 }
 
-/// The way to tell the client that an owner of its may ask again, and the handle of the file. None if the client wants
-/// no back channel.
+/// The back channel over which the client learns that an owner of its may ask again, and the handle of the file. None
+/// if the client wants no back channel.
 fn way_back<'a, P: Platform>(
     on: &impl Operations<P>,
     compound: &'a Compound<P>,
@@ -211,7 +210,7 @@ pub(super) async fn lockt<P: Platform, O: Operations<P>>(
     let span = span(arguments.offset, arguments.len)?;
     let service = &compound.service;
     if service.is_in_grace() {
-        // A lock may be in the way that its client has not asked for again.
+        // A lock may conflict that its client has not reclaimed yet.
         return Err(NfsStatus::Grace.into());
     }
     let number = service.owner_id(clientid, on.bytes(owner));
@@ -227,7 +226,7 @@ pub(super) async fn lockt<P: Platform, O: Operations<P>>(
     }
 }
 
-/// The place of a lock owner with this stateid.
+/// The `other` and the seqid of a lock owner's stateid.
 fn named<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidOther, u32), NfsStatus> {
     let named = other(compound, stateid)?;
     if named.0.is_of_locks() { Ok(named) } else { Err(NfsStatus::BadStateid) }

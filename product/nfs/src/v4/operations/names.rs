@@ -1,7 +1,7 @@
 //! CREATE, REMOVE, RENAME, LINK, READLINK and READDIR.
 //!
 //! Owns: their results, the refusal of device nodes; the number of entries that fit the client's limit, and the
-//! attributes told of each.
+//! attributes reported of each.
 //! Does not own: the directory, its rules for names, atomicity, the order of entries and their cookies (the volume);
 //! regular files, which OPEN makes; the directory of all exports (`pseudo_root`).
 //! Invariants: a directory's change is the volume's own, with before and after taken under one lock, or it is said not
@@ -98,7 +98,7 @@ pub(super) async fn readlink<P: Platform>(on: &Task<'_, P>, compound: &mut Compo
     let read = on.volume.read_link(inode).await;
     match read {
         Ok((target, _)) => {
-            // The target counts among the bytes of data for which the reply has room.
+            // The target counts among the bytes of data that the reply may have.
             compound.data_remaining =
                 compound.data_remaining.checked_sub(target.len() as u32).ok_or(NfsStatus::Delay)?;
             draft.writer.opaque(&target);
@@ -161,7 +161,7 @@ pub(super) async fn rename<P: Platform>(
     let (Outcome { result, consistency }, of_target) =
         on.volume.rename_by(&caller, &source, on.bytes(from), &target, on.bytes(to)).await;
     match result {
-        // A directory in the place of a file, or the other way round.
+        // A directory in place of a file, or the reverse.
         Err(VolumeError::IsDirectory | VolumeError::NotDirectory) => return Err(NfsStatus::Exist.into()),
         Err(VolumeError::NotEmpty) => return Err(NfsStatus::Exist.into()),
         result => result?,

@@ -1,6 +1,6 @@
 //! OPEN, OPEN_DOWNGRADE and CLOSE, and the rights that a stateid gives.
 //!
-//! Owns: the steps of an OPEN: the file, the caller's right to it, a place in the table.
+//! Owns: the steps of an OPEN: the file, the caller's right to it, an entry in the table.
 //! Does not own: the table and its rules (`state::opens`), making files (the volume).
 //! Invariants: a user's right to a file is asked once, at its OPEN; from then on the mode of the open counts. A user
 //! without the right to write denies and cuts nothing (`who_may_only_read_a_file_denies_and_cuts_nothing`). The maker
@@ -42,7 +42,7 @@ fn meant<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(State
     }
 }
 
-/// The place of state that a stateid names.
+/// The `other` and the seqid of a stateid that names state.
 pub(super) fn other<P: Platform>(compound: &Compound<P>, stateid: Stateid) -> Result<(StateidOther, u32), NfsStatus> {
     match meant(compound, stateid)? {
         (StateidKind::State(other), seqid) => Ok((other, seqid)),
@@ -201,7 +201,8 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
     Ok(())
 }
 
-/// The file goes with its last name. Locks are those of POSIX, and who waits for one is told if there is a way.
+/// The file goes with its last name. Locks are those of POSIX, and a client that waits for one is notified if its back
+/// channel works.
 fn result_flags<P: Platform>(compound: &Compound<P>) -> u32 {
     const OPEN4_RESULT_LOCKTYPE_POSIX: u32 = 4;
     const OPEN4_RESULT_MAY_NOTIFY_LOCK: u32 = 0x20;
@@ -338,7 +339,7 @@ async fn unchecked<P: Platform>(
     change: AttributeChange,
     wanted: Bitmap,
 ) -> Ended<Opened<P>> {
-    /// Others may make and remove the name in turn.
+    /// Others may make and remove the name repeatedly.
     const TRIES: usize = 3;
     if matches!(before, Before::Done { .. }) {
         match guarded(on, caller, directory, name, change, wanted).await {

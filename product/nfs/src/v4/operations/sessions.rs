@@ -73,7 +73,7 @@ pub(in super::super) fn sequence<P: Platform>(
         return Err(NfsStatus::RepTooBigToCache);
     }
     if !session.lease.try_renew(compound.now_ns) {
-        // It was silent for too long, and in somebody's way.
+        // It was silent for too long, and conflicted with another client.
         compound.service.end_revoked();
         return Err(NfsStatus::Badsession);
     }
@@ -118,7 +118,7 @@ pub(in super::super) fn sequence<P: Platform>(
     Ok(Sequenced::New)
 }
 
-/// A hash of a call's arguments, to tell a repetition from another call with the same place. Never 0.
+/// A hash of a call's arguments, to tell a repetition from another call with the same slot and number. Never 0.
 fn hash(session: &SessionId, arguments: &[u8]) -> u64 {
     const COMPARED_BYTES_MAX: usize = 4096;
     let mut hasher = SipHasher13::new_with_key(session);

@@ -101,7 +101,7 @@ fn each_open_of_a_file_that_is_gone_ends_with_its_locks_and_denials() {
     let (state, locks, lost) = next_of_two(&words);
     assert_eq!((lost.len(), state.opens.len()), (0, 2));
     assert_eq!([is_locked(&locks, 10, 10), is_locked(&locks, 30, 30)], [(true, true); 2]);
-    // All are gone: nothing is left of them.
+    // All are gone: nothing of them remains.
     let (state, locks, lost) = next(&left(), [None; 3]);
     assert_eq!((lost.len(), state.opens.len(), state.lock_states.len()), (3, 0, 0));
     assert!(locks.held().iter().all(|it| (it.ranges, it.denying) == (0, 0)));

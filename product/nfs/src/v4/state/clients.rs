@@ -6,9 +6,9 @@
 //! Does not own: a client's opens (`opens`) and sessions (`sessions`). The caller ends both for each client that is
 //! named as gone.
 //! Invariants: at most one client of an owner is confirmed, and at most one is not. A client of another party or of
-//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its part (`quota`). A
+//! another user has no influence on a client. There are at most [`CLIENTS_MAX`]; each party has its quota (`quota`). A
 //! party without clients takes no memory. A client that was never confirmed goes first, then one with an ended lease,
-//! then one without state. No call looks at all clients.
+//! then one without state. No call walks over all clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ impl Clients {
         order.add(id, client.party, client.lease.heard_ns());
     }
 
-    /// Keeps a client for a later server.
+    /// Persists a client for a later server.
     fn keep(&mut self, id: u64) {
         let Some(client) = self.known.get_mut(&id) else { return };
         let record = Record::Client {
@@ -254,8 +254,8 @@ impl Clients {
         }
     }
 
-    /// Room for one more of a party. The longest silent one goes. A client that is not confirmed goes before a client
-    /// with an ended lease, and that before one of the party with most.
+    /// Evicts a client for one more of a party. The longest silent one goes. A client that is not confirmed goes before
+    /// a client with an ended lease, and that before one of the party with most.
     fn evict_for(
         &mut self,
         party: Party,
@@ -266,7 +266,7 @@ impl Clients {
         self.forget_silent(now_ns, gone);
         let Err(lack) = self.owners.counts().check_quota(party, 1, CLIENTS_MAX) else { return Ok(()) };
         let of_party = self.owners.counts().of(party);
-        // A party without clients may take the place of another party's client that was never confirmed.
+        // A party without clients may evict another party's client that was never confirmed.
         let may_go = |it: &Client| it.party == party || of_party == 0 || it.lease.has_ended(now_ns);
         let whose = (lack == TableFull::OfParty).then_some(party);
         let of_most = if let TableFull::OfAll { most } = lack { Some(most) } else { whose };
@@ -294,7 +294,7 @@ impl Clients {
         self.longest_silent(of, false).first().copied()
     }
 
-    /// The client of a party that makes room for another party. Clients without state go first, then the longest silent
+    /// The client of a party that is evicted for another party. Clients without state go first, then the longest silent
     /// ones.
     fn first_to_go(&mut self, party: Party, has_state: impl Fn(u64) -> bool) -> Option<u64> {
         // The first of equals is the longest silent one.
@@ -336,7 +336,7 @@ impl Clients {
         is_over.then(|| self.remove(silent)).map(|()| silent)
     }
 
-    /// Whether there is no room for what a later server has to know of a client.
+    /// An error if the memory has no space for what a later server has to know of a client.
     pub(crate) fn check_quota(&self, id: u64) -> Result<(), TableFull> {
         let Some(client) = self.known.get(&id) else { return Ok(()) };
         self.memory.check_quota(&client.item, client.party, client.owner.len() + CLIENT_BYTES_MAX)

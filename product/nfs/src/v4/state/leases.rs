@@ -5,12 +5,12 @@
 //! locks, the call that has them ended.
 //! Does not own: the clock, the state that ends with a lease (`clients`, `opens`), the end itself (`v4::service`), the
 //! choice among those that were silent for long (`clients`, `sessions`).
-//! Invariants: a client whose lease has ended keeps its state until it conflicts with another client, its entry is
+//! Invariants: a client whose lease has ended retains its state until it conflicts with another client, its entry is
 //! needed, or [`FORGOTTEN_NS`] have passed. A lease that was revoked is never renewed. The client of each revoked lease
 //! ends, also if a program on a mount revoked it. The end is a task of its own, since the volume revokes a lease under
 //! a lock that the end takes (`tests/protocol/locks.rs`). A call that renews a lease does not change the order of
-//! silence. So the order has the time of the last look, which is never later than the true one. One look renews the
-//! times of [`LOOKS_MAX`] at most, and the next look goes on.
+//! silence. So the order has the time of the last search, which is never later than the true one. One search renews the
+//! times of [`LOOKS_MAX`] at most, and the next search goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use afflux_frontend::Party;
 
 use crate::v4::state::quota::step;
 
-/// The lease, as clients are told.
+/// The lease, as the server reports it to clients.
 pub(crate) const LEASE_SECONDS: u32 = 60;
 const LEASE_NS: u64 = LEASE_SECONDS as u64 * 1_000_000_000;
 /// A client that was silent for a day is forgotten.
@@ -41,7 +41,7 @@ impl Lease {
 
     /// The client was heard. False if its lease was revoked before. Two connections of one client may be at it.
     pub(crate) fn try_renew(&self, now_ns: u64) -> bool {
-        // A plain look first: the calls of a poll have one time.
+        // A plain load first: the calls of a poll have one time.
         let heard_ns = self.heard_ns();
         let known_ns = if heard_ns < now_ns { self.0.fetch_max(now_ns, Ordering::Relaxed) } else { heard_ns };
         known_ns != REVOKED
@@ -80,12 +80,12 @@ impl Lease {
     }
 }
 
-/// Whether a client that was last heard at a time may be forgotten, though it is in nobody's way.
+/// Whether a client that was last heard at a time may be forgotten, though it conflicts with nobody.
 pub(crate) fn may_be_forgotten(heard_ns: u64, now_ns: u64) -> bool {
     now_ns.saturating_sub(heard_ns) > FORGOTTEN_NS
 }
 
-/// Most things that one look considers.
+/// Most things that one search considers.
 pub(super) const LOOKS_MAX: usize = 64;
 
 /// Things of parties by their silence.

@@ -21,7 +21,7 @@ use crate::v4::state::stateids::{StateIndex, StateKeys, StateidTable};
 
 /// Most lock owners of files.
 pub(crate) const LOCK_STATES_MAX: usize = 65_536;
-/// The number of the first place: those of opens are below.
+/// The first id: those of opens are below.
 const FIRST_LOCK_ID: u32 = 1 << 31;
 /// Bits of a step's number among those of its lock owner.
 const STEP_BITS: u32 = 14;
@@ -40,7 +40,7 @@ pub(crate) struct LockState {
     pub(crate) clientid: u64,
     pub(crate) party: Party,
     pub(crate) file: u64,
-    /// The place of the open that it was begun with.
+    /// The id of the open that it was begun with.
     pub(crate) open: u32,
     /// The client's name for it.
     pub(crate) owner: Box<[u8]>,
@@ -119,12 +119,12 @@ impl LockStates {
         Ok(state)
     }
 
-    /// The place of the lock owner of a file with this number.
+    /// The id of the lock owner of a file with this number.
     pub(crate) fn id_of(&self, file: u64, number: u64) -> Option<u32> {
         self.index.of_owner(file, number)
     }
 
-    /// The lock owner at a place.
+    /// The lock owner with an id.
     pub(crate) fn at(&self, id: u32) -> Option<&LockState> {
         self.table.get(id).map(|it| &it.0)
     }
@@ -134,13 +134,13 @@ impl LockStates {
         self.index.of_group(open.into()).filter_map(|id| self.at(id))
     }
 
-    /// The place of the first lock owner that was begun with an open.
+    /// The id of the first lock owner that was begun with an open.
     pub(crate) fn first_of_open(&self, open: u32) -> Option<u32> {
         self.index.of_group(open.into()).next()
     }
 
-    /// Whether there is no room for a change of the lock owner at a place, or for a new one of this party and name.
-    /// `ranges` tells how many ranges it has afterwards.
+    /// An error if the quota does not allow a change of the lock owner with an id, or a new one of this party and name.
+    /// `ranges` returns how many ranges it has afterwards.
     pub(crate) fn check_quota(
         &self,
         id: Option<u32>,
@@ -158,7 +158,7 @@ impl LockStates {
         }
     }
 
-    /// Whether there is no room for one more step.
+    /// An error if the quota does not allow one more step.
     fn check_step(&self, party: Party, persisted: &PersistedOwner) -> Result<(), TableFull> {
         if persisted.steps.len() >= STEPS_MAX {
             return Err(TableFull::OfParty);
@@ -166,7 +166,7 @@ impl LockStates {
         self.memory.check_quota(&PersistedItem::default(), party, STEP_BYTES)
     }
 
-    /// A new owner has got its first lock of a file: its stateid begins. The caller has checked that there is room.
+    /// A new owner has got its first lock of a file: its stateid begins. The caller has checked the quota.
     pub(crate) fn begin(&mut self, state: LockState, ranges: &RangesAfter<'_>) -> Stateid {
         let id = self.table.insert((LockState { seqid: 1, ..state }, PersistedOwner::default()));
         self.list(id);
@@ -190,7 +190,7 @@ impl LockStates {
         self.table.stateid(id, seqid)
     }
 
-    /// Keeps a change: as a step, or as a record of all ranges once the steps have as many pieces as the record.
+    /// Persists a change: as a step, or as a record of all ranges once the steps have as many pieces as the record.
     fn keep(&mut self, id: u32, ranges: &RangesAfter<'_>) {
         if !self.memory.is_persistent() {
             return;
@@ -232,7 +232,7 @@ impl LockStates {
         persisted.steps.push(item);
     }
 
-    /// Puts a lock owner of an earlier server in its place, with the numbers that the volume has for it and its file
+    /// Puts a lock owner of an earlier server in its entry, with the numbers that the volume has for it and its file
     /// now. False if it cannot be there. To be followed by [`LockStates::restored`].
     pub(crate) fn try_restore(
         &mut self,
@@ -276,7 +276,7 @@ impl LockStates {
         }
     }
 
-    /// All lock owners of an earlier server are in their places.
+    /// All lock owners of an earlier server are in their entries.
     pub(crate) fn restored(&mut self) {
         self.table.restored();
     }

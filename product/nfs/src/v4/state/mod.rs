@@ -1,6 +1,7 @@
-//! The clients of a server of version 4, with their sessions and opens: pure state, told the time by its caller.
+//! The clients of a server of version 4, with their sessions and opens: pure state, which gets the time from its
+//! caller.
 //!
-//! Owns: the parts below, each of which stands alone.
+//! Owns: the modules below, which are independent of each other.
 //! Does not own: the bytes of calls (`codec`), files (the volume), clocks.
 //! Invariants: nothing here waits, reads a clock or touches a file. Each table has a bound for all and one for each
 //! party.

@@ -4,8 +4,8 @@
 //! server. Does not own: files (an `H` holds one), the form of what is persisted (`persisted`), rights of users on
 //! files and share reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
-//! alone. There are at most [`OPENS_MAX`], and no more than the volume has room for files. Each party has its part
-//! (`quota`). The caller gets the holder of a file, and drops it without a lock.
+//! alone. There are at most [`OPENS_MAX`], and no more than the volume's limit of files allows. Each party has its
+//! quota (`quota`). The caller gets the holder of a file, and drops it without a lock.
 
 use std::collections::BTreeMap;
 
@@ -146,13 +146,13 @@ impl<H> Opens<H> {
         Some((id, self.table.get(id)?))
     }
 
-    /// The place of the open of a file by this owner.
+    /// The id of the open of a file by this owner.
     pub(crate) fn id_of_owner(&self, by: &Opener<'_>, file: u64) -> Option<u32> {
         self.own(by, file).map(|(id, _)| id)
     }
 
-    /// Whether there is no room for an open of a file. The pair has the number of files that may still be opened, and
-    /// the number of files that may be open at a time.
+    /// An error if the quota does not allow an open of a file. The pair has the number of files that may still be
+    /// opened, and the number of files that may be open at a time.
     pub(crate) fn check_quota(
         &self,
         by: &Opener<'_>,
@@ -169,17 +169,17 @@ impl<H> Opens<H> {
         self.memory.check_quota(&PersistedItem::default(), by.party, open_bytes(by.owner, by.handle))
     }
 
-    /// The place of the first open of a client.
+    /// The id of the first open of a client.
     pub(crate) fn first_of(&self, clientid: u64) -> Option<u32> {
         self.index.of_group(clientid).next()
     }
 
-    /// The client of the open at a place.
+    /// The client of the open with an id.
     pub(crate) fn client_at(&self, id: u32) -> Option<u64> {
         self.table.get(id).map(|open| open.clientid)
     }
 
-    /// The place of one of a party's opens.
+    /// The id of one of a party's opens.
     pub(crate) fn one_of_party(&self, party: Party) -> Option<u32> {
         self.index.one_of_party(party)
     }
@@ -189,8 +189,8 @@ impl<H> Opens<H> {
         self.own(by, file).map(|(_, open)| OpenRights { share: open.share, asked: open.asked, seqid: open.seqid })
     }
 
-    /// Opens a file, or gives its open more rights. The caller has checked that there is room. `reserve` tells whether
-    /// nobody's share is in the way of the open at this place; `hold` makes the holder of a new open.
+    /// Opens a file, or gives its open more rights. The caller has checked the quota. `reserve` makes the share
+    /// reservation of the open with this id, unless one conflicts; `hold` makes the holder of a new open.
     pub(crate) fn open(
         &mut self,
         by: Opener<'_>,
@@ -241,7 +241,7 @@ impl<H> Opens<H> {
         self.index.insert(id, keys);
     }
 
-    /// An open of a file by a party. The search looks at few opens: behind many of others the party's open is not
+    /// An open of a file by a party. The search examines few opens: behind many of others the party's open is not
     /// found, and the file counts again.
     fn of_party(&self, party: Party, file: u64) -> Option<u32> {
         const LOOKS_MAX: usize = 64;
@@ -275,7 +275,7 @@ impl<H> Opens<H> {
         open.item = item;
     }
 
-    /// Puts an open of an earlier server in its place, with its owner's number, and with the number and the holder that
+    /// Puts an open of an earlier server in its entry, with its owner's number, and with the number and the holder that
     /// its file has now. False if it cannot be there. To be followed by [`Opens::restored`].
     pub(crate) fn try_restore(
         &mut self,
@@ -313,17 +313,17 @@ impl<H> Opens<H> {
         is_one
     }
 
-    /// All opens of an earlier server are in their places.
+    /// All opens of an earlier server are in their entries.
     pub(crate) fn restored(&mut self) {
         self.table.restored();
     }
 
-    /// The file of a client's open at a place.
+    /// The file of a client's open with an id.
     pub(crate) fn file_at(&self, id: u32, clientid: u64) -> Option<u64> {
         self.table.get(id).filter(|open| open.clientid == clientid).map(|open| open.file)
     }
 
-    /// The file of a client's open at a place, with its handle.
+    /// The file of a client's open with an id, with its handle.
     pub(crate) fn handle_at(&self, id: u32, clientid: u64) -> Option<(u64, &[u8])> {
         self.table.get(id).filter(|open| open.clientid == clientid).map(|open| (open.file, open.handle()))
     }
@@ -346,7 +346,8 @@ impl<H> Opens<H> {
         Ok(self.table.stateid(id, seqid))
     }
 
-    /// Takes back the rights that an open got last, unless it has changed since. Returns the share that it has again.
+    /// Takes back the rights that an open got last, unless it has changed since. Returns the share reservation that it
+    /// has again.
     pub(crate) fn go_back(&mut self, id: u32, seqid: u32, to: OpenRights) -> Option<Share> {
         let open = self.table.get_mut(id).filter(|open| open.seqid == seqid)?;
         (open.share, open.asked, open.seqid) = (to.share, to.asked, to.seqid);
@@ -369,7 +370,7 @@ impl<H> Opens<H> {
         self.named(clientid, at, seqid).map(|open| (open.file, open.share))
     }
 
-    /// The rights of the open at a place.
+    /// The rights of the open with an id.
     pub(crate) fn share_at(&self, id: u32) -> Option<Share> {
         self.table.get(id).map(|open| open.share)
     }
@@ -398,7 +399,7 @@ impl<H> Opens<H> {
         })
     }
 
-    /// Ends the open at a place.
+    /// Ends the open with an id.
     pub(crate) fn end(&mut self, id: u32) -> Option<Closed<H>> {
         let mut open = self.table.take(id)?;
         self.memory.remove(&mut open.item, open.party);

@@ -7,12 +7,12 @@
 //! state (`clients`, `sessions`, `opens`, `lock_states`), the queue of waiting owners (the volume), the return of all
 //! (`v4::recovery`).
 //! Invariants: a state is persisted before the server answers, and before another client can get a state that it
-//! excludes. The space for a record is checked before the state changes. Each party has its part (`records`). A change
+//! excludes. The space for a record is checked before the state changes. Each party has its quota (`records`). A change
 //! of an owner's locks is one piece, however many locks it has: a record of all, and steps since then. A wait is
 //! persisted from the refusal of its LOCK until its owner has left the queue and the client has answered the notice. A
 //! later server finds waits in their order. A wait beyond its party's quota is not persisted: after a kill its client
 //! asks when its own patience ends. A slot has one call there, the newest: by the next call the client says that it has
-//! the reply. The calls of a session, or of a party, take no place of another with fewer.
+//! the reply. The calls of a session, or of a party, take no slot of another with fewer.
 //!
 //! The life of a record: the table that owns the state puts it with each change, and removes it at the end. A record
 //! whose client or open is not there any more, since a kill came between two removals, does not come back.

@@ -1,13 +1,13 @@
 //! The quota of each party in a table of state that all parties use.
 //!
-//! Owns: the number of entries of each party, the rule for one more, which party makes room, the errors of a full
-//! table; the count of steps that the tables take, of this thread and in tests alone.
-//! Does not own: the bounds of the tables, the end of state that makes room (`client_state`), the bounds of steps
+//! Owns: the number of entries of each party, the rule for one more, which party gives up an entry, the errors of a
+//! full table; the count of steps that the tables take, of this thread and in tests alone.
+//! Does not own: the bounds of the tables, the end of state that frees an entry (`client_state`), the bounds of steps
 //! (`client_state/tests.rs`).
-//! Invariants: a party gets more only while it has less than the rest that is left. So no party takes all, two or three
-//! parties leave room for others, and a lone party has half. Some entries belong to root of this host. If nothing is
-//! left, the party with most makes room for a party that has less. The server never tells the party with most to come
-//! again. Each look at an entry in a walk is a step, so that a test finds a walk over all.
+//! Invariants: a party gets more only while it has less than the remaining rest. So no party takes all, two or three
+//! parties leave entries for others, and a lone party has half. Some entries belong to root of this host. If no entry
+//! is free, the party with most gives one up for a party that has less. The server never tells the party with most to
+//! come again. Each access to an entry in a walk is a step, so that a test finds a walk over all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,9 +23,9 @@ const ENTRIES_FOR_ONE_OF_ROOT: usize = 16;
 pub(crate) enum TableFull {
     /// The party has its part.
     OfParty,
-    /// Nothing is left. The party `most` has most, and more than the asking party will have.
+    /// No entry is free. The party `most` has most, and more than the asking party will have.
     OfAll { most: Party },
-    /// Nothing is left, and no other party has more.
+    /// No entry is free, and no other party has more.
     Even,
 }
 
@@ -87,7 +87,7 @@ impl PartyCounts {
         self.check_quota_of_rest(party, count, most.saturating_sub(self.all), most)
     }
 
-    /// As [`PartyCounts::check_quota`], for a table that others fill, too. The caller knows how much of `most` is left.
+    /// As [`PartyCounts::check_quota`], for a table that others fill, too. The caller knows how much of `most` remains.
     pub(crate) fn check_quota_of_rest(
         &self,
         party: Party,
@@ -118,7 +118,7 @@ thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts a look at an entry.
+/// Counts an access to an entry.
 #[inline]
 pub(crate) fn step() {
     #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Sessions: a client's way to have each call carried out once, over any of its connections.
+//! Sessions: a client has each call carried out once, over any of its connections.
 //!
 //! Owns: the table of sessions, each session's client and party.
 //! Does not own: the slots' rules (`slots`), what both sides agreed on (`slots`), clients (`clients`).
 //! Invariants: a session of a user of this host answers that user alone. A session of another machine answers every
-//! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its part
-//! (`quota`). No call looks at all sessions.
+//! machine that knows its number, 128 random bits. There are at most [`SESSIONS_MAX`]; each party has its quota
+//! (`quota`). No call walks over all sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub(crate) struct Session {
     pub(crate) party: Party,
     pub(crate) channel: ChannelAttrs,
     pub(crate) lease: Arc<Lease>,
-    /// The way back to the client.
+    /// The back channel to the client.
     pub(crate) back: Arc<BackChannel>,
     /// Its number in the memory that a later server finds.
     number: u32,
@@ -75,13 +75,13 @@ impl Sessions {
         }
     }
 
-    /// Whether there is no room for a session of a party.
+    /// An error if the quota does not allow a session of a party.
     pub(crate) fn check_quota(&self, party: Party) -> Result<(), TableFull> {
         self.counts.check_quota(party, 1, SESSIONS_MAX)?;
         self.memory.check_quota(&PersistedItem::default(), party, CLIENT_BYTES_MAX)
     }
 
-    /// Makes a session. The caller has drawn its number, and has checked that there is room.
+    /// Makes a session. The caller has drawn its number, and has checked the quota.
     pub(crate) fn make(
         &mut self,
         id: SessionId,
@@ -141,7 +141,7 @@ impl Sessions {
         self.counts.remove(session.party, 1);
     }
 
-    /// Keeps a session for a later server, with the way back to its client as it is now.
+    /// Persists a session for a later server, with the back channel to its client as it is now.
     pub(crate) fn keep(&self, session: &Session) {
         let (calling, minor, is_wanted) = session.back.manner();
         let Session { id, clientid, channel, .. } = *session;

@@ -120,7 +120,7 @@ fn a_buffer_that_came_back_is_written_again_and_one_that_is_held_is_not() {
     sent.clear();
     assert_eq!(round(3, &mut sent), second);
     assert_eq!(flat(&held), [1; 8]);
-    // Both kept buffers are away; a third one is not kept.
+    // Both pooled buffers are in use; a third one is not pooled.
     round(4, &mut Vec::new());
     held.clear();
     sent.clear();

@@ -165,7 +165,7 @@ fn a_small_record_does_not_hold_a_large_buffer() {
     let large = chunk.next_record().unwrap();
     let kept = chunk.keep(large, &mut BytesMut::new());
     assert!(shares(&chunk, &kept) && kept == [2; LARGE][..]);
-    // A waiting record does not keep the memory of finished ones either.
+    // A waiting record does not hold the memory of finished ones either.
     records.put_back(chunk);
     assert!(records.waiting_bytes() < 70 << 10);
     let mut chunk = records.pop().unwrap();

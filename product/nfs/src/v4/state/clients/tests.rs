@@ -134,7 +134,7 @@ fn a_client_that_tries_again_is_no_longer_the_first_to_go() {
     };
     let all: Vec<u64> =
         (0..PARTY_CLIENTS_MAX).map(|name| introduce(&mut clients, name, SECOND + name as u64)).collect();
-    // Its session found no room.
+    // Its session found no free entry.
     assert_eq!(clients.create_session(all[0], ME, 1, 2 * SECOND), Ok(CreateSessionStep::New));
     introduce(&mut clients, PARTY_CLIENTS_MAX, 2 * SECOND);
     assert!(clients.lease(all[0]).is_some() && clients.lease(all[1]).is_none());

@@ -54,7 +54,7 @@ fn an_owner_has_one_stateid_for_a_file_that_steps_with_each_change_and_ends_with
     assert_eq!(end_of(&mut states, 0), 2);
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(NfsStatus::BadStateid));
     assert_eq!((states.len(), states.of_owner(10, 77)), (0, None));
-    // The place is used again, and the old name does not mean it.
+    // The entry is used again, and the old stateid does not name it.
     assert_eq!(id(locked(&mut states, state(1, 12, 0, 78))).id & 1, at.id & 1 ^ 1);
     assert_eq!(states.find(1, at, 0).map(|it| it.number), Err(NfsStatus::BadStateid));
 }

@@ -8,7 +8,7 @@ const READ: u8 = Share::READ;
 const WRITE: u8 = Share::WRITE;
 
 const PARTY: Party = Party::User(5);
-/// Room for files that bounds nobody.
+/// Limits of files that bound nobody.
 const FILES: (usize, usize) = (usize::MAX, usize::MAX);
 
 fn by(clientid: u64, owner: &[u8]) -> Opener<'_> {
@@ -27,7 +27,7 @@ fn end_all<H>(opens: &mut Opens<H>, clientid: u64) -> Vec<H> {
     std::iter::from_fn(|| opens.end(opens.first_of(clientid)?)).map(|it| it.holder).collect()
 }
 
-/// Nobody's share is in the way.
+/// No share reservation conflicts.
 fn free(_: u32, _: Share) -> bool {
     true
 }
@@ -57,7 +57,7 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     assert_eq!(opens.find(1, at, 3), Err(NfsStatus::BadStateid));
     assert_eq!(close(&mut opens, 1, at, 2).map(|closed| closed.holder), Ok("holder"));
     assert_eq!(opens.find(1, at, 2), Err(NfsStatus::BadStateid));
-    // The place is used again, and the old name does not mean it.
+    // The entry is used again, and the old stateid does not name it.
     let next = opens.open(by(1, b"b"), 11, share(READ, 0), free, || Ok("next")).unwrap();
     assert_eq!(id(next).id, at.id);
     assert_eq!(opens.find(1, at, 0), Err(NfsStatus::BadStateid));
