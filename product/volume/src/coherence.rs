@@ -1,17 +1,17 @@
 //! Keeping the volume's state and the host's in agreement.
 //!
-//! Owns: noticing what others changed on the host and telling the listener, giving written files the times that clients
-//! were told, looking after unused objects; a task for each device does the last two.
+//! Owns: the detection of others' changes on the host and the notices to the listener, giving written files the times
+//! that were reported to clients, the upkeep of unused objects; a task for each device does the last two.
 //! Does not own: which changes are ours, and the values of times (`objects::inode`); which files wait for their times
 //! (`objects::devices`); the moment of an upkeep (the code that runs the volume). The rules are in
 //! `docs/use/coherence.md`.
 //! Invariants: unwritten bytes are never given up for others' changes. An object with neither name nor holder cannot be
-//! found. The listener is told after the change can be seen in the volume, and before the reply to the call that made
-//! it or found it. It does not hear of changes that its own callers asked for ([`Caller::listening`]), but it hears of
-//! setuid bits that a write takes. A file with unwritten data or a time to set is in the queue of its device. A task
-//! ends when its queue is empty, and holds no volume alive while it sleeps. A device that hangs stops its own task
-//! alone. An idle inode keeps neither a removed file's space nor a file open for writing: that would keep programs from
-//! being run and file systems from becoming read-only.
+//! found. The listener is notified after the change can be seen in the volume, and before the reply to the call that
+//! made it or found it. It is not notified of changes that its own callers asked for ([`Caller::listening`]), but it is
+//! notified of setuid bits that a write clears. A file with unwritten data or a time to set is in the queue of its
+//! device. A task ends when its queue is empty, and holds no volume alive while it sleeps. A device that hangs stops
+//! its own task alone. An idle inode holds neither a removed file's space nor a file open for writing: that would
+//! prevent programs from being run and file systems from becoming read-only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,7 +136,7 @@ impl<P: Platform> Volume<P> {
         }
         let (told, look) = (inode.mode_and_owner(), inode.look());
         let stat = match self.store_reported_times(inode).await {
-            // We may write to this file but do not own it: it keeps the host's time.
+            // The server may write to this file but does not own it: its time stays the host's.
             Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
                 self.tree.stat(&inode.node).await
             }
@@ -163,19 +163,19 @@ impl<P: Platform> Volume<P> {
         seen.is_some()
     }
 
-    /// Gives the host times that are no earlier than those told to clients, so that times do not go back when the
+    /// Gives the host times that are no earlier than those reported to clients, so that times do not go back when the
     /// server restarts.
     async fn store_reported_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
         let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
-        // A file system with a coarser unit than the tree knew: clients are told its times from now on.
+        // A file system with a coarser unit than the tree knew: clients get the times of this unit from now on.
         inode.learn_time_unit(mtime, stat.mtime);
         Ok(stat)
     }
 
-    /// Makes every written file durable on the host, with its times; after the engine was drained, little is left to
-    /// do. Also writes the record of locations. Returns the number of files that failed; their data stays dirty.
+    /// Makes every written file durable on the host, with its times; after the engine was drained, little work remains.
+    /// Also writes the record of locations. Returns the number of files that failed; their data stays dirty.
     pub async fn settle_all(&self) -> usize {
         let mut devices: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>> = BTreeMap::new();
         for inode in self.table.all().into_iter().filter(|inode| !inode.is_removed() && !inode.is_idle()) {
@@ -198,12 +198,12 @@ impl<P: Platform> Volume<P> {
 }
 
 impl<P: Platform> Volume<P> {
-    /// Tells `listener` of others' changes from now on, in place of the last one; none: nobody is told.
+    /// Notifies `listener` of others' changes from now on, in place of the last one; none: nobody is notified.
     pub fn listen(&self, listener: Option<Arc<dyn ForeignListener>>) {
         self.listener.set(listener);
     }
 
-    /// Tells of a change by a caller on the device of this object.
+    /// Notifies the listener of a change by a caller on the device of this object.
     #[inline]
     pub(crate) fn tell(&self, caller: &Caller, inode: &Inode<P>, change: impl FnOnce() -> ForeignChange) {
         if self.listener.is_taken() && !caller.is_listening() {
@@ -211,7 +211,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Tells that a look at the host found an object changed.
+    /// Notifies the listener that the host's answer shows an object changed.
     pub(crate) fn tell_found(&self, inode: &Inode<P>) {
         self.tell(&Caller::SERVER, inode, || match inode.kind() {
             Kind::Regular => ForeignChange::Bytes(inode.handle),
@@ -220,7 +220,7 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// Tells the listener if the mode or the owner differs from the last ones it was told.
+    /// Notifies the listener if the mode or the owner differs from the last ones that were reported.
     pub(crate) fn tell_if_others(&self, inode: &Inode<P>, told: (u32, u32, u32)) {
         if inode.mode_and_owner() != told {
             self.tell_attributes(&Caller::SERVER, inode);
@@ -235,7 +235,7 @@ impl<P: Platform> Volume<P> {
         self.tell(caller, inode, || ForeignChange::Attributes(inode.handle));
     }
 
-    /// Tells of a changed name, and of the objects whose number of names or place that changed.
+    /// Notifies the listener of a changed name, and of the objects whose number of names or location that changed.
     pub(crate) fn tell_name(&self, caller: &Caller, directory: &Inode<P>, name: &Bytes, objects: &[Identity]) {
         self.tell(caller, directory, || ForeignChange::Name { directory: directory.handle, name: name.clone() });
         for object in objects {
@@ -247,8 +247,8 @@ impl<P: Platform> Volume<P> {
 
 /// Objects that one call of the tree asks about.
 const BATCH: usize = 256;
-/// Files of a device that one round makes durable and closes for writing: a copied tree must not keep its disk busy
-/// with syncs.
+/// Files of a device that one round makes durable and closes for writing: the syncs of a copied tree must not occupy
+/// its disk all the time.
 const CLOSED_MAX: usize = 1024;
 
 impl<P: Platform> Volume<P> {
@@ -265,11 +265,11 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// From now on, ends turns of waiting owners when their time is over, and goes on with long ticks and ends of
+    /// From now on, ends offers to waiting owners when their time is over, and goes on with long ticks and ends of
     /// holders.
     pub(crate) fn end_offers_in_time(&self) {
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
-        // The task for the end of a turn does not stand for one that goes on at once.
+        // A pending task for the end of an offer does not replace one that goes on at once.
         let (later, at_once) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         self.locks.tell_offers(Box::new(move |end| {
             let is_told = if end > platform.now() { &later } else { &at_once };
@@ -289,10 +289,10 @@ impl<P: Platform> Volume<P> {
 
     /// Called every few seconds: see [`Volume::upkeep_every`]. Asks the host about objects that were not used since the
     /// last call. An object without a name is released, so that its space becomes free. An object that others changed
-    /// is not served from the cache any more. Files that were written are made durable, and not kept open for writing:
+    /// is not served from the cache any more. Files that were written are made durable, and not held open for writing:
     /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up
     /// anew from now on. Locks that nobody uses any more go to those who wait. A device that an earlier call still asks
-    /// is left out.
+    /// is skipped.
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         self.locks.tick(self.now());
@@ -301,7 +301,7 @@ impl<P: Platform> Volume<P> {
         let of_devices = unused.chunk_by(|one, next| one.device == next.device);
         let tended = of_devices.filter_map(|unused| {
             let claim = self.devices.claim_tending(unused.first()?.device)?;
-            // An object in these hands counts as used.
+            // An object that this vector holds would count as used.
             let unused = unused.to_vec();
             Some(async move {
                 self.tend(&unused).await;
@@ -313,7 +313,7 @@ impl<P: Platform> Volume<P> {
         tended.await;
     }
 
-    /// Looks after unused objects of one device.
+    /// Checks and tidies up unused objects of one device.
     async fn tend(&self, unused: &[Arc<Inode<P>>]) {
         let mut closed = 0;
         for batch in unused.chunks(BATCH) {
@@ -335,8 +335,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Closes a file for writing, if its bytes are on the host. Returns whether it had to be done. The cache keeps the
-    /// bytes.
+    /// Closes a file for writing, if its bytes are on the host. Returns whether it had to be done. The bytes stay in
+    /// the cache.
     async fn try_stop_writing(&self, inode: &Arc<Inode<P>>) -> bool {
         if inode.writable_file().is_none_or(|file| !file.is_clean()) {
             return false;

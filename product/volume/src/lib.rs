@@ -3,10 +3,10 @@
 //! Owns: a front end's view of the files: identity, attributes coherent with unwritten data, names.
 //! Does not own: pages and writeback (the engine), protocols (front ends), the host's calls (the world's
 //! [`Directory`]), connections and callers (`frontend`).
-//! Invariants: imports run one way: `tree`, the seam below; `objects`, the state of objects; `volume`, the parts in
-//! one; then the operations in `handles`, `names`, `data`, `coherence` and `locks`. Servers that may open no handles
-//! use `search`: the other rooms tell it of objects, and see nothing else of it. Nothing outside the exported
-//! directories is reachable. A handle names one object during the object's life, and nothing afterwards.
+//! Invariants: imports run in one direction: `tree`, the seam below; `objects`, the state of objects; `volume`, the
+//! parts in one; then the operations in `handles`, `names`, `data`, `coherence` and `locks`. Servers that may open no
+//! handles use `search`: the other modules report objects to it, and see nothing else of it. Nothing outside the
+//! exported directories is reachable. A handle names one object during the object's life, and nothing afterwards.
 #![forbid(unsafe_code)]
 
 mod coherence;

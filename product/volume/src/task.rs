@@ -60,7 +60,7 @@ impl<T> Future for Receiver<T> {
 
 /// Runs `work` as a task of its own, from the call on. The result is its result: `None` if the platform dropped it.
 ///
-/// The work is moved once, to the task: a future that waits for its result has no room for it.
+/// The work is moved once, to the task: a future that waits for its result reserves no memory for it.
 pub(crate) fn to_the_end<P, T, F>(
     platform: &P,
     name: &'static str,

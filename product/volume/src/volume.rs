@@ -36,7 +36,7 @@ use crate::tree::directory::{DeviceFactory, Directory, Node};
 ///
 /// Names are any bytes but '/' and NUL, 1 to 255 of them; "." and ".." work in lookups only (".." of an export's root
 /// is the root). Any other name is [`VolumeError::Invalid`] or [`VolumeError::NameTooLong`]. Every method may be
-/// dropped half-way: a change that has begun is completed.
+/// dropped before its end: a change that has begun is completed.
 pub struct Volume<P: Platform> {
     pub(crate) me: Weak<Self>,
     pub(crate) engine: Arc<Engine<P>>,
@@ -48,7 +48,7 @@ pub struct Volume<P: Platform> {
     pub(crate) exports: Vec<ExportRoot<P>>,
     pub(crate) devices: TreeDevices,
     pub(crate) search: Search<P>,
-    /// Files that an earlier process left in the engine's memory.
+    /// Files that the engine's memory has from an earlier process.
     pub(crate) found_files: FoundFiles,
     pub(crate) names: NameCache<P>,
     pub(crate) numbers: Numbers,
@@ -58,7 +58,7 @@ pub struct Volume<P: Platform> {
     pub(crate) locks: Locks,
     /// Grows every few seconds: callers' rights are then looked up anew.
     pub(crate) rights_epoch: AtomicU64,
-    /// Held by the caller that makes room in the table.
+    /// Held by the caller that frees entries in the table.
     pub(crate) sweeping: TaskMutex<()>,
     names_durable: AtomicBool,
     pub(crate) listener: ListenerSlot,

@@ -2,9 +2,9 @@
 //!
 //! Owns: when the host is asked for attributes, the order in which a change acts, the questions about an object's file
 //! system.
-//! Does not own: callers' rights (`permission`), the values told (`objects::inode`), sizes (`read_write`), durability
-//! (`sync`), times of written files (`coherence`). The host decides about namespaces, lists and rights of extended
-//! attributes, as for a program of the caller's user.
+//! Does not own: callers' rights (`permission`), the values reported (`objects::inode`), sizes (`read_write`),
+//! durability (`sync`), times of written files (`coherence`). The host decides about namespaces, lists and rights of
+//! extended attributes, as for a program of the caller's user.
 //! Invariants: changes of one object are made one at a time, so before and after belong together. No extended attribute
 //! is cached, so the host's answer is always the current one. A change of one ends all remembered rights on the object.
 
@@ -37,7 +37,7 @@ impl<P: Platform> Volume<P> {
         self.try_attributes_at(inode, self.now())
     }
 
-    /// As [`Volume::try_attributes`], by one who has looked at the clock.
+    /// As [`Volume::try_attributes`], by a caller that has read the clock.
     #[inline]
     pub fn try_attributes_at(&self, inode: &Arc<Inode<P>>, now: Nanos) -> Option<Attributes> {
         inode.used_now();
@@ -83,7 +83,7 @@ impl<P: Platform> Volume<P> {
         self.carried_through("set attributes", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
-    /// As [`Volume::set_attributes_by`]; must not be dropped half-way.
+    /// As [`Volume::set_attributes_by`]; must not be dropped before its end.
     pub(crate) async fn set_attributes_now(
         &self,
         caller: &Caller,
@@ -92,7 +92,7 @@ impl<P: Platform> Volume<P> {
         guard: Option<Timestamp>,
     ) -> Outcome<()> {
         let known = match change.size {
-            // The remaining part of the last page may have been changed by others.
+            // Others may have changed the rest of the last page.
             Some(_) if inode.is_clean() => self.ask(inode).await,
             _ => self.attributes(inode).await.map(drop),
         };
@@ -148,8 +148,9 @@ impl<P: Platform> Volume<P> {
         Ok(if by_server { inode.node.clone() } else { inode.node.used_by(caller) })
     }
 
-    /// Applies a change with `changing` held, by a node that may. `changed` becomes the object before and after the
-    /// applied part of the change, also after an error. Returns the sync of the whole change, if the tree began one.
+    /// Applies a change with `changing` held, by a node that has the right to. `changed` becomes the object before and
+    /// after the applied part of the change, also after an error. Returns the sync of the whole change, if the tree
+    /// began one.
     async fn apply(
         &self,
         node: &Node,
@@ -192,7 +193,7 @@ impl<P: Platform> Volume<P> {
         }
         let file = inode.writable_file().filter(|file| (1..=JOINED_BYTES_MAX).contains(&file.dirty_bytes()))?;
         let mut joint = self.tree.join(&inode.node)?;
-        // A failed sync is told to the next one. The engine goes on with a sync whose caller leaves.
+        // The next sync reports the failure of this one. The engine goes on with a sync whose caller leaves.
         let mut sync = pin!(self.engine.sync(file, 0..u64::MAX));
         poll_fn(|cx| if sync.as_mut().poll(cx).is_ready() { Poll::Ready(()) } else { Pin::new(&mut joint).poll(cx) })
             .await;
@@ -208,9 +209,9 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Sets attributes on the host, and once more if the host's times are not `past` those told to clients. A host's
-    /// clock ticks some hundred times a second. But many hosts use a finer clock for an object that was looked at since
-    /// its last change.
+    /// Sets attributes on the host, and once more if the host's times are not `past` those reported to clients. A
+    /// host's clock ticks some hundred times a second. But many hosts use a finer clock for an object whose attributes
+    /// were read since its last change.
     pub(crate) async fn set_past(
         &self,
         node: &Node,

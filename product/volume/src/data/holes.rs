@@ -85,7 +85,7 @@ impl<P: Platform> Volume<P> {
         if inode.has_ended() {
             return Err(VolumeError::Stale);
         }
-        // The remaining part of a page at the range's ends may have been changed by others.
+        // Others may have changed the rest of a page at the range's ends.
         match inode.is_clean() {
             true => self.ask(inode).await?,
             false => drop(self.attributes(inode).await?),
@@ -109,7 +109,7 @@ impl<P: Platform> Volume<P> {
         Ok(consistency)
     }
 
-    /// Gives the file the space of a range: later writes there find room. [`VolumeError::NotSupported`] if the file
+    /// Gives the file the space of a range: later writes there find space. [`VolumeError::NotSupported`] if the file
     /// system cannot; then nothing has changed. The caller needs the right to write. Not durable: see [`Volume::sync`].
     pub async fn reserve_by(
         &self,

@@ -108,12 +108,12 @@ impl<P: Platform> Volume<P> {
         .await
     }
 
-    /// The place of a file's locks on the host, if it is made already; none inside if the host shows no locks.
+    /// A file's locks on the host, if they are made already; none inside if the host shows no locks.
     pub fn try_host_locks(&self, file: u64) -> Option<Option<Arc<dyn HostLocks>>> {
         if self.locks.are_on_host() { self.locks.host_of(file).map(Some) } else { Some(None) }
     }
 
-    /// The place of a file's locks on the host, made if the host shows locks. The caller keeps it while it locks.
+    /// A file's locks on the host, made if the host shows locks. The caller holds them while it locks.
     pub async fn host_locks(&self, inode: &Arc<Inode<P>>) -> Result<Option<Arc<dyn HostLocks>>, VolumeError> {
         if let Some(known) = self.try_host_locks(inode.fileid()) {
             return Ok(known);
@@ -122,7 +122,7 @@ impl<P: Platform> Volume<P> {
         Ok(Some(self.locks.host_begins(inode.fileid(), opened)))
     }
 
-    /// Keeps a question to the host, about a file.
+    /// Holds a question to the host, about a file.
     pub fn asked_host(&self, file: u64, question: HostQuestion) -> AskedHost<'_, P> {
         AskedHost { volume: self, file, question }
     }
@@ -159,7 +159,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Locks bytes of a file, unless somebody is in the way.
+    /// Locks bytes of a file, unless a lock or a waiter conflicts.
     pub async fn lock(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         self.asking(file, None, || self.locks.lock(file, wanted, self.now())).await
     }
@@ -172,7 +172,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Locks bytes of a file once nobody is in the way. The only errors are of a full table.
+    /// Locks bytes of a file once nothing conflicts. The only errors are of a full table.
     pub async fn lock_in_order(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         let caller = Arc::new(Caller::default());
         let wait = Wait { volume: self, file, wanted, waker: Arc::clone(&caller) as _ };

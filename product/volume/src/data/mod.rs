@@ -1,7 +1,7 @@
 //! One object's bytes and attributes: reading, changing, making durable.
 //!
 //! Owns: the calls about an object itself, independent of its names.
-//! Does not own: pages and writeback (the engine), the values told to clients (`objects::inode`).
+//! Does not own: pages and writeback (the engine), the values reported to clients (`objects::inode`).
 //! Invariants: every caller sees an acknowledged change at once, whether it is on the host or not.
 
 mod attributes;

@@ -4,7 +4,7 @@
 //! Does not own: the rules about mode bits and the remembered rights (`objects::rights`), calls that the host itself
 //! makes as the caller's user (`names`, changes of attributes).
 //! Invariants: nothing here restricts the server itself: the host checks its user's rights. A user's rights never rest
-//! on attributes older than those told to clients, plus the time between two calls of [`Volume::upkeep`].
+//! on attributes older than those reported to clients, plus the time between two calls of [`Volume::upkeep`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -7,7 +7,7 @@
 //! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is accepted only after the
 //! tree has said that the file can be written, and a setuid bit is gone from the host before any byte changes. The
 //! times show changed bytes, also if the caller of a write went away in the middle of it: changed bytes are dirty, or
-//! the engine has counted their way to the host (`product/volume/tests/simulated/holes.rs`).
+//! the engine has counted their writes to the host (`product/volume/tests/simulated/holes.rs`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::tree::directory::{ChangedAttributes, Node, OpenedData, Stable};
 use crate::volume::{STOPPED, Volume};
 
 /// How long a call waits for a program of the host to give up its lease on a file. A working program does so in
-/// milliseconds. Otherwise clients are told to come back, since waiting calls would take others' places.
+/// milliseconds. Otherwise the server asks clients to come back, since waiting calls would take others' slots.
 const LEASE_WAIT_NS: u64 = Nanos::SECOND;
 /// The pauses between two tries: the first one, doubled each time up to the last.
 const LEASE_PAUSE_NS: u64 = Nanos::MILLISECOND;

@@ -1,6 +1,6 @@
 //! Making bytes, names and attributes durable.
 //!
-//! Owns: which sync a call needs, sharing one of the host's syncs among its waiters; what fsync(2) and close(2) of a
+//! Owns: which sync a call needs, the use of one sync of the host for all its waiters; what fsync(2) and close(2) of a
 //! program ask beyond a sync of bytes, and the error that they report.
 //! Does not own: writeback (the engine), the host's calls (the tree), when names are durable by themselves
 //! (`Volume::set_names_durable`).
@@ -28,7 +28,7 @@ impl<P: Platform> Volume<P> {
     ///
     /// Only the modification time is an exception. It is set on the host once all of the file is written, here or
     /// later. It is not made durable: after a crash of the host it may be the time of the writeback. After a restart of
-    /// the server alone, it is no earlier than the time that clients were told for synced data.
+    /// the server alone, it is no earlier than the time that was reported to clients for synced data.
     pub async fn sync(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
         self.sync_for(None, inode, offset, len).await
     }

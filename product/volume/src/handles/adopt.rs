@@ -1,4 +1,4 @@
-//! Bringing back files that an earlier process left in the engine's memory.
+//! Bringing back files that the engine's memory has from an earlier process.
 //!
 //! Owns: the moment of such a file's opening, the attributes of its object, the end of files that are gone.
 //! Does not own: which files wait (`objects::found_files`), their pages (the engine's `adopt`).
@@ -43,7 +43,7 @@ impl<P: Platform> Volume<P> {
         self.found_files.outside(&tags)
     }
 
-    /// Opens all files that an earlier server left in the engine's memory, some at a time. Clients' calls open theirs
+    /// Opens all files that the engine's memory has from an earlier server, some at a time. Clients' calls open theirs
     /// before that. Waits for the host.
     pub async fn adopt_found(&self) -> AdoptedFiles {
         let mut adopted = AdoptedFiles::default();
@@ -73,8 +73,8 @@ impl<P: Platform> Volume<P> {
         self.found_files.remove(identity);
     }
 
-    /// The object of a found file, with the pages and the size that it had. `None` if nobody left the file, or if it is
-    /// an object already. Completes even if the caller is dropped.
+    /// The object of a found file, with the pages and the size that it had. `None` if no earlier process had the file
+    /// there, or if it is an object already. Completes even if the caller is dropped.
     pub(crate) async fn adopted(&self, found: &Found) -> Result<Option<Arc<Inode<P>>>, VolumeError> {
         let Some(file) = self.found_files.get(&found.identity) else { return Ok(None) };
         let Found { node, identity, stat } = found;

@@ -1,13 +1,13 @@
 //! Objects that are used beyond their last name, and beyond the process.
 //!
-//! Owns: the holders of an object, its end with the last of them; which held objects the tree keeps for a later
-//! process, and when it lets them go.
+//! Owns: the holders of an object, its end with the last of them; which held objects the tree retains for a later
+//! process, and when it releases them.
 //! Does not own: the count (`objects::inode`), losing and gaining names (`names`, `coherence`), the host's descriptor
-//! (the tree's node), the means to keep an object (the tree).
+//! (the tree's node), the means to retain an object (the tree).
 //! Invariants: while an object is held, every call on it works as with a name, and its handle finds it. Its dirty pages
 //! are dropped with its last holder, and not before. An object that has ended gets no holder and no name. A held object
-//! whose last name is removed by a call of ours is kept before the host removes the name. So a kill at any moment
-//! leaves it a name or a keeper. An object that the tree has no room for ends with the process.
+//! whose last name is removed by a call of ours is retained before the host removes the name. So after a kill at any
+//! moment it has a name, or the tree retains it. An object that exceeds the tree's limit ends with the process.
 
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
@@ -78,8 +78,8 @@ impl<P: Platform> Volume<P> {
 }
 
 impl<P: Platform> Volume<P> {
-    /// Holds an object that an earlier process held, by its handle. The object may have no name, if the tree has kept
-    /// it. `Stale` if it is gone. Waits for the host.
+    /// Holds an object that an earlier process held, by its handle. The object may have no name, if the tree has
+    /// retained it. `Stale` if it is gone. Waits for the host.
     pub async fn hold_inherited(&self, handle: &[u8]) -> Result<Held<P>, VolumeError> {
         let inode = self.resolve(handle).await?;
         let held = self.hold(&inode)?;
@@ -90,7 +90,7 @@ impl<P: Platform> Volume<P> {
         Ok(held)
     }
 
-    /// Keeps the object of a name before the name is removed, if that may be its last one. The result is for
+    /// Retains the object of a name before the name is removed, if that may be its last one. The result is for
     /// [`Volume::removal_ended`].
     pub(crate) async fn keep_before_removal(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Option<Arc<Inode<P>>> {
         if !self.tree.may_keep_unnamed() || names::check_entry(name).and(directory.require_directory()).is_err() {
@@ -105,19 +105,19 @@ impl<P: Platform> Volume<P> {
             }
         };
         let inode = Some(inode).filter(|inode| can_outlive(inode.kind()) && inode.is_held_by_a_last_name())?;
-        // Without room the object is as one that nobody keeps.
+        // If the tree's limit is reached, the object is as one that nobody retains.
         let _ = self.tree.keep_unnamed(&inode.node).await;
         Some(inode)
     }
 
-    /// The removal of a name of this object was tried: it is let go if it still has a name.
+    /// The removal of a name of this object was tried: the tree releases it if it still has a name.
     pub(crate) async fn removal_ended(&self, kept: Option<Arc<Inode<P>>>) {
         if let Some(inode) = kept.filter(|inode| !inode.is_removed()) {
             let _ = self.tree.let_go_unnamed(&inode.node).await;
         }
     }
 
-    /// Keeps an object whose last name somebody has removed, if it is held.
+    /// Retains an object whose last name somebody has removed, if it is held.
     pub(crate) async fn keep_removed(&self, identity: &Identity) {
         if self.tree.may_keep_unnamed()
             && let Some(inode) = self.table.get(identity)
@@ -126,7 +126,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Keeps a held object that has no name.
+    /// Retains a held object that has no name.
     pub(crate) async fn keep_unnamed(&self, inode: &Arc<Inode<P>>) {
         if self.tree.may_keep_unnamed() && can_outlive(inode.kind()) && inode.is_held_without_name() {
             let _ = self.tree.keep_unnamed(&inode.node).await;

@@ -1,7 +1,7 @@
 //! From handles and identities to objects in memory.
 //!
-//! Owns: the order of the ways from a handle back to its object, the check that a file is still inside the exports;
-//! making inodes of the host's answers, and which inodes go when there are too many.
+//! Owns: the order of the methods to find a handle's object, the check that a file is still inside the exports; making
+//! inodes of the host's answers, and which inodes go when there are too many.
 //! Does not own: searches where the host opens nothing by handle (`search`), names (`names`), the state of objects, the
 //! table of inodes and its bounds (`objects`), making dirty files clean (`data::sync`).
 //! Invariants: a handle names one object while that lives, and nothing afterwards. An object that is gone is `Stale`,
@@ -171,7 +171,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Has unused inodes made clean, those of each device by a task. A device that hangs keeps its task, so the next
+    /// Has unused inodes made clean, those of each device by a task. A device that hangs occupies its task, so the next
     /// search passes it over.
     async fn clean_unused(&self, unwritten: BTreeMap<DeviceKey, Vec<Arc<Inode<P>>>>) {
         let platform = self.engine.platform();

@@ -21,7 +21,7 @@ use crate::lock::lock;
 use crate::locks::host::HostLocks;
 
 impl Locks {
-    /// From now on programs of the host see the locks: front ends ask for a file's place there before they lock.
+    /// From now on programs of the host see the locks: front ends ask for a file's locks there before they lock.
     pub fn show_on_host(&self) {
         self.is_on_host.store(true, Ordering::Relaxed);
     }
@@ -31,12 +31,12 @@ impl Locks {
         self.is_on_host.load(Ordering::Relaxed)
     }
 
-    /// The place of a file's locks on the host, once it is made.
+    /// A file's locks on the host, once they are made.
     pub(crate) fn host_of(&self, file: u64) -> Option<Arc<dyn HostLocks>> {
         lock(&self.shared.table).files.get(&file)?.host.as_ref().map(|it| Arc::clone(it.get()))
     }
 
-    /// Gives a file's locks a place on the host. Returns the file's place, the earlier one if it was made before.
+    /// Begins a file's locks on the host. Returns them, or the earlier ones if they were made before.
     pub(crate) fn host_begins(&self, file: u64, host: Arc<dyn HostLocks>) -> Arc<dyn HostLocks> {
         let mut table = lock(&self.shared.table);
         let kept = table.with(file, |_, of_file| {
@@ -46,7 +46,7 @@ impl Locks {
         kept
     }
 
-    /// Looks for a lock in the way, also of a program of the host: the answer of a question is its lock.
+    /// Tests for a conflicting lock, also of a program of the host: the answer of a question is its lock.
     pub fn test(&self, file: u64, wanted: &Lock, now: Nanos) -> Result<(), LockRefusal> {
         if let Some(held) = self.conflict(file, wanted, now) {
             return Err(LockRefusal::Held(held));

@@ -1,4 +1,4 @@
-//! The holders of locks, and the bounds that they share.
+//! The holders of locks, and their common bounds.
 //!
 //! Owns: which holders there are; the numbers of ranges and waiting owners, of all files and by group.
 //! Does not own: the ranges and the waiters themselves (`ranges`, `queue`), the end of a holder (`table`).
@@ -30,7 +30,7 @@ pub(super) const WAITERS_MAX: usize = 16_384;
 /// Most owners that wait for bytes of one file.
 pub(super) const FILE_WAITERS_MAX: usize = 1024;
 
-/// Most holders that a search for a lapsed one looks at.
+/// Most holders that a search for a lapsed one examines.
 pub(super) const LAPSED_LOOKS_MAX: usize = 256;
 
 /// A party that holds locks.
@@ -54,18 +54,18 @@ pub struct HostQuestion(pub(super) u64);
 /// Why somebody gets no lock, or not yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockRefusal {
-    /// This lock is in the way, or one who waited before.
+    /// This lock conflicts: it is held, or an earlier waiter wants it.
     Held(Lock),
-    /// This holder is in the way, and it ends: the caller asks again after its end.
+    /// This holder has a conflicting lock, and it ends: the caller asks again after its end.
     Ending(HolderId),
     /// Clients of an earlier server may still reclaim their locks: nobody gets a new one.
     Grace,
-    /// The host is asked whether a program of it is in the way. Until then the owner has the lock, and
+    /// The host is asked whether a lock of one of its programs conflicts. Until then the owner has the lock, and
     /// [`Locks::finish`](super::Locks::finish) or [`Locks::give_up`](super::Locks::give_up) ends the question.
     Asked(HostQuestion),
     /// The host is asked something else about this file: the caller asks again after that.
     Busy,
-    /// The owner that is in the way waits for this one.
+    /// The owner of the conflicting lock waits for this one.
     Deadlock,
     /// The owner's group has as many as one may have.
     Full,
@@ -79,7 +79,7 @@ struct Holder {
     ranges: usize,
     /// Its opens that deny something.
     denying: usize,
-    /// The files with its locks, shares and waits.
+    /// The files with its locks, share reservations and waits.
     files: BTreeSet<u64>,
     /// The front end has begun to end this holder.
     is_ending: bool,
@@ -132,14 +132,14 @@ impl LockHolders {
         removed.waiting
     }
 
-    /// A holder has locks, shares or waits of a file from now on.
+    /// A holder has locks, share reservations or waits of a file from now on.
     pub(super) fn add_file(&mut self, holder: HolderId, file: u64) {
         if let Some(it) = self.known.get_mut(&holder) {
             it.files.insert(file);
         }
     }
 
-    /// A holder has left a file.
+    /// A holder has nothing of a file any more.
     pub(super) fn remove_file(&mut self, holder: HolderId, file: u64) {
         if let Some(it) = self.known.get_mut(&holder) {
             it.files.remove(&file);
@@ -207,7 +207,7 @@ impl LockHolders {
         if own <= all { (own, LockRefusal::Full) } else { (all, LockRefusal::Crowded) }
     }
 
-    /// A lapsed holder with ranges, of the holder's own group if that is full. A call looks at some holders, and the
+    /// A lapsed holder with ranges, of the holder's own group if that is full. A call examines some holders, and the
     /// next call goes on behind them.
     pub(super) fn lapsed(&mut self, holder: HolderId, refusal: LockRefusal, now: Nanos) -> Option<HolderId> {
         let (behind, until) = ((Bound::Excluded(self.looked_at), Bound::Unbounded), ..=self.looked_at);
@@ -228,8 +228,8 @@ impl LockHolders {
         })
     }
 
-    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the room, of the file and
-    /// of all.
+    /// Whether one more owner of a group may wait for bytes of a file. One group has half of the capacity, of the file
+    /// and of all.
     pub(super) fn may_wait(&self, queue: &LockQueue, group: u64) -> bool {
         let of_file = queue.groups().filter(|other| *other == group).count();
         // The file's waiters are not among those of the others while it is changed.
@@ -238,7 +238,7 @@ impl LockHolders {
         own && all && of_group < WAITERS_MAX / 2 && self.waiters + queue.len() < WAITERS_MAX
     }
 
-    /// Counts a file's waiters, after they had left the count for a change.
+    /// Counts a file's waiters again, after they were subtracted for a change.
     pub(super) fn count_waiters(&mut self, queue: &LockQueue) {
         self.waiters += queue.len();
         queue.groups().for_each(|group| *self.waiting.entry(group).or_default() += 1);

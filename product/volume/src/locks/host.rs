@@ -29,7 +29,7 @@ enum Stage {
     Underway,
     /// The host has refused. It may have changed some of the bytes, which go back.
     Refused(LockRefusal),
-    /// A lock in the way is also the answer to a test.
+    /// A conflicting lock is also the answer to a test.
     Answered(Result<(), LockRefusal>),
 }
 
@@ -63,7 +63,7 @@ pub(super) enum CallToHost {
     },
 }
 
-/// A program's lock in the way of a wanted one.
+/// A program's lock that conflicts with a wanted one.
 fn conflict(host: &dyn HostLocks, wanted: &Lock) -> Option<Lock> {
     let (span, mode, process) = host.conflict(wanted.span, wanted.mode)?;
     Some(Lock { owner: PROGRAMS, span, mode, process })
@@ -73,7 +73,7 @@ impl CallToHost {
     /// Calls the host, which may stand still.
     pub(super) fn make(&self, host: &dyn HostLocks) -> Result<(), LockRefusal> {
         match self {
-            // A program may be in the way of bytes that were locked before they had a place on the host.
+            // A program's lock may conflict with bytes that were locked before the host showed them.
             Self::Show { pieces, .. } | Self::Return { pieces } => {
                 for (span, mode) in pieces {
                     let _ = host.set(*span, *mode);
@@ -97,7 +97,7 @@ impl CallToHost {
     }
 }
 
-/// The host's part of a file's locks. Most files have none.
+/// A file's locks on the host. Most files have none.
 pub(super) struct OnHost {
     host: Arc<dyn HostLocks>,
     /// A thread makes the calls.
@@ -108,14 +108,14 @@ pub(super) struct OnHost {
     /// The number of unlocks, and of those that the host has seen.
     noted: u64,
     shown: u64,
-    /// Callers that wait for an answer, for a turn to ask or for their unlock.
+    /// Callers that wait for an answer, for the end of another question or for their unlock.
     waiting: Vec<Waker>,
     /// Those to wake.
     woken: Vec<Waker>,
 }
 
 impl OnHost {
-    /// The host shows the locks of a file from now on. A program keeps its own lock, also in the way of these.
+    /// The host shows the locks of a file from now on. A program retains its own lock, even if it conflicts with these.
     pub(super) fn begin(host: Arc<dyn HostLocks>, ranges: &LockedRanges) -> Box<Self> {
         let (unshown, waiting, woken) = (Vec::new(), Vec::new(), Vec::new());
         let mut new = Self { host, is_calling: false, question: None, unshown, noted: 0, shown: 0, waiting, woken };
@@ -222,7 +222,7 @@ impl OnHost {
         self.question = Some(Question { number, wanted, before: changed, stage: Stage::New, is_given_up: false });
     }
 
-    /// Bytes were unlocked in the table, by this owner if it is one alone.
+    /// Bytes were unlocked in the table, by this owner if all are of one.
     pub(super) fn note(&mut self, owner: Option<LockOwner>, span: Span) {
         self.noted += 1;
         self.unshown.push(span);
@@ -345,7 +345,7 @@ pub(super) const PROGRAMS: LockOwner = LockOwner { holder: HolderId(0), number: 
 pub enum HostRefusal {
     /// A program of the host has a lock.
     Held,
-    /// It has no room, or cannot lock this file.
+    /// It has no memory, or cannot lock this file.
     Failed,
 }
 
@@ -358,11 +358,11 @@ pub trait HostLocks: Send + Sync + 'static {
     /// its file system.
     fn set(&self, span: Span, mode: Option<LockMode>) -> Result<(), HostRefusal>;
 
-    /// A program's lock in the way of a wanted one, and the program's process if the host knows it. May stand still,
-    /// too.
+    /// A program's lock that conflicts with a wanted one, and the program's process if the host knows it. May stand
+    /// still, too.
     fn conflict(&self, span: Span, mode: LockMode) -> Option<(Span, LockMode, u32)>;
 
-    /// Has a thread wake a waiter once bytes may be free, if the host has room for that wait. Does not wait itself.
+    /// Has a thread wake a waiter once bytes may be free, if the host has capacity for that wait. Does not wait itself.
     fn wake_when_free(&self, span: Span, mode: LockMode, waker: Arc<dyn LockWaker>);
 }
 

@@ -4,8 +4,8 @@
 //! for a span of another owner; the count of steps that the tables of locks take, of this thread and in tests alone.
 //! Does not own: the rule of exclusion (`owner`), the bounds of steps (`table/tests.rs`).
 //! Invariants: a search looks into at most six trees. The steps of a search, an insertion and a removal are the
-//! logarithm of the number of spans. Each part of a tree knows its last end, and the last end of a second owner. Each
-//! look at an entry of a table is a step, so that a test finds a walk over all (`table/tests.rs`).
+//! logarithm of the number of spans. Each subtree knows its last end, and the last end of a second owner. Each access
+//! to an entry of a table is a step, so that a test finds a walk over all (`table/tests.rs`).
 
 use crate::locks::owner::{Lock, LockFamily, LockMode, LockOwner, Span};
 
@@ -45,7 +45,7 @@ impl LockIndex {
         modes.map(|(family, mode)| (&self.trees[family as usize][mode as usize], mode))
     }
 
-    /// The owner, the bytes and the mode of a lock in the way.
+    /// The owner, the bytes and the mode of a conflicting lock.
     pub(super) fn conflict(&self, wanted: &Lock) -> Option<(LockOwner, Span, LockMode)> {
         let found = self
             .excluding(wanted)
@@ -53,7 +53,7 @@ impl LockIndex {
         found.min_by_key(|(_, span, _)| span.first)
     }
 
-    /// Shows the locks in the way, as long as `each` wants more.
+    /// Shows the conflicting locks, as long as `each` wants more.
     pub(super) fn show_conflicts(&self, wanted: &Lock, each: &mut dyn FnMut(LockOwner, Span, LockMode) -> bool) {
         for (tree, mode) in self.excluding(wanted) {
             let mut goes_on = true;
@@ -144,7 +144,7 @@ fn height(link: &Link) -> u8 {
     link.as_ref().map_or(0, |node| node.height)
 }
 
-/// Moves the right part up, in place of this node.
+/// Moves the right subtree up, in place of this node.
 fn rotate_left(mut node: Box<Node>) -> Box<Node> {
     let Some(mut top) = node.right.take() else { return node };
     node.right = top.left.take();
@@ -154,7 +154,7 @@ fn rotate_left(mut node: Box<Node>) -> Box<Node> {
     top
 }
 
-/// Moves the left part up, in place of this node.
+/// Moves the left subtree up, in place of this node.
 fn rotate_right(mut node: Box<Node>) -> Box<Node> {
     let Some(mut top) = node.left.take() else { return node };
     node.left = top.right.take();
@@ -164,7 +164,7 @@ fn rotate_right(mut node: Box<Node>) -> Box<Node> {
     top
 }
 
-/// The node after a change below it, with parts whose heights differ by one at most.
+/// The node after a change below it, with subtrees whose heights differ by one at most.
 fn balanced(mut node: Box<Node>) -> Box<Node> {
     let (left, right) = (height(&node.left), height(&node.right));
     if left > right + 1 {
@@ -252,8 +252,8 @@ fn find(link: &Link, span: Span, owner: LockOwner) -> Option<(Span, LockOwner)> 
     find(&node.right, span, owner)
 }
 
-/// Shows the spans with any of these bytes, as long as `each` wants more. Parts that have spans of the owner `but`
-/// alone are left out. False if `each` wants none.
+/// Shows the spans with any of these bytes, as long as `each` wants more. Subtrees that have spans of the owner `but`
+/// alone are skipped. False if `each` wants none.
 fn has_shown(link: &Link, span: Span, but: Option<LockOwner>, each: &mut dyn FnMut(Span, LockOwner) -> bool) -> bool {
     let Some(node) = link.as_deref() else { return true };
     step();
@@ -316,7 +316,7 @@ thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts a look at an entry.
+/// Counts an access to an entry.
 #[inline]
 pub(super) fn step() {
     #[cfg(test)]

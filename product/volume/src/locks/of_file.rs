@@ -1,9 +1,9 @@
-//! The locks of one file, and the table of all files, as callers and the threads that call the host share it.
+//! The locks of one file, and the table of all files, which callers and the threads that call the host use together.
 //!
-//! Owns: a file's entry and its end, the counts of a change, the end of a holder, the file to look at next; the table's
+//! Owns: a file's entry and its end, the counts of a change, the end of a holder, the file to examine next; the table's
 //! lock, the wakes and the calls to the host after its release.
-//! Does not own: the rules of ranges, shares and queues (their modules), the calls of front ends (`table`, `asking`),
-//! the order of calls to the host (`host`).
+//! Does not own: the rules of ranges, share reservations and queues (their modules), the calls of front ends (`table`,
+//! `asking`), the order of calls to the host (`host`).
 //! Invariants: a file without locks takes no memory. A lock that the host refuses has changed nothing. Nobody has the
 //! table's lock while the host is called.
 
@@ -65,7 +65,7 @@ impl OfFile {
         holders.count(holder, before, after);
     }
 
-    /// Gives turns to owners that may have waited behind a lock of this owner. The lock has another mode, or is gone.
+    /// Makes offers to owners that may have waited behind a lock of this owner. The lock has another mode, or is gone.
     pub(super) fn offer_after(&mut self, changed: &Lock, now: Nanos, wakers: &mut Wakers) {
         let may_be_gone = |behind: &Lock| behind.owner == changed.owner && behind.span.is_overlapping(changed.span);
         self.queue.offer_to_waiters(&self.ranges, now, may_be_gone, wakers);
@@ -75,7 +75,7 @@ impl OfFile {
     pub(super) fn take_back(&mut self, holders: &mut LockHolders) {
         let Some((wanted, held)) = self.host.as_mut().and_then(|host| host.take_before()) else { return };
         let before = self.ranges.len();
-        // As many ranges had room before.
+        // As many ranges were within the bound before.
         let _ = self.ranges.unlock(wanted.owner, wanted.span, FILE_LOCKS_MAX);
         for held in held {
             let _ = self.ranges.lock(held, FILE_LOCKS_MAX);
@@ -88,19 +88,19 @@ impl OfFile {
 #[derive(Default)]
 pub(super) struct LockTable {
     pub(super) files: BTreeMap<u64, Box<OfFile>>,
-    /// The files that a tick looks at: owners wait, or the host's part may end.
+    /// The files that a tick examines: owners wait, or the locks on the host may end.
     pub(super) due: BTreeSet<u64>,
     /// A tick goes on with this file.
     pub(super) due_from: Option<u64>,
-    /// The files with turns of clients elsewhere, by the first end of a turn.
+    /// The files with offers to clients elsewhere, by the first end of an offer.
     offers: BTreeSet<(Nanos, u64)>,
     pub(super) holders: LockHolders,
-    /// Holders that have ended and have not left all their files.
+    /// Holders that have ended and still have something of a file.
     ended: VecDeque<HolderId>,
     pub(super) after: AfterRelease,
 }
 
-/// The work that is left until the table's lock is released.
+/// The work that is deferred until the table's lock is released.
 #[derive(Default)]
 pub(super) struct AfterRelease {
     /// Files whose calls to the host are to begin.
@@ -108,7 +108,7 @@ pub(super) struct AfterRelease {
     /// Callers to wake.
     pub(super) woken: Vec<Waker>,
     pub(super) waits: Vec<WaitForProgram>,
-    /// Files' parts on the host that have ended. The drop of one is a call to the host.
+    /// Files' locks on the host that have ended. The drop of one is a call to the host.
     pub(super) ended: Vec<OnHost>,
 }
 
@@ -123,7 +123,7 @@ pub(super) struct WaitForProgram {
 pub(super) type Wakers = Vec<Arc<dyn LockWaker>>;
 
 impl LockTable {
-    /// Changes a file's entry, which goes if nothing is left in it.
+    /// Changes a file's entry, which goes if it is empty then.
     pub(super) fn with<T>(&mut self, file: u64, change: impl FnOnce(&mut LockHolders, &mut OfFile) -> T) -> T {
         let of_file = self.files.entry(file).or_default();
         self.holders.uncount_waiters(&of_file.queue);
@@ -154,7 +154,7 @@ impl LockTable {
         result
     }
 
-    /// The next file to look at: one with a turn that is over, or the next one of a tick.
+    /// The next file to examine: one with an offer that is over, or the next one of a tick.
     pub(super) fn next_due(&mut self, now: Nanos) -> Option<u64> {
         if let Some((end, file)) = self.offers.first()
             && *end <= now
@@ -166,8 +166,8 @@ impl LockTable {
         next
     }
 
-    /// Ends untaken turns of a file, and begins the end of lapsed holders in a waiter's way. Returns the number of
-    /// waiters, and 1 for the file.
+    /// Ends untaken offers of a file, and begins the end of lapsed holders whose locks conflict with a waiter. Returns
+    /// the number of waiters, and 1 for the file.
     pub(super) fn look_at(&mut self, file: u64, now: Nanos, wakers: &mut Wakers) -> usize {
         step();
         let queue = self.files.get(&file).map(|it| &it.queue);
@@ -182,20 +182,20 @@ impl LockTable {
         waiters + 1
     }
 
-    /// The time for the next look, if there is one to come.
+    /// The time for the next round, if there is one to come.
     pub(super) fn next_look(&self, now: Nanos) -> Option<Nanos> {
         let end = self.offers.first().map(|(end, _)| *end);
         if self.due_from.is_some() || !self.ended.is_empty() { Some(now) } else { end }
     }
 
-    /// Forgets the file of a holder that has left.
+    /// Forgets a holder's file if the holder has nothing of it any more.
     pub(super) fn settle(&mut self, file: u64, holder: HolderId) {
         if self.files.get(&file).is_none_or(|it| !it.is_of(holder)) {
             self.holders.remove_file(holder, file);
         }
     }
 
-    /// Checks that no share excludes the wanted one.
+    /// Checks that no share reservation excludes the wanted one.
     pub(super) fn check_shares(
         &self,
         file: u64,
@@ -216,8 +216,8 @@ impl LockTable {
         self.ended.push_back(holder);
     }
 
-    /// Ends what ended holders have of some files: `left` goes down by the number of ranges, shares and waiters that
-    /// were looked at. Returns how many of the ended opens denied something.
+    /// Ends what ended holders have of some files: `left` goes down by the number of ranges, share reservations and
+    /// waiters that were examined. Returns how many of the ended opens denied something.
     pub(super) fn end_some(&mut self, left: &mut usize, now: Nanos, wakers: &mut Wakers) -> u64 {
         let mut denying = 0;
         while *left > 0
@@ -237,8 +237,8 @@ impl LockTable {
         denying
     }
 
-    /// Ends `most` ranges and shares that a holder has of a file. The last ones end its waits, too. Returns the number
-    /// of looks, and how many of the opens denied something.
+    /// Ends `most` ranges and share reservations that a holder has of a file. The last ones end its waits, too. Returns
+    /// the number of entries examined, and how many of the opens denied something.
     fn end_of(&mut self, holder: HolderId, file: u64, most: usize, now: Nanos, wakers: &mut Wakers) -> (usize, u64) {
         let (looks, denied, is_out) = self.with(file, |holders, of_file| {
             let before = of_file.ranges.len();
@@ -264,21 +264,21 @@ impl LockTable {
     }
 }
 
-/// The table with its lock, and the world's call for ends of turns.
+/// The table with its lock, and the world's call for ends of offers.
 #[derive(Default)]
 pub(super) struct SharedTable {
     pub(super) table: Mutex<LockTable>,
-    /// Is told when turns end.
+    /// Gets the time when offers end.
     pub(super) on_offers: OnceLock<Box<dyn Fn(Nanos) + Send + Sync>>,
 }
 
 impl SharedTable {
-    /// Has the world look again when the turns of a file end.
+    /// Has the world call again when the offers of a file end.
     pub(super) fn tell_end_of_offers(&self, table: &LockTable, file: u64) {
         self.tell(table.files.get(&file).and_then(|it| it.queue.next_end()));
     }
 
-    /// Has the world look again at this time.
+    /// Has the world call again at this time.
     pub(super) fn tell(&self, at: Option<Nanos>) {
         if let (Some(at), Some(told)) = (at, self.on_offers.get()) {
             told(at);

@@ -98,7 +98,7 @@ impl Span {
         }
     }
 
-    /// The bytes from `first` to `last`; none if they are the wrong way round.
+    /// The bytes from `first` to `last`; none if `last` is less than `first`.
     pub fn between(first: u64, last: u64) -> Option<Self> {
         (first <= last).then_some(Self { first, last })
     }

@@ -1,10 +1,10 @@
 //! The owners that wait for bytes of one file.
 //!
-//! Owns: their order, their turns, the time for which a turn of a distant client is kept.
+//! Owns: their order, their offers, the time for which an offer to a distant client is reserved.
 //! Does not own: the ranges (`ranges`), the wait itself (front ends, `data::locking`).
-//! Invariants: nobody has a turn while a lock or an earlier waiter is in its way. A turn of a caller on this host is
-//! kept until the caller has taken it or has gone; that of a client elsewhere for [`OFFER_NS`]. Dead waiters delay
-//! living clients by a single turn.
+//! Invariants: no waiter has an offer while a lock or an earlier waiter conflicts with it. An offer to a caller on this
+//! host is reserved until the caller has taken it or has gone; one to a client elsewhere for [`OFFER_NS`]. Dead waiters
+//! delay living clients by a single offer.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use super::owner::{HolderId, Lock};
 use super::ranges::LockedRanges;
 use crate::locks::index::step;
 
-/// Time for which freed bytes are kept for a client after its notice. A living client asks within milliseconds.
+/// Time for which freed bytes are reserved for a client after its notice. A living client asks within milliseconds.
 const OFFER_NS: u64 = 300_000_000;
 
-/// Tells one who waits that it may ask again.
+/// Notifies a waiter that it may ask again.
 pub trait LockWaker: Send + Sync + 'static {
-    /// It is the waiter's turn. Must not wait, and must not ask for locks.
+    /// The waiter has an offer. Must not wait, and must not ask for locks.
     fn wake(&self);
 
     /// The open that a client elsewhere waits with, by its holder's number. The end of the open ends the wait. None for
     /// a caller on this host.
     fn open(&self) -> Option<u64>;
 
-    /// Whether the waiter is a caller on this host: such a caller takes its turn, or leaves the queue.
+    /// Whether the waiter is a caller on this host: such a caller takes its offer, or leaves the queue.
     fn is_local(&self) -> bool {
         self.open().is_none()
     }
@@ -39,9 +39,9 @@ struct Waiter {
     /// The group of its holder.
     group: u64,
     waker: Arc<dyn LockWaker>,
-    /// It is its turn, until then.
+    /// Its offer, if it has one, ends then.
     offered_until: Option<Nanos>,
-    /// The lock in the way at the last look. A release of this lock causes the next look.
+    /// The lock that conflicted at the last check. A release of this lock causes the next check.
     behind: Option<Lock>,
 }
 
@@ -76,7 +76,7 @@ impl LockQueue {
     }
 
     /// The waiter that goes before the asking owner. An owner that waits has a `waker`. Without a `waker` the owner
-    /// passes the waiters without a turn.
+    /// passes the waiters that have no offer.
     pub(super) fn before(&self, wanted: &Lock, waker: Option<&Arc<dyn LockWaker>>) -> Option<&Lock> {
         let end = waker.and_then(|waker| self.0.iter().position(|waiter| waiter.is_of(wanted, waker)));
         let earlier = &self.0[..end.unwrap_or(self.0.len())];
@@ -87,7 +87,7 @@ impl LockQueue {
         earlier.iter().filter(counts).map(|waiter| &waiter.wanted).find(|other| other.is_excluding(wanted))
     }
 
-    /// Whether the owner of a lock in the way waits for a lock of the asking owner. Longer circles stay.
+    /// Whether the owner of a conflicting lock waits for a lock of the asking owner. Longer circles stay.
     pub(super) fn is_in_circle(&self, wanted: &Lock, ranges: &LockedRanges) -> bool {
         ranges.has(wanted.owner)
             && self.0.iter().map(|waiter| &waiter.wanted).any(|their| {
@@ -97,8 +97,8 @@ impl LockQueue {
             })
     }
 
-    /// Adds a waiter, or changes a known waiter. `behind` is a held lock in the way. False for a new waiter without
-    /// room.
+    /// Adds a waiter, or changes a known waiter. `behind` is a held lock that conflicts. False for a new waiter beyond
+    /// the bounds.
     pub(super) fn try_wait(
         &mut self,
         wanted: Lock,
@@ -127,8 +127,8 @@ impl LockQueue {
         self.0.retain(|waiter| waiter.waker.open().is_none_or(|open| !is_meant(&waiter.wanted, open)));
     }
 
-    /// Ends the waits of holders that are gone. A client that has missed its turn leaves the queue. Then all clients
-    /// elsewhere are told and leave the queue: the first to ask gets the lock.
+    /// Ends the waits of holders that are gone. A client that has missed its offer leaves the queue. Then all clients
+    /// elsewhere are notified and leave the queue: the first to ask gets the lock.
     pub(super) fn expire(
         &mut self,
         now: Nanos,
@@ -149,13 +149,13 @@ impl LockQueue {
         }
     }
 
-    /// The time at which the next turn of a client elsewhere ends.
+    /// The time at which the next offer to a client elsewhere ends.
     pub(super) fn next_end(&self) -> Option<Nanos> {
         self.0.iter().filter(|waiter| !waiter.waker.is_local()).filter_map(|waiter| waiter.offered_until).min()
     }
 
-    /// Gives turns to the waiters whose way is free, and adds their wakers. A waiter behind a lock is looked at if the
-    /// lock `may_be_gone`.
+    /// Makes offers to the waiters with which nothing conflicts, and adds their wakers. A waiter behind a lock is
+    /// examined if the lock `may_be_gone`.
     pub(super) fn offer_to_waiters(
         &mut self,
         ranges: &LockedRanges,

@@ -1,7 +1,7 @@
 //! The locked bytes of one file.
 //!
 //! Owns: splitting, joining and changing the ranges of an owner.
-//! Does not own: which owners exclude each other (`owner`), the search for a lock in the way (`index`), bounds, the
+//! Does not own: which owners exclude each other (`owner`), the search for a conflicting lock (`index`), bounds, the
 //! fate of a refused owner (`table`).
 //! Invariants: an owner's ranges do not overlap, and two with one mode do not touch. A change that is refused has
 //! changed nothing.
@@ -83,7 +83,7 @@ impl Own {
     }
 }
 
-/// Whether a change of bytes takes a held lock's place, in part or by joining with it.
+/// Whether a change of bytes replaces a held lock, in part or by joining with it.
 fn is_changed(held: &Lock, span: Span, wanted: Option<Lock>) -> bool {
     let joins = wanted.is_some_and(|wanted| wanted.mode == held.mode) && held.span.can_join(span);
     joins || held.span.is_overlapping(span)
@@ -126,9 +126,9 @@ impl Plan {
     }
 }
 
-/// Most looks at locks of holders that are gone.
+/// Most locks of holders that are gone which a search examines.
 const LOOKS_MAX: usize = 256;
-/// A change that drops more than this part of a file's ranges rebuilds the index in a walk.
+/// A change that drops more than this fraction of a file's ranges rebuilds the index in a walk.
 const SEARCHED_PART: usize = 16;
 
 /// The ranges of a file. The steps of a change are searches, one for each range that goes or comes.
@@ -160,12 +160,12 @@ impl LockedRanges {
         Lock { owner, span, mode, process: held.map_or(0, |held| held.process) }
     }
 
-    /// A lock in the way of a wanted lock.
+    /// A lock that conflicts with a wanted lock.
     pub(super) fn conflict(&self, wanted: &Lock) -> Option<Lock> {
         self.index.conflict(wanted).map(|found| self.lock_at(found))
     }
 
-    /// A lock in the way, of a meant owner. Any lock in the way counts after [`LOOKS_MAX`] looks.
+    /// A conflicting lock of a meant owner. After [`LOOKS_MAX`] locks any conflicting lock counts.
     pub(super) fn conflict_of(&self, wanted: &Lock, is_meant: impl Fn(&LockOwner) -> bool) -> Option<Lock> {
         let (mut found, mut looks) = (None, 0);
         self.index.show_conflicts(wanted, &mut |owner, span, mode| {
@@ -210,8 +210,8 @@ impl LockedRanges {
         near.filter(|held| is_changed(held, wanted.span, Some(*wanted))).collect()
     }
 
-    /// Gives an owner these bytes in this mode, in place of earlier modes. Nobody's lock is in the way. `quota` tells
-    /// how many more ranges there may be.
+    /// Gives an owner these bytes in this mode, in place of earlier modes. No other lock conflicts. `quota` is how many
+    /// more ranges there may be.
     pub(super) fn lock(&mut self, wanted: Lock, quota: usize) -> Result<(), TooManyRanges> {
         self.change(wanted.owner, wanted.span, Some(wanted), quota)
     }

@@ -2,7 +2,8 @@
 //!
 //! Owns: the rule by which two opens exclude each other.
 //! Does not own: opens (front ends), rights of users (the host).
-//! Invariants: no two opens of a file have uses that one of them denies. Many shares of a holder end in a single move.
+//! Invariants: no two opens of a file have uses that one of them denies. Many share reservations of a holder end in a
+//! single move.
 
 use std::ops::Range;
 
@@ -30,7 +31,7 @@ impl Share {
     }
 }
 
-/// Why an open does not get a share.
+/// Why an open does not get a share reservation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShareRefusal {
     /// Another open denies the wanted access, or has access that the caller wants to deny.
@@ -61,7 +62,7 @@ impl UseCounts {
     }
 }
 
-/// The shares of a file, by holder and the holder's number for the open.
+/// The share reservations of a file, by holder and the holder's number for the open.
 #[derive(Default)]
 pub(super) struct Shares {
     of_opens: Vec<((HolderId, u64), Share)>,
@@ -88,7 +89,7 @@ impl Shares {
         !self.of(holder).is_empty()
     }
 
-    /// The holder of an open that is in the way. An open is not in its own way.
+    /// The holder of a conflicting open. An open does not conflict with itself.
     pub(super) fn conflict(&self, open: Option<(HolderId, u64)>, wanted: Share) -> Option<HolderId> {
         let mut counts = self.counts;
         if let Some(own) = open.and_then(|open| self.find(open).ok()) {
@@ -102,7 +103,7 @@ impl Shares {
         others.find(|it| it.1.is_excluding(wanted)).map(|it| it.0.0)
     }
 
-    /// Sets the share of an open. Returns the share that it had.
+    /// Sets the share reservation of an open. Returns the one that it had.
     pub(super) fn set(&mut self, open: (HolderId, u64), share: Share) -> Option<Share> {
         self.counts.change(share, |count| *count += 1);
         match self.find(open) {
@@ -122,7 +123,7 @@ impl Shares {
         }
     }
 
-    /// Ends the share of an open.
+    /// Ends the share reservation of an open.
     pub(super) fn end(&mut self, open: (HolderId, u64)) -> Option<Share> {
         let at = self.find(open).ok()?;
         let (_, share) = self.of_opens.remove(at);
@@ -130,7 +131,8 @@ impl Shares {
         Some(share)
     }
 
-    /// Ends `most` shares of a holder, or all that it has. Returns their number, and how many denied something.
+    /// Ends `most` share reservations of a holder, or all that it has. Returns their number, and how many denied
+    /// something.
     pub(super) fn release(&mut self, holder: HolderId, most: usize) -> (usize, u64) {
         let (mut own, mut denying) = (self.of(holder), 0);
         own.end = own.end.min(own.start + most);

@@ -1,11 +1,11 @@
 //! The locks of all files, as front ends ask for them.
 //!
-//! Owns: the order of the checks of a lock, an unlock and a share; the grace period.
-//! Does not own: the files' entries (`of_file`), the rules of ranges, shares and queues (their modules), the bounds
-//! (`holders`), the answers of the host (`asking`), waiting (`data::locking`).
-//! Invariants: the steps of a call do not grow with the tables. A call that needs the locks or the room of a lapsed
+//! Owns: the order of the checks of a lock, an unlock and a share reservation; the grace period.
+//! Does not own: the files' entries (`of_file`), the rules of ranges, share reservations and queues (their modules),
+//! the bounds (`holders`), the answers of the host (`asking`), waiting (`data::locking`).
+//! Invariants: the steps of a call do not grow with the tables. A call that needs the locks or the quota of a lapsed
 //! holder begins the holder's end. The front end makes that end durable; only then does another get the locks. In the
-//! grace period a reclaim is the only way to a lock.
+//! grace period only a reclaim gets a lock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,8 +26,8 @@ use crate::locks::index::step;
 use crate::locks::of_file::SharedTable;
 use crate::locks::owner::Span;
 
-/// Most waiters, and ranges and shares of ended holders, that a look at many files sees, and those of one file more.
-/// The world calls for the next look.
+/// Most waiters, and ranges and share reservations of ended holders, that one round over many files examines, and those
+/// of one file more. The world calls for the next round.
 const WAITERS_A_LOOK: usize = 256;
 
 /// The locks of a holder.
@@ -75,7 +75,7 @@ impl Locks {
         self.look(table, now, |_, _, _| {});
     }
 
-    /// Ends what ended holders have, and looks at other files, as far as a look goes.
+    /// Ends what ended holders have, and examines other files, as far as one round goes.
     fn look(
         &self,
         mut table: MutexGuard<'_, LockTable>,
@@ -101,8 +101,8 @@ impl Locks {
         if lock(&self.shared.table).holders.try_wait_for_end(holder, waker) { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    /// From now on nobody gets a lock but by [`Locks::reclaim`]. With `are_denials_missing`, nobody makes a use of a
-    /// file without an open, either: a client may reclaim an open that denies it.
+    /// From now on nobody gets a lock except through [`Locks::reclaim`]. With `are_denials_missing`, nobody makes a use
+    /// of a file without an open, either: a client may reclaim an open that denies it.
     pub fn begin_grace(&self, are_denials_missing: bool) {
         self.is_in_grace.store(true, Ordering::Relaxed);
         self.is_denied_in_grace.store(are_denials_missing, Ordering::Relaxed);
@@ -121,8 +121,8 @@ impl Locks {
         self.is_in_grace.load(Ordering::Relaxed)
     }
 
-    /// The world is told from now on when it has to call [`Locks::go_on`]. The call must not
-    /// wait, and must not ask for locks.
+    /// From now on `told` gets the time at which the world has to call [`Locks::go_on`]. `told` must not wait, and must
+    /// not ask for locks.
     pub(crate) fn tell_offers(&self, told: Box<dyn Fn(Nanos) + Send + Sync>) {
         self.shared.on_offers.get_or_init(|| told);
     }
@@ -180,7 +180,7 @@ impl Locks {
         taken
     }
 
-    /// Makes a change. If it lacks room, the end of a lapsed holder begins.
+    /// Makes a change. If it lacks quota, the end of a lapsed holder begins.
     fn with_quota(
         table: &mut LockTable,
         holder: HolderId,
@@ -198,7 +198,7 @@ impl Locks {
         }
     }
 
-    /// Locks bytes, unless somebody is in the way. Where the host has a part, the answer is a question at first.
+    /// Locks bytes, unless a lock or a waiter conflicts. Where the host takes part, the answer is a question at first.
     pub fn lock(&self, file: u64, wanted: Lock, now: Nanos) -> Result<(), LockRefusal> {
         if self.is_in_grace() { Err(LockRefusal::Grace) } else { self.reclaim(file, wanted, now) }
     }
@@ -232,7 +232,7 @@ impl Locks {
     }
 
     /// As [`Locks::lock`], but a refused owner waits, and is woken when it may ask again. An owner that asks again
-    /// keeps its place in the queue. A client elsewhere waits neither for the end of a holder nor for that of the
+    /// keeps its position in the queue. A client elsewhere waits neither for the end of a holder nor for that of the
     /// grace period.
     pub fn lock_or_wait(
         &self,
@@ -252,7 +252,7 @@ impl Locks {
         result
     }
 
-    /// A refused owner waits, unless the owner in the way waits for it.
+    /// A refused owner waits, unless the owner of the conflicting lock waits for it.
     pub(super) fn or_wait(
         table: &mut LockTable,
         file: u64,
@@ -292,7 +292,7 @@ impl Locks {
     }
 
     /// An owner that has waited at an earlier server goes on waiting, behind those who are here. The next
-    /// [`Locks::tick`] gives turns.
+    /// [`Locks::tick`] makes offers.
     pub fn wait_again(&self, file: u64, wanted: Lock, waker: Arc<dyn LockWaker>) {
         let mut table = lock(&self.shared.table);
         let waits = table.with(file, |holders, of_file| {
@@ -316,7 +316,7 @@ impl Locks {
         self.stop_waits(file, open.0, |wanted, with| (wanted.owner.holder, with) == open, now);
     }
 
-    /// Waiting owners of a holder elsewhere leave the queue. Others have their turns.
+    /// Waiting owners of a holder elsewhere leave the queue. Others get offers.
     fn stop_waits(&self, file: u64, holder: HolderId, is_meant: impl Fn(&Lock, u64) -> bool, now: Nanos) {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.shared.table);
@@ -348,7 +348,7 @@ impl Locks {
     /// A conflicting lock of another owner.
     pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
         let table = lock(&self.shared.table);
-        // One that would give way is in nobody's.
+        // The lock of a holder that would give way conflicts with nobody.
         let is_there = |owner: &LockOwner| !table.holders.is_gone(owner.holder, now);
         table.files.get(&file)?.ranges.conflict_of(wanted, is_there)
     }
@@ -401,7 +401,7 @@ impl Locks {
         lock(&self.shared.table).files.get(&file).map_or(0, |it| it.ranges.count(owner))
     }
 
-    /// Opens a file with a share, or gives an open another one, unless somebody's share is in the way.
+    /// Opens a file with a share reservation, or gives an open another one, unless one conflicts.
     pub fn share(&self, file: u64, open: (HolderId, u64), share: Share, now: Nanos) -> Result<(), ShareRefusal> {
         let mut table = lock(&self.shared.table);
         table.check_shares(file, Some(open), share, now)?;
@@ -415,8 +415,8 @@ impl Locks {
         Ok(())
     }
 
-    /// Checks that no share excludes the wanted one. An open is not in its own way. The end of a lapsed holder
-    /// that is in the way begins.
+    /// Checks that no share reservation excludes the wanted one. An open does not conflict with itself. The end of a
+    /// lapsed holder with a conflicting one begins.
     pub fn check_share(
         &self,
         file: u64,
@@ -436,7 +436,7 @@ impl Locks {
         self.check_share(file, None, Share { access, deny: 0 }, now)
     }
 
-    /// Ends the share of an open.
+    /// Ends the share reservation of an open.
     pub fn end_share(&self, file: u64, open: (HolderId, u64)) {
         let mut table = lock(&self.shared.table);
         let ended = table.with(file, |_, of_file| of_file.shares.end(open));
@@ -453,15 +453,15 @@ impl Locks {
         self.denying.load(Ordering::Relaxed) > 0 || self.is_denied_in_grace.load(Ordering::Relaxed)
     }
 
-    /// Called every few seconds: ends untaken turns, and begins the end of lapsed holders where owners wait. The world
+    /// Called every few seconds: ends untaken offers, and begins the end of lapsed holders where owners wait. The world
     /// goes on with the files for which the call is too short.
     pub fn tick(&self, now: Nanos) {
         lock(&self.shared.table).due_from.get_or_insert(0);
         self.go_on(now);
     }
 
-    /// Called at the time that the world was told: ends turns that are over by then, and goes on with the ends of
-    /// holders and with a tick.
+    /// Called at the time that the world got: ends offers that are over by then, and goes on with the ends of holders
+    /// and with a tick.
     pub(crate) fn go_on(&self, now: Nanos) {
         self.look(lock(&self.shared.table), now, |table, left, wakers| {
             while *left > 0

@@ -48,7 +48,7 @@ pub enum CreateHow {
     },
 }
 
-/// The times that store a verifier. Some file systems keep 31 bits of seconds, so the highest bit of each half is in
+/// The times that store a verifier. Some file systems store 31 bits of seconds, so the highest bit of each half is in
 /// the nanoseconds, as 1 or 2.
 fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
     let [a, b, c, d, e, f, g, h] = verifier;
@@ -538,14 +538,14 @@ impl<P: Platform> Volume<P> {
         directory.changed(change.after, self.now(), Times::Entries, None)
     }
 
-    /// Changes the kept listing of a directory by a name. Where the name may have been spelt otherwise, nothing is
-    /// kept.
+    /// Changes the cached listing of a directory by a name. Where the name may have been spelt otherwise, the listing
+    /// is dropped.
     fn list_change(&self, directory: &Arc<Inode<P>>, change: impl FnOnce(&mut KnownListing)) {
         let mut listing = directory.listed();
         if self.may_fold_names(directory) { listing.forget() } else { change(&mut listing) }
     }
 
-    /// Adds a renamed object to the kept listing of its new directory.
+    /// Adds a renamed object to the cached listing of its new directory.
     fn list_moved(&self, directory: &Arc<Inode<P>>, name: &Bytes, (identity, stat): &(Identity, Stat)) {
         match self.numbers.of(identity.fsid(), stat.fileid) {
             Ok(number) => self.list_change(directory, |listing| listing.insert(name, number)),
@@ -553,7 +553,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Records a renamed object's new place.
+    /// Records a renamed object's new location.
     fn relocated(
         &self,
         (identity, stat): &(Identity, Stat),

@@ -2,8 +2,8 @@
 //!
 //! Owns: the contents of one answer, and the source of its entries.
 //! Does not own: the order and the cookies (`tree::listing`), reading directories (the tree), which pieces of
-//! directories are kept between calls (`objects::directory_cache`).
-//! Invariants: any cookie works, even if its piece is not kept. A read of a directory does not delay changes of it.
+//! directories are cached between calls (`objects::directory_cache`).
+//! Invariants: any cookie works, even if its piece is not cached. A read of a directory does not delay changes of it.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<DirectoryEntry, VolumeError> {
         let (inode, attributes) = match self.lookup(directory, name).await {
             Ok(found) => found,
-            // If the caller may not look at the parent, the number is the directory's own.
+            // If the caller may not look up the parent, the number is the directory's own.
             Err(VolumeError::Denied) => (Arc::clone(directory), self.attributes(directory).await?),
             Err(error) => return Err(error),
         };
@@ -110,8 +110,8 @@ impl<P: Platform> Volume<P> {
         Ok(DirectoryEntry { name: Bytes::from_static(name), fileid: inode.fileid(), cookie, object })
     }
 
-    /// The next names, from the kept listing or from the directory. A listing that begins anew wants a read that began
-    /// after its call. Calls that wait for their turn share one, so none waits for more than two reads.
+    /// The next names, from the cached listing or from the directory. A listing that begins anew wants a read that
+    /// began after its call. Calls that wait meanwhile use one read together, so none waits for more than two reads.
     async fn piece(
         &self,
         caller: &Caller,
@@ -144,12 +144,12 @@ impl<P: Platform> Volume<P> {
         Ok(piece)
     }
 
-    /// A part of the directory after the cookie: all of it, unless it is huge. So the kept listing serves any other
+    /// A part of the directory after the cookie: all of it, unless it is huge. So the cached listing serves any other
     /// cookie.
     async fn read_listing(&self, node: &Node, directory: &Arc<Inode<P>>, cookie: u64) -> Result<Listed, VolumeError> {
         let home = directory.identity.fsid();
         let read = |window| {
-            // The kept listing gets our changes from here on, whether or not this read sees them.
+            // The cached listing gets our changes from here on, whether or not this read sees them.
             directory.listed().begin();
             async {
                 let mut window = self.tree.list(node, window).await?.0;
@@ -230,7 +230,7 @@ impl<P: Platform> Volume<P> {
         location: Location,
     ) -> Result<(FileHandle, Attributes), VolumeError> {
         let inode = match self.found_files.get(&identity) {
-            // An earlier server has told clients another size than the host's.
+            // An earlier server has reported another size to clients than the host's.
             Some(_) => Some(self.resolve_identity(identity, export).await?),
             None => self.table.get(&identity),
         };

@@ -1,10 +1,10 @@
 //! Names: looking them up, listing them, changing them.
 //!
-//! Owns: the calls about entries of a directory; here lookups, and the way from a mount path to its directory.
+//! Owns: the calls about entries of a directory; here lookups, and the resolution of a mount path to its directory.
 //! Does not own: recent results of lookups (`objects::directory_cache`), the objects of entries (`handles`, `objects`),
 //! durability (`data::sync`).
-//! Invariants: changes of one directory are made one at a time. No name leads out of an export. A MOUNT of a path tells
-//! a caller no more than LOOKUPs of its names.
+//! Invariants: changes of one directory are made one at a time. No name leads out of an export. A MOUNT of a path
+//! reveals no more to a caller than LOOKUPs of its names.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

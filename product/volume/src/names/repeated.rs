@@ -8,8 +8,8 @@
 //!
 //! Between the host's call and its note, a kill leaves a change that nobody knows of. The repetition of such a change
 //! finds the name taken or gone, and says so: [`VolumeError::Exists`], [`VolumeError::NotFound`]. An exchange of two
-//! names would be undone by its repetition. The repetition of a rename with a whiteout would put the whiteout in the
-//! object's place. So the volume refuses a repetition whose object has the new name already: the object may have come
+//! names would be undone by its repetition. The repetition of a rename with a whiteout would put the whiteout in place
+//! of the object. So the volume refuses a repetition whose object has the new name already: the object may have come
 //! there by this call or by another one.
 
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The answer to a creation if an earlier process has carried it out. An object that is not the noted one, or not
-    /// the caller's, stands in the way as any other. [`VolumeError::Stale`] if the noted one has lost the name.
+    /// the caller's, conflicts as any other does. [`VolumeError::Stale`] if the noted one has lost the name.
     pub(super) async fn made_before(&self, caller: &Caller, (parent, name): Name<'_, P>) -> Option<Outcome<Made<P>>> {
         let Before::Done { object } = caller.before() else { return None };
         let result = match self.lookup_by(caller, parent, name).await {

@@ -1,12 +1,12 @@
 //! The engine's devices of a volume.
 //!
-//! Owns: the map from the host's devices to the engine's; turns: to add one, to look after its unused objects, and to
+//! Owns: the map from the host's devices to the engine's; the claims: to add one, to tend its unused objects, and to
 //! make these clean; for each device the queue of files whose modification time on the host is that of the writeback.
 //! Does not own: the making of a device (the world's factory), the thread for that (the tree), its work (the engine),
 //! the tasks that set times (`coherence`).
 //! Invariants: a device of the host is added once, with the first object on it. The making may wait for the host: no
-//! lock but the device's turn is held meanwhile. A making that has begun ends, even without a waiter. An error is not
-//! kept. A file is in a queue once. While a device has a queue, one task goes through it.
+//! lock but the device's claim is held meanwhile. A making that has begun ends, even without a waiter. An error is not
+//! cached. A file is in a queue once. While a device has a queue, one task goes through it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -35,7 +35,7 @@ struct KnownDevice {
     added: OnceLock<DeviceId>,
     /// Held while it is made.
     claim: Arc<TaskMutex<()>>,
-    /// Held while unused objects of it are looked after.
+    /// Held while unused objects of it are tended.
     tended: Arc<TaskMutex<()>>,
     /// Held while unused objects of it are made clean.
     cleaned: Arc<TaskMutex<()>>,
@@ -57,19 +57,19 @@ impl TreeDevices {
         Arc::clone(lock(&self.known).entry(key).or_default())
     }
 
-    /// The unit of times on a device, of which the tree tells `known_ns`.
+    /// The unit of times on a device, of which the tree reports `known_ns`.
     pub(crate) fn time_unit(&self, key: DeviceKey, known_ns: u32) -> Arc<FileTimeUnit> {
         let unit = Arc::clone(&self.known(key).time_unit);
         unit.note(known_ns);
         unit
     }
 
-    /// The turn to look after unused objects of a device; none while somebody else has it.
+    /// The claim to tend unused objects of a device; none while somebody else has it.
     pub(crate) fn claim_tending(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.known(key).tended).try_lock_owned()
     }
 
-    /// The turn to make unused objects of a device clean; none while somebody else has it.
+    /// The claim to make unused objects of a device clean; none while somebody else has it.
     pub(crate) fn claim_cleaning(&self, key: DeviceKey) -> Option<OwnedMutexGuard<()>> {
         Arc::clone(&self.known(key).cleaned).try_lock_owned()
     }
@@ -117,7 +117,7 @@ impl TreeDevices {
     }
 }
 
-/// Files to be settled. Bounded by the inode table, which keeps these inodes and may clean them to make room.
+/// Files to be settled. Bounded by the inode table, which holds these inodes and may clean them to free entries.
 pub(crate) struct Settling<P: Platform>(Mutex<BTreeMap<DeviceKey, VecDeque<Weak<Inode<P>>>>>);
 
 impl<P: Platform> Default for Settling<P> {

@@ -1,13 +1,13 @@
 //! What is cached of directories: recent lookups, for lookups that ask the host nothing, and pieces of listings.
 //!
 //! Owns: a fixed number of lookups, and when one does not count any more; which directories have a piece, the number of
-//! entries cached, the turns for reading large directories.
+//! entries cached, the locks for reading large directories one at a time.
 //! Does not own: lookups and listings (`names`), the objects (`table`), which no lookup here keeps alive; the pieces
 //! (each is in its directory's inode), the order of entries (`tree::listing`).
 //! Invariants: a lookup counts only while its directory's count of changes is the same as before the host was asked. So
 //! a change of ours, or a detected one of others, ends all lookups of the directory at once. A lookup does not count
 //! while a change of ours is under way, and lives at most for the knob `attributes_idle_centisecs`. Failed lookups are
-//! not kept. At most `CACHED_ENTRIES_MAX` entries of listings are cached, for any lists that clients make. The lock
+//! not cached. At most `CACHED_ENTRIES_MAX` entries of listings are cached, for any lists that clients make. The lock
 //! here is not held while that of a directory's piece is taken.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ use crate::tree::attributes::DeviceKey;
 use crate::tree::identity::Identity;
 use crate::tree::listing::{LARGE_WINDOW_ENTRIES_MAX, Listed};
 
-/// Entries: about 130 bytes each with a usual name. Each name has one place, and the last entry there stays.
+/// Entries: about 130 bytes each with a usual name. Each name has one slot, and the last entry there stays.
 const NAMES_MAX: usize = 4096;
 const _: () = assert!(NAMES_MAX.is_power_of_two());
 
@@ -104,7 +104,7 @@ impl<P: Platform> ListingPieces<P> {
         Arc::clone(lock(&self.large).entry(device).or_default())
     }
 
-    /// Keeps a piece, and drops the oldest others beyond the bound.
+    /// Counts a cached piece, and drops the oldest others beyond the bound.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
         let mut cached = lock(&self.cached);
         cached.entries += listed.len();

@@ -1,4 +1,4 @@
-//! Files that an earlier process left in the engine's memory, until they are objects in memory again.
+//! Files that the engine's memory has from an earlier process, until they are objects in memory again.
 //!
 //! Owns: the engine's key of a file, and which files nobody has brought back yet.
 //! Does not own: the bringing back (`handles::adopt`), the files' pages (the engine).

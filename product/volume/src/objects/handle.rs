@@ -1,8 +1,8 @@
-//! The two ways in which a client names an object: the bytes of its handle, over renames and restarts, and one number
+//! The two forms in which a client names an object: the bytes of its handle, over renames and restarts, and one number
 //! for each object of all the file systems of a volume.
 //!
-//! Owns: the layout of a handle, the key that marks our own; the numbers that clients are told instead of the hosts'
-//! own ones.
+//! Owns: the layout of a handle, the key that marks our own; the numbers that are reported to clients instead of the
+//! hosts' own ones.
 //! Does not own: the storage of the key (the world), identities (`tree::identity`), finding an object by its identity
 //! (`handles`), the hosts' numbers and the ids of file systems (the tree).
 //! Invariants: a handle without the key's hash over all its other bytes is refused before anything in it is used. Two
@@ -12,7 +12,8 @@
 //!
 //! The low [`LOW_BITS`] of a host's number stay as they are. The bits above name a prefix: each pair of a file system
 //! and the high bits of its numbers gets a prefix of its own. Most file systems use no high bits, and so need one
-//! prefix. The file system of the first export, the home, keeps its numbers, unless another one has the prefix already.
+//! prefix. The numbers of the file system of the first export, the home, stay as they are, unless another one has the
+//! prefix already.
 //!
 //! Layout of a handle, in bytes: version 1, export 2, file-system id 8, form 1, kind 1, the host's bytes 0 to 40, keyed
 //! hash 8. All numbers are big-endian.
@@ -206,13 +207,13 @@ struct NumberPrefixes {
 }
 
 impl Numbers {
-    /// Numbers around a file system that keeps its own ones.
+    /// Numbers around a file system whose own numbers stay.
     pub(crate) fn around(home: u64) -> Self {
         Self { home, prefixes: Mutex::default() }
     }
 
     /// The number for clients of an object that has this `number` on the file system with the id `fsid`.
-    /// [`VolumeError::NoMemory`] if there are no prefixes left: some file systems have used all bits of their numbers.
+    /// [`VolumeError::NoMemory`] if no prefix is free: some file systems have used all bits of their numbers.
     pub(crate) fn of(&self, fsid: u64, number: u64) -> Result<u64, VolumeError> {
         let high = (number >> LOW_BITS) as u32;
         // This prefix belongs to the home from the start.

@@ -1,7 +1,7 @@
 //! One object of the volume, with identity, open file and attributes.
 //!
-//! Owns: the attributes as told to clients, computed from the host's and from unwritten data; the engine's file of a
-//! regular file; when remembered rights of callers are forgotten.
+//! Owns: the attributes as reported to clients, computed from the host's and from unwritten data; the engine's file of
+//! a regular file; when remembered rights of callers are forgotten.
 //! Does not own: the values under its lock (`inode_state`), the table of inodes (`table`), calls to the host (the other
 //! modules).
 //! Invariants: the `size`, `mtime` and `ctime` that one call returned as *after* are the next change's *before*; both
@@ -36,8 +36,8 @@ pub(crate) const DESCRIPTORS_OF_FILE: usize = 1 + DESCRIPTORS_PER_FILE;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Most seconds by which a host's coarse times may lag behind those told to clients; with a larger lag, its clock was
-/// set.
+/// Most seconds by which a host's coarse times may lag behind those reported to clients; with a larger lag, its clock
+/// was set.
 const CLOCK_BEHIND_S_MAX: i64 = 2;
 
 /// With a unit of times from here on, two changes after each other may have one time.
@@ -69,7 +69,7 @@ pub struct Inode<P: Platform> {
     remembered: Remembered,
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
     pub(crate) confined: AtomicU64,
-    /// The kept listing of a directory.
+    /// The cached listing of a directory.
     pub(crate) listed: Mutex<KnownListing>,
     /// The engine's file, from the first use of its bytes.
     file: OnceLock<File>,
@@ -145,7 +145,7 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// The object, on a file system that keeps times in this unit.
+    /// The object, on a file system that stores times in this unit.
     pub(crate) fn with_times_in(mut self, time_unit: Arc<FileTimeUnit>) -> Self {
         self.time_unit = time_unit;
         self
@@ -182,7 +182,7 @@ impl<P: Platform> Inode<P> {
         self.device
     }
 
-    /// The size now, or as the host told it last if the bytes were not used. It waits for nothing.
+    /// The size now, or as the host reported it last if the bytes were not used. It waits for nothing.
     pub fn size(&self) -> u64 {
         self.file().map_or_else(|| self.state().stat.size, File::size)
     }
@@ -413,12 +413,12 @@ impl<P: Platform> Inode<P> {
         self.handle.as_bytes()
     }
 
-    /// The unit of times on its file system, in nanoseconds: every time told to clients is a multiple of it.
+    /// The unit of times on its file system, in nanoseconds: every time reported to clients is a multiple of it.
     pub fn time_unit_ns(&self) -> u32 {
         self.time_unit.ns()
     }
 
-    /// The host was given a modification time, and kept another one.
+    /// The host was given a modification time, and stored another one.
     pub(crate) fn learn_time_unit(&self, given: Timestamp, cached: Timestamp) {
         self.time_unit.learn(given, cached);
     }
@@ -428,18 +428,18 @@ impl<P: Platform> Inode<P> {
         self.time_unit_ns() >= COARSE_NS
     }
 
-    /// The modification and the change time as told to clients.
+    /// The modification and the change time as reported to clients.
     pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
         let WccAttributes { mtime, ctime, .. } = self.before(&self.state());
         (mtime, ctime)
     }
 
-    /// The change time as told to clients.
+    /// The change time as reported to clients.
     pub(crate) fn change_time(&self) -> Timestamp {
         self.times().1
     }
 
-    /// The state before a change, as told to clients.
+    /// The state before a change, as reported to clients.
     #[inline]
     fn before(&self, state: &InodeState) -> WccAttributes {
         let unit_ns = self.time_unit_ns();
@@ -468,7 +468,7 @@ impl<P: Platform> Inode<P> {
         self.state().unprivileged = true;
     }
 
-    /// The attributes for a client; remembers the size that it was told.
+    /// The attributes for a client; remembers the size that they report.
     fn client_attributes(&self, state: &mut InodeState) -> Attributes {
         self.client_attributes_within(state, u64::MAX)
     }
@@ -525,8 +525,8 @@ impl<P: Platform> Inode<P> {
         self.bytes_changed(&mut state, now, u64::MAX)
     }
 
-    /// The file has come back from an earlier process, with unwritten bytes or without. Clients were told later times
-    /// than the host's if there are such bytes.
+    /// The file has come back from an earlier process, with unwritten bytes or without. If there are such bytes, later
+    /// times than the host's were reported to clients.
     pub(crate) fn came_back(&self, now: Timestamp) {
         let mut state = self.state();
         state.unflushed = true;
@@ -633,7 +633,7 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// The mode, the owner and the group as told to clients.
+    /// The mode, the owner and the group as reported to clients.
     pub(crate) fn mode_and_owner(&self) -> (u32, u32, u32) {
         let state = self.state();
         let Stat { mode, uid, gid, .. } = state.stat;
@@ -677,8 +677,8 @@ impl<P: Platform> Inode<P> {
         if self.changes.load(Ordering::Relaxed) != look.changes || !self.is_clean() {
             return None;
         }
-        // The host's clock has not passed the time told to clients, but will have at the next try. If the clock was set
-        // back, the file does not wait for that.
+        // The host's clock has not passed the time reported to clients, but will have at the next try. If the clock was
+        // set back, the file does not wait for that.
         let told = self.before(&state).ctime;
         let behind = stat.ctime < told && told.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
         state.unsettled = behind;

@@ -1,7 +1,8 @@
-//! The part of an inode that changes: what the host said of the object last, and what clients were told of it.
+//! The part of an inode that changes: what the host reported of the object last, and what was reported of it to
+//! clients.
 //!
 //! Owns: both states and the moves from one to the other; the storage that a file is reported to use while some of its
-//! data may not be on the host; the unit of the times that a file system keeps, as the tree tells it or as it was
+//! data may not be on the host; the unit of the times that a file system stores, as the tree reports it or as it was
 //! learnt from a time that was set.
 //! Does not own: the lock around the state, the engine's file (`inode`); the units of known file systems (the tree).
 //! Invariants: our own changes never move times back. The storage reported is never less than the file's data needs,
@@ -26,11 +27,11 @@ pub(crate) struct InodeState {
     pub(crate) stat: Stat,
     /// When the host was last asked.
     pub(crate) checked: Nanos,
-    /// The times as told to clients, who get them cut to the file system's unit.
+    /// The times as reported to clients, who get them cut to the file system's unit.
     pub(super) atime: Timestamp,
     pub(super) mtime: Timestamp,
     pub(super) ctime: Timestamp,
-    /// The size as last told to clients.
+    /// The size as last reported to clients.
     pub(super) size: u64,
     /// The writes since `stat`.
     pub(super) usage: ReportedUsage,
@@ -194,7 +195,7 @@ impl FileTimeUnit {
         }
     }
 
-    /// The host was given a time, and kept another one. A host that limits years, or that sets no times, does not
+    /// The host was given a time, and stored another one. A host that limits years, or that sets no times, does not
     /// count as one with a coarser unit.
     pub(crate) fn learn(&self, given: Timestamp, cached: Timestamp) {
         if let Some(unit) = UNITS_NS.iter().find(|unit| given.cut_to(**unit) == cached).filter(|_| cached != given) {

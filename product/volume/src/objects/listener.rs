@@ -1,7 +1,7 @@
-//! The listener to changes that others made, and what it is told.
+//! The listener to changes that others made, and its notices.
 //!
-//! Owns: the forms of a change, the place of the one listener.
-//! Does not own: which changes are others', and when they are told (`coherence`).
+//! Owns: the forms of a change, the slot of the one listener.
+//! Does not own: which changes are others', and when the listener is notified (`coherence`).
 //! Invariants: without a listener, asking for it costs one load.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::objects::handle::FileHandle;
 use crate::tree::attributes::DeviceKey;
 
 /// A change that was not made through the listener's front end: by a client of another one, or by a program of the host
-/// as a look at the host showed. What it says is known to be old now; the same change may be told more than once.
+/// as the host's answer showed. What it names is outdated now; the listener may get the same change more than once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ForeignChange {
     /// Bytes or the size of this file, and its attributes.
@@ -32,14 +32,14 @@ pub enum ForeignChange {
     Names(FileHandle),
 }
 
-/// A front end whose kernel or clients keep copies: it has to hear of others' changes.
+/// A front end whose kernel or clients cache copies: it has to be notified of others' changes.
 pub trait ForeignListener: Send + Sync + 'static {
     /// Others changed something on this device. Must not wait and must not call the volume: locks may be held. Most
     /// changes concern objects that the front end never gave out.
     fn changed(&self, device: DeviceKey, change: ForeignChange);
 }
 
-/// The place of the one listener.
+/// The slot of the one listener.
 #[derive(Default)]
 pub(crate) struct ListenerSlot {
     is_taken: AtomicBool,

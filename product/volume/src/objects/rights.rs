@@ -6,8 +6,8 @@
 //! Invariants: mode bits decide only where no access control list can disagree: for root, for the owner, and where the
 //! group's bits, which bound such a list, are all 0. A detected change of mode, owner or group erases the remembered
 //! rights, and they answer hits only within their epoch. A number is given to one user with one set of groups, and
-//! never again. At most [`CALLERS_MAX`] callers are kept. A user that calls again before half as many others came keeps
-//! its number.
+//! never again. At most [`CALLERS_MAX`] callers are cached. The number of a user that calls again before half as many
+//! others came stays the same.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -86,7 +86,7 @@ const ASKED_MAX: usize = 8;
 pub(crate) struct CachedRights {
     /// Oldest first; the oldest is replaced first.
     answers: Vec<(u64, u8)>,
-    /// How often all answers were forgotten: an answer to an earlier question is not kept.
+    /// How often all answers were forgotten: an answer to an earlier question is not cached.
     forgotten: u64,
 }
 
@@ -154,8 +154,8 @@ impl Remembered {
     }
 }
 
-/// Most users that are kept. A user that returns after it was dropped gets a new number, and new
-/// questions to the host.
+/// Most users that are cached. A user that returns after it was dropped gets a new number, and new questions to the
+/// host.
 const CALLERS_MAX: usize = 4096;
 
 type Key = (u32, u32, Box<[u32]>);

@@ -29,7 +29,7 @@ const DESCRIPTORS_MIN: usize = 128;
 /// After a vain search this part of the table's inodes may come anew before the next search.
 const VAIN_PART: usize = 16;
 
-/// Most dirty inodes of a device that are made clean at a time when room is needed.
+/// Most dirty inodes of a device that are made clean at a time when the table needs free entries.
 const CLEAN_BATCH: usize = 32;
 
 pub(crate) struct InodeTable<P: Platform> {
@@ -43,8 +43,8 @@ pub(crate) struct InodeTable<P: Platform> {
     pause: Pause,
 }
 
-/// The time until the next search of a table whose inodes are all in use. A search looks at every inode, and holds up
-/// all callers that wait for room: programs that keep many files open must not make each new inode that dear.
+/// The time until the next search of a table whose inodes are all in use. A search examines every inode, and holds up
+/// all callers that wait for a free entry: programs that keep many files open must not make each new inode that dear.
 #[derive(Default)]
 struct Pause(AtomicUsize);
 
@@ -105,7 +105,7 @@ impl<P: Platform> InodeTable<P> {
         (inode, true)
     }
 
-    /// Removes an inode after the loss of its last name. Its holders keep it.
+    /// Removes an inode after the loss of its last name. Its holders still hold it.
     pub(crate) fn forget(&self, inode: &Arc<Inode<P>>) {
         let mut shard = self.shard(&inode.identity);
         if shard.get(&inode.identity).is_some_and(|there| Arc::ptr_eq(there, inode)) {
@@ -129,7 +129,7 @@ impl<P: Platform> InodeTable<P> {
         lacks_descriptors || self.is_full() && !self.pause.try_pass_search()
     }
 
-    /// A search has left the table full.
+    /// The table is still full after a search.
     pub(crate) fn searched_in_vain(&self) {
         self.pause.begin(self.len());
     }
@@ -155,7 +155,7 @@ impl<P: Platform> InodeTable<P> {
         shards.flat_map(|shard| shard.values().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Inodes without holders, and unused since the last look here or by a sweep.
+    /// Inodes without holders, and unused since the last check here or by a sweep.
     pub(crate) fn unused(&self) -> Vec<Arc<Inode<P>>> {
         let mut unused = Vec::new();
         for shard in &self.shards {
@@ -191,8 +191,8 @@ impl<P: Platform> InodeTable<P> {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Drops inodes until an eighth of the room is free. An inode used since the last look is passed over once. Calls
-    /// `remember` for each one right before it leaves the table.
+    /// Drops inodes until an eighth of the capacity is free. An inode used since the last check is passed over once.
+    /// Calls `remember` for each one right before it leaves the table.
     pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
         let mut sweep = Sweep { dropped: Vec::new(), unwritten: BTreeMap::new() };
         let (mut inodes, mut descriptors) = (self.len(), self.sums.descriptors.load(Ordering::Relaxed));

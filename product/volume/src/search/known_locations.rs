@@ -4,9 +4,9 @@
 //! those known to be gone; the directories that were moved past a walk of the exports; the results of the last walk of
 //! each export; the news for the record of locations.
 //! Does not own: walks of the exports and following locations (`walk`), which compare identities; whether the tree
-//! opens an object (the room).
+//! opens an object (`search`).
 //! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The four locks are short, and
-//! none is taken under another. The objects that a walk met stay in memory until the next walk begins.
+//! none is taken under another. The objects that a walk found stay in memory until the next walk begins.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -27,7 +27,7 @@ const LOCATIONS_MAX: usize = 262_144;
 /// Most objects that are remembered to be gone.
 const GONE_MAX: usize = 65_536;
 
-/// While this value is unchanged, all objects that a walk has met can be found by their locations.
+/// While this value is unchanged, all objects that a walk has found can be found by their locations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LocationEpoch {
     /// Changes of ours after which an object has no known location.
@@ -137,7 +137,7 @@ impl KnownLocations {
         lock(&self.locations).get(identity).cloned()
     }
 
-    /// Takes over the entries of a record, and keeps the record from now on.
+    /// Takes over the entries of a record, and maintains the record from now on.
     pub(crate) fn recall(&self, read: Read) {
         let log = LocationLog::behind(read.entries.len() as u64, read.whole);
         for entry in read.entries {
@@ -237,7 +237,7 @@ impl KnownLocations {
         lock(&self.searches).is_gone(identity)
     }
 
-    /// Keeps the location of an object that is being dropped.
+    /// Remembers the location of an object that is being dropped.
     pub(crate) fn remember<P: Platform>(&self, inode: &Arc<Inode<P>>) {
         match inode.state().location.take() {
             Some(location) => lock(&self.locations).insert(inode.identity, location),
@@ -245,7 +245,7 @@ impl KnownLocations {
         }
     }
 
-    /// Records the loss of an object's last name: walks need not look for the object.
+    /// Records the loss of an object's last name: walks need not search for the object.
     pub(crate) fn remember_gone(&self, identity: &Identity) {
         self.remove_location(identity);
         lock(&self.searches).set_gone(*identity);
@@ -295,7 +295,7 @@ impl KnownLocations {
         LocationEpoch { lost: self.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
     }
 
-    /// Makes walks look for an object until the returned value is dropped.
+    /// Makes walks search for an object until the returned value is dropped.
     pub(crate) fn want(&self, identity: Identity) -> WantedObject<'_> {
         let mut searches = lock(&self.searches);
         *searches.wanted.entry(identity).or_insert(0) += 1;
@@ -365,7 +365,7 @@ impl Locations {
 /// The last walk that was begun.
 pub(crate) struct Walk<P: Platform> {
     pub(crate) last: Option<Walked>,
-    /// The wanted objects that were met: kept in memory for their waiters.
+    /// The wanted objects that were found: held in memory for their waiters.
     pub(crate) found: Vec<Arc<Inode<P>>>,
 }
 

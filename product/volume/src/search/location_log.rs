@@ -7,8 +7,8 @@
 //! bounded: beyond the bound the whole record is written anew.
 //!
 //! Format: a head of 16 bytes, then entries. An entry is its length in two bytes, its body, and a checksum of four
-//! bytes. The body is a kind, an object's identity and, for a place, its directory's identity and the name. Numbers are
-//! big-endian. Later entries about an object replace earlier ones.
+//! bytes. The body is a kind, an object's identity and, for a location, its directory's identity and the name. Numbers
+//! are big-endian. Later entries about an object replace earlier ones.
 
 use std::hash::Hasher;
 use std::mem;
@@ -42,7 +42,7 @@ const _: () = assert!(BODY_BYTES_MAX <= u16::MAX as usize);
 
 /// Most pending bytes.
 const PENDING_BYTES_MAX: usize = 4 << 20;
-/// The record is written anew when its entries exceed twice the known places by this number.
+/// The record is written anew when its entries exceed twice the known locations by this number.
 const SLACK_ENTRIES: u64 = 4_096;
 
 /// The record's knowledge of one object.

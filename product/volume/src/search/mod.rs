@@ -2,14 +2,14 @@
 //!
 //! A handle has an object's identity. Mostly the host opens the object by it. It does not for a server without
 //! `CAP_DAC_READ_SEARCH`, which any user may start; for one with `--subtree-check`; on file systems without handles
-//! (FUSE, many overlays). Clients of such servers have handles, too, so this module looks for objects by names.
-//! On other servers each name costs the other modules one check.
+//! (FUSE, many overlays). Clients of such servers have handles, too, so this module searches for objects by names. On
+//! other servers each name costs the other modules one check.
 //!
 //! The location of each object that a call finds is here, in memory and in a record for the next server. An object that
-//! left memory is looked up at its last location. If it is not there, a walk of the exports looks at all objects
+//! left memory is looked up at its last location. If it is not there, a walk of the exports examines all objects
 //! ([`walk`]). What no complete walk has found is gone.
 //!
-//! Owns: locations of objects, walks, the record of locations; all that the rest of the volume tells of them
+//! Owns: locations of objects, walks, the record of locations; all that the rest of the volume reports of them
 //! ([`Search`]).
 //! Does not own: opening by identity (the tree), bringing objects into memory (`handles`).
 //! Invariants: no location is stored of objects that the tree opens. No error of the host counts as absence.
@@ -108,7 +108,7 @@ impl<P: Platform> Search<P> {
     }
 
     /// A directory was moved, from below one export to below another, or the same. Comes before its new name, so that
-    /// no listing from before replaces the new place.
+    /// no listing from before replaces the new location.
     pub(crate) fn carried(&self, directory: Identity, from: u16, to: u16) {
         self.known.carry(directory, from, to);
     }
@@ -118,14 +118,14 @@ impl<P: Platform> Search<P> {
         self.known.note_lost_location();
     }
 
-    /// An object has lost its last name: walks need not look for it.
+    /// An object has lost its last name: walks need not search for it.
     pub(crate) fn gone(&self, identity: &Identity) {
         if self.may_search_for(identity) {
             self.known.remember_gone(identity);
         }
     }
 
-    /// Keeps walks out while a directory below this export moves. None where there are no walks.
+    /// Excludes walks while a directory below this export moves. None where there are no walks.
     pub(crate) async fn begin_move(&self, directory: &Identity, export: u16) -> Option<TaskGuard<'_, ()>> {
         let export =
             self.exports.iter().find(|searched| searched.tag == export).filter(|_| self.may_search_for(directory))?;

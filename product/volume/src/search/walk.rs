@@ -1,9 +1,9 @@
 //! The search for an object: along its remembered location, or by a walk of the exports.
 //!
-//! Owns: the way down from an ancestor in memory, and its length; walks of the exports, and when an object that no walk
-//! met counts as gone.
-//! Does not own: locations, the records of walks and of their waiters (`known_locations`), the other ways from a handle
-//! to its object (`handles`).
+//! Owns: the path down from an ancestor in memory, and its length; walks of the exports, and when an object that no
+//! walk found counts as gone.
+//! Does not own: locations, the records of walks and of their waiters (`known_locations`), the other methods to find a
+//! handle's object (`handles`).
 //! Invariants: an object found by a location is used only if it has the wanted identity. A name counts as gone only if
 //! the host says so. The caller gets any other error. An export has one walk at a time, which serves all callers that
 //! wait at its start. There is a pause after each complete walk, so that any number of handles of removed objects cost
@@ -155,7 +155,7 @@ impl<P: Platform> Volume<P> {
         Ok(if is_gone { Searched::Gone } else { Searched::Missed })
     }
 
-    /// Whether a walk suffices to call an object gone that it did not meet.
+    /// Whether a walk that did not find an object proves that the object is gone.
     fn does_prove_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
         // The walk saw everything: an object missing then will hardly appear in the next seconds.
@@ -163,7 +163,7 @@ impl<P: Platform> Volume<P> {
         last.complete && last.crossed == self.search.known.crossed_count() && (looked_for || recent)
     }
 
-    /// Walks until every wanted object is met, or to the end. The error is of a part that could not be seen.
+    /// Walks until every wanted object is found, or to the end. The error is of a part that could not be seen.
     async fn walk_for_all(&self, export: &SearchedExport<P>, walk: &mut Walk<P>) -> Result<(), VolumeError> {
         walk.found.clear();
         let before = walk.last.take();
@@ -174,7 +174,7 @@ impl<P: Platform> Volume<P> {
         walk.last = Some(begun.clone());
         let mut seen = Seen::default();
         if self.walk_once(export, &mut walk.found, &mut seen).await.is_break() {
-            // All wanted objects were met: the next search need not wait because of this walk.
+            // All wanted objects were found: the next search need not wait because of this walk.
             walk.last = before;
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Walks an export, then each directory that a rename of ours carried meanwhile, once: the walk may have missed
-    /// what is below. Breaks off once all wanted objects are met.
+    /// what is below. Breaks off once all wanted objects are found.
     async fn walk_once(
         &self,
         export: &SearchedExport<P>,
@@ -219,7 +219,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Walks a directory at a time, and records all locations. Holds open only the path to the current directory.
-    /// Breaks off once all wanted objects are met.
+    /// Breaks off once all wanted objects are found.
     async fn walk_from(
         &self,
         start: &Inode<P>,
@@ -333,7 +333,7 @@ pub(super) enum Followed<P: Platform> {
 }
 
 impl<P: Platform> From<VolumeError> for Followed<P> {
-    /// The meaning of an error on the way. Behind a directory that may not be searched the object is found by no name,
+    /// The meaning of an error on the path. Behind a directory that may not be searched the object is found by no name,
     /// but it may have moved elsewhere.
     fn from(error: VolumeError) -> Self {
         match error {

@@ -62,13 +62,13 @@ impl Caller {
         Self { read_only: true, ..self }
     }
 
-    /// The same caller, through the front end that listens. The listener is not told of this caller's changes.
+    /// The same caller, through the front end that listens. The listener is not notified of this caller's changes.
     #[must_use]
     pub fn listening(self) -> Self {
         Self { listening: true, ..self }
     }
 
-    /// The same caller, for one change that is kept. An earlier process may have carried it out.
+    /// The same caller, for one change that is persisted. An earlier process may have carried it out.
     #[must_use]
     pub fn keeping(self, change: Arc<dyn PersistedChange>) -> Self {
         Self { change: Some(change), ..self }
@@ -140,7 +140,7 @@ pub trait PersistedChange: Send + Sync + fmt::Debug {
 /// Notes a change, with the object that it made.
 type Noting = dyn Fn(Option<&Identity>) + Send + Sync;
 
-/// A tree's way to note that the host has carried out a change. A tree does so on the thread of the host's call, before
+/// Lets a tree note that the host has carried out a change. A tree does so on the thread of the host's call, before
 /// anything else that may wait. A tree whose changes end with its process need not.
 #[derive(Clone, Default)]
 pub struct ChangeNote(Option<Arc<Noting>>);

@@ -1,7 +1,7 @@
 //! The seam between a volume and the tree of names behind it.
 //!
-//! Owns: the interface of a world's tree, and the plain values that pass: places, ways of a rename, changes of extended
-//! attributes and Linux's bounds on them, the meeting of a sync with a change of attributes.
+//! Owns: the interface of a world's tree, and the plain values that pass: locations, modes of a rename, changes of
+//! extended attributes and Linux's bounds on them, the meeting of a sync with a change of attributes.
 //! Does not own: file bytes; a tree hands out a [`Backing`] and the engine's device does the rest. The meaning of an
 //! extended attribute's name: namespaces, and access control lists (the host).
 //! Invariants: every call is about one open object and at most one name in it, so only objects that a tree has handed
@@ -28,8 +28,9 @@ use crate::tree::identity::Identity;
 use crate::tree::listing::Window;
 use crate::tree::pending::TreeResult;
 
-/// An open object of a tree: its descriptor, or its place in a simulated tree. With it comes the user of the host for
-/// its calls, unless the server's own user makes them, and the note of a change that a later process may be asked for.
+/// An open object of a tree: its descriptor, or its location in a simulated tree. With it comes the user of the host
+/// for its calls, unless the server's own user makes them, and the note of a change that a client may ask a later
+/// process for.
 #[derive(Clone)]
 pub struct Node {
     object: Arc<dyn Any + Send + Sync>,
@@ -302,11 +303,11 @@ pub struct PathLimits {
     pub no_trunc: bool,
     /// Whether names that differ only in case are one name.
     pub case_insensitive: bool,
-    /// Whether names keep their case.
+    /// Whether names retain their case.
     pub case_preserving: bool,
 }
 
-/// The kind of range to look for in a file.
+/// The kind of range to search for in a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seek {
     /// Bytes that were written, or that take up space.
@@ -322,7 +323,7 @@ pub enum Seek {
 /// [`Directory::access`], [`Directory::create`], [`Directory::create_unnamed`], [`Directory::remove`],
 /// [`Directory::rename`], [`Directory::link`] and those about extended attributes. Before any other call, the caller
 /// has checked the user's rights. Calls that change something have a parameter `durable`: if it is set, the tree may
-/// begin the sync itself, and share it with other changes. [`Directory::create`], [`Directory::remove`],
+/// begin the sync itself, and use one sync for several changes. [`Directory::create`], [`Directory::remove`],
 /// [`Directory::rename`] and [`Directory::link`] note the change before its sync ([`Node::note`] of the directory, of
 /// the old name's for a rename).
 pub trait Directory: Send + Sync + 'static {
@@ -342,7 +343,7 @@ pub trait Directory: Send + Sync + 'static {
         false
     }
 
-    /// The unit of the times on the object's file system: each kept time is a multiple of it, up to two seconds. 1 if
+    /// The unit of the times on the object's file system: each stored time is a multiple of it, up to two seconds. 1 if
     /// it is not known. Asks the host nothing.
     fn time_unit_ns(&self, _node: &Node) -> u32 {
         1
@@ -371,8 +372,8 @@ pub trait Directory: Send + Sync + 'static {
     /// Offers every entry but "." and ".." to the window, and returns the directory's attributes.
     fn list(&self, directory: &Node, window: Window) -> TreeResult<'_, (Window, Stat)>;
 
-    /// Every entry but "." and "..", with its object. Only an entry that is no longer there may be left out. An entry
-    /// that cannot be looked at is an error: a search takes an object that it does not meet for gone.
+    /// Every entry but "." and "..", with its object. Only an entry that is no longer there may be omitted. An entry
+    /// that cannot be looked up is an error: to a search, an object that it does not find is gone.
     fn identities(&self, directory: &Node) -> TreeResult<'_, Vec<Identified>>;
 
     /// The object's current attributes.
@@ -413,8 +414,8 @@ pub trait Directory: Send + Sync + 'static {
         TreeResult::now(Ok(()))
     }
 
-    /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken. The tree looks
-    /// for the directory's default access control list, and then takes what [`AttributeChange::for_new`] says.
+    /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken. The tree reads
+    /// the directory's default access control list, and then takes what [`AttributeChange::for_new`] says.
     fn create(
         &self,
         directory: &Node,
@@ -437,8 +438,8 @@ pub trait Directory: Send + Sync + 'static {
     }
 
     /// Has a regular file or a directory outlive this process even without a name: the next process opens it by its
-    /// identity. A second call has no further effect. A tree may have room for few such objects; then it fails. The
-    /// object is let go with its node.
+    /// identity. A second call has no further effect. A tree may have a small limit of such objects; beyond it the call
+    /// fails. The tree releases the object with its node.
     fn keep_unnamed(&self, _node: &Node) -> TreeResult<'_, ()> {
         TreeResult::now(Err(VolumeError::NotSupported))
     }
@@ -451,8 +452,8 @@ pub trait Directory: Send + Sync + 'static {
     /// Removes a name: a directory's if `directory_wanted`, otherwise any other object's.
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> TreeResult<'_, Removed>;
 
-    /// Renames `from.1` in `from.0` to `to.1` in `to.0`; `how` decides about an object with the new name. If both
-    /// names are of one object, both stay. `Invalid` if the file system does not know this way.
+    /// Renames `from.1` in `from.0` to `to.1` in `to.0`; `how` decides about an object with the new name. If both names
+    /// are of one object, both stay. `Invalid` if the file system does not know this mode.
     fn rename(
         &self,
         from: (&Node, Bytes),
@@ -538,8 +539,8 @@ impl NewDevice {
 /// Makes a device; may wait for the host.
 pub type MakeDevice = Box<dyn FnOnce() -> Result<NewDevice, VolumeError> + Send>;
 
-/// Makes the engine's device for a newly met device of the host, from its key and an object on it. Called until it
-/// succeeds, in turn for each key; may wait for the host ([`Directory::make_device`]).
+/// Makes the engine's device for a newly found device of the host, from its key and an object on it. Called until it
+/// succeeds, one call at a time for each key; may wait for the host ([`Directory::make_device`]).
 pub type DeviceFactory = Box<dyn Fn(DeviceKey, &Node) -> Result<NewDevice, VolumeError> + Send + Sync>;
 
 /// An entry of a directory.
@@ -593,8 +594,8 @@ impl RenameHow {
     const WHITEOUT: u32 = 4;
     const WHITEOUT_NO_REPLACE: u32 = Self::WHITEOUT | Self::NO_REPLACE;
 
-    /// The way of Linux's flags for renameat2. [`VolumeError::Invalid`] for any other flag, and for flags that do not
-    /// go together.
+    /// The mode that Linux's flags for renameat2 mean. [`VolumeError::Invalid`] for any other flag, and for flags that
+    /// do not go together.
     pub fn of_flags(flags: u32) -> Result<Self, VolumeError> {
         match flags {
             0 => Ok(Self::Replace),

@@ -29,7 +29,7 @@ pub(crate) const PARENT_COOKIE: u64 = 2;
 
 /// Cookies of names start here.
 const FIRST_COOKIE: u64 = 3;
-/// Names hash to this many places.
+/// Names hash to this many positions.
 const POSITIONS: u64 = (1 << 31) - FIRST_COOKIE - SLACK;
 /// How far names that hash alike may push each other.
 pub(super) const SLACK: u64 = 64;
@@ -54,7 +54,7 @@ const ASKED: u16 = u16::MAX;
 /// An entry as the host lists it. The names of all entries are in one piece of memory beside them.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedEntry {
-    /// A place; once the window is complete, the cookie.
+    /// A position; once the window is complete, the cookie.
     pub(super) at: u32,
     name_at: u32,
     name_len: u16,
@@ -73,12 +73,12 @@ impl PlacedEntry {
 /// The part of a directory after a cookie, gathered entry by entry in any order.
 pub struct Window {
     pub(super) after: u64,
-    /// The number of entries that are kept in the end.
+    /// The number of entries that are held in the end.
     held_max: usize,
     /// Up to half as many again are gathered before the surplus is dropped.
     pub(super) entries: Vec<PlacedEntry>,
     pub(super) names: Vec<u8>,
-    /// No entry beyond this one will be kept.
+    /// No entry beyond this one will be held.
     bound: u64,
     cut: bool,
     complete: bool,
@@ -88,18 +88,18 @@ pub struct Window {
 }
 
 impl Window {
-    /// The place of a name in the order of listings: below 2^31, the same in every run. A tree with its entries
-    /// in this order reads a window as one range.
+    /// The position of a name in the order of listings: below 2^31, the same in every run. A tree with its entries in
+    /// this order reads a window as one range.
     pub fn position(name: &[u8]) -> u64 {
         position(name)
     }
 
-    /// The first place with entries for this window.
+    /// The first position with entries for this window.
     pub fn first_position(&self) -> u64 {
         self.after.saturating_sub(SLACK)
     }
 
-    /// The last place with entries for this window. It moves down while the window fills.
+    /// The last position with entries for this window. It moves down while the window fills.
     pub fn last_position(&self) -> u64 {
         self.bound.min(LAST_COOKIE)
     }
@@ -108,14 +108,14 @@ impl Window {
         Self::with_bound(after, WINDOW_ENTRIES_MAX)
     }
 
-    /// As `new`, for a directory with more entries than that keeps.
+    /// As `new`, for a directory with more entries than that holds.
     pub(crate) fn large(after: u64) -> Self {
         Self::with_bound(after, LARGE_WINDOW_ENTRIES_MAX)
     }
 
     /// As `new`, with another bound on the entries.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
-        // Names just before the cookie are kept, too, since they may push later ones.
+        // Names just before the cookie are held, too, since they may push later ones.
         let held_max = entries_max + 2 * SLACK as usize;
         Self {
             after,
@@ -166,7 +166,7 @@ impl Window {
         self.doubtful
     }
 
-    /// Whether the directory had more entries than are kept.
+    /// Whether the directory had more entries than are held.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut || self.entries.len() > self.held_max
     }
@@ -375,7 +375,7 @@ impl Listed {
         }
     }
 
-    /// The number of entries that it has room for.
+    /// The number of entries that it takes up memory for.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -389,7 +389,7 @@ pub(crate) struct KnownListing {
     cached_from: u64,
     /// The number of reads that have begun.
     reads: u64,
-    /// The last read found more entries than a first window keeps.
+    /// The last read found more entries than a first window holds.
     large: bool,
     /// Our changes since the current read began: added names with their objects, and removed names. `None` if there is
     /// no read, or if its result must not be cached.
@@ -454,7 +454,7 @@ impl KnownListing {
         self.since = Some(Vec::new());
     }
 
-    /// Keeps the part read since [`KnownListing::begin`], with our changes since then.
+    /// Caches the part read since [`KnownListing::begin`], with our changes since then.
     pub(crate) fn keep(&mut self, mut listed: Listed) {
         let Some(since) = self.since.take() else { return };
         for (name, fileid) in &since {

@@ -53,7 +53,7 @@ pub(crate) fn check_target(target: &[u8]) -> Result<(), VolumeError> {
     Ok(())
 }
 
-/// The names in a mount path; empty ones and "." are left out.
+/// The names in a mount path; empty ones and "." are omitted.
 pub(crate) fn components(path: &[u8]) -> Result<Vec<&[u8]>, VolumeError> {
     if path.len() > MOUNT_PATH_BYTES_MAX {
         return Err(VolumeError::NameTooLong { bytes: path.len() });

@@ -1,7 +1,7 @@
 //! The result of a tree's call: at once, or later.
 //!
 //! Owns: its two forms: a future on the heap, and a call made elsewhere that holds its result in its own memory.
-//! Does not own: the work of a call, the place where it is made.
+//! Does not own: the work of a call, the thread on which it is made.
 //! Invariants: a call that has begun ends, even without a waiter.
 
 use std::future::{Future, ready};

@@ -21,7 +21,7 @@ struct Bytes {
     modes: Mutex<[Option<LockMode>; BYTES]>,
     program: Mutex<Option<(u64, LockMode)>>,
     waiting: Mutex<Vec<Arc<dyn LockWaker>>>,
-    /// The file system stands still: the work is left.
+    /// The file system stands still: the work stays undone.
     stands: AtomicBool,
     left: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     /// The table, whose lock nobody may have during a call.

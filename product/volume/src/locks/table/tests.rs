@@ -85,7 +85,7 @@ impl Rig {
         }
     }
 
-    /// Locks bytes. A front end ends the holder that is in the way and has lapsed.
+    /// Locks bytes. A front end ends the conflicting holder that has lapsed.
     fn lock_after_ends(&self, file: u64, wanted: Lock) -> Result<(), LockRefusal> {
         loop {
             match self.locks.lock(file, wanted, NOW) {
@@ -261,7 +261,7 @@ fn one_file_one_group_and_all_have_bounds_that_leave_room_to_others() {
     let fill = |at, file: u64, count| (0..count).try_for_each(|it| rig.locks.lock(file, byte(at, it), NOW));
     fill(0, 1, FILE_GROUP_LOCKS_MAX).unwrap();
     assert_eq!(rig.locks.lock(1, byte(0, FILE_GROUP_LOCKS_MAX), NOW), Err(LockRefusal::Full));
-    // Another group has the other half of the file, and a third finds nothing left.
+    // Another group has the other half of the file, and a third finds no free range.
     fill(1, 1, FILE_GROUP_LOCKS_MAX).unwrap();
     assert_eq!(rig.locks.lock(1, byte(2, 0), NOW), Err(LockRefusal::Crowded));
     assert_eq!(rig.locks.unlock(1, byte(0, 0).owner, Span::WHOLE, NOW), Ok(()));
@@ -334,11 +334,11 @@ fn all_files_together_have_a_bound_of_those_who_wait_and_one_group_leaves_half_t
         (0..OF_A_FILE).for_each(|owner| wait(1, file, owner));
     }
     assert_eq!(waiting(1), WAITERS_MAX / 2);
-    // The first files have room for no more of this group. One that waits already stays, and another group finds room.
+    // The first files take no more waiters of this group. One that waits already stays, and another group finds a slot.
     wait(1, 0, 3);
     wait(2, files.end - 1, 3);
     assert_eq!((waiting(1), waiting(2)), (WAITERS_MAX / 2, 1));
-    // What ends makes room.
+    // What ends frees slots.
     rig.release(rig.holders[0]);
     for file in files.clone().take(3) {
         rig.locks.unlock(file, LockOwner { number: 3, ..rig.whole(1).owner }, Span::WHOLE, NOW).unwrap();
@@ -362,7 +362,7 @@ fn each_holder_is_named_with_what_it_has() {
     assert_eq!(rows, [(rig.holders[0], 2, 0, 0), (rig.holders[1], 0, 1, 1)]);
 }
 
-/// Most steps of a call that frees no bytes for others: some searches, and some looks at each waiter of a file.
+/// Most steps of a call that frees no bytes for others: some searches, and some accesses to each waiter of a file.
 const STEPS_MAX: u64 = 8 * FILE_WAITERS_MAX as u64;
 /// Most steps of a call that frees bytes: some searches for each waiter.
 const FREEING_STEPS_MAX: u64 = 40 * FILE_WAITERS_MAX as u64;
@@ -488,7 +488,7 @@ fn a_tick_over_many_files_with_waiters_goes_in_short_looks() {
     let (steps, ()) = steps_of(|| rig.locks.go_on(LATER));
     assert!(steps < 50, "{steps} steps for the end of one turn");
     assert_eq!(waiting(), FILES as usize - 1);
-    // The client of all waits is silent: a tick ends them, one look after the other.
+    // The client of all waits is silent: a tick ends them, one round after the other.
     rig.clients[1].is_silent.store(true, Ordering::Relaxed);
     let mut looks = 0;
     loop {
@@ -549,7 +549,7 @@ fn an_owner_elsewhere_that_has_ended_delays_nobody() {
                 rig.locks.unlock(5, dead.owner, Span::between(20, 30).unwrap(), NOW).unwrap();
             }
         };
-        // Before its turn, and within it.
+        // Before its offer, and within it.
         if end % 2 == 0 {
             end_it();
         }
@@ -605,7 +605,7 @@ fn fill(rig: &Rig, files: u64, most: u64, act: impl Fn(u64, usize, u64) -> bool)
 /// Holders that a rig adds last. They ask a full table.
 const PROBERS: usize = 2;
 
-/// A table, and the way to fill it.
+/// A table, and the function that fills it.
 type Table = (&'static str, fn(&Rig));
 
 /// Each bounded table of locks.
@@ -655,7 +655,7 @@ const TABLES: [Table; 8] = [
     }),
 ];
 
-/// The opens and the clients that version 4 of NFS has room for.
+/// The limits of opens and clients in version 4 of NFS.
 const OPENS: u64 = 65_536;
 const CLIENTS: u64 = 4096;
 

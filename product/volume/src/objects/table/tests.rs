@@ -16,7 +16,7 @@ fn searches(inodes: usize, new: usize) -> usize {
 #[test]
 fn new_inodes_of_a_table_that_is_all_in_use_cost_few_searches() {
     assert_eq!(searches(1024, 1024 / VAIN_PART + 1), 1);
-    // The looks at inodes grow with the new inodes, not with their square.
+    // The examined inodes grow in number with the new inodes, not with their square.
     let looks = searches(10_000, 10_000) * 20_000;
     assert!(looks < 10_000 * 2 * VAIN_PART * 2, "{looks}");
 }

@@ -77,7 +77,7 @@ fn names_that_stay_are_listed_once_while_others_come_and_go() {
 
 #[test]
 fn names_that_hash_alike_are_told_apart_even_across_windows() {
-    // Among 200,000 names some dozens of pairs share a place.
+    // Among 200,000 names some dozens of pairs have one position.
     let names: Vec<String> = (0..200_000).map(|at| format!("n{at}")).collect();
     let mut by_place: Vec<(u64, &String)> = names.iter().map(|name| (position(name.as_bytes()), name)).collect();
     by_place.sort();
@@ -154,7 +154,7 @@ fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
     expected.insert("added".to_owned());
     assert!(end && told == expected && entries.len() == 100);
     assert_eq!(entries.iter().find(|entry| entry.name == "file-7").unwrap().fileid, 9);
-    // After others' changes a read in progress is not kept.
+    // After others' changes a read in progress is not cached.
     listing.begin();
     listing.forget();
     listing.keep(sealed(&names, PARENT_COOKIE, 1_000));

@@ -32,7 +32,7 @@ fn the_home_keeps_its_numbers_and_others_keep_theirs_over_a_restart() {
     for number in odd_numbers() {
         assert_eq!(numbers.of(HOME, number), Ok(number));
     }
-    // Met in another order after the restart.
+    // Found in another order after the restart.
     let others: Vec<(u64, u64)> = (1..30).flat_map(|fsid| [(fsid, 2), (fsid, 77), (fsid, 1 << 62 | 5)]).collect();
     let before: Vec<_> = others.iter().map(|(fsid, number)| numbers.of(*fsid, *number).unwrap()).collect();
     for ((fsid, number), before) in others.iter().zip(&before).rev() {

@@ -33,7 +33,7 @@ fn the_unit_is_learnt_from_a_time_that_was_cut() {
     }
     let unit = FileTimeUnit::default();
     unit.note(100);
-    // The host cannot keep this year, or its user does not own the file.
+    // The host cannot store this year, or its user does not own the file.
     unit.learn(time(9_000_000_000, 5), time((1 << 31) - 1, 0));
     unit.learn(given, time(1_600_000_000, 0));
     assert_eq!(unit.ns(), 100);
