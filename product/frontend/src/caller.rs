@@ -37,7 +37,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The party with which it shares bounds.
+    /// The party whose bounds apply to it.
     pub fn party(&self) -> Party {
         match self.origin {
             Origin::User(uid) => Party::User(uid),
@@ -59,7 +59,8 @@ impl From<IpAddr> for Peer {
     }
 }
 
-/// Peers that share one bound. Many connections, addresses or calls of one party take nothing from another party.
+/// Peers that have one bound together. Many connections, addresses or calls of one party take nothing from another
+/// party.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Party {
     /// All processes of one user of this host.

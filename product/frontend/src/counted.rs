@@ -16,7 +16,7 @@ pub enum RowKind {
     Operation,
     /// Messages that the front end did not carry out as calls.
     Refusal,
-    /// Answers that tell of an error.
+    /// Answers that report an error.
     Failure,
     /// Connections of clients.
     Connection,

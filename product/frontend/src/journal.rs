@@ -7,8 +7,8 @@
 //! whose check fails is never used. A step that the host has carried out is noted while the call runs, so a later
 //! process knows it. The status of a call that has ended stays, however long its answer was. If all entries are in use,
 //! the owner with the most gives up its oldest: one that calls often takes no other's reply, before a kill or after it.
-//! Calls that ran at the kill go last, since clients repeat them. No number or name of a client need stand there: keys
-//! may be hashes, with a key that only the server knows.
+//! Calls that ran at the kill go last, since clients repeat them. No number or name of a client need be stored there:
+//! keys may be hashes, with a key that only the server knows.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};

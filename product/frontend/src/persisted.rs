@@ -44,7 +44,7 @@ impl PersistedRecordTable {
         &(**all).as_ref()[start..start + self.words]
     }
 
-    /// The generation, whether the record stands, and the check of both and of the words that count with them.
+    /// The generation, whether the record is valid, and the check of both and of the words that count with them.
     fn state(&self, all: &PersistedWords, slot: usize, generation: u32, is_there: bool) -> u64 {
         let covered = if is_there { &self.record(all, slot)[1..=self.covered] } else { &[] };
         let head = u64::from(generation) << 1 | u64::from(is_there);
@@ -72,7 +72,7 @@ impl PersistedRecordTable {
         used << 32 | words_checksum([self.used_at as u64, used]) >> 32
     }
 
-    /// Writes a record and then, in one store, that it stands. The slot has none.
+    /// Writes a record and then, in one store, makes it valid. The slot has none.
     pub fn put(&self, all: &PersistedWords, slot: usize, generation: u32, body: impl IntoIterator<Item = u64>) {
         if self.used(all).is_none_or(|used| used <= slot) {
             self.set_state(all, slot, 0, false);

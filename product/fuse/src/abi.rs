@@ -219,7 +219,7 @@ pub(crate) mod falloc {
     pub(crate) const ZERO_RANGE: u32 = 1 << 4;
 }
 
-/// A WRITE of mapped pages: its offset stands.
+/// A WRITE of mapped pages: its offset counts.
 pub(crate) const WRITE_CACHE: u32 = 1 << 0;
 /// FSYNC is for the data alone.
 pub(crate) const FSYNC_DATA_ONLY: u32 = 1 << 0;

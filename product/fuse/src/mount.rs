@@ -54,8 +54,8 @@ pub trait Requesters: Send + Sync + 'static {
     /// that is gone or in no namespace of ours. Asked about interrupted calls alone.
     fn is_killed(&self, thread: u32) -> bool;
 
-    /// What a thread of this user may do beside what its user and first group may. None for a thread that is gone, that
-    /// acts as another user, or that is in no namespace of ours. Asked about refused calls alone.
+    /// What a thread of this user may do in addition to what its user and first group may. None for a thread that is
+    /// gone, that acts as another user, or that is in no namespace of ours. Asked about refused calls alone.
     fn rights(&self, thread: u32, user: u32) -> Option<ThreadRights>;
 
     /// Whether the thread's capabilities count for objects of this user and this group.
@@ -464,7 +464,7 @@ impl<P: Platform> Mount<P> {
         }
         loop {
             platform.sleep_until(platform.now().after(INTERRUPT_GRACE_NS)).await;
-            // The kernel tells of the first signal only: a later one may kill.
+            // The kernel reports the first signal only: a later one may kill.
             match self.interrupts.requester(unique) {
                 None => return false,
                 Some(_) if platform.now().since(began) >= INTERRUPT_PATIENCE_NS => return true,
@@ -515,7 +515,7 @@ impl<P: Platform> Mount<P> {
     }
 }
 
-/// The payer of a process's calls; zero stands for a process that is not known.
+/// The payer of a process's calls; zero means a process that is not known.
 fn client(process: u32, user: u32) -> Client {
     let name = if process == 0 { "unknown process".to_owned() } else { format!("process {process}") };
     Client::named(&name).of_user(user)

@@ -4,7 +4,7 @@
 //! a change, from its beginning to its outcome; the nodes and files that an answer grants.
 //! Does not own: the memory (worlds), the states of records and the journal of entries (`afflux_frontend`), the meaning
 //! of nodes and open files (`nodes`, `open_files`), a repetition itself (`operations`).
-//! Invariants: a record is in the memory before the answer that tells the kernel of its number. A kill between two
+//! Invariants: a record is in the memory before the answer that gives its number to the kernel. A kill between two
 //! stores leaves a record as it was, or as it is to be. A record whose check fails is never used, and its memory
 //! neither. Memory beyond the highest used slot of a table is not touched. A change has its entry before the server
 //! asks the host. The entry has the outcome, also a refusal, before the kernel gets the answer. The entry stays after
@@ -112,9 +112,9 @@ const FILES: PersistedRecordTable =
 const NODES: PersistedRecordTable =
     PersistedRecordTable { at: NODES_AT, words: NODE_WORDS, used_at: at::NODES_USED, covered: NODE_WORDS - 2 };
 
-/// The node's count stands behind its handle.
+/// The node's count follows its handle.
 const LOOKUPS_AT: usize = NODE_WORDS - 1;
-/// The write verifier stands behind an open file's opener.
+/// The write verifier follows an open file's opener.
 const VERIFIER_AT: usize = FILE_WORDS - 1;
 /// The bit of a synchronous file beside its process: Linux's numbers of processes end at 2^22. Earlier versions of this
 /// form take the bit for a part of the number, which only names the payer.
@@ -245,7 +245,7 @@ impl MountState {
         self.word(at::AGREED).store(words_checksum([agreed.flags, agreed.minor.into()]), Ordering::Release);
     }
 
-    /// Writes a record and then, in one store, that it stands.
+    /// Writes a record and then, in one store, makes it valid.
     fn put(&self, of: PersistedRecordTable, number: u64, body: impl IntoIterator<Item = u64>) {
         let Some(SlotId { at: slot, generation }) = slots::slot_id(number) else { return };
         of.put(&self.words, slot, generation, body);
@@ -459,7 +459,7 @@ impl Grants {
         Self { state, next: AtomicUsize::new(0), inherited: Mutex::new(inherited) }
     }
 
-    /// Notes what the answer to a request will tell the kernel.
+    /// Notes what the answer to a request will grant to the kernel.
     pub(crate) fn grant(&self, unique: u64, grant: Grant) {
         let words = words(&self.state, self.next.fetch_add(1, Ordering::Relaxed) % GRANTS);
         let unique = unique & !UNIQUE_RESENT;

@@ -53,7 +53,7 @@ impl AwaitedNotice {
     /// Waits until the kernel has taken it, or the mount has ended. One call waits.
     pub(crate) async fn ended(&self) {
         poll_fn(|cx| {
-            // Registered before the look, so that no end in between is missed.
+            // Registered before the check, so that no end in between is missed.
             self.call.register(cx.waker());
             if self.has_ended.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
         })
@@ -184,7 +184,7 @@ impl Notices {
 
     /// The next notice of a disk that has none under way.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<(u64, NodeNotice)>> {
-        // Registered before the look, so that no change in between is missed.
+        // Registered before the check, so that no change in between is missed.
         self.sender.register(cx.waker());
         let mut waiting = self.lock();
         if waiting.closed {

@@ -77,8 +77,8 @@ impl<P: Platform> OpenFiles<P> {
         Self { files: NumberedSlots::restored(files, OPEN_FILES_MAX), quotas, storable }
     }
 
-    /// Whether the user may open one more, if the server has descriptors for so many beside those that are open over
-    /// any front end. Root has no bound of its own.
+    /// Whether the user may open one more, if the server has descriptors for so many in addition to those that are open
+    /// over any front end. Root has no bound of its own.
     pub(crate) fn may_open(&self, user: u32, left: usize) -> bool {
         user == 0 || self.quotas.may_take_of(user, left)
     }

@@ -191,8 +191,7 @@ pub(crate) fn resend() -> MessageReply {
     MessageReply::new(&header, None)
 }
 
-/// `struct fuse_notify_inval_inode_out`: an offset of -1 stands for the attributes alone, 0 and no length for all
-/// bytes.
+/// `struct fuse_notify_inval_inode_out`: an offset of -1 means the attributes alone, 0 and no length for all bytes.
 fn inode_notice(head: &mut ReplyHead, node: u64, offset: u64, len: u64) -> i32 {
     head.u64(node);
     head.u64(offset);

@@ -51,7 +51,7 @@ const NFS: u32 = 100_003;
 const NFS_VERSION: u32 = 3;
 const NFS_VERSION_4: u32 = 4;
 const MOUNT: u32 = 100_005;
-/// The only procedure of version 4 beside NULL.
+/// The only procedure of version 4 except NULL.
 const COMPOUND: u32 = 1;
 
 /// A running call, and its charge.
@@ -73,7 +73,7 @@ impl<F: Future + Unpin> Future for Charged<F> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Protection {
     None,
-    /// The server has told the client to begin TLS.
+    /// The server has asked the client to begin TLS.
     Asked,
     Secured,
 }
@@ -173,7 +173,7 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    /// Applies the server's current rules to the next calls. Running calls keep their callers.
+    /// Applies the server's current rules to the next calls. The callers of running calls stay the same.
     fn notice_admission(&mut self) {
         let changes = self.server.admission_changes();
         if changes != self.admitted_as_of {
@@ -279,9 +279,9 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    /// Tells the client to begin TLS, unless it is not admitted, the server has none, or it has begun already. A
-    /// handshake is too much work for a peer whose calls are refused after it. No reply may follow this one
-    /// in the clear, and no byte that came before the handshake may count as one of the peer that the handshake proves.
+    /// Asks the client to begin TLS, unless it is not admitted, the server has none, or it has begun already. A
+    /// handshake is too much work for a peer whose calls are refused after it. No reply may follow this one in the
+    /// clear, and no byte that came before the handshake may count as one of the peer that the handshake proves.
     #[cold]
     fn answer_probe(&mut self, probe: &Call, is_last: bool) {
         let refusal = match self.route(probe) {

@@ -1,4 +1,4 @@
-//! The server's limits: the fixed ones, the sizes that it tells clients to prefer, and its knobs.
+//! The server's limits: the fixed ones, the preferred sizes that it reports to clients, and its knobs.
 //!
 //! Owns: the sizes that FSINFO announces, the bounds on calls in progress, the table of the knobs.
 //! Does not own: limits of files and names (the volume); the values of knobs (the engine's settings; the code that
@@ -27,7 +27,7 @@ pub(crate) const OWNER_BYTES_MAX: usize = 1024;
 /// A READ or a listing may always have a reply of this size, however little quota there is. The client asks again for
 /// the rest.
 pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
-/// Memory of a call in progress beside the record and the reply's data: the future, the slot in the queue.
+/// Memory of a call in progress in addition to the record and the reply's data: the future, the slot in the queue.
 pub(crate) const CALL_BYTES: u64 = 12 << 10;
 
 /// Most calls of one connection that run at once; further ones stay in the received bytes.

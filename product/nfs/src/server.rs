@@ -118,8 +118,8 @@ impl<P: Platform> Server<P> {
         self.gate.opened()
     }
 
-    /// Tells clients that ask for TLS to begin it. To be called once, before the first connection, by a world that
-    /// knows TLS.
+    /// Lets clients that ask for TLS begin it. To be called once, before the first connection, by a world that knows
+    /// TLS.
     pub fn offer_tls(&self, how: TlsUse) {
         self.tls.get_or_init(|| how);
     }
@@ -153,8 +153,8 @@ impl<P: Platform> Server<P> {
         self.version_4.get().is_some_and(|service| service.try_end_client(client.0))
     }
 
-    /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that
-    /// have begun keep their callers.
+    /// From now on, answers the peers that `admission` allows; open connections follow with their next call. The
+    /// callers of calls that have begun stay the same.
     pub fn admit(&self, admission: AdmittedPeers) {
         *self.admission.write().unwrap_or_else(PoisonError::into_inner) = admission;
         self.admission_changes.fetch_add(1, Ordering::Release);

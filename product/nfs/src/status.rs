@@ -2,9 +2,9 @@
 //!
 //! Owns: the codes, their names for counters, and the code of each error of a volume.
 //! Does not own: errors themselves, and when they happen; which procedure may return a code (`permitted`).
-//! Invariants: a call that cannot run now waits; the client is not told to come back (libnfs fails, Finder blocks).
-//! `NFS4ERR_DELAY` is used only if a program of the host holds a lease on the file, which may last long and delay other
-//! calls. No error is silently a success.
+//! Invariants: a call that cannot run now waits; the server does not ask the client to come back (libnfs fails, Finder
+//! blocks). `NFS4ERR_DELAY` is used only if a program of the host holds a lease on the file, which may last long and
+//! delay other calls. No error is silently a success.
 
 use afflux_volume::VolumeError;
 
@@ -160,7 +160,7 @@ impl NfsStatus {
         Self::ALL.iter().copied().find(|status| status.code() == code)
     }
 
-    /// The nearest code of MOUNT; codes that both have share their number.
+    /// The nearest code of MOUNT; a code that both have is the same number in both.
     pub(crate) fn mount_code(self) -> u32 {
         match self {
             Self::Ok

@@ -301,7 +301,7 @@ impl<P: Platform> Volume<P> {
         let of_devices = unused.chunk_by(|one, next| one.device == next.device);
         let tended = of_devices.filter_map(|unused| {
             let claim = self.devices.claim_tending(unused.first()?.device)?;
-            // An object that this vector holds would count as used.
+            // An object that is held here counts as used.
             let unused = unused.to_vec();
             Some(async move {
                 self.tend(&unused).await;

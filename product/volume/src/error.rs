@@ -104,13 +104,14 @@ pub enum VolumeError {
     /// later call succeeds.
     #[error("a program of the host has a lease on the file")]
     Leased,
-    /// A client of NFS version 4 is in the way, and gives way or may still reclaim what it had. A later call succeeds.
+    /// A client of NFS version 4 conflicts, and gives up its state or may still reclaim what it had. A later call
+    /// succeeds.
     #[error("a client that gives way, or that may reclaim an open file, is in the way")]
     Delayed,
     /// No memory is available now.
     #[error("out of memory")]
     NoMemory,
-    /// The process or the host has no descriptor left. Others give theirs back: the call may be tried again.
+    /// The process or the host has no free descriptor. Others give theirs back: the call may be tried again.
     #[error("out of descriptors")]
     NoDescriptor,
 }

@@ -179,7 +179,7 @@ impl<P: Platform> Volume<P> {
         self.table.open_files_max()
     }
 
-    /// The number of files that callers may open now, over any front end, beside the open ones.
+    /// The number of files that callers may open now, over any front end, in addition to the open ones.
     pub fn open_files_available(&self) -> usize {
         self.table.open_files_available()
     }

@@ -1,6 +1,6 @@
 //! GETATTR, SETATTR and STATFS.
 //!
-//! Owns: the change that SETATTR's fields stand for.
+//! Owns: the change that SETATTR's fields mean.
 //! Does not own: rights (the kernel, then the host, by `acting`); the values (the volume).
 //! Invariants: changes are noted for the next fsync.
 

@@ -49,7 +49,7 @@ pub(super) fn direct<P: Platform>(on: &Mount<P>, flags: u32) -> u32 {
     flag::DIRECT_IO | flag::PARALLEL_DIRECT_WRITES | flush
 }
 
-/// A file that is open for reading alone has no errors of writes to tell at its close. But the close ends locks.
+/// A file that is open for reading alone has no errors of writes to report at its close. But the close ends locks.
 fn no_flush<P: Platform>(on: &Mount<P>) -> u32 {
     if on.locker.is_some() { 0 } else { flag::NOFLUSH }
 }
@@ -323,7 +323,7 @@ pub(super) fn try_flush<P: Platform>(on: &Mount<P>, fh: u64) -> Option<Outcome> 
     (!must_write).then(|| pending_error(on, fh))
 }
 
-/// Writes the file's bytes, and tells an error of that.
+/// Writes the file's bytes, and reports an error of that.
 pub(super) async fn flush<P: Platform>(on: &Mount<P>, fh: u64) -> Outcome {
     let file = on.opened(fh)?;
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, 0, 0).await.result?;

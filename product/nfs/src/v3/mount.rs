@@ -15,7 +15,7 @@ use crate::v3::side_protocols::{DUMP, MOUNTS_MAX, MountArguments};
 use crate::wire::reply::{Draft, Reply};
 use crate::wire::rpc;
 
-/// Most bytes of a line in a reply beside its path.
+/// Most bytes of a line in a reply without its path.
 const LINE_BYTES_MAX: usize = 64;
 
 /// Most bytes of data that the reply to a call will have.

@@ -53,8 +53,8 @@ pub(super) const fn set(numbers: &[u32]) -> [u32; BITMAP_WORDS] {
     words
 }
 
-/// Hands a macro the numbers of all attributes of 4.1 that can be shown, ascending and in groups, and then those that
-/// 4.2 adds.
+/// Passes to a macro the numbers of all attributes of 4.1 that can be shown, ascending and in groups, and then those
+/// that 4.2 adds.
 macro_rules! shown_numbers {
     ($to:ident) => {
         $to!([0 1 2 3 4 5 6 7] [8 9 10 11 15] [16 17 18 19 20 21 22 23] [26 27 28 29 30 31] [33 34 35 36 37]
@@ -100,7 +100,7 @@ impl Bitmap {
         self.words.iter().zip(words).any(|(own, other)| own & other != 0)
     }
 
-    /// Whether it has any beside these.
+    /// Whether it has any other than these.
     pub(super) fn has_beside(&self, words: [u32; BITMAP_WORDS]) -> bool {
         self.has_more || self.words.iter().zip(words).any(|(own, other)| own & !other != 0)
     }
@@ -264,7 +264,7 @@ pub(super) struct OfHost {
 pub(super) struct Shown<'a> {
     pub(super) handle: &'a [u8],
     pub(super) attributes: &'a Attributes,
-    /// The number of the directory that it stands on, where another file system begins.
+    /// The number of the directory that it is mounted on, where another file system begins.
     pub(super) mounted_on: u64,
     pub(super) time_unit_ns: u32,
     /// None if nothing of it was asked for.

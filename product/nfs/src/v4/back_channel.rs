@@ -389,7 +389,7 @@ impl LockNotices {
         self.lock().idle.remove(&session);
     }
 
-    /// Tells the client, after the notices before.
+    /// Notifies the client, after the notices before.
     pub(crate) fn notify(&self, notice: LockNotice) {
         let oldest = {
             let mut state = self.lock();

@@ -108,7 +108,7 @@ impl ClientInfo {
 /// An open or a lock of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ClientStateKind {
-    /// An open with its share access and deny.
+    /// An open with its share access and share deny.
     Open(Share),
     /// A locked range.
     Lock(Span, LockMode),

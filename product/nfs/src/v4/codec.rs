@@ -321,7 +321,7 @@ pub(super) fn sequence(record: &[u8], at: usize) -> Option<(SequenceArgs, usize)
 }
 
 /// Passes the operations with which most compounds begin, and which have no data in their results: a SEQUENCE, a PUTFH
-/// and a WRITE. Tells how many of them are there, and where the next operation starts.
+/// and a WRITE. Returns how many of them are there, and where the next operation starts.
 #[inline]
 pub(super) fn behind_usual(record: &[u8], at: usize) -> (u32, usize) {
     const SEQUENCE_BYTES: usize = 36;

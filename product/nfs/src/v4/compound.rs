@@ -124,7 +124,7 @@ pub(crate) fn arrived(record: &[u8], at: usize) -> Option<Arrived> {
 }
 
 impl Arrived {
-    /// Bytes of data that the reply will have at most, as far as the operations tell.
+    /// Bytes of data that the reply will have at most, as far as the operations show.
     pub(crate) fn data_bytes_max(&self, record: &[u8]) -> u32 {
         let Self(head) = self;
         let (passed, at) = codec::behind_usual(record, head.at);

@@ -6,7 +6,7 @@
 //! Invariants: while somebody is missing, nobody gets new state: it might be theirs. That ends after [`GRACE_NS`]. A
 //! client that was missing then is off the list, and may never ask again: others may have had its locks since. A
 //! machine that gets another address is the same client as long as it runs. Another machine with its name is not: it
-//! lacks the verifier. The list tells whether some client's open denies uses: only then do uses without an open wait.
+//! lacks the verifier. The list shows whether some client's open denies uses: only then do uses without an open wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,7 @@ impl Grace {
         self.are_denials_missing && !self.missing.is_empty()
     }
 
-    /// Whether the list tells of opens that deny uses.
+    /// Whether the list shows opens that deny uses.
     pub(super) fn has_denials(&self) -> bool {
         self.has_denials
     }

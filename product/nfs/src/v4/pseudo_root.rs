@@ -61,7 +61,7 @@ pub(super) fn name_of(path: &str) -> &[u8] {
     path.strip_prefix('/').unwrap_or(path).as_bytes()
 }
 
-/// The number of the directory on which an export stands, from the export's position in the listing.
+/// The number of the directory on which an export is mounted, from the export's position in the listing.
 pub(super) fn mounted_on(place: u64) -> u64 {
     1 << 32 | (place + 1)
 }

@@ -43,9 +43,10 @@ const CALLS_PART: usize = 4;
 pub struct ClientMemory {
     /// The names of clients, inherited from an earlier server.
     pub previous_names: Vec<u64>,
-    /// Keeps the names of clients for a later server.
+    /// Persists the names of clients for a later server.
     pub list: Option<Arc<dyn ClientList>>,
-    /// Keeps all state of clients for a later server, and has that of an earlier one: any bytes will do.
+    /// Persists all state of clients for a later server, and has that of an earlier one: it may have any bytes at
+    /// first.
     pub words: Option<PersistedWords>,
     /// Gets the opens of an earlier server's clients that have ended with that server.
     pub told: Option<TellLost>,
@@ -106,7 +107,7 @@ pub(crate) struct Service<P: Platform> {
     me: Weak<Self>,
     state: Mutex<State<Option<Held<P>>>>,
     pub(super) volume: Arc<Volume<P>>,
-    /// Keeps the names of clients for a later server.
+    /// Persists the names of clients for a later server.
     list: Option<Arc<dyn ClientList>>,
     /// The calls that a later server finds.
     pub(super) journal: Option<Arc<CallJournal>>,

@@ -130,7 +130,7 @@ pub struct Rules {
     pub squash: Squash,
     /// User and group of the anonymous user.
     pub anonymous: (u32, u32),
-    /// Networks whose calls are answered, beside this host's.
+    /// Networks whose calls are answered, in addition to this host's.
     pub networks: Vec<Network>,
     /// Whether these calls may come from any port.
     pub any_port: bool,
@@ -280,7 +280,7 @@ const KNOWN_MAX: usize = 8;
 /// Not a user's number: hosts take it for 'no change'.
 const NO_ONE: u32 = u32::MAX;
 
-/// A credential, and the caller that it stands for.
+/// A credential, and the caller that it means.
 pub(crate) struct CachedCaller {
     credential: Box<[u8]>,
     /// The user that its calls are carried out as.

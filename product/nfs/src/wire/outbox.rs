@@ -80,7 +80,7 @@ impl Outbox {
         std::mem::take(&mut self.lock().records)
     }
 
-    /// Hands an answer, from its number on, to the asker.
+    /// Passes an answer, from its number on, to the asker.
     pub(crate) fn answer(&self, number: u32, reply: &[u8]) -> Answered {
         let Some((asker, mark)) = self.lock().awaited.remove(&number) else { return Answered::Stray };
         let is_settled = asker.upgrade().is_none_or(|asker| asker.try_settle(mark, reply));

@@ -67,9 +67,9 @@ impl Chunk {
         &self.bytes[record]
     }
 
-    /// The bytes of a record, for longer use. Shares the memory of the received bytes if the record is at least half of
-    /// it, so that a small call that waits does not hold a large buffer. Otherwise copies the record. A short one goes
-    /// to `buffer`, and reuses its memory if the bytes stored there before are released.
+    /// The bytes of a record, for longer use. They stay in the memory of the received bytes if the record is at least
+    /// half of it, so that a small call that waits does not hold a large buffer. Otherwise copies the record. A short
+    /// one goes to `buffer`, and reuses its memory if the bytes stored there before are released.
     pub(crate) fn keep(&self, record: Range<usize>, buffer: &mut BytesMut) -> Bytes {
         const WASTE_MAX: usize = 2;
         if record.len() * WASTE_MAX >= self.memory_bytes {

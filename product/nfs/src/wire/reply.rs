@@ -300,7 +300,7 @@ impl Writer {
         self.end_record(start, 0);
     }
 
-    /// Writes the whole record that tells the client to begin TLS.
+    /// Writes the whole record that asks the client to begin TLS.
     pub(crate) fn start_tls(&mut self, xid: u32) {
         let start = self.len();
         self.u32(0);

@@ -180,7 +180,7 @@ pub(crate) fn accepted(xid: u32) -> [u8; ACCEPTED_BYTES] {
     header
 }
 
-/// Writes a whole reply that tells the client to begin TLS.
+/// Writes a whole reply that asks the client to begin TLS.
 pub(crate) fn write_start_tls(writer: &mut Writer, xid: u32) {
     [xid, REPLY, 0, AUTH_NONE].iter().for_each(|&word| writer.u32(word));
     writer.opaque(START_TLS);

@@ -17,7 +17,7 @@ pub(crate) enum XdrError {
         at: usize,
         /// The field's length, padding included.
         wanted: usize,
-        /// Bytes left in the record.
+        /// Bytes that remain in the record.
         left: usize,
     },
     /// A length is above what the protocol allows.

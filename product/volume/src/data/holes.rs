@@ -5,8 +5,8 @@
 //! engine).
 //! Invariants: bytes of an acknowledged write are never reported as a hole, also if they reach the host in the middle
 //! of the question. So a hole counts only if the engine had nothing there *before* the host said so: what was clean
-//! then is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no
-//! others. A change that fails tells what it changed.
+//! then is on the host. A hole may be reported as data. A new hole drops unwritten bytes of its range, and no others. A
+//! change that fails reports what it changed.
 
 use std::ops::Range;
 use std::sync::Arc;

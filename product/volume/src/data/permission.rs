@@ -19,8 +19,8 @@ use crate::tree::caller::Caller;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// The caller for a user of the host, with `groups` beside the first group. The caller is recognized again until
-    /// too many others have come.
+    /// The caller for a user of the host, with `groups` in addition to the first group. The caller is recognized again
+    /// until too many others have come.
     pub fn caller(&self, uid: u32, gid: u32, groups: &[u32]) -> Caller {
         self.callers.of(uid, gid, groups)
     }

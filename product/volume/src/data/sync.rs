@@ -89,8 +89,8 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
-    /// Makes a directory's entries, or an object's attributes, durable as they are now. Callers that come during one
-    /// sync of the object share the next.
+    /// Makes a directory's entries, or an object's attributes, durable as they are now. One further sync serves all
+    /// callers that come during a sync of the object.
     pub(crate) async fn make_durable(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
         if !self.are_names_durable() {
             return Ok(());

@@ -104,7 +104,7 @@ fn gone(error: VolumeError) -> VolumeError {
     }
 }
 
-/// The longest wait for inodes to become clean. Then the caller's comes beside them.
+/// The longest wait for inodes to become clean. Then the caller's inode exceeds the bound.
 const CLEAN_WAIT_NS: u64 = Nanos::SECOND;
 
 impl<P: Platform> Volume<P> {
@@ -138,7 +138,7 @@ impl<P: Platform> Volume<P> {
         Ok(inode)
     }
 
-    /// The inode of an object: the present one, or a new one with these attributes. The flag tells a new one.
+    /// The inode of an object: the present one, or a new one with these attributes. The flag marks a new one.
     pub(crate) fn inode_of(&self, found: Found, export: u16) -> Result<(Arc<Inode<P>>, bool), VolumeError> {
         let Found { node, identity, stat } = found;
         let stat = self.numbers.numbered(&identity, stat)?;

@@ -35,7 +35,7 @@ pub(super) const LAPSED_LOOKS_MAX: usize = 256;
 
 /// A party that holds locks.
 pub trait LockHolder: Send + Sync + 'static {
-    /// Whether it was silent for so long that it has to give way.
+    /// Whether it was silent for so long that it has to give up its locks on conflict.
     fn has_lapsed(&self, now: Nanos) -> bool;
 
     /// Begins the end of a lapsed holder, since somebody else wants the holder's locks. The front end calls

@@ -70,7 +70,7 @@ fn conflict(host: &dyn HostLocks, wanted: &Lock) -> Option<Lock> {
 }
 
 impl CallToHost {
-    /// Calls the host, which may stand still.
+    /// Calls the host, which may hang.
     pub(super) fn make(&self, host: &dyn HostLocks) -> Result<(), LockRefusal> {
         match self {
             // A program's lock may conflict with bytes that were locked before the host showed them.
@@ -83,7 +83,7 @@ impl CallToHost {
             Self::Lock { wanted, pieces } => {
                 let locked = pieces.iter().try_for_each(|(span, mode)| host.set(*span, *mode));
                 locked.map_err(|refusal| match refusal {
-                    // If the program has unlocked meanwhile, a lock of the same bytes stands for its lock.
+                    // If the program has unlocked meanwhile, a lock of the same bytes represents its lock.
                     HostRefusal::Held => LockRefusal::Held(conflict(host, wanted).unwrap_or(Lock {
                         owner: PROGRAMS,
                         process: 0,
@@ -328,7 +328,7 @@ impl OnHost {
     }
 }
 
-/// The parts of a range beside these bytes.
+/// The parts of a range outside of these bytes.
 fn without(held: &Lock, span: Span) -> Vec<Lock> {
     let parts = match held.span.is_overlapping(span) {
         true => [held.span.before(span), held.span.behind(span)],
@@ -337,7 +337,7 @@ fn without(held: &Lock, span: Span) -> Vec<Lock> {
     parts.into_iter().flatten().map(|span| Lock { span, ..*held }).collect()
 }
 
-/// The owner that stands for the programs of the host. No holder has its number.
+/// The owner that represents the programs of the host. No holder has its number.
 pub(super) const PROGRAMS: LockOwner = LockOwner { holder: HolderId(0), number: 0, family: LockFamily::Single };
 
 /// Why the host does not lock bytes.
@@ -345,21 +345,21 @@ pub(super) const PROGRAMS: LockOwner = LockOwner { holder: HolderId(0), number: 
 pub enum HostRefusal {
     /// A program of the host has a lock.
     Held,
-    /// It has no memory, or cannot lock this file.
+    /// It has no free lock, or cannot lock this file.
     Failed,
 }
 
 /// The server's locks of a file on the host. They end with this.
 pub trait HostLocks: Send + Sync + 'static {
-    /// Has a thread that may stand still make calls for this file. Does not wait. A host that stops drops the work.
+    /// Has a thread that may hang make calls for this file. Does not wait. A host that stops drops the work.
     fn start(&self, work: Box<dyn FnOnce() + Send>);
 
-    /// Gives bytes a mode in place of their present one; none unlocks. Waits for no program, but may stand still with
-    /// its file system.
+    /// Gives bytes a mode in place of their present one; none unlocks. Waits for no program, but may hang with its file
+    /// system.
     fn set(&self, span: Span, mode: Option<LockMode>) -> Result<(), HostRefusal>;
 
-    /// A program's lock that conflicts with a wanted one, and the program's process if the host knows it. May stand
-    /// still, too.
+    /// A program's lock that conflicts with a wanted one, and the program's process if the host knows it. May hang,
+    /// too.
     fn conflict(&self, span: Span, mode: LockMode) -> Option<(Span, LockMode, u32)>;
 
     /// Has a thread wake a waiter once bytes may be free, if the host has capacity for that wait. Does not wait itself.

@@ -3,7 +3,7 @@
 //! Owns: a tree of spans for each kind of owner and each mode, in the order of their first bytes; the search in a tree
 //! for a span of another owner; the count of steps that the tables of locks take, of this thread and in tests alone.
 //! Does not own: the rule of exclusion (`owner`), the bounds of steps (`table/tests.rs`).
-//! Invariants: a search looks into at most six trees. The steps of a search, an insertion and a removal are the
+//! Invariants: a search goes through at most six trees. The steps of a search, an insertion and a removal are the
 //! logarithm of the number of spans. Each subtree knows its last end, and the last end of a second owner. Each access
 //! to an entry of a table is a step, so that a test finds a walk over all (`table/tests.rs`).
 

@@ -89,7 +89,7 @@ fn is_changed(held: &Lock, span: Span, wanted: Option<Lock>) -> bool {
     joins || held.span.is_overlapping(span)
 }
 
-/// The bytes in which a range may be that a change concerns: one beside may join.
+/// The bytes in which a range may be that a change concerns: an adjacent one may join.
 fn around(span: Span) -> (u64, u64) {
     (span.first.saturating_sub(1), span.last.saturating_add(1))
 }

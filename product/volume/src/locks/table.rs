@@ -68,7 +68,7 @@ impl Locks {
     }
 
     /// A holder is gone, with all that it had. The world goes on with the files for which the call is too short; until
-    /// then the holder gives way as one that has lapsed.
+    /// then the holder gives up its locks on conflict as a lapsed one.
     pub fn release_holder(&self, holder: HolderId, now: Nanos) {
         let mut table = lock(&self.shared.table);
         table.begin_end(holder);
@@ -90,7 +90,7 @@ impl Locks {
         self.shared.leave(table, &wakers);
     }
 
-    /// The end of a holder has begun: it gives way as one that has lapsed, and has its locks until
+    /// The end of a holder has begun: it gives up its locks on conflict as a lapsed one, and has them until
     /// [`Locks::release_holder`].
     pub fn begin_end(&self, holder: HolderId) {
         lock(&self.shared.table).holders.begin_end(holder);
@@ -348,7 +348,7 @@ impl Locks {
     /// A conflicting lock of another owner.
     pub fn conflict(&self, file: u64, wanted: &Lock, now: Nanos) -> Option<Lock> {
         let table = lock(&self.shared.table);
-        // The lock of a holder that would give way conflicts with nobody.
+        // The lock of a lapsed or ended holder conflicts with nobody.
         let is_there = |owner: &LockOwner| !table.holders.is_gone(owner.holder, now);
         table.files.get(&file)?.ranges.conflict_of(wanted, is_there)
     }

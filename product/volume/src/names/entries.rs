@@ -43,7 +43,7 @@ pub enum CreateHow {
     Exclusive {
         /// The client's choice for this call.
         verifier: [u8; 8],
-        /// What a new file gets beside the times. The mode is 0o600 if there is none.
+        /// What a new file gets in addition to the times. The mode is 0o600 if there is none.
         attributes: AttributeChange,
     },
 }
@@ -352,9 +352,9 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Renames an object, within a directory or into another one. An object that had the new name loses it, as by
-    /// [`Volume::remove`], or `how` asks for something else. Objects keep their handles and bytes. Durable on return; a
-    /// crash in between leaves all of it or nothing where the host's file system does so. The first consistency is that
-    /// of the old name's directory, the second that of the new name's.
+    /// [`Volume::remove`], or `how` asks for something else. The handles and bytes of objects stay the same. Durable on
+    /// return; a crash in between leaves all of it or nothing where the host's file system does so. The first
+    /// consistency is that of the old name's directory, the second that of the new name's.
     pub async fn rename_how_by(
         &self,
         caller: &Caller,

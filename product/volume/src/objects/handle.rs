@@ -6,9 +6,9 @@
 //! Does not own: the storage of the key (the world), identities (`tree::identity`), finding an object by its identity
 //! (`handles`), the hosts' numbers and the ids of file systems (the tree).
 //! Invariants: a handle without the key's hash over all its other bytes is refused before anything in it is used. Two
-//! objects have the same number only if their file system and their host's number are the same. An object keeps its
-//! number while the volume lives, and almost always over a restart, since the number depends on the id of the file
-//! system.
+//! objects have the same number only if their file system and their host's number are the same. The number of an object
+//! stays the same while the volume lives, and almost always over a restart, since the number depends on the id of the
+//! file system.
 //!
 //! The low [`LOW_BITS`] of a host's number stay as they are. The bits above name a prefix: each pair of a file system
 //! and the high bits of its numbers gets a prefix of its own. Most file systems use no high bits, and so need one

@@ -28,8 +28,8 @@ use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
 use crate::tree::listing::KnownListing;
 
-/// Descriptors of a file's bytes beside the object's own: the one it was opened with. Others can be closed and opened
-/// anew, and the world bounds them.
+/// Descriptors of a file's bytes in addition to the object's own: the one it was opened with. Others can be closed and
+/// opened anew, and the world bounds them.
 const DESCRIPTORS_PER_FILE: usize = 1;
 /// The same with the object's own.
 pub(crate) const DESCRIPTORS_OF_FILE: usize = 1 + DESCRIPTORS_PER_FILE;
@@ -309,7 +309,7 @@ impl<P: Platform> Inode<P> {
         self.add_holder(&mut self.state());
     }
 
-    /// Takes a holder away; the result tells that the object has ended with it.
+    /// Removes a holder; the result shows that the object has ended with it.
     pub(crate) fn release(&self) -> Option<LastUse> {
         let mut state = self.state();
         state.holders -= 1;
@@ -319,7 +319,7 @@ impl<P: Platform> Inode<P> {
         state.has_ended().then_some(LastUse)
     }
 
-    /// The object has no name any more, or has none yet; the result tells that it has ended with that.
+    /// The object has no name any more, or has none yet; the result shows that it has ended with that.
     pub(crate) fn lose_name(&self) -> Option<LastUse> {
         let mut state = self.state();
         (state.removed, state.location) = (true, None);
@@ -456,7 +456,7 @@ impl<P: Platform> Inode<P> {
     }
 
     /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes clear them, too: the
-    /// flusher cannot tell the writers of bytes apart.
+    /// flusher cannot distinguish the writers of bytes.
     pub(crate) fn without_privileges(&self) -> Option<u32> {
         let state = self.state();
         let mode = without_privileges(state.stat.mode);
@@ -563,7 +563,7 @@ impl<P: Platform> Inode<P> {
             self.forget_rights(&mut state);
         }
         match look {
-            // One change since the look is the caller's own.
+            // One change since the `look` is the caller's own.
             Some(look) if changes > look.changes + 1 => {
                 let is_doubtful = state.links_doubtful;
                 state.renew(Stat { links: known.links, ..stat }, look);

@@ -92,7 +92,7 @@ impl<P: Platform> InodeTable<P> {
         Some(inode)
     }
 
-    /// The inode of this identity: the present one, or a new one by `make`. The flag tells a new one.
+    /// The inode of this identity: the present one, or a new one by `make`. The flag marks a new one.
     pub(crate) fn get_or_insert(&self, identity: &Identity, make: impl FnOnce() -> Inode<P>) -> (Arc<Inode<P>>, bool) {
         let mut shard = self.shard(identity);
         if let Some(inode) = shard.get(identity) {
@@ -140,7 +140,7 @@ impl<P: Platform> InodeTable<P> {
         (self.descriptors_max - self.descriptors_max / UNOPENED_PART) / DESCRIPTORS_OF_FILE
     }
 
-    /// Files that may be opened beside those that are open.
+    /// Files that may be opened in addition to those that are open.
     pub(crate) fn open_files_available(&self) -> usize {
         self.open_files_max().saturating_sub(self.sums.held.load(Ordering::Relaxed))
     }

@@ -31,7 +31,7 @@ use crate::search::location_log::LocationStore;
 use crate::tree::directory::{Directory, Location};
 use crate::tree::identity::Identity;
 
-/// What the volume tells of objects that may have to be searched for.
+/// What the volume reports of objects that may have to be searched for.
 pub(crate) struct Search<P: Platform> {
     tree: Arc<dyn Directory>,
     known: KnownLocations,

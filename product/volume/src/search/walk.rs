@@ -328,7 +328,7 @@ pub(super) enum Followed<P: Platform> {
     Unknown,
     /// Another object is there, or nothing: ours was moved or removed since.
     Misled,
-    /// The host could not tell.
+    /// The host could not answer.
     Failed(VolumeError),
 }
 

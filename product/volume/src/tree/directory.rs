@@ -2,7 +2,7 @@
 //!
 //! Owns: the interface of a world's tree, and the plain values that pass: locations, modes of a rename, changes of
 //! extended attributes and Linux's bounds on them, the meeting of a sync with a change of attributes.
-//! Does not own: file bytes; a tree hands out a [`Backing`] and the engine's device does the rest. The meaning of an
+//! Does not own: file bytes; a tree returns a [`Backing`] and the engine's device does the rest. The meaning of an
 //! extended attribute's name: namespaces, and access control lists (the host).
 //! Invariants: every call is about one open object and at most one name in it, so only objects that a tree has handed
 //! out can be reached. A call that has begun ends, even without a waiter. An unknown flag of a rename is refused, never

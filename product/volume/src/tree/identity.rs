@@ -21,7 +21,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An identity. The world chooses `form` and `kind`, which tell how the bytes were made.
+    /// An identity. The world chooses `form` and `kind`, which show how the bytes were made.
     ///
     /// # Panics
     /// If there are more than [`IDENTITY_BYTES_MAX`] bytes.

@@ -9,7 +9,7 @@
 //! each other. So a listing goes on after the same cookie, even if entries came, went or were forgotten. It never
 //! starts again, never loops and never skips a name that was there all the time. Cookies are below 2^31. A cached part
 //! has each name of its range that the read found and the server has not removed since, and each name that the server
-//! has added since. Finding a cookie takes as many steps as the number of entries has bits. Changes are stored beside
+//! has added since. Finding a cookie takes as many steps as the number of entries has bits. Changes are stored next to
 //! the entries read, so a change costs no more in a large directory.
 //!
 //! More than [`SLACK`] names of one hash break this in their own directory. A listing that goes on behind the last of
@@ -41,7 +41,7 @@ pub(crate) const WINDOW_ENTRIES_MAX: usize = 65_536;
 /// Most entries of the window of a larger directory. Beyond them the directory is read again for the next entries.
 pub(crate) const LARGE_WINDOW_ENTRIES_MAX: usize = 524_288;
 
-/// The position of a name, before names that hash alike are told apart. Unkeyed: it must be the same in every run.
+/// The position of a name, before names that hash alike are moved apart. Unkeyed: it must be the same in every run.
 pub(super) fn position(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0, 0);
     hasher.write(name);
@@ -51,7 +51,7 @@ pub(super) fn position(name: &[u8]) -> u64 {
 /// The entry's object has to be looked at for its number.
 const ASKED: u16 = u16::MAX;
 
-/// An entry as the host lists it. The names of all entries are in one piece of memory beside them.
+/// An entry as the host lists it. The names of all entries are in one piece of memory next to them.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedEntry {
     /// A position; once the window is complete, the cookie.
@@ -250,7 +250,7 @@ impl Window {
     }
 }
 
-/// Most changes beside a part. With more, the part is read anew.
+/// Most changes next to a part. With more, the part is read anew.
 const CHANGES_MAX: usize = 4_096;
 
 /// One entry of a piece of a listing.
@@ -365,7 +365,7 @@ impl Listed {
         }
     }
 
-    /// Removes a name of the directory. Others keep their cookies.
+    /// Removes a name of the directory. The cookies of others stay the same.
     fn remove(&mut self, name: &[u8]) {
         let Some(at) = self.find(name) else { return };
         if self.read_at(at).is_some() {
@@ -375,7 +375,7 @@ impl Listed {
         }
     }
 
-    /// The number of entries that it takes up memory for.
+    /// The number of entries that it stores.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -7,7 +7,8 @@
 //! WRITE takes its verifier before it writes: a later one could be newer than a loss of these very bytes, and equal the
 //! COMMIT's. COMMIT takes its verifier after the sync: an earlier one could be older than a loss during the sync, and
 //! equal the WRITE's. If the verifiers differ without need, the client only sends again data that it still has. A use
-//! that an open of version 4 denies is refused; the client is not told to come back, since the open may last for days.
+//! that an open of version 4 denies is refused; the server does not ask the client to come back, since the open may
+//! last for days.
 
 use std::sync::Arc;
 

@@ -257,7 +257,7 @@ pub(super) async fn copy<P: Platform>(
     let copied = copied(&reader, &source, &writer, &target, sources, to_offset).await?;
     compound.record_of(&source, TracedOperation::Read, from_offset, copied);
     compound.record_of(&target, TracedOperation::Write, to_offset, copied);
-    // No call comes later to tell of the end, which is now.
+    // No later call reports the end, which is now.
     draft.writer.u32(0);
     draft.writer.u64(copied);
     draft.writer.u32(Stability::Unstable as u32);

@@ -2,9 +2,9 @@
 //!
 //! Owns: the steps of a LOCK: the owner, the volume's lock, the stateid; the conflicting lock in the form for a client.
 //! Does not own: conflicts and the queue (the volume); the tables of stateids (`state`).
-//! Invariants: a LOCK waits for the host's answer alone, and not under the lock of the state. The server tells a client
-//! whose program waits when to ask again, if the client has a back channel. A refused LOCK makes no stateid. Where a
-//! stateid is given, the volume has the lock.
+//! Invariants: a LOCK waits for the host's answer alone, and not under the lock of the state. The server notifies a
+//! client whose program waits when to ask again, if the client has a back channel. A refused LOCK makes no stateid.
+//! Where a stateid is given, the volume has the lock.
 
 use std::sync::Arc;
 

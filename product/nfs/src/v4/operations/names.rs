@@ -119,7 +119,7 @@ pub(super) async fn remove<P: Platform>(
     check_name(on.bytes(name))?;
     let (caller, name) = (&compound.changing(on.caller), on.bytes(name));
     let removed = on.volume.remove_by(caller, &directory, name).await;
-    // One operation removes both, and the host tells which it is.
+    // One operation removes both, and the host reports which it is.
     let Outcome { result, consistency } = match removed.result {
         Err(VolumeError::IsDirectory | VolumeError::NotPermitted) if find_directory(on, &directory, name).await => {
             on.volume.remove_directory_by(caller, &directory, name).await

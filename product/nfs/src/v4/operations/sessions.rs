@@ -174,7 +174,7 @@ pub(super) fn within<P: Platform>(
             compound.service.state().sessions.keep(session);
             Ok(())
         }
-        // This one stands alone.
+        // Any other operation must be the only one of its compound.
         _ => Err(NfsStatus::NotOnlyOp),
     }
 }

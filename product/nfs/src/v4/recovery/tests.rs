@@ -55,7 +55,7 @@ fn left() -> PersistedWords {
     words
 }
 
-/// The next server, for which the files have these numbers, or are gone. Also what it tells as lost.
+/// The next server, for which the files have these numbers, or are gone. Also what it reports as lost.
 fn next(words: &PersistedWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks, Vec<u64>) {
     let (records, found) = PersistedRecords::new(Arc::clone(words), 0);
     let found = found.unwrap();

@@ -182,7 +182,7 @@ impl Clients {
         self.memory.put(id as u32, &mut client.item, client.party, &record);
     }
 
-    /// EXCHANGE_ID of a client. `is_idle` tells whether a client has neither sessions nor opens. Clients that end by
+    /// EXCHANGE_ID of a client. `is_idle` returns whether a client has neither sessions nor opens. Clients that end by
     /// it go to `gone`.
     pub(crate) fn exchange_id(
         &mut self,

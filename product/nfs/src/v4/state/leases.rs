@@ -127,8 +127,8 @@ impl<K: Copy + Ord> SilenceOrder<K> {
         self.of_all.first().map(|(heard_ns, _)| *heard_ns)
     }
 
-    /// The first ones of a party, or of all, the longest silent one first. `heard_ns` tells when the server last heard
-    /// one.
+    /// The first ones of a party, or of all, the longest silent one first. `heard_ns` returns when the server last
+    /// heard one.
     pub(super) fn longest_silent(&mut self, of: Option<Party>, heard_ns: impl Fn(K) -> u64) -> Vec<K> {
         let order = match of {
             Some(party) => self.of_party.get(&party),

@@ -134,7 +134,7 @@ pub(crate) enum Record<'a> {
     /// An owner that waits for bytes of an open's file.
     Wait {
         clientid: u64,
-        /// The session by which the owner has asked. A server of an earlier version tells the client over it alone.
+        /// The session by which the owner has asked. A server of an earlier version notifies the client over it alone.
         session: SessionId,
         open: u32,
         owner: &'a [u8],

@@ -6,7 +6,7 @@
 //! (`client_state/tests.rs`).
 //! Invariants: a party gets more only while it has less than the remaining rest. So no party takes all, two or three
 //! parties leave entries for others, and a lone party has half. Some entries belong to root of this host. If no entry
-//! is free, the party with most gives one up for a party that has less. The server never tells the party with most to
+//! is free, the party with most gives one up for a party that has less. The server never asks the party with most to
 //! come again. Each access to an entry in a walk is a step, so that a test finds a walk over all.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -21,7 +21,7 @@ struct Bytes {
     modes: Mutex<[Option<LockMode>; BYTES]>,
     program: Mutex<Option<(u64, LockMode)>>,
     waiting: Mutex<Vec<Arc<dyn LockWaker>>>,
-    /// The file system stands still: the work stays undone.
+    /// The file system hangs: the work stays undone.
     stands: AtomicBool,
     left: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     /// The table, whose lock nobody may have during a call.
@@ -153,7 +153,7 @@ fn mirrored() -> (Locks, Arc<Bytes>, [LockOwner; 3]) {
     (locks, host, owners)
 }
 
-/// The answer of a host that stands not still.
+/// The answer of a host that does not hang.
 fn answer(locks: &Locks, asked: Result<(), LockRefusal>) -> Result<(), LockRefusal> {
     match asked {
         Err(LockRefusal::Asked(question)) => locks.finish(FILE, question, None, NOW),
