@@ -57,7 +57,7 @@ pub type CallKey = [u64; at::VALUE - at::KEY];
 /// The key of a call, and the one that earlier versions gave it.
 pub type CallKeys = [CallKey; 2];
 
-/// The one who may repeat a call.
+/// The user that may repeat a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryOwner {
     /// The party whose calls count against one quota, as a number or a hash.

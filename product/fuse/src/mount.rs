@@ -341,7 +341,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// As [`Mount::validity`], for names in a directory. Where other bytes may be the same name, the kernel must ask
-    /// each time: it knows of a change by one spelling alone.
+    /// each time: it learns of a change under one spelling alone.
     pub(crate) fn validity_of_names(&self, directory: &Inode<P>) -> Validity {
         let valid = self.validity();
         if self.volume.may_fold_names(directory) { Validity { names_ns: 0, ..valid } } else { valid }

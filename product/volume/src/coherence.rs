@@ -291,8 +291,8 @@ impl<P: Platform> Volume<P> {
     /// last call. An object without a name is released, so that its space becomes free. An object that others changed
     /// is not served from the cache any more. Files that were written are made durable, and not held open for writing:
     /// then the host can run programs among them, and make their file system read-only. Callers' rights are looked up
-    /// anew from now on. Locks that nobody uses any more go to those who wait. A device that an earlier call still asks
-    /// is skipped.
+    /// anew from now on. Locks that nobody uses any more go to the waiters. A device that an earlier call still asks is
+    /// skipped.
     pub async fn upkeep(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         self.locks.tick(self.now());

@@ -8,7 +8,7 @@
 //! ([`crate::Requesters`]).
 //! Invariants: without rights on a directory with the sticky bit, a user removes and moves nothing of others there.
 //! Root alone acts as the server from the start. An object or a directory is changed by capabilities only if they count
-//! for its owner of now.
+//! for its present owner.
 
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ impl<'a, P: Platform> ActingRequester<'a, P> {
         true
     }
 
-    /// The mode of an object if the requester's capabilities count for its owner of now.
+    /// The mode of an object if the requester's capabilities count for its present owner.
     async fn mode_within_reach(&self, object: &Arc<Inode<P>>) -> Option<u32> {
         if is_doubtful(self.on, self.header) {
             self.on.volume.look_again(object).await.ok()?;

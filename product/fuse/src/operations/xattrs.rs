@@ -88,7 +88,7 @@ pub(super) async fn set<P: Platform>(
     Ok(ReplyDraft::empty())
 }
 
-/// The one who sets the list is not in the file's group. Only the kernel knows all groups of that user.
+/// The user that sets the list is not in the file's group. Only the kernel knows all groups of that user.
 async fn take_setgid<P: Platform>(on: &Mount<P>, header: &RequestHeader) -> Result<(), Errno> {
     let inode = on.object(header.node).await?;
     let mode = on.volume.attributes(&inode).await?.mode;

@@ -55,7 +55,7 @@ pub(super) struct State<H> {
     ended: VecDeque<u64>,
     /// A task ends these opens.
     pub(super) is_ending: bool,
-    /// Leases that were revoked by those who want the clients' locks.
+    /// Leases that were revoked because others want the clients' locks.
     pub(super) revocations: Arc<Revocations>,
 }
 

@@ -145,7 +145,7 @@ impl Grace {
         self.changed(&gone, had_denials)
     }
 
-    /// Gives up on those who are missing for too long. Returns the list if it has changed.
+    /// Stops waiting for clients that are missing for too long. Returns the list if it has changed.
     pub(super) fn expire(&mut self, now_ns: u64) -> Option<Vec<u64>> {
         if now_ns < self.until_ns {
             return None;

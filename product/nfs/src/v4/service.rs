@@ -237,8 +237,8 @@ impl<P: Platform> Service<P> {
         self.end_revoked_of(&mut self.state(), &mut ended);
     }
 
-    /// As [`Service::end_revoked`], by one who has the state. Adds the holders of files, to be dropped without the
-    /// lock.
+    /// As [`Service::end_revoked`], by a caller that has the state. Adds the holders of files, to be dropped without
+    /// the lock.
     pub(super) fn end_revoked_of(&self, state: &mut State<Option<Held<P>>>, held: &mut Vec<Option<Held<P>>>) {
         let revoked = state.revocations.take();
         if !revoked.is_empty() {
@@ -516,7 +516,7 @@ impl<P: Platform> Service<P> {
 }
 
 /// Releases the locks of clients that have ended, once a list without them is durable. A further try persists the list
-/// of then: other clients may have come meanwhile.
+/// as it is at that time: other clients may have come meanwhile.
 async fn release_once_durable<P: Platform>(
     me: Weak<Service<P>>,
     volume: Arc<Volume<P>>,

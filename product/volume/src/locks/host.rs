@@ -17,7 +17,7 @@ use crate::locks::owner::{HolderId, Lock, LockFamily, LockMode, LockOwner, Span}
 use crate::locks::queue::LockWaker;
 use crate::locks::ranges::LockedRanges;
 
-/// Most spans that wait to be shown each by itself. More become one.
+/// Most spans that wait to be shown one by one. More become one.
 const UNSHOWN_MAX: usize = 64;
 
 /// Bytes and their modes on the host.

@@ -291,7 +291,7 @@ impl Locks {
         result
     }
 
-    /// An owner that has waited at an earlier server goes on waiting, behind those who are here. The next
+    /// An owner that has waited at an earlier server goes on waiting, behind the present waiters. The next
     /// [`Locks::tick`] makes offers.
     pub fn wait_again(&self, file: u64, wanted: Lock, waker: Arc<dyn LockWaker>) {
         let mut table = lock(&self.shared.table);
@@ -353,7 +353,7 @@ impl Locks {
         table.files.get(&file)?.ranges.conflict_of(wanted, is_there)
     }
 
-    /// Unlocks bytes. One who waits for them elsewhere does not any more.
+    /// Unlocks bytes. If the owner is a client elsewhere and waits for some of them, the wait ends.
     pub fn unlock(&self, file: u64, owner: LockOwner, span: Span, now: Nanos) -> Result<(), LockRefusal> {
         let mut wakers = Wakers::new();
         let mut table = lock(&self.shared.table);

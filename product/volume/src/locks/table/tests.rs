@@ -112,7 +112,7 @@ fn those_who_wait_get_the_bytes_in_their_order() {
         }
         locks.unlock(5, of(0).owner, Span::WHOLE, NOW).unwrap();
         assert_eq!((wakers[1].0.woken(), wakers[2].0.woken()), (1, 0));
-        // Neither a later waiter nor one who only tries takes the bytes before the first.
+        // Neither a later waiter nor an owner that only tries takes the bytes before the first.
         assert_eq!(locks.lock_or_wait(5, of(2), &wakers[2].1, NOW), Err(LockRefusal::Held(of(1))));
         assert_eq!(locks.lock_or_wait(5, of(3), &wakers[3].1, NOW), Err(LockRefusal::Held(of(1))));
         assert_eq!(locks.lock(5, of(0), NOW), Err(LockRefusal::Held(of(1))));
@@ -196,7 +196,7 @@ fn a_silent_holder_gives_way_with_all_it_has_and_only_to_one_who_asks() {
     assert_eq!(rig.lock_after_ends(5, rig.whole(1)), Ok(()));
     assert!(!rig.locks.has_denials());
     assert!(rig.locks.check_share(6, None, Share { access: Share::WRITE, deny: 0 }, NOW).is_ok());
-    // One who waits gets the locks of a silent holder with the next tick.
+    // A waiter gets the locks of a silent holder with the next tick.
     let rig = Rig::new(2);
     rig.locks.lock(5, rig.whole(0), NOW).unwrap();
     let (waiter, waker) = CountingWaker::of(true);
