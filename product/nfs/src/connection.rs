@@ -6,8 +6,8 @@
 //! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or waits in
 //! `records`). Lack of quota refuses no call: the call is not read yet. A poll starts and finishes a bounded number of
 //! calls. A call's cost is charged when it starts and given back when its reply is written; from then on its reply
-//! counts, until the world has released it. A call for which the world has no memory waits, unless it is alone; then
-//! READs and listings are cut short.
+//! counts, until the world has released it. A call that exceeds the world's limit of bytes waits, unless it is alone;
+//! then READs and listings are cut short.
 
 use std::net::IpAddr;
 use std::ops::Range;
