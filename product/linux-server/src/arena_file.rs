@@ -1,12 +1,12 @@
 //! A file that holds an engine's memory beyond the life of the process: on a tmpfs, or a memory file that the service
-//! manager keeps.
+//! manager stores.
 //!
-//! Owns: which contents are refused, the lock that keeps a second server away, the end of the file.
+//! Owns: which contents are refused, the lock that excludes a second server, the end of the file.
 //! Does not own: the contents (`afflux_frames`), their use by a successor (the engine).
-//! Invariants: one process at a time has a file open with the lock, from before it looks at the contents until it is
-//! gone with all its requests. So no request of a predecessor can still write to a disk. Files of other users, and
-//! files with rights for others, are never used. The memory has room from the start: a full file system shows when the
-//! file is made, not as a fault in the middle of a write. A failed start removes a file that it made. A file of an
+//! Invariants: one process at a time has a file open with the lock, from before it reads the contents until it and all
+//! its requests have ended. So no request of a predecessor can still write to a disk. Files of other users, and files
+//! with rights for others, are never used. The memory is reserved from the start: a full file system is found when the
+//! file is made, not by a fault in the middle of a write. A failed start removes a file that it made. A file of an
 //! earlier server stays.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -85,7 +85,7 @@ pub struct ArenaFile {
     location: FoundAt,
     /// Has the lock. No child gets it, nor does the service manager.
     file: OwnedFd,
-    /// Nobody was told of the contents yet.
+    /// Nobody has been notified of the contents yet.
     is_fresh: bool,
 }
 
@@ -97,12 +97,13 @@ enum FoundAt {
 }
 
 impl ArenaFile {
-    /// Opens the file at `path`, a tmpfs's, or makes it for an arena of this form. An arena that a server left is used
-    /// in its own form. Waits for a server that is about to end, and tells so. Blocks also for the time that the host
-    /// takes to find room for the memory.
+    /// Opens the file at `path`, a tmpfs's, or makes it for an arena of this form. An inherited arena is used in its
+    /// own form. Waits for a server that is about to end, and reports this. Blocks also while the host reserves the
+    /// memory.
     ///
     /// # Errors
-    /// The file is used by a server that runs, is not this user's alone, is no arena of this program, or has no room.
+    /// The file is used by a server that runs, is not this user's alone, is no arena of this program, or lacks free
+    /// space.
     pub fn open(
         path: &Path,
         layout: Layout,
@@ -217,7 +218,7 @@ impl ArenaFile {
         Ok((opened, memory))
     }
 
-    /// A file of the manager, if an earlier server left something in it.
+    /// A file of the manager, if an earlier server wrote something to it.
     fn inherited_in_store(
         file: OwnedFd,
         boot: [u8; 16],
@@ -237,7 +238,7 @@ impl ArenaFile {
         }
     }
 
-    /// The memory of an earlier server, if it left data in the file.
+    /// The memory of an earlier server, if the file has its data.
     fn inherited(&self, boot: [u8; 16]) -> Result<Option<Arc<Memory>>, ArenaFileError> {
         let bytes = fstat(&self.file).map_err(host("stat"))?.st_size as u64;
         let header = read_header(&self.file)?;
@@ -272,10 +273,10 @@ impl ArenaFile {
         Ok(memory)
     }
 
-    /// Has the service manager keep new memory, if it is to keep this one. Call it before a client is answered.
+    /// Has the service manager store new memory, if it is to store this one. Call it before a client is answered.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn offer(&self) -> io::Result<()> {
         match &self.location {
             FoundAt::Path(_) => Ok(()),
@@ -288,7 +289,7 @@ impl ArenaFile {
         self.is_fresh = false;
     }
 
-    /// The path; `None` if the service manager keeps the file.
+    /// The path; `None` if the service manager stores the file.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             FoundAt::Path(path) => Some(path),
@@ -318,10 +319,10 @@ impl ArenaFile {
         store.take(IN_STORE)
     }
 
-    /// Has the service manager close all memory that it keeps.
+    /// Has the service manager close all memory that it stores.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn forget_stored() -> io::Result<()> {
         DescriptorStore::remove(IN_STORE)
     }
@@ -339,7 +340,7 @@ impl fmt::Display for ArenaFile {
 impl Drop for ArenaFile {
     fn drop(&mut self) {
         if self.is_fresh {
-            // A file that stays holds nothing but room.
+            // A file that stays holds no data, only memory.
             let _ = self.forget();
         }
     }

@@ -1,4 +1,4 @@
-//! Descriptors that the service manager keeps for the next process of the service (systemd's
+//! Descriptors that the service manager stores for the next process of the service (systemd's
 //! `FileDescriptorStoreMax=`).
 //!
 //! Owns: the descriptors of an earlier process, adding and removing descriptors; whether there is such a store.
@@ -15,7 +15,7 @@ use sd_notify::NotifyState;
 /// The most descriptors that the unit may store, if it may store any. systemd before version 254 does not tell.
 const DESCRIPTORS_MAX: &str = "FDSTORE";
 
-/// Why nothing can be left with the service manager.
+/// Why nothing can be stored with the service manager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoStore {
@@ -32,7 +32,7 @@ pub enum NoStore {
     },
 }
 
-/// The store, with the descriptors that an earlier process left there.
+/// The store, with the descriptors inherited from an earlier process.
 #[derive(Default)]
 pub struct DescriptorStore {
     inherited: Vec<(String, OwnedFd)>,
@@ -57,7 +57,7 @@ impl DescriptorStore {
         Self { inherited: passed.into_iter().flatten().map(owned).collect(), allowed }
     }
 
-    /// A store in which an earlier process left these.
+    /// A store with these descriptors of an earlier process.
     #[cfg(test)]
     pub(crate) fn with(inherited: Vec<(String, OwnedFd)>) -> Self {
         Self { inherited, allowed: None }
@@ -77,7 +77,7 @@ impl DescriptorStore {
         }
     }
 
-    /// Takes the descriptors with this name out of those that an earlier process left. The manager still has them.
+    /// Takes the descriptors with this name out of the inherited ones. The manager still has them.
     pub fn take(&mut self, name: &str) -> Vec<OwnedFd> {
         self.inherited.extract_if(.., |(of, _)| of == name).map(|(_, descriptor)| descriptor).collect()
     }
@@ -97,7 +97,7 @@ impl DescriptorStore {
     /// Leaves a descriptor with the manager. One that it has already is not stored twice.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn put(name: &str, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         // The manager would drop a descriptor that shows a hang-up.
         let states = [NotifyState::FdStore, NotifyState::FdName(name), NotifyState::Custom("FDPOLL=0")];
@@ -107,7 +107,7 @@ impl DescriptorStore {
     /// Has the manager close its descriptors with this name.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn remove(name: &str) -> io::Result<()> {
         sd_notify::notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)])
     }

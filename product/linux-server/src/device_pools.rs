@@ -43,7 +43,7 @@ impl DevicePools {
     }
 }
 
-/// Most calls of one kind that keep their memory.
+/// Most calls of one kind that are pooled with their memory.
 pub(crate) const CALLS_POOLED: usize = 64;
 /// Calls of one kind that reuse their memory.
 pub(crate) type PooledCalls<W, R> = SharedRecycler<HostCall<W, R>>;
@@ -58,7 +58,7 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> HostCall<W, R> {
         Called::waits_for(Self::new(pool, lane, work))
     }
 
-    /// As [`HostCall::run`], in kept memory.
+    /// As [`HostCall::run`], in pooled memory.
     pub(crate) fn run_pooled(pooled: &PooledCalls<W, R>, pool: &WorkerPool, lane: Lane, work: W) -> Called<R> {
         let renew = |call: &mut Self, work| call.0.renew(pool, lane, work);
         Called::waits_for(pooled.take(work, renew, |work| Self::new(pool, lane, work)))

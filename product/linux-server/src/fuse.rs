@@ -2,8 +2,8 @@
 //!
 //! Owns: mounting and unmounting, the device, the threads that move its messages; facts about requesters.
 //! Does not own: the protocol (front ends, behind [`afflux_frontend::MessageMachine`]), files.
-//! Invariants: a message is answered on its own descriptor, where the kernel looks for it. While a
-//! thread waits for something else, another one reads messages.
+//! Invariants: a message is answered on its own descriptor, where the kernel searches for it. While a thread waits for
+//! something else, another one reads messages.
 
 use std::fs::File;
 use std::io::Read;

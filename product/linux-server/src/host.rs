@@ -1,7 +1,7 @@
 //! Host directories as a volume's tree: every call relative to an open descriptor and one name.
 //!
-//! Owns: the exported directories' descriptors, the file systems met below them, the way of each call to the worker
-//! pool of its device.
+//! Owns: the exported directories' descriptors, the file systems found below them, the dispatch of each call to the
+//! worker pool of its device.
 //! Does not own: cached state of objects (the volume), file bytes (`HostFile` and its device).
 //! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without following any link. A
 //! directory is used only while it is found below an export. So no path, symbolic link, ".." or rename reaches anything
@@ -96,7 +96,7 @@ struct Core {
     subtree_check: bool,
     /// The process's mode mask for new objects, read at the first creation.
     umask: OnceLock<u32>,
-    /// Open files without a name that the service manager keeps, if it does.
+    /// Open files without a name that the service manager stores, if it does.
     unnamed: OnceLock<Arc<UnnamedFiles>>,
     file_systems: FileSystems,
     /// Descriptors of files' bytes that can be closed and opened anew.
@@ -198,7 +198,7 @@ impl Core {
     }
 }
 
-/// A change of attributes, on its thread. COMMIT also makes one, so these calls keep their memory for reuse.
+/// A change of attributes, on its thread. COMMIT also makes one, so the memory of these calls is pooled.
 struct SetAttributesCall {
     core: Arc<Core>,
     node: Arc<HostNode>,
@@ -370,7 +370,7 @@ impl Directory for HostTree {
 
     fn let_go_unnamed(&self, node: &Node) -> TreeResult<'_, ()> {
         self.with(node, |_, node| {
-            // The lock is held until the manager is told.
+            // The lock is held until the manager is notified.
             let mut stored = node.stored();
             *stored = None;
             Ok(())

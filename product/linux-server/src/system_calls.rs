@@ -8,8 +8,8 @@
 //! Invariants: a filter holds for the thread that installs it and for threads started later, and cannot be removed. It
 //! decides by the call's number alone but for `clone`, so the kernel remembers the allowed numbers and runs no filter
 //! for them (since 5.11). The filter does not see operations that go through a ring. The question for a needed call
-//! changes nothing. Each call gets arguments that it refuses, or that mean 'no change'. The kernel looks at these
-//! arguments before it looks at rights, so that EPERM is a filter's answer.
+//! changes nothing. Each call gets arguments that it refuses, or that mean 'no change'. The kernel checks these
+//! arguments before it checks rights, so that EPERM is a filter's answer.
 //!
 //! The list names what is refused. A list of what is allowed would end the server at a call that a later C library
 //! makes.

@@ -63,7 +63,7 @@ pub fn may_act_as_others() -> bool {
 }
 
 /// Gives up all of root's privileges but unmounting, and reaching a mount point below other users' directories. A user
-/// without privileges has a helper of the host unmount, and keeps what that takes.
+/// without privileges has a helper of the host unmount, and retains the privileges for that.
 ///
 /// # Errors
 /// The host's.

@@ -1,9 +1,9 @@
 //! The file that an arena or a mount can have for its memory: one on a tmpfs, or a memory file that the service manager
-//! keeps; and why a file cannot be that.
+//! stores; and why a file cannot be that.
 //!
 //! Owns: opening a file by its path, making a memory file, the check of a file from the manager, the second description
 //! for the lock; the refusal of other files and file systems, its words, which of the reasons are the file's own;
-//! taking room for all bytes.
+//! reserving memory for all bytes.
 //! Does not own: the contents and the lock (`arena_file`), the manager's store.
 //! Invariants: nothing is made on a disk. A link is not followed. A file that passes is regular, and no other user can
 //! open it. The size of a memory file is sealed, so that no mapping loses its memory. The lock is on a description that
@@ -45,7 +45,7 @@ pub(super) fn found(path: &Path) -> Result<Option<OwnedFd>, ArenaFileError> {
     }
 }
 
-/// Fails if the file system of the path has no room for so many bytes.
+/// Fails if the file system of the path lacks free space for so many bytes.
 pub(super) fn check_free_space(path: &Path, bytes: u64) -> Result<(), ArenaFileError> {
     let found = statfs(directory(path)).map_err(host("statfs"))?;
     let is_bounded = found.f_blocks > 0;
@@ -175,7 +175,7 @@ pub enum ArenaFileError {
         /// The host's answer.
         source: io::Error,
     },
-    /// The file system has too little room.
+    /// The file system has too little free space.
     #[error("there is no room for its {bytes} bytes")]
     NoSpace {
         /// The bytes of the memory.

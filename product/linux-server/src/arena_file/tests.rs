@@ -45,7 +45,7 @@ fn memory_is_left_once_an_engine_has_used_it() {
     }
 }
 
-/// A found file may have what clients were told is accepted.
+/// A found file may have data that clients believe accepted.
 #[test]
 fn a_start_that_fails_leaves_the_file_that_it_found_and_none_that_it_made() {
     let Some(location) = location() else { return };
@@ -72,7 +72,7 @@ fn one_opening_at_a_time_has_the_file() {
     open(&location).unwrap();
 }
 
-/// The service manager has a description of the memory as long as it keeps it.
+/// The service manager has a description of the memory as long as it stores it.
 #[test]
 fn the_lock_of_memory_in_the_store_ends_with_its_holder() {
     let open = |inherited: Vec<(String, OwnedFd)>| {

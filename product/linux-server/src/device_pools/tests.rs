@@ -21,7 +21,7 @@ fn a_device_that_hangs_takes_no_thread_and_no_place_from_another() {
     let (go, gate) = mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));
     let (begun, has_begun) = mpsc::channel();
-    // Two run, two are queued, the rest wait for room.
+    // Two run, two are queued, the rest wait for a free slot.
     let mut hung: Vec<_> = (0..10)
         .map(|_| -> Pin<Box<dyn Future<Output = ()> + Send>> {
             let (gate, begun) = (Arc::clone(&gate), begun.clone());

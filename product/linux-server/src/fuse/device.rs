@@ -34,7 +34,7 @@ pub(super) struct FuseDevice {
     is_persistent: bool,
 }
 
-/// The place of the request that a reply belongs to.
+/// Where the request of a reply was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Written {
     /// This descriptor, as far as the kernel says.
@@ -145,7 +145,7 @@ impl Buffers {
         self.lock().pop().unwrap_or_else(|| vec![1; self.bytes])
     }
 
-    /// The first `len` bytes of a thread's buffer, for a call that outlives the thread's turn.
+    /// The first `len` bytes of a thread's buffer, for a call that outlives the thread's round.
     pub(super) fn message(self: &Arc<Self>, buffer: &mut Vec<u8>, len: usize) -> PooledMessage {
         if len <= MESSAGE_COPIED_MAX {
             return PooledMessage { buffer: buffer[..len].to_vec(), len, of: None };
@@ -159,7 +159,7 @@ impl Buffers {
     }
 }
 
-/// A message that a call keeps.
+/// A message that a call holds.
 pub(super) struct PooledMessage {
     buffer: Vec<u8>,
     len: usize,

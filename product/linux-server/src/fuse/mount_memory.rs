@@ -1,6 +1,6 @@
-//! The memory of a mount that outlives its server: the mount's place, and the words of the machine.
+//! The memory of a mount that outlives its server: the mount's location, and the words of the machine.
 //!
-//! Owns: the mapping of the memory file, the record of the place.
+//! Owns: the mapping of the memory file, the record of the location.
 //! Does not own: the machine's words (front ends), the service manager's store (`persisted_mount`).
 //! Invariants: the file's size is sealed, so that the mapping stays whole. Everybody uses the memory as atomic numbers.
 //! Its pages come with their first use, as those of a program's own memory: a memory file has no limit of its own.
@@ -26,7 +26,7 @@ const LOCATION_WORDS: usize = 1024;
 /// The longest path of a point.
 const PATH_BYTES_MAX: usize = 4096;
 const PATH_AT: usize = 8;
-/// The place counts once its check is there.
+/// The location is valid once its check is there.
 const CHECK_AT: usize = PATH_AT + PATH_BYTES_MAX / 8;
 /// More bytes than any server makes.
 const BYTES_MAX: u64 = 1 << 32;
@@ -55,7 +55,7 @@ struct Mapped {
     words: usize,
 }
 
-// SAFETY: the words are a fixed range that its owner keeps until drop; it has no thread affinity.
+// SAFETY: the words are a fixed range that its owner holds until drop; it has no thread affinity.
 unsafe impl Send for Mapped {}
 // SAFETY: shared use reads and writes atomic numbers.
 unsafe impl Sync for Mapped {}
@@ -136,7 +136,7 @@ impl MountMemory {
         (*self.mapped).as_ref()
     }
 
-    /// Writes the place. False if its path is too long.
+    /// Writes the location. False if its path is too long.
     pub(super) fn try_note_location(&self, location: &MountLocation) -> bool {
         let path = location.point.as_os_str().as_bytes();
         if path.len() > PATH_BYTES_MAX {
@@ -155,7 +155,7 @@ impl MountMemory {
         true
     }
 
-    /// The place that an earlier server has written.
+    /// The location that an earlier server has written.
     pub(super) fn location(&self) -> Option<MountLocation> {
         let value = |at: usize| self.all()[at].load(Ordering::Relaxed);
         if value(0) != MAGIC || value(CHECK_AT) != self.check() {

@@ -1,7 +1,7 @@
 //! Mounting and unmounting, and the flags `sync` and `dirsync` of a mount, as the kernel has them now.
 //!
-//! A server of FUSE is not told of these flags, and `mount -o remount` changes them. The kernel's table of mounts has
-//! them.
+//! The kernel does not report these flags to a FUSE server, and `mount -o remount` changes them. The kernel's table of
+//! mounts has them.
 //!
 //! Owns: the choice between mount(2) and `fusermount3`, the options of a mount; reading the flags from the table, when
 //! to read again.
@@ -9,7 +9,7 @@
 //! command), the flags' effect (front ends).
 //! Invariants: files below the point stay reachable through descriptors that are open before. The kernel checks
 //! permissions (`default_permissions`); setuid bits and devices below the mount have no effect. A flag that mount(2)
-//! has set counts from the first question after that call. Another way to set it counts a second later. The table is
+//! has set counts from the first question after that call. Any other change of it counts a second later. The table is
 //! that of the view that has the mount, whichever view this process has.
 
 use std::ffi::CString;
@@ -119,7 +119,7 @@ impl MountTarget {
         Ok(())
     }
 
-    /// Finds what would keep [`Self::mount`] from mounting for a user other than root, without a mount.
+    /// Finds what would prevent [`Self::mount`] from mounting for a user other than root, without a mount.
     ///
     /// # Errors
     /// As [`Self::mount`].
@@ -257,7 +257,7 @@ impl FuseMount {
 pub(super) struct TopMount {
     /// The kernel's number of the mount.
     pub(super) number: u64,
-    /// Major and minor number of the file system; copies of a mount share it.
+    /// Major and minor number of the file system; copies of a mount have the same.
     file_system: Vec<u8>,
     pub(super) kind: Vec<u8>,
 }

@@ -1,9 +1,9 @@
 //! A server's own view of the mounts.
 //!
 //! Owns: the separation of the view from the common one, the choice of the mounts that stay in it.
-//! Does not own: mounting (`mounting`), the places that a server needs (the command).
-//! Invariants: after [`OwnMounts::keep_only`] the view has two kinds of mounts from before the start. The one leads to
-//! a needed place, the other is below a served place. The propagation of the host's mounts does not change this.
+//! Does not own: mounting (`mounting`), the paths that a server needs (the command).
+//! Invariants: after [`OwnMounts::keep_only`] the view has two kinds of mounts from before the start. One kind leads to
+//! a needed path, the other is below a served path. The propagation of the host's mounts does not change this.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -131,12 +131,12 @@ impl OwnMounts {
     }
 }
 
-/// Places of the host that each process uses.
+/// Paths of the host that each process uses.
 const SYSTEM: [&str; 3] = ["/", "/usr", "/run"];
-/// Such places with all mounts below them: file systems of the kernel, and in containers single files.
+/// Such paths with all mounts below them: file systems of the kernel, and in containers single files.
 const SYSTEM_WHOLE: [&str; 4] = ["/proc", "/sys", "/dev", "/etc"];
 
-/// A place, or the nearest directory above it that is there.
+/// A path, or the nearest directory above it that exists.
 fn opened(mount_point: &Path) -> Option<OwnedFd> {
     mount_point.ancestors().find_map(|part| open(part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok())
 }
@@ -202,16 +202,16 @@ impl MountTable {
         below.collect::<Vec<_>>().into_iter().for_each(|number| self.keep(number));
     }
 
-    /// The place of the next mount that goes. The way there leads over needed ones alone.
+    /// The mount point of the next mount to unmount. Only needed mounts lie on the path to it.
     fn next_unneeded(&self) -> Option<PathBuf> {
         let is_needed = |number| self.row(number).is_none_or(|at| self.rows[at].is_needed);
         let mut going = self.rows.iter().filter(|row| !row.is_needed && is_needed(row.parent));
-        // Another mount may cover the place.
+        // Another mount may cover the mount point.
         let top = going.find_map(|row| Some(self.on_top(&row.mount_point)).filter(|top| !is_needed(*top)))?;
         self.row(top).map(|at| self.rows[at].mount_point.clone())
     }
 
-    /// The mount at a place went, with all that are on it; or it stays.
+    /// The mount at a mount point went, with all that are on it; or it stays.
     fn end_try(&mut self, mount_point: &Path, is_gone: bool) {
         let number = self.on_top(mount_point);
         if is_gone { self.forget(number) } else { self.keep(number) }

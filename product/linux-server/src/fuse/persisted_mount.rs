@@ -1,10 +1,10 @@
-//! A mount whose device and memory the service manager keeps for the next server.
+//! A mount whose device and memory the service manager stores for the next server.
 //!
 //! Owns: their names in the store, the check of an earlier server's descriptors, the removal of a mount without a
 //! server.
 //! Does not own: the memory's contents (`mount_memory`, front ends), the choice between going on and mounting anew (the
 //! command).
-//! Invariants: no function looks at a file below a mount without a server. Such a look would wait for ever.
+//! Invariants: no function accesses a file below a mount without a server. Such an access would wait for ever.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -30,7 +30,7 @@ pub const MOUNT_DESCRIPTORS: u64 = 2;
 /// Major and minor number of `/dev/fuse`.
 const DEVICE: (u32, u32) = (10, 229);
 
-/// A mount that an earlier server left.
+/// A mount inherited from an earlier server.
 pub struct PersistedMount {
     device: OwnedFd,
     memory: MountMemory,
@@ -39,11 +39,11 @@ pub struct PersistedMount {
 }
 
 impl PersistedMount {
-    /// The mount that the service manager keeps, if it keeps one. It is in the view of mounts that this process has
+    /// The mount that the service manager stores, if it stores one. It is in the view of mounts that this process has
     /// now.
     ///
     /// # Errors
-    /// The reason why the kept one cannot be gone on with.
+    /// The reason why the stored mount cannot be continued.
     pub fn take(store: &mut DescriptorStore) -> Result<Option<Self>, String> {
         let (mut devices, mut memories) = (store.take(DEVICE_IN_STORE), store.take(MEMORY_IN_STORE));
         match (devices.pop(), memories.pop()) {
@@ -80,7 +80,7 @@ impl PersistedMount {
         self.location.number
     }
 
-    /// Memory in which the mount keeps what its successor needs.
+    /// Memory in which the mount persists what its successor needs.
     pub fn memory(&self) -> &MountMemory {
         &self.memory
     }
@@ -104,10 +104,10 @@ impl PersistedMount {
         (mount, self.memory)
     }
 
-    /// Has the service manager close the device and the memory that it keeps.
+    /// Has the service manager close the device and the memory that it stores.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn forget() -> io::Result<()> {
         DescriptorStore::remove(DEVICE_IN_STORE)?;
         DescriptorStore::remove(MEMORY_IN_STORE)
@@ -122,7 +122,7 @@ fn is_connected(device: &OwnedFd) -> bool {
 }
 
 impl FuseMount {
-    /// Writes the mount's place into the memory. All threads will share one descriptor of the device, since a later
+    /// Writes the mount's location into the memory. All threads will share one descriptor of the device, since a later
     /// server has that one alone.
     ///
     /// # Errors
@@ -133,10 +133,10 @@ impl FuseMount {
         location.map(drop).ok_or_else(|| io::Error::other("the kernel does not show where it is mounted"))
     }
 
-    /// Has the service manager keep the device and the memory. Call it once the kernel and the machine have agreed.
+    /// Has the service manager store the device and the memory. Call it once the kernel and the machine have agreed.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn offer(&self, memory: &MountMemory) -> io::Result<()> {
         DescriptorStore::put(MEMORY_IN_STORE, memory.descriptor())?;
         DescriptorStore::put(DEVICE_IN_STORE, self.device.as_fd())

@@ -9,8 +9,9 @@
 //! back. The session is over once the mount is gone. Notices of each disk have a thread of their own: the kernel may
 //! wait for a reply while it takes one.
 //!
-//! The kernel wakes the threads that wait for messages by turns. So a lone caller finds another thread each time, with
-//! another buffer, and on another processor. One thread alone serves such a caller at less cost, and the others rest.
+//! The kernel wakes the threads that wait for messages one after another. So a lone caller finds another thread each
+//! time, with another buffer, and on another processor. One thread alone serves such a caller at less cost, and the
+//! others rest.
 
 use std::future::poll_fn;
 use std::io;
@@ -224,8 +225,8 @@ impl Shared {
         });
     }
 
-    /// Writes a reply on the descriptor that the request came by: the kernel looks for the request there. The reply to
-    /// an interrupted call of another thread belongs to that thread's descriptor.
+    /// Writes a reply on the descriptor that the request came by: the kernel searches for the request there. The reply
+    /// to an interrupted call of another thread belongs to that thread's descriptor.
     fn reply(&self, device: &FuseDevice, reply: &MessageReply) {
         if device.write(reply) != Written::Elsewhere {
             return;
@@ -251,10 +252,10 @@ impl FuseSession {
     }
 }
 
-/// A thread looks after this many of its messages whether others wait. Programs repeat themselves after other numbers.
+/// A thread checks after this many of its messages whether others wait. Programs repeat themselves after other numbers.
 const MESSAGES_PER_LOOK: u32 = 5;
 
-/// The looks that a thread remembers.
+/// The checks that a thread remembers.
 const LOOKS: u32 = u16::BITS;
 
 /// A thread comes back if this many of them found other messages.
@@ -280,11 +281,11 @@ struct Occupations {
 pub(super) struct MessageHistory {
     messages: u32,
     looks: u32,
-    /// Whether other messages waited, by look; the last one is the lowest bit.
+    /// Whether other messages waited, by check; the last one is the lowest bit.
     others: u16,
-    /// Looks in a row without a permission to block since the look before.
+    /// Checks in a row without a permission to block since the previous check.
     calm: u32,
-    /// [`Occupations::permissions`] at the last look.
+    /// [`Occupations::permissions`] at the last check.
     permissions: u64,
 }
 
@@ -293,7 +294,7 @@ impl MessageHistory {
         self.messages = (self.messages + 1) % MESSAGES_PER_LOOK;
     }
 
-    /// Whether the thread looks for others after the message that was counted last.
+    /// Whether the thread checks for others after the message that was counted last.
     pub(super) fn is_time_to_look(&self) -> bool {
         self.messages == 0
     }

@@ -30,8 +30,8 @@ struct OwnIdentity {
 enum Capabilities {
     /// The kernel takes them at the change of the user, and gives them back.
     FollowTheUser,
-    /// They stay, or come back changed: a supervisor has told the kernel so (`SECBIT_NO_SETUID_FIXUP`), or the thread
-    /// does not use all that it has.
+    /// They stay, or come back changed: a supervisor has set this in the kernel (`SECBIT_NO_SETUID_FIXUP`), or the
+    /// thread does not use all that it has.
     Stay(CapabilitySets),
     /// The kernel does not tell them. The thread acts as nobody else.
     Unknown,

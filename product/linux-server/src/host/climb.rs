@@ -218,8 +218,8 @@ impl Core {
         directory.learn_names(|| ways().is_none_or(|ways| ways.may_fold_names(directory.fd())));
     }
 
-    /// Reopens the regular file behind a descriptor, in another way. With other kinds of files the open might block, or
-    /// worse. It does not wait for a program that has a lease on the file: the host asks that program to give it up.
+    /// Reopens the regular file behind a descriptor, with other flags. With other kinds of files the open might block,
+    /// or worse. It does not wait for a program that has a lease on the file: the host asks that program to give it up.
     pub(super) fn reopen(&self, node: &HostNode, flags: OFlags) -> Result<OwnedFd, VolumeError> {
         let name = node.fd().as_raw_fd().to_string();
         open_without_waiting(&self.descriptors, &name, flags).map_err(|errno| match errno {
@@ -252,7 +252,7 @@ pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
 
 /// A directory some steps above another one.
 pub(super) struct Ancestor<'a> {
-    /// The directory opened last on the way; without one, the steps begin at `from`.
+    /// The last directory opened on the path; without one, the steps begin at `from`.
     opened: Option<OwnedFd>,
     from: BorrowedFd<'a>,
     /// The remaining steps.

@@ -97,7 +97,7 @@ impl Roots {
         Ok(())
     }
 
-    /// The place of an open object. `name` is the name by which it was opened, if any.
+    /// The containment of an open object. `name` is the name by which it was opened, if any.
     pub(super) fn containment(&self, fd: BorrowedFd<'_>, name: Option<&[u8]>) -> Containment {
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
         let Ok(path) = self.path_of(fd, &mut buffer) else {
@@ -122,7 +122,7 @@ impl Roots {
         Ok(path.is_some_and(is_inside))
     }
 
-    /// The path of an open object, at one instant: the host looks again if a rename came between.
+    /// The path of an open object, at one instant: the host repeats the walk if a rename came between.
     fn path_of<'a>(
         &self,
         fd: BorrowedFd<'_>,

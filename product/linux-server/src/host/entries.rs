@@ -4,7 +4,7 @@
 //! Does not own: which of these operations may run side by side (the volume sees to that).
 //! Invariants: a directory's attributes before and after a change are taken in the same piece of work. A new object
 //! that cannot be made as requested, or that landed outside, is removed again. A directory is found below an export
-//! before anything is changed in it and, where something was made, afterwards. The descriptor is the only way to a file
+//! before anything is changed in it and, where something was made, afterwards. Only the descriptor leads to a file
 //! without a name (O_TMPFILE), so a creation that fails leaves nothing behind.
 
 use std::ops::Range;
@@ -184,8 +184,8 @@ impl Core {
     }
 
     /// The final mode of a new object that was made with `wanted`. It gets back the bits that the process's mask took.
-    /// If further bits are missing, the parent's default access control list took them, and the permissions stay as
-    /// made. A directory keeps the setgid bit that it inherited.
+    /// If further bits are missing, the parent's default access control list cleared them, and the permissions stay as
+    /// made. A directory retains the setgid bit that it inherited.
     fn finished_mode(&self, wanted: u32, made: &Stat) -> u32 {
         const PERMISSIONS: u32 = 0o777;
         let missing = wanted & PERMISSIONS & !made.mode;
@@ -194,8 +194,8 @@ impl Core {
         permissions | wanted & !PERMISSIONS | inherited
     }
 
-    /// The process's mode mask, as the host reports it: the usual way to ask would set it for a moment. If it is not
-    /// reported, the mask counts as empty.
+    /// The process's mode mask, as the host reports it: umask(2) would set it for a moment. If it is not reported, the
+    /// mask counts as empty.
     fn umask(&self) -> u32 {
         *self.umask.get_or_init(|| {
             let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -284,7 +284,7 @@ impl Core {
             };
             Ok((found.identity, stat))
         };
-        // Both names are of one object: the host keeps both.
+        // Both names are of one object: the host retains both.
         let replaced = replaced.filter(|found| found.identity != moved.identity);
         let (from_after, to_after) = stat_both()?;
         Ok(Renamed {
@@ -400,7 +400,7 @@ impl Core {
         if change.uid.is_some() || change.gid.is_some() {
             let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
             let (stat, set) = (node.stat()?, || chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH));
-            // The bit may give no privilege, and then root keeps it.
+            // The bit may give no privilege, and then root retains it.
             let changed = if stat.mode & SET_GROUP != 0 { acting.call_in_group(stat.gid, set) } else { set() };
             changed.map_err(error_of)?;
         }
@@ -497,8 +497,8 @@ impl Core {
         }
     }
 
-    /// Gives a file the space of a range; to others' files none that the file system keeps for root. If too little is
-    /// free for the bytes past the file's end, nothing changes: ext4 gives a file all that is left before it refuses
+    /// Gives a file the space of a range; other users' files get none of the blocks reserved for root. If too little is
+    /// free for the bytes past the file's end, nothing changes: ext4 gives a file all remaining space before it refuses
     /// the rest.
     pub(super) fn reserve(&self, node: &HostNode, range: Range<u64>) -> Result<(), VolumeError> {
         let fd = self.reopen(node, OFlags::RDWR)?;
@@ -521,7 +521,7 @@ impl Core {
             _ if node.is_real() => return fsync(node.fd()).map_err(error_of),
             Kind::Directory => calls::open_directory(node.fd()),
             Kind::Regular => self.reopen(node, OFlags::RDONLY),
-            // No way to open it is without side effects.
+            // Every open of it has side effects.
             _ => Err(VolumeError::Denied),
         };
         match opened {

@@ -1,8 +1,8 @@
 //! Where the exports are: on the host, and on their file systems.
 //!
-//! Owns: the place of a directory on its file system, under any mount of that.
-//! Does not own: the comparison of places (the command).
-//! Invariants: a bind mount, another mount point or a symbolic link changes no place on a file system.
+//! Owns: the location of a directory on its file system, under any mount of that.
+//! Does not own: the comparison of locations (the command).
+//! Invariants: a bind mount, another mount point or a symbolic link changes no location on a file system.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use super::{HostTree, calls};
 /// Most mounts below the exports that count.
 const MOUNTS_MAX: usize = 512;
 
-/// The place of an export, or of a mount below one.
+/// The location of an export, or of a mount below one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportedDirectory {
     /// The directory, with its file system. `None` for a mount below an export: nothing here asks its file system.
@@ -28,7 +28,7 @@ pub struct ExportedDirectory {
     pub on_file_system: Option<OnFileSystem>,
 }
 
-/// A place on a file system.
+/// A location on a file system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OnFileSystem {
     /// The file system, for as long as its disk stays in the host. All subvolumes of a Btrfs are one. `None` for a disk
@@ -48,7 +48,7 @@ struct ListedMount {
 }
 
 impl HostTree {
-    /// The places of the exports and of the mounts below them now.
+    /// The locations of the exports and of the mounts below them now.
     pub fn exported_directories(&self) -> Vec<ExportedDirectory> {
         let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
         let mounts: Vec<ListedMount> = table.split(|&byte| byte == b'\n').filter_map(ListedMount::of).collect();
@@ -79,7 +79,7 @@ impl ListedMount {
         Some(Self { id, device, root: unescaped(fields.nth(2)?), point })
     }
 
-    /// The place of a path below the mount point.
+    /// The location of a path below the mount point.
     fn on_file_system_of(&self, path: &Path) -> Option<OnFileSystem> {
         let below = self.root.join(path.strip_prefix(&self.point).ok()?).components().collect();
         let number = format!("{}:{}", major(self.device.0), minor(self.device.0));

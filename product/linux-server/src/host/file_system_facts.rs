@@ -1,14 +1,14 @@
 //! Facts of a file system: the id, the numbers in listings, the names that count as equal, and the unit of times.
 //!
-//! Owns: the choice among the things that a host tells about a file system; the questions to one file system and one
+//! Owns: the choice among the facts that a host reports about a file system; the questions to one file system and one
 //! directory about the other facts.
-//! Does not own: the file systems that are known (`filesystems`), the ways of each kind (`kinds`), the consequences
-//! (`listing`, the volume).
+//! Does not own: the file systems that are known (`filesystems`), the properties of each kind (`kinds`), the
+//! consequences (`listing`, the volume).
 //! Invariants: an id is the same one over restarts of the server and of the host. The number of a device alone is no
-//! id. The host gives it to another disk at its next start, or when disks are plugged in again. Where the host tells no
-//! lasting identity, the id is valid until somebody detaches the disk or the host restarts. So a handle of an earlier
-//! server leads to its own disk or nowhere (`host::tests::moved_disks`). Where the host does not answer, numbers are
-//! unsure and names are folded. So it costs calls, and never a wrong answer.
+//! id. The host gives it to another disk at its next start, or when disks are plugged in again. Where the host reports
+//! no lasting identity, the id is valid until somebody detaches the disk or the host restarts. So a handle of an
+//! earlier server leads to its own disk or nowhere (`host::tests::moved_disks`). Where the host does not answer,
+//! numbers are unsure and names are folded. So it costs calls, and never a wrong answer.
 //!
 //! The host is asked for an id in this order: for its own id of 64 bits (`f_fsid`), which is a digest of the UUID on
 //! ext4 and Btrfs, where each subvolume has its own; for the UUID, by a call; for the UUID that udev has read; for the
@@ -37,7 +37,7 @@ const UUID_BYTES: usize = 16;
 const FACTS_BYTES_MAX: u64 = 64 << 10;
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
-/// File systems whose source names a place on another machine, and the same place at each mount.
+/// File systems whose source names a location on another machine, the same one at each mount.
 const OF_A_NETWORK: &[&str] = &["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "beegfs"];
 
 /// The lasting id of a file system. `any` is on it; `opened` is, too, and has not O_PATH. `None` if the host tells no
@@ -58,7 +58,7 @@ pub(super) fn lasting(
 }
 
 /// An id for as long as the disk stays in the host, at most until the host's next start. A file system without a disk
-/// keeps it while it is mounted from the same source.
+/// has it while it is mounted from the same source.
 pub(super) fn of_stay(device: DeviceKey, any: BorrowedFd<'_>) -> u64 {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let stay = match major(device.0) {
@@ -189,7 +189,7 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// The ways of the file system of `fd`.
+    /// The properties of the file system of `fd`.
     pub(super) fn of(fd: BorrowedFd<'_>) -> Self {
         let kind = FileSystemKind::of(fd).unwrap_or(FileSystemKind::unknown());
         let names = match kind.folding {
@@ -229,7 +229,7 @@ fn flagged(kind: &str) -> Names {
     if is_known && !feature.exists() { Names::Exact } else { Names::Flagged }
 }
 
-/// An inode of 128 bytes has room for whole seconds alone, and for no time of birth.
+/// An inode of 128 bytes holds whole seconds alone, and no time of birth.
 fn ext_time_unit_ns(fd: BorrowedFd<'_>) -> u32 {
     let born = calls::raw_stat(fd, "", StatxFlags::BTIME).map(|stat| stat.stx_mask & StatxFlags::BTIME.bits() != 0);
     if born == Ok(false) { SECOND_NS } else { 1 }

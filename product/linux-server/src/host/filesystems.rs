@@ -1,13 +1,13 @@
-//! The file systems met below the exports.
+//! The file systems found below the exports.
 //!
 //! Owns: which of them have the same id; a descriptor on each, for opening handles and for syncs; which of them store
 //! files.
-//! Does not own: devices of the engine (the volume makes one when it meets a file system); the id that a file system
+//! Does not own: devices of the engine (the volume makes one when it finds a file system); the id that a file system
 //! has over restarts (`file_system_facts`); the table of mounts (`mounts`).
 //! Invariants: two file systems that are known at a time have different ids. The server holds a known file system open,
 //! so the host gives the device number to no other. Of a disk and a copy with the UUID of the disk, the first has the
-//! lasting id; as two exports they are refused (`start`). A file system that hangs keeps no other from being met. A
-//! file system without storage, like `/proc`, is never known: callers see its directories as empty ones.
+//! lasting id; as two exports they are refused (`start`). A file system that hangs does not prevent that another one is
+//! found. A file system without storage, like `/proc`, is never known: callers see its directories as empty ones.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -36,14 +36,14 @@ pub(super) struct FileSystems {
 struct FileSystem {
     device: DeviceKey,
     id: u64,
-    /// A file system that was met before, and has the same lasting id.
+    /// A file system that was found before, and has the same lasting id.
     twin: Option<DeviceKey>,
     ways: Ways,
-    /// Keeps the file system from ending, whether or not `mount` does.
+    /// Holds the file system, whether or not `mount` does.
     _held: OwnedFd,
     /// Not O_PATH, since open_by_handle_at and syncfs need more. `None` if nothing could be opened.
     mount: Option<Arc<OwnedFd>>,
-    /// The way that changes share syncs, where they can.
+    /// The syncs that changes share, where they can.
     shared: Option<Arc<SharedSync>>,
 }
 
@@ -76,12 +76,12 @@ impl FileSystems {
         self.lock().iter().find(|known| known.device == device).map(|known| known.id)
     }
 
-    /// A file system that was met before this one, and has the same identity.
+    /// A file system that was found before this one, and has the same identity.
     pub(super) fn twin(&self, device: DeviceKey) -> Option<DeviceKey> {
         self.lock().iter().find(|known| known.device == device)?.twin
     }
 
-    /// The ways of a file system that has an object opened before.
+    /// The properties of a file system of which an object was opened before.
     pub(super) fn ways(&self, device: DeviceKey) -> Option<Ways> {
         self.lock().iter().find(|known| known.device == device).map(|known| known.ways)
     }
@@ -162,7 +162,7 @@ impl FileSystems {
         self.lock().iter().find(|known| known.device == device).and_then(|known| known.mount.clone())
     }
 
-    /// The places below the exports where file systems are mounted now that were not met yet. Asks no file system.
+    /// The mount points below the exports whose file systems were not found yet. Asks no file system.
     pub(super) fn unmet(&self) -> Result<Vec<MountPoint>, VolumeError> {
         let points = self.mounts.points()?;
         let unmet = points.below_exports.iter().filter(|at| self.known_id(at.device).is_none());
@@ -189,7 +189,7 @@ impl FileSystems {
 }
 
 /// The opened file, or none if this process may not open it. After any other failure a later try may succeed, so the
-/// file system is not met yet: without this descriptor, none of its objects could be opened by identity.
+/// file system does not count as found yet: without this descriptor, none of its objects could be opened by identity.
 fn unless_refused(opened: Result<OwnedFd, VolumeError>) -> Result<Option<OwnedFd>, VolumeError> {
     match opened {
         Err(error @ (VolumeError::NoMemory | VolumeError::NoDescriptor | VolumeError::Io { .. })) => Err(error),

@@ -50,7 +50,7 @@ const AT_EMPTY_PATH: i32 = 0x1000;
 /// Since Linux 6.5.
 const AT_HANDLE_FID: i32 = 0x200;
 
-/// `struct file_handle` with room for the largest handle.
+/// `struct file_handle` with capacity for the largest handle.
 #[repr(C)]
 struct RawHandle {
     bytes: u32,
@@ -75,8 +75,8 @@ impl KernelHandle {
 fn name_to_handle(fd: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<(KernelHandle, i32), Errno> {
     let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
     let mut mount: i32 = 0;
-    // SAFETY: the name is a terminated string, `raw` a file_handle with the room that it states, `mount` an int. All
-    // outlive the call, which keeps no reference.
+    // SAFETY: the name is a terminated string, `raw` a file_handle with the capacity that it states, `mount` an int.
+    // All outlive the call, which retains no reference.
     let result = unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,
@@ -124,7 +124,7 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
 }
 
 /// The best handle that the host gives for an object, and its form. `None` if the host gives none. Any other failure is
-/// an error: a changed form would make the object look like a new object.
+/// an error: with a changed form, the object would appear as a new one.
 fn handle_of(fd: BorrowedFd<'_>) -> Result<Option<(IdentityForm, KernelHandle)>, VolumeError> {
     for (form, flags) in [(IdentityForm::Handle, 0), (IdentityForm::Telling, AT_HANDLE_FID)] {
         match name_to_handle(fd, c"", flags) {
@@ -158,8 +158,9 @@ pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
     open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
 }
 
-/// Meets the file systems below the exports, each on the threads of its device, until one has this id. Returns
-/// descriptors on that one, and its devices. If there is none, and a file system could not be met, returns that error.
+/// Opens the file systems below the exports, each on the threads of its device, until one has this id. Returns
+/// descriptors on that one, and its devices. If there is none, and a file system could not be opened, returns that
+/// error.
 async fn meet_mounts(core: &Arc<Core>, id: u64) -> Result<Vec<(DeviceKey, Arc<OwnedFd>)>, VolumeError> {
     let looking = Arc::clone(core);
     let unmet = core.pools.common().run(move || looking.file_systems.unmet()).await?;
@@ -294,7 +295,7 @@ impl Core {
     }
 
     /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export. An object without a
-    /// name lives if the service manager keeps it.
+    /// name lives if the service manager stores it.
     fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
         let found = self.found(fd, false)?;
         if found.identity != *identity || found.stat.links == 0 && !self.has_stored_unnamed(identity) {
@@ -304,7 +305,7 @@ impl Core {
         Ok(Some(found))
     }
 
-    /// The entries of a directory with their objects; entries that go away meanwhile are left out.
+    /// The entries of a directory with their objects; entries that are removed meanwhile are omitted.
     pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
         let mut names = Vec::new();
         directory.each_entry(|name, _, _| names.push(bytes::Bytes::copy_from_slice(name)))?;

@@ -1,10 +1,10 @@
-//! The bound on the process's descriptors, and its shares.
+//! The bound on the process's descriptors, and its parts.
 //!
-//! Owns: raising the soft limit to the hard one, the shares of objects, spare descriptors and connections.
-//! Does not own: counting the descriptors in use (the volume, `HostFile`), what happens if there is none left
+//! Owns: raising the soft limit to the hard one, the parts for objects, spare descriptors and connections.
+//! Does not own: counting the descriptors in use (the volume, `HostFile`), what happens if none is free
 //! (`afflux_linux_device::shortage`).
 //! Invariants: objects, spare descriptors, connections and all other users (rings, devices, calls in progress) have
-//! shares that do not overlap, so that no number of connections makes a file unusable, and no number of files a
+//! parts that do not overlap, so that no number of connections makes a file unusable, and no number of files a
 //! connection.
 
 #[cfg(test)]
@@ -15,13 +15,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::net::CONNECTIONS_MAX;
 use afflux_linux_device::shortage::keep_descriptors;
 
-/// The server never uses more: the volume keeps 65,536 inodes.
+/// The server never uses more: the volume caches 65,536 inodes.
 const DESCRIPTORS_MAX: u64 = 1 << 19;
-/// The part of objects and of their spare descriptors: spare ones have one of so many, ...
+/// The part for objects and their spare descriptors: spare ones have one of so many, ...
 const SPARE_PART: usize = 16;
 /// ... and more if objects have these.
 const OBJECTS_MAX: usize = 160_000;
-/// The share of all other users: a quarter, within these bounds.
+/// The part for all other users: a quarter, within these bounds.
 const RESERVED_MIN: u64 = 64;
 const RESERVED_MAX: u64 = 2048;
 
@@ -46,7 +46,7 @@ impl DescriptorBounds {
     }
 }
 
-/// Raises the limit as far as possible, and returns the shares.
+/// Raises the limit as far as possible, and returns the parts.
 pub(super) fn raise() -> DescriptorBounds {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);

@@ -1,6 +1,6 @@
 //! A directory's names, and the objects of those names without opening them.
 //!
-//! Owns: when a directory counts as unchanged during a look at it.
+//! Owns: when a directory counts as unchanged while it is read.
 //! Does not own: the order and the pieces of listings (the volume), opening entries (`climb`).
 //! Invariants: a name is given without doubt only if the directory had it while the directory was below an export.
 //! Either the directory did not change between two moments at which it was found there, or the entry itself was found
@@ -22,7 +22,7 @@ use super::node::HostNode;
 use afflux_linux_device::clock;
 use afflux_linux_device::kinds::Unsure;
 
-/// A file system that keeps nanoseconds takes times from a clock of at least 100 ticks a second.
+/// A file system that stores nanoseconds takes times from a clock of at least 100 ticks a second.
 const TICK_NS_MAX: i128 = 10_000_000;
 /// The coarsest time unit of other file systems (FAT).
 const COARSE_TIME_NS: i128 = 2_000_000_000;
@@ -105,7 +105,7 @@ impl Core {
         Ok(named)
     }
 
-    /// Looks at a directory that is below an export before and after. Returns its attributes afterwards, and whether no
+    /// Reads a directory that is below an export before and after. Returns its attributes afterwards, and whether no
     /// name in it came or went meanwhile. If none did, everything seen in it was inside.
     fn beside_changes<T>(
         &self,

@@ -4,7 +4,7 @@
 //! Does not own: the modes of bytes, the order of calls (the volume).
 //! Invariants: the descriptor is never used for bytes, and its close ends the locks. Threads of the device's pool make
 //! the calls and the close, since the file system may stand still. A thread waits with a descriptor of its own, and
-//! keeps no lock. One thread waits for a file at a time, and [`WAITS_MAX`] for all files.
+//! retains no lock. One thread waits for a file at a time, and [`WAITS_MAX`] for all files.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,7 +20,7 @@ use super::node::HostNode;
 use afflux_linux_device::pool::{WorkerPool, begin_next_call};
 use afflux_linux_device::reopen::open_without_waiting;
 
-/// Most threads that wait for programs. Others wait for the next look at all queues.
+/// Most threads that wait for programs. Others wait for the next check of all queues.
 const WAITS_MAX: usize = 32;
 
 static WAITS: AtomicUsize = AtomicUsize::new(0);
@@ -125,7 +125,7 @@ impl HostLocks for DescribedLocks {
         let (Some(fd), Some(permit)) = (self.fd.clone(), WaiterPermit::take(&self.waits)) else { return };
         let flags = self.flags;
         // The caller may have a lock, and does not wait for the start of a thread. Without a thread, and after an
-        // error, the waiter waits for the next look at all queues.
+        // error, the waiter waits for the next check of all queues.
         self.pool.post(move || {
             let _ = thread::Builder::new().name("lock wait".to_owned()).spawn(move || {
                 let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -143,7 +143,7 @@ impl HostLocks for DescribedLocks {
     }
 }
 
-/// A place among the threads that wait.
+/// A permit for a thread that waits.
 struct WaiterPermit(Arc<AtomicBool>);
 
 impl WaiterPermit {
@@ -152,7 +152,7 @@ impl WaiterPermit {
             return None;
         }
         let permit = Self(Arc::clone(waits));
-        // The drop of a turn counts one less, also of one that is not given.
+        // The drop of a permit counts one less, also if the permit is not given.
         (WAITS.fetch_add(1, Ordering::AcqRel) < WAITS_MAX).then_some(permit)
     }
 }

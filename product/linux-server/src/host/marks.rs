@@ -7,8 +7,8 @@
 //!
 //! A served directory has one mark, and each directory above it has a second kind of mark. So a server finds out under
 //! any path whether another server serves the same directory, or a directory above or below. The directories above are
-//! found by way of "..". So below a bind mount the directories above the mount point are marked, and not those above
-//! the original place. A directory that this user may not read shows nothing.
+//! found through "..". So below a bind mount the directories above the mount point are marked, and not those above the
+//! original location. A directory that this user may not read shows nothing.
 //!
 //! A mark is a lock of an open file description for reading, on a byte that no file has. `flock` would have side
 //! effects: systemd-tmpfiles skips files that it locks. Any user who may read a directory can mark it. So marks of
@@ -89,7 +89,7 @@ impl HostMarks {
 }
 
 impl Other {
-    /// Removes the processes that do not count. `None` if none is left.
+    /// Removes the processes that do not count. `None` if none remains.
     fn counted(mut self, path: &Path, notes: &mut Vec<String>) -> Option<Self> {
         let all = self.processes.clone();
         // This server has the directory under two paths.

@@ -1,4 +1,4 @@
-//! The places where file systems are mounted, as the host's table of mounts has them.
+//! The mount points of file systems, as the host's table of mounts has them.
 //!
 //! Owns: reading the table, and knowing when it has changed.
 //! Does not own: the file systems there (`filesystems`).
@@ -18,7 +18,7 @@ use rustix::fs::makedev;
 
 use super::calls::{error_of, io_error};
 
-/// A place below an export where a file system is mounted.
+/// A mount point below an export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct MountPoint {
     pub(super) device: DeviceKey,

@@ -1,10 +1,10 @@
 //! An open object of the host.
 //!
-//! Owns: its descriptor, the place where it was last found below an export, its own group of shared syncs where objects
-//! cannot share syncs with each other, its place among the files that the service manager keeps.
+//! Owns: its descriptor, the location where it was last found below an export, its own group of shared syncs where
+//! objects cannot share syncs with each other, its slot among the files that the service manager stores.
 //! Does not own: names; its identity, which `identity` computes.
 //! Invariants: the thread that drops the last reference to an object never closes it. The close of an object without a
-//! name frees its blocks, and the host may wait for its journal there. Nor does that thread tell the service manager.
+//! name frees its blocks, and the host may wait for its journal there. Nor does that thread notify the service manager.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -41,7 +41,7 @@ pub(super) struct HostNode {
     syncs: OnceLock<Arc<Group<()>>>,
     /// Whether other bytes may be the same name in this directory, once that is known.
     folds: OnceLock<bool>,
-    /// The service manager keeps it, since it has no name or is about to lose it.
+    /// The service manager stores it, since it has no name or is about to lose it.
     stored: Mutex<Option<StoredUnnamed>>,
     /// The pool of its device, where calls about it run.
     pool: WorkerPool,
@@ -180,12 +180,12 @@ impl HostNode {
         self.folds.get_or_init(ask);
     }
 
-    /// The place of its descriptor with the service manager, under a lock that a change of it holds.
+    /// The slot of its descriptor with the service manager, under a lock that a change of it holds.
     pub(super) fn stored(&self) -> MutexGuard<'_, Option<StoredUnnamed>> {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the service manager keeps it. False also while that changes.
+    /// Whether the service manager stores it. False also while that changes.
     pub(super) fn is_stored(&self) -> bool {
         self.stored.try_lock().is_ok_and(|stored| stored.is_some())
     }
@@ -203,7 +203,7 @@ impl Drop for HostNode {
     fn drop(&mut self) {
         let stored = self.stored.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(fd) = self.fd.take() {
-            // Bounded by the inodes that the volume keeps.
+            // Bounded by the inodes that the volume caches.
             self.pool.post_near(move || drop((fd, stored)));
         }
     }

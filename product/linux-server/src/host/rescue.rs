@@ -1,8 +1,8 @@
-//! A host file that takes what a killed server left of it, past every cache of ours.
+//! A host file that takes the unwritten bytes of a killed server, without our caches.
 //!
 //! Owns: opening it by its identity, its calls, its path for people.
 //! Does not own: what is written (the engine's `Recovered`), when (the command).
-//! Invariants: a file that is gone is told apart from one that cannot be opened.
+//! Invariants: a file that is gone is distinguished from one that cannot be opened.
 
 use std::ffi::OsString;
 use std::io;

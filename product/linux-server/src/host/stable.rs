@@ -1,7 +1,7 @@
 //! Durable changes of names and attributes: several changes share one sync of the host.
 //!
-//! Owns: which changes share a sync, which thread makes it, the waiters for its end; the kinds of file
-//! systems by the changes that one sync makes durable, how they are told apart.
+//! Owns: which changes share a sync, which thread makes it, the waiters for its end; the kinds of file systems by the
+//! changes that one sync makes durable, how they are distinguished.
 //! Does not own: the sync (`entries`), the changes themselves.
 //! Invariants: a round's sync begins after every change that shares it was made. A group makes one sync at a time, the
 //! next begins when it ends, and no sync waits for more changes. A requested round ends, even if its waiters are gone.

@@ -1,4 +1,4 @@
-//! The files that a server of host directories keeps for the next: the key of handles, and the locations of objects.
+//! The files that a server of host directories persists for the next: the key of handles, and the locations of objects.
 //!
 //! Owns: reading and making the key, reporting its origin; reading the file of locations, adding to it, replacing it by
 //! a new one.
@@ -31,18 +31,17 @@ const KEY_BYTES: usize = 16;
 pub enum KeyOrigin {
     /// Read from the file: handles of earlier runs stay valid.
     Persisted(PathBuf),
-    /// Made now and kept in the file for later runs.
+    /// Made now and persisted in the file for later runs.
     Made(PathBuf),
-    /// Made now and not kept, for this reason: clients must mount anew after a restart.
+    /// Made now and not persisted, for this reason: clients must mount anew after a restart.
     Unkept {
-        /// Why it could not be kept.
+        /// Why it could not be persisted.
         reason: String,
     },
 }
 
-/// The key in the file at `path`; a missing file is made, with a new key. The file's directory is
-/// made too (0700) if only that is missing. Never fails: a key that cannot be kept is random, and
-/// the result says so. Blocks.
+/// The key in the file at `path`; a missing file is made, with a new key. The file's directory is made too (0700) if
+/// only that is missing. Never fails: a key that cannot be persisted is random, and the result says so. Blocks.
 pub fn handle_key(path: Option<&Path>) -> (HandleKey, KeyOrigin) {
     let Some(path) = path else {
         return (random(), KeyOrigin::Unkept { reason: "there is no place to keep it".to_owned() });

@@ -1,8 +1,8 @@
-//! Open files and directories without a name, of which the service manager keeps a descriptor for the next server.
+//! Open files and directories without a name, of which the service manager stores a descriptor for the next server.
 //!
 //! Owns: their names in the manager's store, the check of an earlier server's descriptors.
-//! Does not own: which files these are (the volume), the store, their places in it (`unnamed_slots`), opening them
-//! again (`identity`).
+//! Does not own: which files these are (the volume), the store, their slots in it (`unnamed_slots`), opening them again
+//! (`identity`).
 //! Invariants: a descriptor only keeps its object alive: the next server opens the object by its handle. So a wrong
 //! descriptor shows nobody another object. The manager drops a descriptor when its object has a name again, or has
 //! ended.
@@ -38,8 +38,8 @@ fn name_in_store(identity: &Identity) -> String {
 }
 
 impl Core {
-    /// Has the manager keep a descriptor of a file or a directory. Waits while the manager's socket has no room for a
-    /// message.
+    /// Has the manager store a descriptor of a file or a directory. Waits while the manager's socket has no capacity
+    /// for a message.
     pub(super) fn keep_unnamed(&self, node: &HostNode) -> Result<(), VolumeError> {
         let Some(files) = self.unnamed.get() else { return Err(VolumeError::NotSupported) };
         let mut stored = node.stored();
@@ -71,7 +71,7 @@ impl Core {
         Ok(slot)
     }
 
-    /// Whether the manager keeps a file, or has kept it for this server.
+    /// Whether the manager stores a file, or has stored it for this server.
     pub(super) fn has_stored_unnamed(&self, identity: &Identity) -> bool {
         self.unnamed.get().is_some_and(|files| files.has(&name_in_store(identity)))
     }
@@ -89,11 +89,11 @@ impl Core {
 }
 
 impl HostTree {
-    /// Takes the descriptors of files without a name that an earlier server has left. The manager has them further,
-    /// also after a start that fails. Returns how many are none that their names say; these are dropped.
+    /// Takes the inherited descriptors of files without a name. The manager still has them, also after a start that
+    /// fails. Returns how many do not fit their names; these are dropped.
     ///
-    /// Has the manager keep a descriptor of each open file that loses its last name from now on, as far as there is
-    /// room for `most`. `told` hears of the first file that is not kept. Call it once.
+    /// Has the manager store a descriptor of each open file that loses its last name from now on, up to `most`. `told`
+    /// is called with the first file that is not stored. Call it once.
     pub fn keep_unnamed_files(
         &self,
         store: &mut DescriptorStore,
@@ -105,7 +105,7 @@ impl HostTree {
         for (name, descriptor) in store.take_beginning(IN_STORE) {
             if self.core.is_foreign(&name, &descriptor) {
                 foreign += 1;
-                // If the manager cannot be told, it has one descriptor too many.
+                // If the manager cannot be notified, it has one descriptor too many.
                 let _ = DescriptorStore::remove(&name);
             } else {
                 left.insert(name);
@@ -118,26 +118,26 @@ impl HostTree {
     /// Has the manager drop the files of an earlier server that nobody has open. Call it once all open files are back.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn drop_unnamed_inherited(&self) -> io::Result<()> {
         let Some(files) = self.core.unnamed.get() else { return Ok(()) };
         files.take_inherited().iter().try_for_each(|name| DescriptorStore::remove(name))
     }
 
-    /// Has the manager drop all such files and keep no further ones. No later server will go on with them.
+    /// Has the manager drop all such files and store no further ones. No later server will go on with them.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn end_unnamed(&self) -> io::Result<()> {
         let Some(files) = self.core.unnamed.get() else { return Ok(()) };
         files.end().iter().try_for_each(|name| DescriptorStore::remove(name))
     }
 
-    /// Takes the descriptors of such files out of the store of a server whose settings keep none. Returns how many
+    /// Takes the descriptors of such files out of the store of a server whose settings store none. Returns how many
     /// there are.
     ///
     /// # Errors
-    /// The manager cannot be told.
+    /// The manager cannot be notified.
     pub fn drop_unnamed_stored(store: &mut DescriptorStore) -> io::Result<usize> {
         let left = store.take_beginning(IN_STORE);
         left.iter().try_for_each(|(name, _)| DescriptorStore::remove(name))?;

@@ -3,8 +3,8 @@
 //! Owns: removing or moving back an object without harm to anything of others.
 //! Does not own: when this is done (`entries`).
 //! Invariants: only an object that was just made, and is still unchanged, is removed: since then another program may
-//! have taken the name, or written to the file. So the object is first moved aside, to a name that no other program
-//! knows, and checked there; any other object gets its name back. No step replaces anything.
+//! have taken the name, or written to the file. So the object is first renamed to a name that no other program knows,
+//! and checked there; any other object gets its name back. No step replaces anything.
 
 use std::os::fd::AsFd;
 

@@ -20,12 +20,12 @@ pub enum UnstoredFile {
         /// Most files without a name at a time.
         most: usize,
     },
-    /// The file cannot be opened for the manager, or the manager cannot be told.
+    /// The file cannot be opened for the manager, or the manager cannot be notified.
     #[error("an open file without a name is not kept over a kill of the server: {0}")]
     Failed(String),
 }
 
-/// Is told of the first file that is not kept.
+/// Is called with the first file that is not stored.
 type Told = Box<dyn FnOnce(UnstoredFile) + Send>;
 
 /// The files in the store.
@@ -107,7 +107,7 @@ impl UnnamedFiles {
 impl Drop for StoredUnnamed {
     fn drop(&mut self) {
         if self.of.lock().stored.remove(&self.name) {
-            // If the manager cannot be told, the next server drops it.
+            // If the manager cannot be notified, the next server drops it.
             let _ = DescriptorStore::remove(&self.name);
         }
     }

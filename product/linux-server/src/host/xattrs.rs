@@ -16,7 +16,7 @@ use super::acting::Acting;
 use super::calls::error_of;
 use super::node::HostNode;
 
-/// The list that bounds who may use the object; the kernel keeps it and the mode in agreement.
+/// The list that bounds who may use the object; the kernel makes it and the mode agree.
 const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
 /// A path to the object of a descriptor. It leads to the object itself, also to a symbolic link's.

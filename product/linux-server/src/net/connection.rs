@@ -4,8 +4,9 @@
 //! Does not own: the protocol; the sum of all connections (`serve`).
 //! Invariants: at most one receive and one send in flight. Nothing is received while the machine wants no input, and no
 //! output is requested while `OUTPUT_BYTES_MAX` wait to be sent. Bytes held by the machine and the buffer count, and
-//! are permitted before they arrive. A record is received only into room for the whole of it, so that each begun record
-//! can be finished. A buffer that a machine's records share stays theirs: the next receive goes to another buffer.
+//! are permitted before they arrive. A record is received only if the quota covers the whole of it, so that each begun
+//! record can be finished. A buffer that a machine's records share stays theirs: the next receive goes to another
+//! buffer.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -36,7 +37,7 @@ const RECEIVE_BYTES_MAX: usize = 4 << 20;
 const POLL_BYTES: u64 = 2 << 20;
 /// Polls of the machine in one poll of the connection: each may copy some MiB.
 const MACHINE_POLLS_MAX: u32 = 4;
-/// Rounds in one poll before other tasks get their turn.
+/// Rounds in one poll before other tasks run.
 const ROUNDS_MAX: usize = 16;
 /// How long a peer gets to take the last bytes sent before its unread bytes make the close a reset.
 const LINGER_NS: u64 = Nanos::SECOND;
@@ -48,7 +49,7 @@ pub(super) struct SocketConnection {
     /// Absent while a receive has it.
     input: Option<BytesMut>,
     receiving: Option<Receiving>,
-    /// The last ended operation, kept for its memory; so below.
+    /// The last ended operation, pooled for its memory; so below.
     received: Option<Receiving>,
     receive_bytes: usize,
     /// The sizes of a receive's buffer, and of the buffer that became `input`.
@@ -58,11 +59,11 @@ pub(super) struct SocketConnection {
     unfinished: bool,
     /// The buffer should be no larger than needed.
     shrinks: bool,
-    /// The room that the machine was last given.
+    /// The quota that the machine was last given.
     quota: u64,
-    /// There is no room to receive into.
+    /// There is no quota to receive into.
     lacks_quota: bool,
-    /// The service wakes it when there is room.
+    /// The service wakes it when there is quota.
     waits_for_quota: bool,
     /// The peer has ended its stream.
     ended: bool,
@@ -80,7 +81,7 @@ pub(super) struct SocketConnection {
     socket: Rc<Socket>,
 }
 
-/// The connection is over, in whatever way.
+/// The connection is over, for whatever reason.
 struct ConnectionOver;
 
 impl SocketConnection {
@@ -190,10 +191,10 @@ impl SocketConnection {
         let mut moved = false;
         let held = self.membership().held();
         let mut last = 0;
-        // The room already given bounds the bytes of a send.
+        // The quota already given bounds the bytes of a send.
         while self.output_bytes < OUTPUT_BYTES_MAX {
             if self.machine_polls == 0 {
-                // Other connections of the thread have their turn first.
+                // Other connections of the thread run first.
                 cx.waker().wake_by_ref();
                 break;
             }
@@ -228,7 +229,7 @@ impl SocketConnection {
         true
     }
 
-    /// Gives the machine all the room that it may have; returns this number of bytes.
+    /// Gives the machine all the quota that it may have; returns this number of bytes.
     fn raise_quota(&mut self) -> u64 {
         let more = if self.machine.calls_in_progress() > 0 { POLL_BYTES } else { 0 };
         self.quota = self.membership().reserve(more).saturating_sub(self.input_bytes());
@@ -258,10 +259,10 @@ impl SocketConnection {
         }
     }
 
-    /// Reports to the service the state that it needs for making room, and waits if room is missing. True if there is
+    /// Reports to the service the state that it needs to free quota, and waits if quota is missing. True if there is
     /// some now.
     fn try_find_quota(&mut self, cx: &Context<'_>) -> bool {
-        // A connection that holds only the beginning of a record and waits for room is in the way of others, too.
+        // A connection that holds only the beginning of a record and waits for quota blocks others, too.
         let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_quota && self.is_quiet()));
         self.membership().set_waits_for_peer(receives || self.sending.is_some());
         if !self.lacks_quota && !self.machine.is_short_of_quota() {
@@ -272,14 +273,14 @@ impl SocketConnection {
         }
         self.waits_for_quota = true;
         self.membership().wait_for_quota(cx.waker());
-        // One more try: room that came back before the waker was known wakes no connection.
+        // One more try: quota that came back before the waker was known wakes no connection.
         let (quota, held) = (self.quota, self.membership().held());
         let more = self.machine.is_short_of_quota() && self.raise_quota() > quota;
         self.membership().hold(held, held);
         more || self.try_start_receive()
     }
 
-    /// The number of bytes to receive into `input`; none while there is no room for them.
+    /// The number of bytes to receive into `input`; none while there is no quota for them.
     fn receivable(&mut self, input: &mut BytesMut) -> Option<usize> {
         let hint = self.machine.input_hint(input).min(RECEIVE_BYTES_MAX);
         self.unfinished = !input.is_empty() || (self.is_quiet() && self.machine.held_bytes() > 0);
@@ -288,18 +289,18 @@ impl SocketConnection {
         }
         let outgrown = self.buffer_bytes > RECEIVE_BYTES_GROWN.max(2 * (input.len() + hint));
         if std::mem::take(&mut self.shrinks) || outgrown {
-            // A large buffer is for large records: neither idle connections nor small records keep it.
+            // A large buffer is for large records: neither idle connections nor small records retain it.
             self.replace(input, 0);
         }
         let wanted = hint.max(self.receive_bytes);
         let mut sizes = [(wanted, wanted == hint), (hint.max(RECEIVE_BYTES_MIN), true), (hint, true)];
         if input.len() >= RECEIVE_BYTES_GROWN {
-            // The large record has its room already, and is not moved for further bytes.
+            // The large record has its memory already, and is not moved for further bytes.
             sizes.reverse();
         }
         let found = sizes.into_iter().find_map(|(bytes, known)| self.fit(input, bytes, known));
         if found.is_none() && self.buffer_bytes > input.len() {
-            // Until there is room, the connection keeps only the bytes received so far.
+            // Until there is quota, the connection holds only the bytes received so far.
             self.replace(input, 0);
             let held = self.membership().held();
             self.membership().hold(self.machine.held_bytes() + input.capacity() as u64, held);
@@ -307,8 +308,8 @@ impl SocketConnection {
         found
     }
 
-    /// Makes room for `bytes` more in `input`, if the connection may hold them. If nothing else shares the buffer, the
-    /// room is there; otherwise in a new buffer of the right size. `known` means that so many bytes are sure to come.
+    /// Makes capacity for `bytes` more in `input`, if the connection may hold them. If something else shares the
+    /// buffer, they get a new buffer of the right size. `known` means that so many bytes are sure to come.
     fn fit(&mut self, input: &mut BytesMut, bytes: usize, known: bool) -> Option<usize> {
         let machine = self.machine.held_bytes();
         let (len, capacity) = (input.len(), self.buffer_bytes);
@@ -325,7 +326,7 @@ impl SocketConnection {
         Some(bytes)
     }
 
-    /// Moves the bytes of `input` to a buffer of its own, with room for `bytes` more.
+    /// Moves the bytes of `input` to a buffer of its own, with capacity for `bytes` more.
     fn replace(&mut self, input: &mut BytesMut, bytes: usize) {
         let mut buffer = BytesMut::with_capacity(input.len() + bytes);
         buffer.extend_from_slice(input);
@@ -357,7 +358,7 @@ impl SocketConnection {
         true
     }
 
-    /// Reports whether the peer waits for us: its bytes are not received for want of room, and it does not first have
+    /// Reports whether the peer waits for us: its bytes are not received for want of quota, and it does not first have
     /// to take replies.
     fn note_unread(&self) {
         let serving = self.membership().phase() == Phase::Serving && !self.ended;
@@ -388,14 +389,14 @@ impl SocketConnection {
             .membership()
             .try_leave(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0))
         {
-            // The last bytes sent are on their way and no received bytes are unread; a client connects again.
+            // The last bytes sent are in flight and no received bytes are unread; a client connects again.
             return true;
         }
         if !quiet {
             return false;
         }
         if !self.ended && self.membership().phase() == Phase::Finishing {
-            // Calls still on their way to us are not answered any more.
+            // Calls still in flight to us are not answered any more.
             self.receiving = None;
             self.input.get_or_insert_default().clear();
             let _ = shutdown(&self.socket.fd, Shutdown::Write);

@@ -1,13 +1,13 @@
-//! Room for a new connection when all places are taken: the choice of the connection that goes, and those that wait, by
+//! A slot for a new connection when all slots are taken: the choice of the evicted connection, and those that wait, by
 //! party.
 //!
 //! Owns: the limits, the choice, the words for a refusal; the order and the bound of accepted connections that wait.
 //! Does not own: closing the chosen connection (`serve`), the state of a connection (`connection`), the parties
 //! (`frontend`).
-//! Invariants: the choice is a pure function of its arguments. The party with the most connections makes room, and no
-//! party with fewer than the newcomer's does. So many connections of one party do not take the places of another's few.
-//! An idle connection goes first, then one whose peer does not read. A connection at work goes only if its party has
-//! more connections than the newcomer's will then have. Some places are root's alone. No new connection waits for a
+//! Invariants: the choice is a pure function of its arguments. The party with the most connections gives up a slot, and
+//! no party with fewer than the newcomer's does. So many connections of one party do not take the slots of another's
+//! few. An idle connection goes first, then one whose peer does not read. A connection at work goes only if its party
+//! has more connections than the newcomer's will then have. Some slots are root's alone. No new connection waits for a
 //! peer. Among those that wait, a party with fewer connections comes before one with more, in any order of arrival.
 //! Each party has some waiting connections at most, and so have all: of more, the earliest of the party with the most
 //! goes.
@@ -28,16 +28,16 @@ pub struct ServeLimits {
     pub idle_ns: u64,
     /// Bytes that all connections together hold: received and not answered, or not sent yet.
     pub request_bytes_max: u64,
-    /// How long a peer's bytes may lie unread for want of room before its connection is reset; 0 is for ever. The reset
-    /// lets the peer try again while its own patience lasts.
+    /// How long a peer's bytes may lie unread for want of quota before its connection is reset; 0 is for ever. The
+    /// reset lets the peer try again while its own patience lasts.
     pub unread_ns: u64,
 }
 
-/// One place out of this many is kept for this host's root.
+/// One slot out of this many is reserved for this host's root.
 const CONNECTIONS_FOR_ONE_OF_ROOT: usize = 16;
 
 impl ServeLimits {
-    /// Places for root of this host alone.
+    /// Slots for root of this host alone.
     fn connections_of_root(&self) -> usize {
         self.connections_max / CONNECTIONS_FOR_ONE_OF_ROOT
     }
@@ -98,7 +98,7 @@ pub(super) struct Member {
     pub(super) idle: bool,
     /// The peer has not taken replies, or not ended a record, for a while.
     pub(super) stalled: bool,
-    /// It was told to go.
+    /// It was asked to close.
     pub(super) leaving: bool,
     /// The time of its last receive or send.
     pub(super) active_ns: u64,
@@ -114,13 +114,13 @@ impl Member {
 /// The fate of a new connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
-    /// There is room.
+    /// There is a free slot.
     Serve,
-    /// There is room once this connection has gone.
+    /// There is a slot once this connection has gone.
     Evict(u64),
-    /// Wait for a connection that was told to go: it goes, or decides to stay.
+    /// Wait for a connection that was asked to close: it closes, or decides to stay.
     Wait,
-    /// All connections that could make room are at work.
+    /// All connections that could be evicted are at work.
     Refuse,
 }
 
@@ -134,14 +134,14 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
     let (all, own, roots) = (limits.connections_max.max(1), count(party), limits.connections_of_root());
     let full = match party {
         Party::ROOT => members.len() >= all,
-        // Root's connections beyond its own places take other places.
+        // Root's connections beyond its own slots take other slots.
         _ => members.len() + roots.saturating_sub(count(Party::ROOT)) >= all,
     };
     let crowded = own >= limits.peer_connections_max.max(1);
     if !crowded && !full {
         return Choice::Serve;
     }
-    // Root's connections in its own places count as none.
+    // Root's connections in its own slots count as none.
     let weight = |party: Party| if party == Party::ROOT { count(party).saturating_sub(roots) } else { count(party) };
     let gives_way = |member: &&Member| {
         member.party == party || (!crowded && weight(member.party) > 0 && weight(member.party) >= own)
@@ -184,7 +184,7 @@ impl<T> PartyQueue<T> {
         self.0.iter().filter(|(other, _)| *other == party).count()
     }
 
-    /// Adds a connection. Returns the party of the one that lost its place.
+    /// Adds a connection. Returns the party of the one that lost its slot.
     pub(super) fn add(&mut self, party: Party, connection: T) -> Option<Party> {
         self.0.push_back((party, connection));
         let largest = || self.0.iter().map(|(party, _)| *party).max_by_key(|party| self.count(*party));

@@ -1,12 +1,12 @@
-//! The bytes that all connections together hold for their peers, and the share that each may hold.
+//! The bytes that all connections together hold for their peers, and the part that each may hold.
 //!
 //! Owns: the sum, the rule of the bound, the connections that wait for quota.
 //! Does not own: the bytes, and which of them count (`connection`).
 //! Invariants: a connection always has [`UNIT_BYTES`]. The units of all possible connections are taken from the bound
 //! before the first one comes, so that a newcomer never exceeds it. A connection gets more than its unit only while the
-//! excess is at most the quota that is then left free. So one connection alone gets half, n greedy ones get one part of
-//! n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no quota waits and
-//! stops nothing else. It is woken when bytes come back, in turn with the other waiting ones.
+//! excess is at most the quota that is then still free. So one connection alone gets half, n greedy ones get one part
+//! of n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no quota waits
+//! and stops nothing else. It is woken when bytes come back, in the order of waiting.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -29,7 +29,7 @@ pub(super) struct ConnectionBytes {
 }
 
 impl ConnectionBytes {
-    /// The share of a connection that begins.
+    /// The bytes of a new connection.
     pub(super) fn new() -> Self {
         Self { held: AtomicU64::new(0), taken: AtomicU64::new(UNIT_BYTES) }
     }
@@ -80,7 +80,7 @@ impl SharedQuota {
         self.wake(WAKES_MAX);
     }
 
-    /// The bytes that a connection with `share` may hold: as many beyond its unit as it then leaves free.
+    /// The bytes that a connection with `share` may hold: as many beyond its unit as are then still free.
     fn held_max(share: u64, taken: u64, bytes_max: u64) -> u64 {
         let free = bytes_max.saturating_sub(taken);
         if free == 0 { UNIT_BYTES } else { (free + share + UNIT_BYTES) / 2 }
@@ -206,7 +206,7 @@ impl SharedQuota {
     }
 
     /// Gives freed memory back to the system, on a thread of its own, since the allocator walks all of its memory.
-    /// Without this call it keeps freed memory that lies below memory in use.
+    /// Without this call it retains freed memory that lies below memory in use.
     pub(super) fn give_slack_back(&self) {
         self.peak.store(self.taken.load(Ordering::Relaxed), Ordering::Relaxed);
         #[cfg(target_env = "gnu")]

@@ -1,10 +1,10 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
-//! Owns: the acceptors, the place of a new connection.
-//! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection makes
-//! room (`crowd`), the order of those that wait (`crowd`), protocols.
-//! Invariants: a new connection waits for the end of the connection that makes room for it, and for no peer. All that
-//! came are accepted first; then the party with the fewest connections gets room first.
+//! Owns: the acceptors, the slot of a new connection.
+//! Does not own: the service and its figures (`service`), a connection's bytes (`connection`), which connection is
+//! evicted (`crowd`), the order of those that wait (`crowd`), protocols.
+//! Invariants: a new connection waits for the end of the connection that is evicted for it, and for no peer. All that
+//! came are accepted first; then the party with the fewest connections gets a slot first.
 
 use std::future::{Future, poll_fn};
 use std::os::fd::OwnedFd;
@@ -32,13 +32,13 @@ use afflux_linux_device::{LinuxPlatform, clock};
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
 /// Connections that are accepted before other tasks of the reactor run, ...
 const ACCEPTED_AT_ONCE: usize = 32;
-/// ... and before room is looked for, while more come.
+/// ... and before slots are sought, while more come.
 const ACCEPTED_MAX: usize = 1_024;
 /// The interval of the search for silent connections. After one interval of silence a connection gives its unneeded
 /// buffer back.
 const LOOK_NS: u64 = Nanos::SECOND;
 
-/// Accepted connections that wait for room.
+/// Accepted connections that wait for a slot.
 type WaitingPeers = PartyQueue<(OwnedFd, Peer)>;
 
 /// Whether this kernel reports the users of local peers' sockets, and which addresses are this host's; the error is the
@@ -48,7 +48,7 @@ pub fn peers_are_identified() -> Result<(), std::io::Error> {
 }
 
 /// Accepts connections from `listeners` and gives each a machine from `factory`. The factory is called on the
-/// connection's reactor and must not block. `on_refused` gets each connection that has no room, and must not block
+/// connection's reactor and must not block. `on_refused` gets each connection that has no slot, and must not block
 /// either.
 pub fn serve(
     platform: &LinuxPlatform,
@@ -70,7 +70,7 @@ pub fn serve(
 }
 
 impl ServiceState {
-    /// Serves an accepted connection if there is room for it. Else it waits.
+    /// Serves an accepted connection if there is a slot for it. Else it waits.
     fn receive(self: &Arc<Self>, socket: OwnedFd, waiting: &mut WaitingPeers) {
         // A peer that is gone already has no address.
         let Ok(peer) = self.identify(&socket) else { return };
@@ -82,7 +82,7 @@ impl ServiceState {
         }
     }
 
-    /// Serves the waiting connections for which there is room, and asks for room for others.
+    /// Serves the waiting connections for which there are slots, and requests slots for others.
     fn admit(self: &Arc<Self>, waiting: &mut WaitingPeers) {
         let mut has_changed = true;
         while has_changed && !waiting.is_empty() {
@@ -123,7 +123,7 @@ impl ServiceState {
     }
 }
 
-/// Accepts all connections that have come, then looks for room. So no connection waits for room of an earlier one.
+/// Accepts all connections that have come, then seeks slots. So no connection waits for the slot of an earlier one.
 async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
     let (mut waiting, mut accepted) = (PartyQueue::new(), 0);
     while service.is_accepting() {
@@ -134,7 +134,7 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
                 yield_once().await;
                 continue;
             }
-            // Nobody keeps others from the room by coming all the time.
+            // Nobody keeps others from their slots by coming all the time.
             Accepted::Some => accepted = 0,
             Accepted::Short => {
                 // On a thread of its own, since the host may be long in closing. Without a thread the next try does it.
@@ -145,7 +145,7 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
         }
         let mut waits = connection_waits(&listener.fd);
         poll_fn(|cx| {
-            // Before the look for room: a connection that ends after it wakes this task.
+            // Before the search for slots: a connection that ends after it wakes this task.
             service.keep_other(cx.waker());
             if !service.is_accepting() {
                 return Poll::Ready(());
@@ -204,8 +204,8 @@ async fn watch_idle(service: Arc<ServiceState>) {
             if !service.is_accepting() {
                 return Poll::Ready(());
             }
-            // Without connections there is nothing to look at, and no timer wakes an idle machine. The last connection
-            // may have left memory to give back.
+            // Without connections there is nothing to check, and no timer wakes an idle machine. The last connection
+            // may have memory to give back.
             match service.connections.load(Ordering::SeqCst) {
                 0 if !service.quota.has_slack() => Poll::Pending,
                 _ => time.as_mut().poll(cx),

@@ -1,10 +1,10 @@
 //! A service and its connections, as far as others see them.
 //!
-//! Owns: the bounds on connections and their bytes, the sums over all connections, the end; telling connections to go.
-//! A connection goes to make room for a new one, because it is silent, because others wait for its memory, or because
-//! the server could not read it for long.
-//! Does not own: the acceptors (`serve`), a connection's bytes (`connection`), which connection makes room (`crowd`).
-//! Invariants: at most `connections_max` connections. A connection that is told to go for its silence checks this
+//! Owns: the bounds on connections and their bytes, the sums over all connections, the end; asking connections to
+//! close. A connection closes to give its slot to a new one, because it is silent, because others wait for its memory,
+//! or because the server could not read it for long.
+//! Does not own: the acceptors (`serve`), a connection's bytes (`connection`), which connection is evicted (`crowd`).
+//! Invariants: at most `connections_max` connections. A connection that is asked to close for its silence checks this
 //! itself: with calls in progress or unsent replies it stays. Every connection is counted until its last resource is
 //! gone.
 
@@ -34,11 +34,11 @@ pub const CONNECTIONS_MAX: usize = 1_024;
 /// The least value for the bound on the bytes of all connections.
 const REQUEST_BYTES_MIN: u64 = 128 << 20;
 /// While others wait for memory, a peer that leaves a record unfinished or does not take its replies has to move this
-/// much from one look to the next, ...
+/// much from one check to the next, ...
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
 /// ... and its connection goes after this many failures in a row: a lost packet alone is not enough.
 const STALLS_MAX: u8 = 2;
-/// A connection counts as stalled after this long without progress while it is the peer's turn.
+/// A connection counts as stalled after this long without progress while it waits for the peer.
 const STALL_NS: u64 = Nanos::SECOND;
 /// Divisor of the memory that may be held. Connections receive more than the bytes known to come only while one such
 /// part stays free, so that the rest is enough for whole records.
@@ -64,9 +64,9 @@ pub struct ServeCounts {
     pub protocol_errors: u64,
     /// Connections closed because they were silent for the time allowed.
     pub closed_silent: u64,
-    /// Connections closed to make room for new ones.
+    /// Connections closed to give their slots to new ones.
     pub closed_for_room: u64,
-    /// Connections refused because all that could have made room were at work.
+    /// Connections refused because all that could have been evicted were at work.
     pub refused: u64,
     /// Bytes that connections hold: received and not answered, or not sent yet; buffers of receives, also empty ones.
     pub request_bytes: u64,
@@ -76,7 +76,7 @@ pub struct ServeCounts {
     pub waiting_for_room: usize,
     /// Connections closed because others waited for their memory while their peers made no progress.
     pub closed_stalled: u64,
-    /// Connections reset because their peers' bytes had no room for the time allowed.
+    /// Connections reset because their peers' bytes had no quota for the time allowed.
     pub closed_unread: u64,
 }
 
@@ -149,14 +149,14 @@ struct RosterEntry {
     looked: Looked,
 }
 
-/// The findings of the looks at a connection.
+/// The findings of the checks of a connection.
 #[derive(Default)]
 struct Looked {
-    /// Bytes received and sent until the last look.
+    /// Bytes received and sent until the last check.
     moved: u64,
-    /// The number of looks in a row that found too little added.
+    /// The number of checks in a row that found too little added.
     stalls: u8,
-    /// It was told to keep no more buffer than it needs, and has moved nothing since.
+    /// It was asked to hold no more buffer than it needs, and has moved nothing since.
     shrink_sent: bool,
 }
 
@@ -167,8 +167,8 @@ struct ConnectionState {
     active_ns: AtomicU64,
     /// Calls in progress, or replies not sent. Only the connection writes it.
     busy: AtomicBool,
-    /// The number of the [`Reason`] for which it was told to go; 0 if it was not. The connection resets it if it is at
-    /// work.
+    /// The number of the [`Reason`] for which it was asked to close; 0 if it was not. The connection resets it if it is
+    /// at work.
     leaving: AtomicU8,
     bytes: ConnectionBytes,
     /// It waits for its peer to finish a record or to take replies. Only the connection writes it.
@@ -178,9 +178,9 @@ struct ConnectionState {
     /// Bytes received and sent. Only the connection writes them.
     received: AtomicU64,
     sent: AtomicU64,
-    /// It was told to keep no more buffer than it needs.
+    /// It was asked to hold no more buffer than it needs.
     shrinks: AtomicBool,
-    /// Since when nothing is received from it for want of room; 0 while it is read. Only the connection writes it.
+    /// Since when nothing is received from it for want of quota; 0 while it is read. Only the connection writes it.
     unread_since_ns: AtomicU64,
 }
 
@@ -191,13 +191,13 @@ impl ConnectionState {
     }
 }
 
-/// Why a connection is told to go.
+/// Why a connection is asked to close.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Reason {
     /// It goes if it is idle.
     Silent = 1,
-    /// A new connection gets its place: it goes even with calls in progress.
+    /// A new connection gets its slot: it closes even with calls in progress.
     Evicted = 2,
     /// Its peer makes no progress while others wait for memory: it goes even with calls in progress.
     Stalled = 3,
@@ -454,7 +454,7 @@ impl ServiceState {
         accepted(socket, &mut self.origins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A new connection's place.
+    /// A new connection's slot.
     pub(super) fn add(self: &Arc<Self>, peer: &Peer) -> Arc<Membership> {
         let number = self.accepted.fetch_add(1, Ordering::Relaxed);
         let standing = Arc::new(ConnectionState {
@@ -480,7 +480,7 @@ impl ServiceState {
     }
 }
 
-/// A connection's place in the service.
+/// A connection's slot in the service.
 pub(super) struct Membership {
     service: Arc<ServiceState>,
     number: u64,
@@ -510,9 +510,9 @@ impl Membership {
         self.standing.busy.store(busy, Ordering::SeqCst);
     }
 
-    /// Whether the connection was told to go, and goes; it is then counted under that reason. A connection that was
-    /// told to go for its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by
-    /// now, or if `lies_there` finds no bytes.
+    /// Whether the connection was asked to close, and closes; it is then counted under that reason. A connection that
+    /// was asked to close for its silence stays if it is `busy`. A connection with unread bytes stays if the server
+    /// reads it by now, or if `lies_there` finds no bytes.
     pub(super) fn try_leave(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);
@@ -529,7 +529,7 @@ impl Membership {
         };
         if stays {
             leaving.store(0, Ordering::SeqCst);
-            // The new connection that waits for its place has to choose another.
+            // The new connection that waits for its slot has to choose another.
             self.service.wake_others();
             return false;
         }
@@ -583,7 +583,7 @@ impl Membership {
         self.standing.waits_for_peer.store(waits, Ordering::SeqCst);
     }
 
-    /// Reports whether the peer's bytes lie unread for want of room.
+    /// Reports whether the peer's bytes lie unread for want of quota.
     pub(super) fn set_unread(&self, unread: bool) {
         let since = &self.standing.unread_since_ns;
         let was_unread = since.load(Ordering::Relaxed) != 0;
@@ -592,7 +592,7 @@ impl Membership {
         }
     }
 
-    /// Whether the connection was told to keep no more buffer than it needs; true once.
+    /// Whether the connection was asked to hold no more buffer than it needs; true once.
     pub(super) fn take_shrink(&self) -> bool {
         self.standing.shrinks.load(Ordering::Relaxed) && self.standing.shrinks.swap(false, Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Operations on sockets as futures, and output on its way.
+//! Operations on sockets as futures, and output in flight.
 //!
 //! Owns: the memory of each operation until the reactor has reported it.
 //! Does not own: the bytes to send and the moment of a send (`connection`); descriptors are shared with it.
@@ -24,8 +24,7 @@ use afflux_linux_device::reactor::{Reactor, Token};
 /// batch after the other.
 const SEND_BYTES_MAX: usize = 1 << 20;
 
-/// A connection's socket. It keeps the connection's place: a connection counts as long as the kernel has anything of
-/// it.
+/// A connection's socket. It holds the connection's slot: a connection counts as long as the kernel has anything of it.
 pub(super) struct Socket {
     pub(super) fd: OwnedFd,
     pub(super) membership: Arc<Membership>,
@@ -51,7 +50,7 @@ enum IoState<T> {
     Over,
 }
 
-/// The reactor keeps this while an operation is in flight.
+/// The reactor holds this while an operation is in flight.
 struct InFlightIo<M, T, H>(Option<IoOperation<M, T, H>>);
 
 /// The memory, and the function that makes an outcome of it.

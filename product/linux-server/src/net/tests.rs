@@ -37,7 +37,7 @@ struct Gate {
     output: Arc<AtomicUsize>,
     /// The messages about refused connections.
     refused: Mutex<Vec<String>>,
-    /// How often machines were told to shrink.
+    /// How often machines were asked to shrink.
     shrunk: AtomicUsize,
 }
 
@@ -267,7 +267,7 @@ fn pipelined_calls_are_all_answered_in_pieces() {
         let mut reading = stream.try_clone().unwrap();
         let writer = std::thread::spawn(move || {
             for round in 0..2_000 {
-                // Cut at odd places: three writes a record.
+                // Cut at odd offsets: three writes a record.
                 let record = record(3, &bytes(round, round % 5_000));
                 let (head, rest) = record.split_at(round % 8);
                 let (middle, tail) = rest.split_at(rest.len() / 2);
@@ -498,7 +498,7 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
                 deaf.push(stream);
             }
         }
-        // Root's two places are free though all others are taken.
+        // Root's two slots are free though all others are taken.
         assert_eq!(rig.handle.counts().connections, 30);
         let mut roots: Vec<_> = (0..2).map(|_| connect_as(0, rig.address)).collect();
         assert!(roots.iter_mut().all(is_served));
@@ -532,7 +532,7 @@ fn a_burst_of_one_users_connections_does_not_delay_the_first_one_of_another_user
         let rig = Rig::limited(choice, Gate::default(), limits, "127.0.0.1:0");
         let mut deaf: Vec<_> = (0..4).map(|_| connect_as(USERS[0], rig.address)).collect();
         deaf.iter_mut().for_each(deafen);
-        // The server looks only once all have come.
+        // The server checks only once all have come.
         let (go, wait) = std::sync::mpsc::channel::<()>();
         rig.platform.reactor(0).run(move |_| {
             let _ = wait.recv();
@@ -568,7 +568,7 @@ fn silent_connections_lock_nobody_out() {
     let mut used = rig.connect();
     exchange(&mut used, 1, b"used");
     let mut silent: Vec<_> = (0..60).map(|_| rig.connect()).collect();
-    // It was used before these came, so it was the first to make room; a client connects again.
+    // It was used before these came, so it was the first to be evicted; a client connects again.
     let mut further = rig.connect();
     exchange(&mut further, 1, b"further");
     rig.until(|counts| counts.closed_for_room == 2 && counts.connections == 60);
@@ -588,8 +588,8 @@ fn silent_connections_of_one_user_make_room_before_those_of_others() {
         own.iter_mut().for_each(|stream| exchange(stream, 1, b"own"));
         let crowd: Vec<_> = (0..60).map(|_| connect_as(USERS[1], rig.address)).collect();
         rig.until(|counts| counts.accepted == 62 && counts.connections == 17);
-        // They are older than all of the crowd, and are still there. With two more, all places but root's are taken,
-        // and six of the crowd go.
+        // They are older than all of the crowd, and are still there. With two more, all slots but root's are taken, and
+        // six of the crowd go.
         own.extend((0..8).map(|_| connect_as(USERS[0], rig.address)));
         own.iter_mut().for_each(|stream| exchange(stream, 1, b"still"));
         assert!(own.iter_mut().all(|stream| !is_closed(stream)));
@@ -632,7 +632,7 @@ fn parked_calls_hold_at_most_the_bound_and_are_all_answered() {
     const CLIENTS: usize = 60;
     for choice in CHOICES {
         let gate = Gate { closed: true.into(), ..Gate::default() };
-        // A part of the places is for root alone.
+        // A part of the slots is for root alone.
         let rig = Rig::limited(choice, gate, bounded(CLIENTS + CLIENTS / 8 + 1), "127.0.0.1:0");
         let within = |counts: ServeCounts| {
             assert!(counts.request_bytes <= BOUND, "{} bytes are held", counts.request_bytes);
@@ -688,7 +688,7 @@ fn a_greedy_connection_leaves_room_for_others() {
         let gate = Gate { closed: true.into(), ..Gate::default() };
         let rig = Rig::limited(choice, gate, bounded(10), "127.0.0.1:0");
         // Each tries to fill the bound with calls that are not answered. The next one comes when the earlier ones have
-        // their full share.
+        // their full quota.
         let mut greedy: Vec<TcpStream> = Vec::new();
         for others in 0..3 {
             let stream = rig.connect();
@@ -708,7 +708,7 @@ fn a_greedy_connection_leaves_room_for_others() {
             exchange(&mut modest, URGENT | 1, &bytes(2, 1 << 20));
             let counts = rig.handle.counts();
             assert!(counts.request_bytes <= BOUND, "{} bytes", counts.request_bytes);
-            // The first has nearly half of the bound, and keeps it.
+            // The first has nearly half of the bound, and retains it.
             assert!(counts.request_bytes >= BOUND / 2 - (2 << 20), "{} bytes", counts.request_bytes);
         }
         greedy.iter().for_each(|stream| stream.shutdown(std::net::Shutdown::Both).unwrap());

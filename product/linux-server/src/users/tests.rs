@@ -37,7 +37,7 @@ fn what_is_given_up_is_gone_for_the_thread_and_those_it_starts() {
     };
     let before = held();
     let acts = may_act_as_others();
-    // On a thread of its own: the other threads keep their privileges.
+    // On a thread of its own: the other threads retain their privileges.
     let after = std::thread::spawn(move || {
         give_up_privileges().unwrap();
         let after = held();

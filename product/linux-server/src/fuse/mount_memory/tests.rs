@@ -15,7 +15,8 @@ fn a_place_is_found_by_the_next_server() {
     assert_eq!((*inherited.words()).as_ref()[99].load(Ordering::Relaxed), 5);
 }
 
-/// A sample of form 2 of a mount's memory, of which the place is the first part. A new form gets a reader of this one.
+/// A sample of form 2 of a mount's memory, of which the location is the first part. A new form gets a reader of this
+/// one.
 // rule: each version finds the mount that a killed server of any form since the first release left
 // kept in: `product/linux-server/src/fuse/mount_memory.rs`
 #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::MountTable;
 
-/// A table of rows of number, parent and place; 1 is the root's mount.
+/// A table of rows of number, parent and mount point; 1 is the root's mount.
 fn table(rows: &[(u64, u64, &str)]) -> MountTable {
     let line = |(number, parent, mount_point): &(u64, u64, &str)| {
         format!("{number} {parent} 0:1 / {mount_point} rw - x x rw\n")
@@ -12,7 +12,7 @@ fn table(rows: &[(u64, u64, &str)]) -> MountTable {
     MountTable::of(rows.iter().map(line).collect::<String>().as_bytes(), 1)
 }
 
-/// The places that are unmounted, in order, if the host gives up all but `stays`.
+/// The mount points that are unmounted, in order, if the host gives up all but `stays`.
 fn unmounted(mut mounts: MountTable, stays: &str) -> Vec<String> {
     let mut mount_points = Vec::new();
     while let Some(mount_point) = mounts.next_unneeded() {

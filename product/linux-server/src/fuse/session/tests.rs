@@ -25,13 +25,13 @@ fn rester(threads: &Arc<SessionThreads>) -> JoinHandle<SessionThread> {
     thread
 }
 
-/// Whether a member may rest after a look.
+/// Whether a member may rest after a check.
 fn look_and_ask(member: &SessionThread, history: &mut MessageHistory, others_wait: bool) -> bool {
     member.note_look(history, others_wait);
     member.may_rest(history)
 }
 
-/// Whether a member may rest after quiet looks, each with so many permissions before it.
+/// Whether a member may rest after quiet checks, each with so many permissions before it.
 fn may_rest(threads: &SessionThreads, member: &SessionThread, permissions: usize) -> bool {
     let mut history = MessageHistory::default();
     let look = |_| {

@@ -4,7 +4,7 @@ use super::*;
 use afflux_scratch::TestDirectory as Scratch;
 
 /// Marks directories as a server of this process does. Marks of other calls belong to this process too, and a server
-/// would not count them. So the tests look at the marks found before that filter.
+/// would not count them. So the tests read the marks found before that filter.
 fn marked(path: &Path) -> (HostMarks, Option<&'static str>) {
     let mut marks = HostMarks::default();
     let root = open(CWD, path).unwrap();

@@ -10,7 +10,7 @@ use super::*;
 /// The files' owner; writes through the server.
 const OWNER: u32 = 4321;
 
-/// Writes that reach the host in one way each: whole blocks, a part of one, a longer file, a new size.
+/// Writes that reach the host in one form each: whole blocks, a part of one, a longer file, a new size.
 const CHANGES: [(&str, u64, &[u8]); 4] = [
     ("whole blocks", 0, &[7; 8192]),
     ("a part of a block", 5, &[7; 10]),

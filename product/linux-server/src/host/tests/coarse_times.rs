@@ -14,7 +14,7 @@ fn kept_ns(path: &Path) -> i128 {
     i128::from(host.mtime()) * 1_000_000_000 + i128::from(host.mtime_nsec())
 }
 
-/// Writes files on the file system at "place" and compares the told times with those after a restart.
+/// Writes files on the file system at "place" and compares the reported times with those after a restart.
 fn compare(scratch: &Arc<Scratch>, unit_ns: Option<i128>) {
     let mut world = World::on(Arc::clone(scratch), HostOptions::default());
     for round in 0..3 {

@@ -49,8 +49,8 @@ fn ranges_past_the_largest_offset_are_refused() {
     assert_eq!(world.write(&world.root(), 0, b"x").result, Err(VolumeError::IsDirectory));
 }
 
-/// Ranges beyond the file system's largest file are refused when they are written, and refused writes take no room from
-/// others.
+/// Ranges beyond the file system's largest file are refused when they are written, and refused writes take no quota
+/// from others.
 #[test]
 fn ranges_past_the_file_systems_largest_file_are_refused() {
     let kinds = [("ext4", 64 << 20), ("xfs", 512 << 20), ("btrfs", 256 << 20), ("tmpfs", 64 << 20)];

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
 
 use super::*;
 
-/// More steps than one path has room for.
+/// More steps than one path can hold.
 const DEPTH: usize = 2_500;
 
 /// Makes directories in one another, all called "d".

@@ -209,7 +209,7 @@ fn listings_of_a_directory_that_comes_and_goes_tell_what_is_inside_alone() {
     assert_eq!(quiet.entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), [b"stays"]);
 }
 
-/// A thread that moves things while a test looks.
+/// A thread that moves things while a test searches.
 #[derive(Default)]
 struct Moves {
     stop: AtomicBool,

@@ -51,7 +51,7 @@ fn compare(world: &World, path: &Path) {
     is_same();
 }
 
-/// Whether clients hear that a place ignores case.
+/// Whether the server reports that a directory ignores case.
 fn is_told(world: &World, name: &str) -> bool {
     let (object, _) = world.lookup(&world.root(), name).unwrap();
     world.run(world.volume.path_limits(&object)).unwrap().0.case_insensitive

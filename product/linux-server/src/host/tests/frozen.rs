@@ -230,7 +230,7 @@ impl Drop for Silent {
     }
 }
 
-/// A handle names its file system. A new server looks at all mounts below the exports to find it.
+/// A handle names its file system. A new server searches all mounts below the exports for it.
 // rule: a handle of an earlier server waits for no other file system than its own
 // kept in: `product/linux-server/src/host/filesystems.rs`
 #[test]
@@ -272,7 +272,7 @@ fn waits(name: &str) -> bool {
     })
 }
 
-/// Every way in which a client makes a name in a directory.
+/// Every method by which a client makes a name in a directory.
 fn make(volume: &Files, platform: &LinuxPlatform, way: usize, from: &Object, to: &Object) -> Result<(), VolumeError> {
     let none = AttributeChange::default();
     let file = || platform.block_on(volume.lookup(from, b"file")).unwrap().0;

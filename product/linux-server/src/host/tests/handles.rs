@@ -9,7 +9,7 @@ fn by_name() -> HostOptions {
     HostOptions { by_handle: false, ..HostOptions::default() }
 }
 
-/// Every way in which these tests find handles again.
+/// Every method by which these tests find handles again.
 fn ways() -> Vec<HostOptions> {
     vec![HostOptions::default(), by_name()]
 }

@@ -1,4 +1,4 @@
-//! The changes that a shared sync makes durable. The tests look for them in a copy of the disk, made while the file
+//! The changes that a shared sync makes durable. The tests search for them in a copy of the disk, made while the file
 //! system is mounted, as a power failure would leave it.
 
 //! rule: a change of names is durable when its caller gets the reply; a sync is shared where the file system promises

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::frozen::{Loop, run};
 use super::*;
 
-/// Mounts below an export, unmounted in turn. The loop devices are dropped after the mounts on them.
+/// Mounts below an export, unmounted one by one. The loop devices are dropped after the mounts on them.
 #[derive(Default)]
 pub(super) struct Mounts {
     places: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! Room that a user must not take: blocks kept for root, and what is over a quota.
+//! Free space that a user must not take: blocks reserved for root, and bytes above a quota.
 
 use std::path::Path;
 use std::process::Command;
@@ -55,7 +55,7 @@ fn fill(world: &World, caller: &Caller, name: &str, bytes_max: u64) -> (Object, 
     (file, at, None)
 }
 
-/// Blocks that are kept for root, and those that are free.
+/// Blocks that are reserved for root, and those that are free.
 fn kept_and_free(place: &Path) -> (u64, u64) {
     let found = statvfs(place).unwrap();
     ((found.f_bfree - found.f_bavail) * found.f_frsize, found.f_bfree * found.f_frsize)
@@ -79,7 +79,7 @@ fn users_take_no_blocks_that_are_kept_for_root() {
             let (file, accepted, error) = fill(&world, &user, "written", 96 * MIB);
             assert_eq!(error, Some(VolumeError::NoSpace));
             assert!(accepted > 40 * MIB, "{accepted}");
-            // All that was accepted has a place.
+            // All accepted bytes have blocks.
             world.sync(&file);
             let (_, free) = kept_and_free(&export);
             assert!(free + MIB >= stored, "{free} of {stored} are free");
@@ -182,7 +182,7 @@ fn what_a_quota_refuses_is_not_accepted() {
             let (file, accepted, error) = fill(&world, &user, "file", 40 * MIB);
             assert!(matches!(error, Some(VolumeError::Quota | VolumeError::NoSpace)), "{kind}: {error:?}");
             assert!((6 * MIB..=8 * MIB).contains(&accepted), "{kind}: {accepted}");
-            // On ext4 a list of extents may need a block that no reservation keeps.
+            // On ext4 a list of extents may need a block that no reservation holds.
             assert_eq!(world.volume.may_be_refused(&file), kind == "ext4", "{kind}: whether a close has to wait");
             world.sync(&file);
             assert_eq!(world.volume.pending_error(&file), None, "{kind}");
@@ -263,7 +263,7 @@ fn what_is_reserved_is_not_freed_where_a_list_of_extents_cannot_grow() {
     });
 }
 
-/// Fills the file system but for this room.
+/// Fills the file system up to this free space.
 fn fill_but(scratch: &Scratch, room: u64) {
     let path = scratch.path().join("filling");
     let (mut filling, piece) = (std::fs::File::create(&path).unwrap(), vec![0; 64 << 10]);
@@ -305,7 +305,7 @@ fn writes_to_shared_blocks_find_room_for_blocks_of_their_own() {
         let (accepted, error) = write_over(&world, &user, &file, SHARED);
         assert_eq!(error, Some(VolumeError::NoSpace));
         assert!(accepted > 10 * MIB, "{accepted}");
-        // All that was accepted has a place.
+        // All accepted bytes have blocks.
         world.sync(&file);
         assert_eq!(world.volume.pending_error(&file), None);
         let found = std::fs::read(world.host("second")).unwrap();
@@ -328,7 +328,7 @@ fn bytes_with_blocks_are_written_over_on_a_full_disk() {
             let user = world.volume.caller(USER, USER, &[]);
             let file = world.lookup(&world.root(), "file").unwrap().0;
             assert_eq!(write_over(&world, &user, &file, BYTES), (BYTES, None), "{kind}");
-            // Beyond its blocks there is no room.
+            // Beyond its blocks there is no free space.
             let beyond = world.run(world.volume.write_by(&user, None, &file, BYTES - MIB, &[9; 2 << 20])).result;
             assert_eq!(beyond.map(drop), Err(VolumeError::NoSpace), "{kind}");
             world.sync(&file);
@@ -357,7 +357,7 @@ fn a_close_on_a_nearly_full_disk_that_cannot_reserve_waits_for_the_bytes() {
             let user = world.volume.caller(USER, USER, &[]);
             let (small, _, error) = fill(&world, &user, "small", 256 << 10);
             assert_eq!(error, None, "{kind}");
-            // The disk was asked for room, and its free bytes are known.
+            // The disk was asked for its free space, which is known.
             afflux_scratch::eventually("a close has to wait", || {
                 let written = world.run(world.volume.write_by(&user, None, &small, 0, &[9; 4096])).result;
                 written.is_ok() && world.volume.may_be_refused(&small)

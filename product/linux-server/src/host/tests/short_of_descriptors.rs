@@ -1,4 +1,4 @@
-//! A process that has no descriptor left for a moment.
+//! A process that has no free descriptor for a moment.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -8,7 +8,7 @@ use super::*;
 const ALONE: &str = "AFFLUX_TEST_SHORT_OF_DESCRIPTORS";
 const TEST: &str = "host::tests::short_of_descriptors::a_file_that_is_looked_for_meanwhile_lives";
 
-/// Far more than a look needs descriptors.
+/// Far more descriptors than a lookup needs.
 const TRIES: u64 = 200;
 
 fn open_descriptors() -> u64 {

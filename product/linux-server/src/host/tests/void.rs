@@ -8,7 +8,7 @@ use afflux_volume::{Caller, SetTime, SpecialKind, Timestamp, XattrChange};
 use super::super::HostError;
 use super::*;
 
-/// A mounted place, until the drop.
+/// A mount point, until the drop.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -45,7 +45,7 @@ const VOID: [&str; 17] = [
     "rpc_pipefs",
 ];
 
-/// Checks that a directory looks empty, and that nothing in it can be made, reached or changed.
+/// Checks that a directory appears empty, and that nothing in it can be made, reached or changed.
 fn is_void(world: &World, root: &Object, name: &str) {
     let (place, attributes) = world.lookup(root, name).unwrap();
     assert_eq!(attributes.kind, Kind::Directory, "{name}");
@@ -93,7 +93,7 @@ fn a_mounted_interface_of_the_kernel_is_an_empty_directory() {
     let mut tried = 0;
     for kind in VOID {
         world.make_directory(&root, kind);
-        // Most are mounted after the server has seen the place.
+        // Most are mounted after the server has seen the mount point.
         let Some(mounted) = Mounted::new(&["-t", kind, kind], &world.host(kind)) else { continue };
         tried += 1;
         is_void(&world, &root, kind);

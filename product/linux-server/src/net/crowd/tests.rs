@@ -24,12 +24,12 @@ fn the_oldest_idle_one_of_the_party_with_the_most_makes_room() {
     let choose = |members: &[Member], party| choose(members, party, &limits(4, 3));
     let four = [member(0, B, 1), member(1, A, 7), member(2, A, 5), member(3, A, 6)];
     assert_eq!(choose(&four[..3], B), Choice::Serve);
-    // All places are taken: the only connection of `B` is the oldest, and stays.
+    // All slots are taken: the only connection of `B` is the oldest, and stays.
     assert_eq!(choose(&four, B), Choice::Evict(2));
     assert_eq!(choose(&four, C), Choice::Evict(2));
-    // A party at its own bound makes room itself, even if there is room for others.
+    // A party at its own bound gives up a slot itself, even if there are slots for others.
     assert_eq!(choose(&four[1..], A), Choice::Evict(2));
-    // Only one connection at a time is told to go.
+    // Only one connection at a time is asked to close.
     let leaving = four.map(|member| Member { leaving: member.number == 3, ..member });
     assert_eq!(choose(&leaving, B), Choice::Wait);
 }
@@ -47,7 +47,7 @@ fn who_does_not_read_makes_room_before_who_works_and_the_party_with_the_most_bef
     let mut members = [at_work(A, 0..5), at_work(B, 5..8)].concat();
     (members[5].idle, members[6].stalled) = (true, true);
     assert_eq!(choose(&members, C), Choice::Evict(0));
-    // The party with the most connections makes room for itself by a stalled one, not by one at work.
+    // The party with the most connections gives up a stalled connection of its own, not one at work.
     assert_eq!(choose(&members, A), Choice::Refuse);
     members[2].stalled = true;
     assert_eq!(choose(&members, A), Choice::Evict(2));
@@ -96,7 +96,7 @@ fn no_number_of_parties_takes_all_places_from_the_next() {
     come(&mut members, Party::ROOT, 64);
     assert_eq!((count(&members, Party::ROOT), members.len()), (64, 1_024));
     assert!((0..30).all(|party| count(&members, Party::Machine(std::net::Ipv4Addr::from(party).into())) == 20));
-    // Root gets more places from a larger party.
+    // Root gets more slots from a larger party.
     come(&mut members, Party::ROOT, 50);
     assert_eq!(count(&members, Party::ROOT), 114);
     come(&mut members, C, 10);

@@ -42,7 +42,7 @@ fn what_nobody_holds_is_an_orphan_by_every_kind_of_address() {
         client.write_all(b"x").unwrap();
         drop(client);
         assert_eq!(origin_of_peer(&accepted), Origin::Orphan, "{listen}");
-        // Both sides have closed, so the kernel keeps only the addresses for a while, or nothing at all.
+        // Both sides have closed, so the kernel retains only the addresses for a while, or nothing at all.
         let (client, mut accepted) = connected(listen, connect);
         let (its, own) = (accepted.peer_addr().unwrap(), accepted.local_addr().unwrap());
         client.shutdown(Shutdown::Write).unwrap();

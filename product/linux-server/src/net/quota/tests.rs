@@ -6,7 +6,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Takes more, a step at a time, until no more is left; returns the bytes held then.
+/// Takes more, a step at a time, until nothing remains; returns the bytes held then.
 fn take_all(quota: &SharedQuota, share: &ConnectionBytes, step: u64, max: u64) -> u64 {
     while quota.try_hold(share, share.held() + step, 0, max) {}
     share.held()
@@ -46,7 +46,7 @@ fn those_that_want_much_get_equal_parts() {
     for (connections, max) in [(1, 64 * MIB), (3, 64 * MIB), (20, 64 * MIB), (200, 256 * MIB)] {
         let quota = SharedQuota::new(connections as usize);
         let shares: Vec<_> = (0..connections).map(|_| ConnectionBytes::new()).collect();
-        // By turns, as connections of the same speed would.
+        // Alternately, as connections of the same speed would.
         let step = UNIT_BYTES;
         while shares.iter().filter(|share| quota.try_hold(share, share.held() + step, 0, max)).count() > 0 {}
         let part = (max - connections * UNIT_BYTES) / (connections + 1) + UNIT_BYTES;
@@ -93,7 +93,7 @@ fn those_that_wait_are_woken_in_turn() {
     assert_eq!(quota.waiters(), 0);
 }
 
-/// Connections of several threads take, keep and give back at random. The bound holds at every moment, and once all
+/// Connections of several threads take, hold and give back at random. The bound holds at every moment, and once all
 /// have gone nothing is taken.
 #[test]
 fn random_threads_never_take_more_than_the_bound() {
