@@ -48,7 +48,7 @@ pub enum EventKind {
     Limited {
         /// Limit of the device's dirty bytes.
         limit_bytes: u64,
-        /// The limit as a share of the machine's dirty limit, in millionths.
+        /// The limit as a fraction of the machine's dirty limit, in millionths.
         ratio_ppm: u32,
         /// The device's write speed, if known.
         bytes_per_second: Option<u64>,
@@ -65,7 +65,7 @@ pub enum EventKind {
     Alone(String),
     /// The device is gone.
     Gone,
-    /// The limit could not be set; the device is left as it is.
+    /// The limit could not be set; the device stays as it is.
     Refused(String),
 }
 
@@ -82,7 +82,7 @@ pub struct GovernorRow {
     pub budget_ns: u64,
     /// The limit, if one is set.
     pub limit_bytes: Option<u64>,
-    /// The prices to keep until the next start.
+    /// The prices to persist until the next start.
     pub remembered: Option<RememberedPrices>,
 }
 
@@ -122,8 +122,7 @@ pub struct Governor {
 }
 
 impl Governor {
-    /// Starts a governor. It first puts back the values that a dead governor has left set, and changes nothing else
-    /// yet.
+    /// Starts a governor. It first puts back the values that a dead governor has set, and changes nothing else yet.
     ///
     /// # Errors
     /// When another governor runs, or limits may not be set here.
@@ -210,8 +209,8 @@ impl Governor {
             self.release_device(bdi, &device, events)?;
         }
         for bdi in names {
-            // A look must be cheap: of a device that is left alone it only checks the sequence number, which tells of
-            // another device.
+            // A look must be cheap: of a device that is left alone it only checks the sequence number, which differs
+            // for another device.
             let sequence = self.host.sequence_of(&bdi);
             let is_known = self.alone.get(&bdi).is_some_and(|alone| alone.sequence == sequence);
             if is_known || self.devices.contains_key(&bdi) {
@@ -237,8 +236,8 @@ impl Governor {
         Ok(())
     }
 
-    /// A drive whose medium was taken out keeps its bdi, with the limit that was set. The limit is put back, so that it
-    /// does not hold the next medium.
+    /// A drive whose medium was taken out retains its bdi, with the limit that was set. The limit is put back, so that
+    /// it does not hold the next medium.
     fn release_device(
         &self,
         bdi: String,
@@ -371,7 +370,7 @@ impl Governor {
         };
         let mut entries = self.entries();
         for (bdi, _) in writes {
-            // Until the new share is written, the old one is in force, and must count as ours.
+            // Until the new fraction is written, the old one is in force, and must count as ours.
             let (Some(entry), Some(old)) = (entries.get_mut(bdi), self.noted.get(bdi)) else { continue };
             let known: Vec<u32> = old.ours_ppm.iter().copied().filter(|ppm| !entry.ours_ppm.contains(ppm)).collect();
             entry.ours_ppm.extend(known);

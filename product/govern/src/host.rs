@@ -1,6 +1,6 @@
 //! The host's files: the list of devices, their counters, the values of their bdis.
 //!
-//! Owns: the rooms for these files.
+//! Owns: the modules for these files.
 //! Does not own: decisions.
 //! Invariants: an error about a file that cannot be written names the file and the command that helps.
 

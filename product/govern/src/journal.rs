@@ -3,7 +3,7 @@
 //! The file is in `/run`, which a reboot empties, as it resets the kernel's values. The boot's id in the file confirms
 //! it.
 //!
-//! Owns: the file, the lock that keeps a second governor out, putting back the values of a governor that could not do
+//! Owns: the file, the lock that excludes a second governor, putting back the values of a governor that could not do
 //! so.
 //! Does not own: the values, and when they are set.
 //! Invariants: a value is put back only if it is one that a governor wrote: later changes by others stay. The file is
@@ -37,12 +37,12 @@ pub struct JournalEntry {
     pub number: String,
     /// The kernel's sequence number of the disk.
     pub sequence: Option<u64>,
-    /// The identity of its bdi. The bdi of a drive keeps its values when the medium changes.
+    /// The identity of its bdi. The bdi of a drive retains its values when the medium changes.
     #[serde(default)]
     pub bdi_identity: Option<u64>,
     /// The values to put back.
     pub original: Values,
-    /// Shares that the governor wrote, in millionths: the one in force, and possibly the next one. Empty if the
+    /// Fractions that the governor wrote, in millionths: the one in force, and possibly the next one. Empty if the
     /// governor has set none.
     pub ours_ppm: Vec<u32>,
     /// Values that others have set meanwhile.
@@ -100,7 +100,7 @@ pub struct Restored {
     pub bdi: String,
     /// The device's name.
     pub name: String,
-    /// Values that others have set; these were left.
+    /// Values that others have set; these stay.
     pub foreign: Option<Values>,
 }
 
@@ -261,8 +261,8 @@ fn put_back(host: &Host, bdi: &str, entry: &JournalEntry) -> Result<Option<Resto
         None => is_same_disk(),
     };
     let Some(found) = host.values(bdi)?.filter(|_| is_same) else { return Ok(None) };
-    // The governor may have died between the two files of a device. `Host::set` writes the share first and lifts
-    // strictness first, so that our share is there as long as any value is ours.
+    // The governor may have died between the two files of a device. `Host::set` writes the fraction first and lifts
+    // strictness first, so that our fraction is there as long as any value is ours.
     let is_ours = entry.ours_ppm.contains(&found.ratio_ppm);
     if is_ours {
         match host.set(bdi, entry.original) {

@@ -56,7 +56,7 @@ fn with_devices_of_bash(mut script: String, described: &Command) -> String {
     script
 }
 
-/// In zsh a value ends with the way to complete it.
+/// In zsh a value ends with the action that completes it.
 fn with_devices_of_zsh(script: &str, described: &Command) -> String {
     let positionals = described.get_subcommands().flat_map(Command::get_positionals);
     let heads: Vec<String> = positionals

@@ -1,7 +1,7 @@
 //! Manual pages and completions from a command's own description.
 //!
 //! Owns: how a description becomes a manual page; the subcommands for both.
-//! Does not own: completions (`completions`), the description (`args` of each command), the places of the files
+//! Does not own: completions (`completions`), the description (`args` of each command), the locations of the files
 //! (`cargo xtask deb`).
 //! Invariants: each shown command has a page, and its `--help` stands on it.
 #![forbid(unsafe_code)]
@@ -128,8 +128,8 @@ fn source() -> String {
 }
 
 /// Adds the help text that follows a command's options. An unindented line that ends in a colon and precedes indented
-/// lines is a heading, such as `Examples:`. Indented lines keep their layout, but a line that is indented more than the
-/// line above is the paragraph of the line above.
+/// lines is a heading, such as `Examples:`. Indented lines retain their layout, but a line that is indented more than
+/// the line above is the paragraph of the line above.
 fn add_help(page: &mut Roff, help: &str) {
     let lines: Vec<&str> = help.lines().collect();
     let mut is_literal = false;

@@ -7,9 +7,9 @@
 //!
 //! Owns: the socket, the thread, the connections, the last text; whether a request is answered, the head of the answer.
 //! Does not own: the figures.
-//! Invariants: at most [`Bounds::connections`] connections, none for longer than [`Bounds::lasting`]; each keeps no
-//! more than a head and an answer. Without connections the thread sleeps. A head longer than [`HEAD_BYTES_MAX`],
-//! or one that makes no sense, is answered with an error at once.
+//! Invariants: at most [`Bounds::connections`] connections, none for longer than [`Bounds::lasting`]; each holds no
+//! more than a head and an answer. Without connections the thread sleeps. A head longer than [`HEAD_BYTES_MAX`], or one
+//! that makes no sense, is answered with an error at once.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -6,7 +6,7 @@
 //!
 //! Owns: families, samples, the lines.
 //! Does not own: escapes and numbers in samples (prometheus-client), the list of families.
-//! Invariants: a family without samples is left out; the samples of a family come together.
+//! Invariants: a family without samples is omitted; the samples of a family come together.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

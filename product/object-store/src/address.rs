@@ -21,7 +21,7 @@ pub fn check_address(url: &str) -> Result<(), StoreError> {
     Address::parse(url).map(drop)
 }
 
-/// The kind and place of a store.
+/// The kind and location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreAddress {
     S3 { bucket: String },
@@ -31,7 +31,7 @@ pub(crate) enum StoreAddress {
     Memory,
 }
 
-/// A volume's place in a store.
+/// A volume's location in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) store: StoreAddress,
@@ -88,7 +88,7 @@ impl Address {
         name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// The address of a path in the place.
+    /// The URL of a path in the location.
     pub(crate) fn url(&self, path: &Path) -> String {
         let kind = match self.store {
             StoreAddress::S3 { .. } => "s3",
@@ -101,7 +101,7 @@ impl Address {
         if path.is_empty() { format!("{kind}://{bucket}") } else { format!("{kind}://{bucket}/{path}") }
     }
 
-    /// The bucket, or another word for the place.
+    /// The bucket, or another word for the location.
     pub(crate) fn bucket(&self) -> String {
         match &self.store {
             StoreAddress::S3 { bucket }
@@ -185,7 +185,7 @@ pub(crate) const COMPACTIONS: &str = "compactions";
 pub(crate) const DATA: &str = "data";
 /// The objects of probes.
 pub(crate) const PROBES: &str = "probe";
-/// The folder of the tables. The database looks for no object there that may be absent.
+/// The folder of the tables. The database reads no object there that may be absent.
 pub(crate) const TABLES: &str = "compacted";
 /// Objects of the records that change have this folder.
 const CHANGING: &str = "gc";

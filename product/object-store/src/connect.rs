@@ -27,7 +27,7 @@ use crate::transport::{FreshKeys, Transport};
 const NO_RETRIES: RetryConfig = RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BACKOFF };
 const BACKOFF: BackoffConfig = BackoffConfig { init_backoff: Duration::ZERO, max_backoff: Duration::ZERO, base: 1.0 };
 
-/// Connects to the place of an address.
+/// Connects to the location of an address.
 pub(crate) fn connect(
     url: &str,
     address: &Address,

@@ -3,11 +3,11 @@
 //! The store below makes files and folders that everybody may use, as far as the process's mask lets it. A server
 //! clears its mask, since clients choose the modes of their files.
 //!
-//! Owns: the making of the directory, the lock that keeps other processes out, the modes of files and folders, also of
+//! Owns: the making of the directory, the lock that excludes other processes, the modes of files and folders, also of
 //! those that earlier versions made.
 //! Does not own: the bytes.
 //! Invariants: the lock lives as long as the value; the host takes it from a dead process. A directory that the user
-//! made keeps its mode. A folder is private from its making on, so nobody reaches a file in it before the file is
+//! made retains its mode. A folder is private from its making on, so nobody reaches a file in it before the file is
 //! private, too.
 
 use std::fs::{self, DirBuilder, File, Permissions};

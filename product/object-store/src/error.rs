@@ -49,7 +49,7 @@ pub enum StoreError {
         /// URL of the store.
         url: String,
     },
-    /// No volume can be opened, and the place is not free for a new one.
+    /// No volume can be opened, and the location is not free for a new one.
     #[error(
         "{url}: there are objects but no manifest of a volume (records/manifest): {found}, …; for a new volume take a prefix \
          with nothing below it; if a volume was here, bring its manifests back from a copy or from the bucket's older versions"
@@ -60,7 +60,7 @@ pub enum StoreError {
         /// Names of some objects.
         found: String,
     },
-    /// The place is a folder of another volume.
+    /// The location is a folder of another volume.
     #[error("{url}: this is a folder of the volume {volume}; for a new volume take a prefix beside that one")]
     Inside {
         /// URL of the store.

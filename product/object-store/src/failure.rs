@@ -1,6 +1,6 @@
 //! The meaning of a failed request, and of a failed opening as an error with advice.
 //!
-//! Owns: which failures had no effect, which may have had one, which are final; who told of them, and the words; the
+//! Owns: which failures had no effect, which may have had one, which are final; who reported them, and the words; the
 //! translation of an opening's failures.
 //! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`transport`); the
 //! texts of errors with advice (`error`).
@@ -26,7 +26,7 @@ const WORDS_MAX: usize = 300;
 /// The store of a directory calls itself so.
 const DIRECTORY: &str = "LocalFileSystem";
 
-/// Who told of a failure that may pass.
+/// Who reported a failure that may pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// The store, by an answer.
@@ -219,7 +219,7 @@ fn is_full(words: &str) -> bool {
     ["QuotaExceeded", "StorageFull", "InsufficientCapacity"].iter().any(|code| words.contains(code))
 }
 
-/// The status of an answer. The crate has no other way to it than its text.
+/// The status of an answer. The crate gives it only as text.
 fn status(text: &str) -> Option<u16> {
     if text.contains("Server returned error response") {
         return Some(200);

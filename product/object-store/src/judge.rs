@@ -176,7 +176,7 @@ impl Patience {
     pub(crate) fn doubt_ns(&self, path: &Path, answer: NameAnswer) -> u64 {
         match (self.limit_ns(), answer) {
             _ if !self.is_remote => 0,
-            // A check looks again for itself, if a list has the object.
+            // A check reads again by itself, if a list has the object.
             (Some(_), NameAnswer::Absent) if is_data(path) => 0,
             _ if is_data(path) => DATA_DOUBT_NS,
             (limit_ns, _) => limit_ns.unwrap_or(DOUBT_NS),

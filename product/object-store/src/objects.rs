@@ -125,7 +125,7 @@ impl DatedObjects for StoreObjects {
         version: Option<&ObjectVersion>,
     ) -> Result<ReplaceOutcome, ObjectError> {
         let mode = match (version.cloned(), &self.site.address.store) {
-            // The directory's lock keeps others away, and a file system replaces no version.
+            // The directory's lock excludes others, and a file system replaces no version.
             (_, StoreAddress::Directory(_)) => PutMode::Overwrite,
             (Some(ObjectVersion { tag, number }), _) => PutMode::Update(UpdateVersion { e_tag: tag, version: number }),
             (None, _) => PutMode::Create,

@@ -18,8 +18,8 @@ pub struct Options {
     pub endpoint: Option<String>,
     /// Keys for `s3://`, or an account with its key for `az://`. They win over variables and files.
     pub keys: Option<Keys>,
-    /// Hears of requests that wait, each few seconds until [`Store::serve`](crate::Store::serve) is called. A server
-    /// has other ways to tell from then on.
+    /// Called with the requests that wait, each few seconds until [`Store::serve`](crate::Store::serve) is called. A
+    /// server has other means to report them from then on.
     pub told: Option<fn(&str, &RequestWaits)>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Keys {
 /// Refuses a text that is no address of a server. The libraries below take any text, and fail at the first request.
 ///
 /// # Errors
-/// With the `name` of the setting. A secret in the text is left out.
+/// With the `name` of the setting. A secret in the text is omitted.
 pub fn check_endpoint(name: &str, endpoint: &str) -> Result<(), String> {
     let parsed = Url::parse(endpoint).ok();
     let is_server = |parsed: &Url| {

@@ -4,8 +4,8 @@
 //! Does not own: the use of a profile's values (`s3`) and of proxies (`reqwest` reads the variables as curl does), keys
 //! of instances.
 //! Invariants: a file that a variable names is read, and each line of the profile is understood, or the opening fails.
-//! The usual files may be absent, or out of reach of this user. A proxy that the client would leave out in silence is
-//! refused: requests would go another way than the user wants. A proxy's value is never shown, since it may have a
+//! The usual files may be absent, or out of reach of this user. A proxy that the client would ignore in silence is
+//! refused: requests would take another path than the user wants. A proxy's value is never shown, since it may have a
 //! password.
 
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ pub(crate) fn check_proxies(variables: &Variables) -> Result<(), String> {
 }
 
 fn is_proxy(text: &str) -> bool {
-    // Other letters have no place in the part of an address before its path.
+    // Other letters are not allowed in the part of an address before its path.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(letter);
     let (kind, rest) = text.split_once("://").unwrap_or(("http", text));
     let has_place =

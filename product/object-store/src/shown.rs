@@ -1,12 +1,12 @@
 //! Objects that must be there: the store has shown them in a list or by the answer to their creation, or a record names
 //! them.
 //!
-//! They never change, and nobody removes what a record names. So an answer that contradicts is a mistake on the way: a
-//! gateway that does not find what is there, a proxy with a body of its own. It is asked again, for a while.
+//! They never change, and nobody removes what a record names. So an answer that contradicts is a mistake on the network
+//! path: a gateway that does not find what is there, a proxy with a body of its own. It is asked again, for a while.
 //!
 //! Owns: the names of records with their sizes, since when an answer contradicts.
 //! Does not own: the answers (`wire`), the time for which they are doubted (`judge`).
-//! Invariants: the newest names are kept, so many as an opening needs and no more. An answer that does not change is
+//! Invariants: the newest names are cached, so many as an opening needs and no more. An answer that does not change is
 //! believed in the end, so damage is found, and from then on it is believed at once.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ use object_store::path::Path;
 
 use crate::address::{TABLES, is_data, is_in, is_record};
 
-/// Names that are kept. An opening reads some hundred objects after a list.
+/// Names that are cached. An opening reads some hundred objects after a list.
 const NAMES_MAX: usize = 8_192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Names {
     fn known(&mut self, path: &Path) -> &mut Known {
         if !self.known.contains_key(path) {
             self.order.push_back(path.clone());
-            // A forgotten name has a place in the order, too.
+            // A forgotten name has an entry in the order, too.
             while self.order.len() > NAMES_MAX {
                 let oldest = self.order.pop_front();
                 oldest.map(|oldest| self.known.remove(&oldest));

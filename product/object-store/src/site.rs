@@ -1,4 +1,4 @@
-//! The place of an open volume, with the means to reach it.
+//! The location of an open volume, with the means to reach it.
 //!
 //! Owns: the parts that all adapters share, the connection, the store as the database sees it.
 //! Does not own: the first request (`store`).
@@ -27,11 +27,11 @@ use crate::wire::Wire;
 /// The store as the database sees it.
 pub(crate) type Rooted = Arc<dyn ObjectStore>;
 
-/// A wait is told after this time, and again after [`TOLD_AGAIN`].
+/// A wait is reported after this time, and again after [`TOLD_AGAIN`].
 const TOLD_AFTER: Duration = Duration::from_secs(2);
 const TOLD_AGAIN: Duration = Duration::from_secs(5);
 
-/// A place that was opened.
+/// A location that was opened.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) url: String,

@@ -1,7 +1,7 @@
 //! Snapshots of a volume.
 //!
 //! Owns: their making, listing and removal: each is a named checkpoint of the records without an end.
-//! Does not own: the rule that keeps the segments of a snapshot (`afflux_object`), reading one (`records::view`).
+//! Does not own: the rule that retains the segments of a snapshot (`afflux_object`), reading one (`records::view`).
 //! Invariants: a name is given once.
 
 use std::sync::Arc;

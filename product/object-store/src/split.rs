@@ -95,7 +95,7 @@ pub(crate) async fn mend(site: &Arc<Site>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Fences every writer that knows the database at the two places, and puts its log into tables.
+/// Fences every writer that knows the database at the two locations, and puts its log into tables.
 async fn settle(wire: Arc<Wire>, address: &Address) -> Result<(), slatedb::Error> {
     let store: Arc<dyn ObjectStore> = wire;
     let db = Db::builder(address.path(RECORDS), store).with_settings(of_flush()).with_merge_operator(Arc::new(Sum));
@@ -104,7 +104,7 @@ async fn settle(wire: Arc<Wire>, address: &Address) -> Result<(), slatedb::Error
     db.close().await
 }
 
-/// Copies the objects, unless that was done, and removes those at the old place.
+/// Copies the objects, unless that was done, and removes those at the old location.
 async fn carry(wire: &Wire, address: &Address, from: &Path, is_split: bool) -> Result<(), RequestFailure> {
     if is_split {
         let copies: Vec<_> =

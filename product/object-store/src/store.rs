@@ -3,7 +3,7 @@
 //! Owns: the opening of a URL: lock, probe; the adapters that come from it.
 //! Does not own: the requests.
 //! Invariants: a store that broke a promise gives no records to a writer. The probe runs beside the first reads; no
-//! record changes before its result. Each opening is told apart by its probe's name.
+//! record changes before its result. The name of its probe identifies each opening.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -30,7 +30,7 @@ use crate::threads::{Gone, StoreClock};
 use crate::waits::{RequestWaits, Trouble};
 use crate::wire::SentRequests;
 
-/// A store with the place of one volume. Clones are the same store.
+/// A store with the location of one volume. Clones are the same store.
 #[derive(Clone, Debug)]
 pub struct Store {
     site: Arc<Site>,
@@ -144,8 +144,8 @@ impl Store {
         StoreView::open(Arc::clone(&self.site), view).await
     }
 
-    /// Makes a snapshot. It keeps the state of the volume that its last flush left, which a server makes each minute
-    /// and at its end.
+    /// Makes a snapshot. It retains the state of the volume after its last flush. A server flushes each minute and at
+    /// its end.
     ///
     /// # Errors
     /// If the name is malformed or given already, or the store refuses.
@@ -242,7 +242,7 @@ pub(crate) fn begin_probe(site: &Site, names: [Path; 2], can_update: bool) -> Pr
     probed
 }
 
-/// Looks at the place of the volume.
+/// Checks the location of the volume.
 async fn look(site: &Site) -> Result<Result<There, RequestFailure>, Gone> {
     let (wire, address) = (Arc::clone(&site.wire), site.address.clone());
     let looked = site.threads.run(async move {

@@ -1,8 +1,8 @@
-//! What is at the place of a volume before it is opened.
+//! What is at the location of a volume before it is opened.
 //!
-//! Owns: the look, the names of foreign objects for people.
+//! Owns: the check, the names of foreign objects for people.
 //! Does not own: the opening.
-//! Invariants: a place counts as empty only if a listing found nothing there but objects of probes, and no folder
+//! Invariants: a location counts as empty only if a listing found nothing there but objects of probes, and no folder
 //! around it is a volume. A list of volumes would not show a volume inside another, and a user who removes the outer
 //! one would remove both.
 
@@ -28,7 +28,7 @@ pub(crate) enum There {
     Inside(Path),
 }
 
-/// Looks at the place of a volume.
+/// Checks the location of a volume.
 pub(crate) async fn look(wire: &Wire, address: &Address) -> Result<There, RequestFailure> {
     let has_manifest = || check_volume(wire, &address.prefix);
     if has_manifest().await? {
@@ -54,7 +54,7 @@ async fn check_volume(wire: &Wire, prefix: &Path) -> Result<bool, RequestFailure
     Ok(!first(wire, &manifests, 1, is_manifest).await?.is_empty())
 }
 
-/// The volume in whose folder the prefix is. Keys for this prefix alone may not look there.
+/// The volume in whose folder the prefix is. Keys for this prefix alone may not read there.
 async fn around(wire: &Wire, prefix: &Path) -> Result<Option<Path>, RequestFailure> {
     for parts in 0..prefix.parts_count() {
         let folder = prefix.parts().take(parts).collect();
@@ -82,7 +82,7 @@ async fn first(
     repeated(listed).await.answer.map_err(|error| RequestFailure::of(&error))
 }
 
-/// The error for a place that has other objects.
+/// The error for a location that has other objects.
 pub(crate) fn occupied(url: &str, names: &[String]) -> StoreError {
     StoreError::Occupied { url: url.to_owned(), found: names.join(", ") }
 }

@@ -92,7 +92,7 @@ impl Drop for Ending {
     }
 }
 
-/// The runtime's timers stop while the machine sleeps, so a long wait looks at the clock once in this time.
+/// The runtime's timers stop while the machine sleeps, so a long wait reads the clock once in this time.
 const LONGEST_TIMER_NS: u64 = 1_000_000_000;
 
 /// The time of the adapters: the host's, or a test's.

@@ -132,7 +132,7 @@ async fn front(body: HttpResponseBody) -> Bytes {
     text.freeze()
 }
 
-/// Reads a page of names whole. A page for people would look like an empty one.
+/// Reads a page of names whole. A page for people would be taken for an empty one.
 async fn names(answer: HttpResponse) -> Result<HttpResponse, HttpError> {
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, usize::try_from(PAGE_BYTES_MAX).unwrap_or(usize::MAX)).collect().await;

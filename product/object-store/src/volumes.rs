@@ -25,7 +25,7 @@ impl Store {
     /// The addresses of the volumes at a URL and below, in order.
     ///
     /// # Errors
-    /// As [`Self::open`], or if the place has too many folders.
+    /// As [`Self::open`], or if the location has too many folders.
     pub async fn volumes(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
         let site = Site::reach(url, Address::parse(url)?, options, None)?;
         let (wire, prefix) = (Arc::clone(&site.wire), site.address.prefix.clone());

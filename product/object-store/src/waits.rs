@@ -17,7 +17,7 @@ use object_store::path::Path;
 const S: u64 = 1_000_000_000;
 /// The layers above pause for five seconds at most.
 const GIVEN_UP_NS: u64 = 15 * S;
-/// Requests that are told apart.
+/// Requests that are counted separately.
 const WAITING_MAX: usize = 4_096;
 /// A store is away if a request has failed for so long.
 const FAILING_NS: u64 = 5 * S;
@@ -133,8 +133,8 @@ impl WaitingRequests {
         failing.min().map(|(since_ns, why)| Trouble { since_ns, why: why.clone() })
     }
 
-    /// For how long the store has taken no object, because it refuses PUTs or does not end them. 0 while a PUT is on
-    /// its way that has not failed yet.
+    /// For how long the store has taken no object, because it refuses PUTs or does not end them. 0 while a PUT is in
+    /// flight that has not failed yet.
     pub(crate) fn untaken_ns(&self) -> u64 {
         let (list, now_ns) = (self.list(), (self.now_ns)());
         let unfailed = list.iter().filter(|((kind, _), one)| *kind == WaitKind::Put && one.why.is_none());

@@ -89,7 +89,7 @@ impl Wire {
         }
     }
 
-    /// Keeps the first change of the records until it is known whether they may change.
+    /// Holds the first change of the records until it is known whether they may change.
     pub(crate) fn hold_changes(&self) {
         self.may_change.send_replace(None);
     }
@@ -188,7 +188,7 @@ impl Wire {
         }
     }
 
-    /// Stores answer two creations that collide with 409, which looks as if an object were there.
+    /// Stores answer two creations that collide with 409, as if an object were there.
     async fn check_absent(&self, location: &Path) -> bool {
         self.counters.gets.fetch_add(1, Ordering::Relaxed);
         matches!(self.inner.head(location).await, Err(Error::NotFound { .. }))

@@ -79,7 +79,7 @@ pub enum ObjectFault {
     /// Bytes of an object that has none.
     #[error("it has bytes, and is no file")]
     NoFile,
-    /// Bytes that a segment has for another file, or for another place.
+    /// Bytes that a segment has for another file, or for another offset.
     #[error("some of its bytes were written for another file or place")]
     ForeignBytes,
     /// Attributes that no call finds.
@@ -164,7 +164,7 @@ struct Check<'a, O, R, C> {
     runs: BTreeMap<SegmentId, Vec<u32>>,
 }
 
-/// The pauses before further looks for a segment that a list has shown.
+/// The pauses before further lookups of a segment that a list has shown.
 const PAUSES_NS: [u64; 3] = [500_000_000, 1_000_000_000, 2_000_000_000];
 /// After so many refused segments in a row, the check ends: the store refuses all.
 const REFUSED_MAX: u32 = 3;

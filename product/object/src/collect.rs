@@ -6,8 +6,8 @@
 //! Invariants: a dead segment is never named again. It goes after all checkpoints that may show it alive have ended. A
 //! sweep removes segments of earlier epochs that were never named, and no batch of those epochs will be durable. Of the
 //! own epoch it removes only segments that this process gave up. Collection and compaction take at most a sixteenth of
-//! the time, so of the bandwidth. A failure of one step keeps no other step from its work, and only the loss of the
-//! volume ends the upkeep.
+//! the time, so of the bandwidth. A failure of one step prevents no other step, and only the loss of the volume ends
+//! the upkeep.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Writes, the batches that name them, and COMMIT.
 //!
-//! Owns: the order of PUT, batch and answer; the share of a file's writes that one batch names.
+//! Owns: the order of PUT, batch and answer; the part of a file's writes that one batch names.
 //! Does not own: the writes of a segment (`packing`), the wait of a batch inside the records (`seams`).
 //! Invariants: the batches of a file name its writes in the order of their calls, and each has the body that belongs to
 //! them. So a crash between two batches leaves a prefix of the writes. Only a write over more extents than one batch

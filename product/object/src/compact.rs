@@ -1,11 +1,11 @@
-//! The rescue of live bytes from segments that are mostly garbage, and stored bytes on their way to another segment.
+//! The rescue of live bytes from segments that are mostly garbage, and stored bytes that move to another segment.
 //!
 //! Owns: the choice of segments, the reading of their live bytes; the PUT of inline bytes as a segment, the change of
 //! records after a move.
 //! Does not own: the time for it (`collect`).
-//! Invariants: a damaged segment is left alone, so its other bytes stay readable at their places. A move changes no
-//! byte of a file. It renames only extents that are still as they were read, under the state's lock, and after the PUT
-//! of the new segment was answered. One move is under way at a time; a dropped one is carried on.
+//! Invariants: a damaged segment is left alone, so its other bytes stay readable where they are. A move changes no byte
+//! of a file. It renames only extents that are still as they were read, under the state's lock, and after the PUT of
+//! the new segment was answered. One move is under way at a time; a dropped one is carried on.
 
 use std::collections::{BTreeSet, VecDeque};
 

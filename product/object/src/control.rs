@@ -1,7 +1,7 @@
 //! Rules that a test may break, to see that its checks notice.
 //!
 //! Owns: the list of these rules.
-//! Does not own: the rules, which stand at their places.
+//! Does not own: the rules, which stand in the modules that enforce them.
 //! Invariants: outside this crate's tests no rule is broken.
 
 /// A rule whose breach the checks must notice.
@@ -15,13 +15,13 @@ pub(crate) enum CheckedRule {
     RenameAfterPut,
     /// A move leaves an extent that was overwritten meanwhile.
     RenameSameOnly,
-    /// A dead segment is kept for checkpoints that may need it.
+    /// A dead segment is retained for checkpoints that may need it.
     DeleteAfterCheckpoints,
-    /// A dead segment is kept for readers that just looked it up.
+    /// A dead segment is retained for readers that just looked it up.
     DeleteAfterPause,
     /// A sweep of the own epoch removes only segments that were given up.
     SweepGivenUp,
-    /// A sweep keeps segments of later epochs.
+    /// A sweep retains segments of later epochs.
     SweepEarlierEpochs,
     /// A segment is alive while an extent in memory waits to be named in it.
     WaitingIsAlive,

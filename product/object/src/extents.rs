@@ -21,7 +21,7 @@ pub(crate) struct ExtentMap {
     inline: BTreeSet<u64>,
 }
 
-/// The way through a range of the map.
+/// The search through a range of the map.
 pub(crate) enum Reach {
     /// All of it is known, and has few extents.
     Whole,
@@ -97,7 +97,7 @@ impl ExtentMap {
         self.touching(start, end).map(|extent| extent.part(extent.start.max(start), extent.end.min(end))).collect()
     }
 
-    /// Looks through a range for at most so many extents.
+    /// Searches a range for at most so many extents.
     pub(crate) fn reach(&self, start: u64, end: u64, most: usize) -> Reach {
         let gap = self.known.gap(start, end);
         let mut touched = self.touching(start, gap.unwrap_or(end)).map(|extent| extent.end);
@@ -109,7 +109,7 @@ impl ExtentMap {
         }
     }
 
-    /// Puts an extent, or a hole, in the place of a range.
+    /// Replaces a range by an extent or a hole.
     pub(crate) fn replace(&mut self, ino: u64, range: (u64, u64), new: Option<StoredExtent>, changes: &mut MapChanges) {
         let (start, end) = range;
         let ends: Vec<u64> = self.touching(start, end).map(|extent| extent.end).collect();

@@ -184,7 +184,7 @@ impl ObjectFile {
         std::mem::take(&mut self.writes)
     }
 
-    /// The room that the file takes in memory, in extents.
+    /// The memory that the file takes, in extents.
     pub(crate) fn extents(&self) -> usize {
         1 + self.map.len()
     }
@@ -194,7 +194,7 @@ impl ObjectFile {
         self.writes.is_empty() && self.last_batch <= durable && self.map.inline().next().is_none()
     }
 
-    /// The bytes up to a write that are in no segment, and the segments on their way with writes up to it.
+    /// The bytes up to a write that are in no segment, and the segments in flight with writes up to it.
     pub(crate) fn unsent(&self, cut: u64) -> (u64, BTreeSet<SegmentId>) {
         let (mut buffered, mut on_way) = (0, BTreeSet::new());
         for write in self.upto(cut) {

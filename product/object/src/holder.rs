@@ -1,9 +1,9 @@
 //! The objects that one writer after the other overwrites: `holder`, the host that serves the volume, and `clients`,
 //! those that may have open files and locks, for the next server on any host.
 //!
-//! Owns: their formats and bounds, the renewal of the holder, the look at another's; the read and the replacement of an
+//! Owns: their formats and bounds, the renewal of the holder, the read of another's; the read and the replacement of an
 //! object until both have an answer.
-//! Does not own: fencing, which alone keeps the volume safe: the holder only keeps people from mistakes. The meaning of
+//! Does not own: fencing, which alone protects the volume: the holder only prevents mistakes of people. The meaning of
 //! a client's name (the front end).
 //! Invariants: ages are by the store's clock alone. A server never replaces the holder or the list of a later epoch. At
 //! its end the server writes a holder without a host, and removes nothing. A replacement follows a read, and replaces
@@ -197,7 +197,7 @@ impl PreviousClients {
         parse().ok_or(FormatError::PreviousClients)
     }
 
-    /// Keeps the list, durably, unless a later server has kept its own.
+    /// Persists the list, unless a later server has persisted its own.
     ///
     /// # Errors
     /// If the store refuses, the object there is no list, or the list is too long.
@@ -210,7 +210,7 @@ impl PreviousClients {
         replace(objects, clock, CLIENTS_NAME, CLIENTS_BYTES_MAX, &self.encode(), may_replace).await.map(drop)
     }
 
-    /// The list that the last server has left; an empty one if there is none.
+    /// The list that the last server has persisted; an empty one if there is none.
     ///
     /// # Errors
     /// If the store refuses, or the object is no list.

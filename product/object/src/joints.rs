@@ -70,7 +70,7 @@ impl Joints {
     }
 }
 
-/// A change of attributes on its way. The future ends when the file's bytes are with the records.
+/// A change of attributes in flight. The future ends when the file's bytes are with the records.
 pub(crate) struct Joining {
     ino: u64,
     meeting: Arc<Meeting>,

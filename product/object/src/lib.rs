@@ -1,6 +1,6 @@
 //! A volume in an object store: the part that decides.
 //!
-//! Bytes are kept in immutable segments, one object each. Records map each file to extents of segments. A store of
+//! Bytes are stored in immutable segments, one object each. Records map each file to extents of segments. A store of
 //! records with one fenced writer holds them.
 //!
 //! Owns: the formats, the map of a file, COMMIT, reads, the end of an epoch, the collection of garbage, names and

@@ -40,7 +40,7 @@ pub struct Fresh {
     pub header: VolumeHeader,
     /// The verifier, if the last writer ended otherwise than cleanly.
     pub verifier: u64,
-    /// No earlier writer lives: the caller has a lock that each writer keeps until its end.
+    /// No earlier writer lives: the caller has a lock that each writer holds until its end.
     pub is_alone: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct ObjectVolume<O, R, C> {
     header: VolumeHeader,
     verifier: u64,
     state: Mutex<VolumeState>,
-    /// A call was answered since the last look of [`Self::keep_answering`].
+    /// A call was answered since the last check of [`Self::keep_answering`].
     is_asked: AtomicBool,
     had_waited: bool,
 }
@@ -255,7 +255,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         volatile.filter(|(_, bytes)| *bytes > 0).collect()
     }
 
-    /// The bytes of ended writes that a kill would lose: they are in the store, or on their way with a sync, and no
+    /// The bytes of ended writes that a kill would lose: they are in the store, or in flight with a sync, and no
     /// durable record names them.
     pub fn unsynced_bytes(&self) -> u64 {
         let (state, durable) = (self.state(), self.records.durable_through());

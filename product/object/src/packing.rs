@@ -17,11 +17,11 @@ use crate::state::{VolumeLimits, VolumeState};
 
 /// A write of this part of a segment is a segment of its own.
 const LARGE_PART: u64 = 8;
-/// Small segments on their way that keep the open one open.
+/// Small segments in flight that delay the close of the open one.
 const SMALL_ON_WAY: usize = 2;
 
 impl VolumeState {
-    /// Closes full segments, and the open one unless enough small ones are on their way.
+    /// Closes full segments, and the open one unless enough small ones are in flight.
     pub(crate) fn seal(&mut self, epoch: u32, limits: &VolumeLimits) -> Result<(), ObjectVolumeError> {
         let (mut open, mut open_bytes) = (Vec::new(), 0);
         let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(number, ino)| (*ino, *number)).collect();
@@ -48,7 +48,7 @@ impl VolumeState {
         self.uploads.iter().filter(|(_, on_way)| on_way.is_small).map(|(segment, _)| *segment)
     }
 
-    /// Gives buffered writes their places in a new segment.
+    /// Gives buffered writes their offsets in a new segment.
     fn close(&mut self, epoch: u32, writes: Vec<(u64, u64)>, is_small: bool) -> Result<(), ObjectVolumeError> {
         let segment = self.new_segment(epoch)?;
         let (mut runs, mut offset) = (Vec::new(), 0);
@@ -102,7 +102,7 @@ impl VolumeState {
         changes.into_batch()
     }
 
-    /// Forgets a file's writes in a segment on its way. Nobody waits for a segment without writes.
+    /// Forgets a file's writes in a segment in flight. Nobody waits for a segment without writes.
     pub(crate) fn give_up(&mut self, segment: SegmentId, ino: u64) {
         let Some(on_way) = self.uploads.get_mut(&segment) else { return };
         on_way.writes.retain(|(of, _)| *of != ino);

@@ -1,12 +1,12 @@
 //! Reads of a file: its records, its bytes, its holes.
 //!
-//! Owns: the parts of a map that are read into memory; laying unnamed writes over the named map, the second look after
-//! a missing segment; the way along the map that finds data and holes, in parts that fit into memory.
-//! Does not own: the map (`extents`), its place in memory (`state`), the GETs (`device::fetch`); the cache above, which
-//! asks for bytes that it lacks; pages that the engine has not written yet.
+//! Owns: the parts of a map that are read into memory; laying unnamed writes over the named map, the second lookup
+//! after a missing segment; the walk along the map that finds data and holes, in parts that fit into memory.
+//! Does not own: the map (`extents`), its memory (`state`), the GETs (`device::fetch`); the cache above, which asks for
+//! bytes that it lacks; pages that the engine has not written yet.
 //! Invariants: a read sees one state of the map, and so does each part of a search for holes. Records that changed
 //! during their scan are read again. Bytes are returned only after their checksums matched. Time and memory of a search
-//! go by the extents on the way, not by the size of holes.
+//! go by the extents that it passes, not by the size of holes.
 
 use afflux_volume::Seek;
 
@@ -33,8 +33,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         Ok(read)
     }
 
-    /// As [`Self::read`], on a way of its own. Calls `copy` with the bytes and their place in
-    /// the range. The copied bytes hold if the read succeeds.
+    /// As [`Self::read`], by GETs of its own. Calls `copy` with the bytes and their offset in the range. The copied
+    /// bytes hold if the read succeeds.
     pub(crate) async fn read_into(
         &self,
         via: Via<'_>,

@@ -51,7 +51,7 @@ impl Pauses {
     }
 }
 
-/// One run of a segment on its way.
+/// One run of a segment in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct SegmentRun {
     pub(crate) ino: u64,
@@ -59,7 +59,7 @@ pub(crate) struct SegmentRun {
     pub(crate) bytes: Bytes,
 }
 
-/// A segment on its way. Any operation that needs it carries the upload on, if the first one was dropped.
+/// A segment in flight. Any operation that needs it carries the upload on, if the first one was dropped.
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) segment: SegmentId,

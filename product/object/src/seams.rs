@@ -315,7 +315,7 @@ pub(crate) fn next_page(found: &[Record], most: usize, end: &Key) -> Key {
     }
 }
 
-/// A look at all records of a range, some at a time.
+/// A scan of all records of a range, some at a time.
 pub(crate) struct PagedScan {
     from: Key,
     end: Key,

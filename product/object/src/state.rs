@@ -2,7 +2,7 @@
 //!
 //! Owns: files, the order of their writes, segments from their making to their first name, the bound of memory.
 //! Does not own: requests; this state is changed under a short lock.
-//! Invariants: a file with unnamed writes, inline bytes or a batch on its way stays in memory.
+//! Invariants: a file with unnamed writes, inline bytes or a batch in flight stays in memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,7 +20,7 @@ pub struct VolumeLimits {
     pub segment_bytes: u64,
     /// A COMMIT of at most so many bytes carries them in its batch.
     pub inline_bytes: u64,
-    /// A dead segment is kept so long at least.
+    /// A dead segment is retained so long at least.
     pub dead_ns: u64,
     /// Most changes of a batch. It must be 16 at least.
     pub batch_changes: usize,
@@ -46,14 +46,14 @@ impl Default for VolumeLimits {
     }
 }
 
-/// A segment whose bytes files still name at other places.
+/// A segment whose bytes files still name at other locations.
 #[derive(Debug)]
 pub(crate) struct Moving {
     pub(crate) segment: SegmentId,
     pub(crate) moves: VecDeque<Move>,
 }
 
-/// An extent, and its place after the move.
+/// An extent, and its location after the move.
 #[derive(Debug)]
 pub(crate) struct Move {
     pub(crate) ino: u64,
@@ -86,7 +86,7 @@ pub(crate) struct VolumeState {
     pub(crate) last_write: u64,
     pub(crate) next_segment: u64,
     uses: u64,
-    /// Extents and files that came into memory since the last look at all.
+    /// Extents and files that came into memory since the last check of all.
     grown: usize,
     /// Counts the times at which files were forgotten.
     forgotten: u64,
@@ -203,7 +203,7 @@ impl VolumeState {
         self.inline_bytes = 0;
     }
 
-    /// Returns the room that the file took.
+    /// Returns the memory that the file took, in extents.
     pub(crate) fn forget(&mut self, ino: u64) -> usize {
         self.forgotten += 1;
         self.files.remove(&ino).map_or(0, |file| file.extents())

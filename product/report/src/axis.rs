@@ -1,7 +1,7 @@
-//! An axis: its quantity and unit, and the places of values along it.
+//! An axis: its quantity and unit, and the positions of values along it.
 //!
-//! Owns: quantities, the unit that suits a range, the ends of an axis, the places of its ticks (linear and logarithmic)
-//! and their text.
+//! Owns: quantities, the unit that suits a range, the ends of an axis, the positions of its ticks (linear and
+//! logarithmic) and their text.
 //! Does not own: pixels (`sheet`).
 //! Invariants: an axis names its unit, or has a quantity without one. Rates and data are decimal, memory is binary, and
 //! their units show it (MB, MiB). Ticks ascend, lie between the ends, and are at most [`TICKS_MAX`].
@@ -28,7 +28,7 @@ pub enum Quantity {
     Count,
     /// Things a second.
     Frequency,
-    /// A share, 1 for all; shown in percent.
+    /// A fraction, 1 for all; shown in percent.
     Fraction,
     /// A figure in a unit of its own.
     Plain(&'static str),
@@ -146,13 +146,13 @@ pub struct Axis {
     pub(crate) label: String,
     pub(crate) quantity: Quantity,
     log: bool,
-    /// Begins at the smallest value if that is more than this share of the largest.
+    /// Begins at the smallest value if that is more than this fraction of the largest.
     from_data: Option<f64>,
     whole: bool,
     range: Option<(f64, f64)>,
 }
 
-/// A tick: its place (0 to 1) and its text.
+/// A tick: its position (0 to 1) and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) position: f64,
@@ -178,7 +178,7 @@ impl Axis {
         Self { from_data: Some(0.5), ..self }
     }
 
-    /// Begins at the smallest value. For an axis on which readers look up places instead of comparing lengths.
+    /// Begins at the smallest value. For an axis on which readers look up positions instead of comparing lengths.
     pub(crate) fn across(self) -> Self {
         Self { from_data: Some(0.15), ..self }
     }
@@ -211,7 +211,7 @@ impl Axis {
         self.range.is_some()
     }
 
-    /// Whether a value has a place of its own on the axis.
+    /// Whether a value has a position of its own on the axis.
     pub(crate) fn has(&self, value: f64) -> bool {
         !self.log || value > 0.0
     }
@@ -339,8 +339,8 @@ impl Scale {
         Self { low, high, log: true }
     }
 
-    /// The place of a value: 0 at the low end, 1 at the high end; a value beyond them is at the end itself. None for a
-    /// value that is not finite.
+    /// The position of a value: 0 at the low end, 1 at the high end; a value beyond them is at the end itself. None for
+    /// a value that is not finite.
     pub(crate) fn position(&self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             return None;

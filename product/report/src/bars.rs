@@ -18,10 +18,10 @@ use crate::sheet::{self, Anchor, LegendEntry, Look, SeriesSample, Sheet, Width, 
 const BAR: f64 = 16.0;
 const GROUP_GAP: f64 = 12.0;
 
-/// Names take at most this share of the sheet.
+/// Names take at most this fraction of the sheet.
 const NAME_PART: f64 = 0.36;
 
-/// The ends of this share of the intervals decide where the axis ends ...
+/// The ends of this fraction of the intervals decide where the axis ends ...
 const MOST: f64 = 0.9;
 
 /// ... unless all are within this multiple of it.

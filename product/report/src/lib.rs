@@ -4,8 +4,8 @@
 //! HTML pages (`html`). Also owns: the abilities of a terminal (`terminal`), printing (`output`), exit codes
 //! (`failure`), files that are read whole (`bounded_file`), times and sizes that people write (`quantity`).
 //! Does not own: the figures and the words about them; callers bring both.
-//! Invariants: imports none of our crates. All text that comes in is escaped on its way into HTML and SVG, and on its
-//! way to a terminal. A page loads nothing. The same figures give the same text.
+//! Invariants: imports none of our crates. All text that comes in is escaped before it goes into HTML and SVG, or to a
+//! terminal. A page loads nothing. The same figures give the same text.
 
 #![forbid(unsafe_code)]
 

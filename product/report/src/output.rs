@@ -61,7 +61,7 @@ pub fn bracketed(reason: Option<impl Display>) -> String {
 }
 
 /// Escapes all letters that control a terminal, except line ends and the sequences in `let_through`. Escapes are those
-/// of JSON (`\u001b`): JSON has such letters only in strings, so that a line of JSON keeps its meaning. Text that is
+/// of JSON (`\u001b`): JSON has such letters only in strings, so that a line of JSON retains its meaning. Text that is
 /// already escaped stays as it is.
 pub fn harmless<'a>(lines: &'a str, let_through: &[&str]) -> Cow<'a, str> {
     let passes = |rest: &str| let_through.iter().find(|sequence| rest.starts_with(**sequence)).map(|it| it.len());

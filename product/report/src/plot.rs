@@ -1,9 +1,9 @@
 //! Plots of one quantity over another: lines, steps, clouds of points.
 //!
-//! Owns: the frame with its axes, drawing series, leaving out invisible points, finding lines that lie on each other.
-//! Does not own: units and places (`axis`), the surface (`sheet`).
-//! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line keeps the smallest and
-//! the largest value of each column of pixels; a cloud keeps a point for each half pixel with a point. Lines that lie
+//! Owns: the frame with its axes, drawing series, omitting invisible points, finding lines that lie on each other.
+//! Does not own: units and positions (`axis`), the surface (`sheet`).
+//! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line retains the smallest and
+//! the largest value of each column of pixels; a cloud retains a point for each half pixel with a point. Lines that lie
 //! on each other can all be seen, and a sentence names them: a line is in one group at most, and a group has two lines
 //! at least.
 
@@ -16,7 +16,7 @@ use crate::axis::{Axis, Scale, Tick};
 use crate::markup::{coordinate, text_width};
 use crate::sheet::{self, Anchor, LegendEntry, Look, SeriesSample, Sheet, Width, style};
 
-/// A reference this many times above all other values is not drawn, since it would leave no room for them.
+/// A reference this many times above all other values is not drawn, since it would leave no space for them.
 const FAR: f64 = 4.0;
 
 /// A line with at most this many points has a marker at each; a longer one has this many, spread over it.
@@ -131,7 +131,7 @@ impl Plot {
         (x, across, y, up)
     }
 
-    /// The lines, in shares of the frame; empty for series that are not lines.
+    /// The lines, in fractions of the frame; empty for series that are not lines.
     fn in_frame(&self) -> Vec<Vec<(f64, f64)>> {
         let (_, across, _, up) = self.scales((10, 5));
         let position = |&(x, y): &(f64, f64)| Some((across.position(x)?, up.position(y)?));
@@ -167,7 +167,8 @@ impl Plot {
         }
         let groups = groups(&self.in_frame());
         for (at, (series, order)) in self.ordered().enumerate() {
-            // All but the last of several lines in the same place are broad, so that each can be seen below the next.
+            // All but the last of several lines in the same position are broad, so that each can be seen below the
+            // next.
             let under = groups.iter().any(|group| group.contains(&at) && group.last() != Some(&at));
             draw_series(&mut sheet, &frame, series, &x, &y, order, under);
         }
@@ -236,7 +237,7 @@ fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     all.unwrap_or((0.0, 0.0))
 }
 
-/// The ticks of a horizontal axis, as many as have room for their texts.
+/// The ticks of a horizontal axis, as many as have space for their texts.
 pub(crate) fn fitting(axis: &Axis, scale: &Scale, wanted: usize, width: f64, font: f64) -> (Vec<Tick>, String) {
     for wanted in (1..=wanted).rev() {
         let (ticks, text) = axis.ticks(scale, wanted);
@@ -301,7 +302,7 @@ fn draw_series(sheet: &mut Sheet, frame: &Frame, series: &Series, x: &Scale, y: 
     }
 }
 
-/// Keeps the first, the lowest, the highest and the last place in each column of pixels; `None` is a gap.
+/// Retains the first, the lowest, the highest and the last position in each column of pixels; `None` is a gap.
 fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
     let mut kept = Vec::new();
     let mut column: Vec<(f64, f64)> = Vec::new();
@@ -332,7 +333,7 @@ fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64,
     kept
 }
 
-/// Places joined by straight lines, or by steps, of which the last reaches to `until`.
+/// Positions joined by straight lines, or by steps, of which the last reaches to `until`.
 fn joined(places: &[Option<(f64, f64)>], steps: bool, until: Option<f64>) -> String {
     let mut outline = String::new();
     let mut before = None;
@@ -356,7 +357,7 @@ fn joined(places: &[Option<(f64, f64)>], steps: bool, until: Option<f64>) -> Str
     outline
 }
 
-/// The places that get a marker: each of a few, some of many, different ones for each series.
+/// The positions that get a marker: each of a few, some of many, different ones for each series.
 fn marked(places: &[Option<(f64, f64)>], order: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let count = places.len();
     let stride = count.div_ceil(MARKERS_MAX).max(1);
@@ -371,16 +372,16 @@ fn cloud(places: impl Iterator<Item = (f64, f64)>, upright: bool) -> String {
     spots.into_iter().map(|(x, y)| sheet::spot(upright, x as f64 / 2.0, y as f64 / 2.0)).collect()
 }
 
-/// Number of places at which lines are compared: two pixels each on a wide plot.
+/// Number of positions at which lines are compared: two pixels each on a wide plot.
 const POSITIONS: usize = 340;
 
-/// Largest distance of two lines, as a share of the height: two pixels.
+/// Largest distance of two lines, as a fraction of the height: two pixels.
 const APART: f64 = 0.01;
 
-/// Smallest share of common places at which the two lines must be this close.
+/// Smallest fraction of common positions at which the two lines must be this close.
 const SAME: f64 = 0.97;
 
-/// Groups of lines, by their indices. Points are in shares of the frame, from left to right.
+/// Groups of lines, by their indices. Points are in fractions of the frame, from left to right.
 fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
     let looked: Vec<Vec<Option<f64>>> = lines.iter().map(|points| looked_at(points)).collect();
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -394,7 +395,7 @@ fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The height of a line at each place; none left of its first point and right of its last.
+/// The height of a line at each position; none left of its first point and right of its last.
 fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
     let mut next = 0;
     let look = |position: usize| {

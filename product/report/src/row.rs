@@ -2,7 +2,7 @@
 //!
 //! Owns: the shape that every experiment prints.
 //! Does not own: the figures and their names.
-//! Invariants: names keep their original order; a number that is not finite is `null`.
+//! Invariants: names retain their original order; a number that is not finite is `null`.
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The surface of drawings: an SVG of one of two widths.
 //!
-//! Owns: sizes, margins, the elements of plots, the looks of different series, their names in rows above a plot.
+//! Owns: sizes, margins, the elements of plots, the styles of different series, their names in rows above a plot.
 //! Does not own: the drawings (`plot`, `bars`); colours, which the page's style sheet gives to classes, so
 //! that one drawing serves light, dark and print.
 //! Invariants: coordinates are inside the sheet; all text is escaped. A name that is too long is cut.
@@ -34,8 +34,7 @@ impl Width {
         }
     }
 
-    /// Room for the tick texts of the vertical axis: the same in every plot, so that plots above
-    /// each other line up.
+    /// Space for the tick texts of the vertical axis: the same in every plot, so that plots above each other line up.
     pub(crate) fn left(self) -> f64 {
         match self {
             Self::Wide => 62.0,
@@ -63,13 +62,13 @@ impl Width {
     }
 }
 
-/// The looks of a path; the style sheet knows the classes.
+/// The style of a path; the style sheet knows the classes.
 pub(crate) struct Look<'a> {
     pub(crate) class: &'a str,
     pub(crate) dash: &'a str,
 }
 
-/// The point by which a text is placed.
+/// The point of a text that is at its coordinates.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -88,7 +87,7 @@ pub(crate) const STYLES: &[Style] = &[
     Style { class: "s5", dash: "5 2 1 2 1 2", marker: Marker::Plus },
 ];
 
-/// The looks of one series.
+/// The style of one series.
 pub(crate) struct Style {
     pub(crate) class: &'static str,
     pub(crate) dash: &'static str,

@@ -2,9 +2,9 @@
 //!
 //! Owns: columns and their alignment, rows, a caption, notes; the width on a page.
 //! Does not own: numbers as text (`units`); the page around it (`html`).
-//! Invariants: columns line up; an absent cell is empty; nothing is cut. A column without a text in any row is left
-//! out. On a page that is too narrow, the first column stays in place while the others scroll, and a line says that
-//! there are more.
+//! Invariants: columns line up; an absent cell is empty; nothing is cut. A column without a text in any row is omitted.
+//! On a page that is too narrow, the first column stays in place while the others scroll, and a line says that there
+//! are more.
 
 #[cfg(test)]
 mod tests;
@@ -252,7 +252,7 @@ impl Table {
         wide.into_iter().chain(narrow).map(|(_, class)| *class).collect()
     }
 
-    /// A column's alignment, its width in letters, and whether it keeps room for an asterisk.
+    /// A column's alignment, its width in letters, and whether it reserves space for an asterisk.
     fn layout(&self, at: usize) -> (Align, usize, bool) {
         let widest = self.cells(at).map(|cell| shown_width(&cell.text)).max().unwrap_or(0);
         (self.align(at), widest.max(shown_width(self.title(at))), self.cells(at).any(|cell| cell.flagged))

@@ -85,7 +85,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A share: `97.2 %`; `-` if the whole is zero.
+/// A fraction: `97.2 %`; `-` if the whole is zero.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }

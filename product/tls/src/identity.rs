@@ -134,7 +134,7 @@ fn check_valid_now(certificate: &CertificateDer<'_>) -> Result<(), String> {
         Err(CertificateError::RequiredEkuNotFoundContext(_)) => {
             Err("it is not for a server (its extended key usage has no serverAuth)".to_owned())
         }
-        // Each other error is about the way to an authority, and none is known here.
+        // Each other error is about the chain to an authority, and none is known here.
         _ => Ok(()),
     }
 }

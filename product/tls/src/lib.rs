@@ -2,9 +2,9 @@
 //!
 //! A client of a server with TLS begins in the clear, asks for TLS, and goes on with a handshake over the same
 //! connection (RFC 9289). So [`TlsMachine`] stands in front of the protocol's machine: it passes bytes on until that
-//! machine has told its peer to begin, and then encrypts and decrypts them.
+//! machine has asked its peer to begin, and then encrypts and decrypts them.
 //!
-//! Owns: handshakes and their turns, encryption, which clients are let in by their certificates, the list of
+//! Owns: handshakes and their permits, encryption, which clients are let in by their certificates, the list of
 //! connections with TLS.
 //! Does not own: files (the command reads them), sockets, protocols.
 //! Invariants: TLS is of version 1.3. Nothing that came before a handshake counts as sent by the peer that the

@@ -1,9 +1,9 @@
 //! A connection's protocol machine behind TLS.
 //!
 //! Owns: the session, decrypted bytes that the protocol's machine has not taken, the bytes of a handshake, its wait for
-//! a turn.
-//! Does not own: the question for TLS (the protocol's machine answers it), the identity in force (`server`), the turns
-//! (`permits`).
+//! a permit.
+//! Does not own: the question for TLS (the protocol's machine answers it), the identity in force (`server`), the
+//! permits (`permits`).
 //! Invariants: the buffer of received bytes is released when they are decrypted, so that a connection holds at most one
 //! record of TLS more than the world allowed it to receive. Encrypted replies keep the segments of their text, so that
 //! the protocol's own bounds count them until they are sent.
@@ -30,11 +30,11 @@ pub struct TlsMachine<M> {
     inner: M,
     server: Arc<TlsServer>,
     peer: Peer,
-    /// Absent until the peer was told to begin.
+    /// Absent until the peer was asked to begin.
     session: Option<Box<ServerConnection>>,
-    /// Its place among handshakes that wait. Until it has its turn, the peer's bytes stay in the socket.
+    /// Its number in the queue of handshakes. Until it has its permit, the peer's bytes stay in the socket.
     waits: Option<u64>,
-    /// Its turn, until it has taken its time.
+    /// Its permit, until its time was charged.
     permit: Option<HandshakePermit>,
     /// The processor's time for its handshake.
     spent: Duration,
@@ -69,7 +69,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
         }
     }
 
-    /// Asks for the turn of a handshake.
+    /// Asks for the permit of a handshake.
     fn ask_permit(&mut self, cx: &Context<'_>) {
         let Some(place) = self.waits else { return };
         self.permit = self.server.permits.try_begin(place, self.peer.party(), cx.waker());
@@ -109,7 +109,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
         Ok(())
     }
 
-    /// Makes room in `clear` for `bytes` more, in a buffer of that size.
+    /// Makes capacity in `clear` for `bytes` more, in a buffer of that size.
     fn reserve(&mut self, bytes: usize) {
         if self.clear.capacity() - self.clear.len() < bytes {
             let mut buffer = BytesMut::with_capacity(self.clear.len() + bytes);
@@ -118,7 +118,7 @@ impl<M: ProtocolMachine> TlsMachine<M> {
         }
     }
 
-    /// Whether the handshake is over. The first time, the protocol's machine is told.
+    /// Whether the handshake is over. The first time, the protocol's machine is notified.
     fn try_secure(&mut self) -> bool {
         let Some(session) = self.session.as_ref().filter(|session| !session.is_handshaking()) else { return false };
         if self.listed.is_none() {

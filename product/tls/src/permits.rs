@@ -1,12 +1,12 @@
-//! Turns of handshakes: a handshake costs a signature, on the thread that answers the calls of others.
+//! Permits of handshakes: a handshake costs a signature, on the thread that answers the calls of others.
 //!
 //! Owns: the processor's time that handshakes may take until the next refill, those of one party and all together; the
 //! queue of handshakes; the cost of one.
 //! Does not own: handshakes (`machine`), the moment of a refill (the command refills once a second).
 //! Invariants: a party has at most [`PARTY_NS_MAX`] between two refills, and all together [`ALL_NS_MAX`], however many
-//! parties there are. A handshake that took more than its turn was charged with makes the next ones wait. A refill
-//! gives turns to the queue, first to the party that had the least time lately, and in order of arrival among equals.
-//! So parties that begin many keep no other out, and a newcomer overtakes nobody. At most [`PARTIES_MAX`] parties are
+//! parties there are. A handshake that took more than its permit was charged with makes the next ones wait. A refill
+//! gives permits to the queue, first to the party that had the least time lately, and in order of arrival among equals.
+//! So parties that begin many exclude no other, and a newcomer overtakes nobody. At most [`PARTIES_MAX`] parties are
 //! known.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,7 +29,7 @@ const COST_FOLLOWS: u64 = 8;
 /// A party is forgotten when it had less time lately.
 const FORGOTTEN_NS: u64 = 10_000;
 
-/// The turns of a server.
+/// The permits of a server.
 #[derive(Default)]
 pub(crate) struct HandshakePermits(Mutex<PermitState>);
 
@@ -41,7 +41,7 @@ struct PermitState {
     next: u64,
     /// The queue, the oldest first.
     waiting: BTreeMap<u64, (Party, Waker)>,
-    /// Places that were given a turn.
+    /// Numbers in the queue that were given a permit.
     given: BTreeSet<u64>,
 }
 
@@ -54,7 +54,7 @@ struct PartyTime {
     lately_ns: u64,
 }
 
-/// A turn of one handshake.
+/// A permit of one handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandshakePermit {
     party: Party,
@@ -103,7 +103,7 @@ impl PermitState {
             time.since_refill_ns > 0 || time.lately_ns >= FORGOTTEN_NS
         });
         if self.of_parties.len() > PARTIES_MAX / 2 {
-            // New parties need room: parties with little time lately count as new.
+            // New parties need entries: parties with little time lately count as new.
             let mut lately: Vec<u64> = self.of_parties.values().map(|time| time.lately_ns).collect();
             let (_, middle, _) = lately.select_nth_unstable(self.of_parties.len() / 2);
             let middle = *middle;
@@ -111,7 +111,7 @@ impl PermitState {
         }
     }
 
-    /// Gives turns to the queue while there is time. Returns the wakers to wake.
+    /// Gives permits to the queue while there is time. Returns the wakers to wake.
     fn give(&mut self) -> Vec<Waker> {
         let mut queues: BTreeMap<Party, VecDeque<u64>> = BTreeMap::new();
         for (place, (party, _)) in &self.waiting {
@@ -138,7 +138,7 @@ impl PermitState {
 }
 
 impl HandshakePermits {
-    /// A place in the queue, which [`HandshakePermits::leave`] ends.
+    /// A number in the queue, which [`HandshakePermits::leave`] ends.
     pub(crate) fn enter(&self) -> u64 {
         let mut state = self.lock();
         state.next += 1;
@@ -152,7 +152,8 @@ impl HandshakePermits {
         state.given.remove(&place);
     }
 
-    /// The turn of the handshake at this place, if there is one now. If not, the refill that gives one wakes `waker`.
+    /// The permit of the handshake with this number, if there is one now. If not, the refill that gives one wakes
+    /// `waker`.
     pub(crate) fn try_begin(&self, place: u64, party: Party, waker: &Waker) -> Option<HandshakePermit> {
         let mut state = self.lock();
         let begins = state.given.remove(&place) || state.try_charge(party);

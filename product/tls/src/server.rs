@@ -116,7 +116,7 @@ impl TlsServer {
     }
 }
 
-/// A connection's place in the list, until its drop.
+/// A connection's entry in the list, until its drop.
 pub(crate) struct ListedPeer {
     server: Arc<TlsServer>,
     number: u64,

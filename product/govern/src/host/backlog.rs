@@ -1,6 +1,6 @@
 //! Bytes of each device that are dirty or under writeback, which the kernel shows only in debugfs.
 //!
-//! Owns: the place and format of these files.
+//! Owns: the location and format of these files.
 //! Does not own: conclusions about a device (`law`).
 //! Invariants: nothing of the host is changed. If debugfs is not mounted, the governor uses a mount of its own that no
 //! path of the host leads to, and that ends with its descriptor. A user without the right to see debugfs works without
@@ -17,12 +17,12 @@ use crate::law::{Backlog, Flow};
 
 const KIB: u64 = 1024;
 
-/// The place of the devices' backlogs.
+/// The location of the devices' backlogs.
 #[derive(Debug)]
 pub(crate) struct Backlogs {
     /// A directory with one entry for each bdi; none if debugfs cannot be seen.
     directory: Option<PathBuf>,
-    /// Keeps our own mount alive.
+    /// Holds our own mount.
     _mount: Option<OwnedFd>,
 }
 

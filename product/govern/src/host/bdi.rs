@@ -1,7 +1,7 @@
 //! The limits of bdis, and those of the machine.
 //!
-//! Limits are read and written in `max_ratio_fine` instead of `max_bytes`, since the kernel stores the share. The value
-//! of `max_bytes` moves with free memory, which would look like a change by another program.
+//! Limits are read and written in `max_ratio_fine` instead of `max_bytes`, since the kernel stores the fraction. The
+//! value of `max_bytes` moves with free memory, which would look like a change by another program.
 //!
 //! Owns: the root of the kernel's files, paths and formats of these, the words of errors about them.
 //! Does not own: which device a bdi is of (`block`), decisions, also which errors end the governor.

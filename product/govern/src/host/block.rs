@@ -52,7 +52,7 @@ pub enum BdiKind {
     },
 }
 
-/// A device's counters, kept open.
+/// A device's counters, held open.
 #[derive(Debug)]
 pub(crate) struct CounterFile(File);
 

@@ -14,7 +14,7 @@ use super::bdi::Host;
 pub struct Mounted {
     /// Its number in the kernel.
     pub id: String,
-    /// The number of the mount that its place is in.
+    /// The number of the mount that has its mount point.
     pub parent: String,
     /// Major and minor number of its file system.
     pub number: String,

@@ -6,8 +6,8 @@
 //! that line, unless the whole machine has passed its background line. With L equal to the budget, a device would stand
 //! idle until three quarters of the budget are dirty, and the kernel would throttle writers that the device could
 //! follow. So L is larger than the budget, such that the line is at the budget itself. Later kernels begin at the
-//! device's own background line; there the same L costs nothing, because the backlog settles between the two lines
-//! either way.
+//! device's own background line; there the same L costs nothing, because the backlog settles between the two lines in
+//! both cases.
 //!
 //! Owns: bounds of budgets, floors, the limits that are not worth setting.
 //! Does not own: speeds (`speed`), writing the limit.
@@ -58,7 +58,7 @@ pub struct LimitTarget {
 pub enum LimitChoice {
     /// No limit: within its budget the device writes all that may be dirty on the machine.
     FastEnough,
-    /// A limit in bytes, and as a share of the machine's dirty limit.
+    /// A limit in bytes, and as a fraction of the machine's dirty limit.
     Limit {
         /// Limit in bytes, as `max_bytes` takes it.
         bytes: u64,
@@ -67,7 +67,7 @@ pub enum LimitChoice {
     },
 }
 
-/// The limit that keeps a device to its budget. `in_force_ppm` is its current share.
+/// The limit that keeps a device to its budget. `in_force_ppm` is its current fraction.
 pub fn choose(wanted: &LimitTarget, machine: MachineLimits, in_force_ppm: Option<u32>) -> LimitChoice {
     let dirty = u128::from(machine.dirty_bytes.max(1));
     // The kernel does the same if the background line is not below the limit.
@@ -75,7 +75,7 @@ pub fn choose(wanted: &LimitTarget, machine: MachineLimits, in_force_ppm: Option
     let floor = u128::from(wanted.bytes_per_second) * u128::from(FLOOR_NS) / u128::from(SECOND);
     let owed = u128::from(wanted.budget_bytes).max(floor).max(u128::from(FLOOR_BYTES));
     let bytes = owed * 2 * dirty / (dirty + background);
-    // A device near the bound keeps its state, governed or not.
+    // A device near the bound retains its state, governed or not.
     let most = if in_force_ppm.is_some() { dirty } else { dirty / 8 * 7 };
     if bytes >= most {
         return LimitChoice::FastEnough;

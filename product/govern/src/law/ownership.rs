@@ -80,7 +80,7 @@ impl Ownership {
         OwnershipStep::Write(wanted)
     }
 
-    /// The values could not be changed: the device is left as it is.
+    /// The values could not be changed: the device stays as it is.
     pub fn refused(&mut self, found: Values) {
         self.ours = None;
         self.foreign = Some(found);

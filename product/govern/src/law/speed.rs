@@ -1,4 +1,4 @@
-//! The write speed of a device, from the counters that the kernel keeps of it.
+//! The write speed of a device, from the kernel's counters.
 //!
 //! The flush budget's own estimator learns it; in place of single completions it gets the difference between two looks
 //! at the counters. A look proves that a device is slow only if the device was the bottleneck: busy for at least half
@@ -13,7 +13,7 @@
 //!
 //! Owns: the device's own time between two looks, the proof that its writeback never ran dry.
 //! Does not own: the estimate (`budget`), reading counters (`host`).
-//! Invariants: a speed that is kept is one of some seconds of writing. Time without a write in flight, or under
+//! Invariants: a remembered speed is one of some seconds of writing. Time without a write in flight, or under
 //! writeback, does not count. Looks without a completion between them are merged. A flow that may have run dry proves
 //! nothing. Each cgroup is a flow of its own, since its limit is, too.
 
@@ -75,12 +75,12 @@ pub struct Speed {
     is_known: bool,
     /// How long the device has been the bottleneck without a pause.
     steady_ns: u64,
-    /// The prices when it last was for [`STEADY_NS`], or the kept ones.
+    /// The prices when it last was for [`STEADY_NS`], or the remembered ones.
     proven: Option<RememberedPrices>,
 }
 
 impl Speed {
-    /// An estimate that begins with the kept prices, if there are any.
+    /// An estimate that begins with the remembered prices, if there are any.
     pub fn new(remembered: Option<&RememberedPrices>) -> Self {
         let estimator = remembered.map_or_else(|| Estimator::new(1), |kept| Estimator::restored(1, kept));
         let (is_known, proven) = (remembered.is_some(), remembered.copied());
@@ -184,7 +184,8 @@ impl Speed {
         bytes.min(u64::try_from(so_far).unwrap_or(u64::MAX).max(FIRST_BYTES))
     }
 
-    /// The prices to keep until the next start: those of the last seconds of writing without a pause. None before that.
+    /// The prices to persist until the next start: those of the last seconds of writing without a pause. None before
+    /// that.
     pub fn remembered(&self) -> Option<RememberedPrices> {
         self.proven
     }

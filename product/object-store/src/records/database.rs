@@ -32,21 +32,20 @@ pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
 pub(super) const LOGS_MAX: u64 = 256;
 /// A memtable with records is flushed so often.
 pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
-/// A cold read fetches a block. Its transfer takes less than the latency, and the records of hundreds of files share
-/// it.
+/// A cold read fetches a block. Its transfer takes less than the latency, and it has the records of hundreds of files.
 pub(super) const BLOCK: SstBlockSize = SstBlockSize::Block64Kib;
 /// A memtable of this size is flushed.
 const MEMTABLE_BYTES: usize = 32 << 20;
-/// The compactor looks for work so often, and its worker too. Each look is two requests, also on an idle volume.
+/// The compactor polls for work so often, and its worker too. Each poll is two requests, also on an idle volume.
 const COMPACT_EVERY: Duration = Duration::from_secs(15);
-/// It looks so often for the end of a compaction under way.
+/// It polls so often for the end of a compaction under way.
 const COMPACTED_EVERY: Duration = Duration::from_secs(5);
-/// A busy writer flushes a memtable every two seconds, so this many come between two looks.
+/// A busy writer flushes a memtable every two seconds, so this many come between two polls.
 const UNCOMPACTED_MAX: usize = 16;
 /// The compactor starts at once with so many of them, and else with the first flush. A flush waits for it once there
 /// are too many.
 pub(super) const UNCOMPACTED_MIN: usize = UNCOMPACTED_MAX / 2;
-/// The database's own collector keeps everything for a day: a suspended machine may still read it.
+/// The database's own collector retains everything for a day: a suspended machine may still read it.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);
 /// Our task reads the manifest; the database's timer is a second one.

@@ -1,7 +1,7 @@
 //! The log: which batches share a PUT.
 //!
 //! Owns: the callers and readers that wait, the moment of each log PUT.
-//! Does not own: the PUT itself, the way of batches into the database (`tasks`).
+//! Does not own: the PUT itself, the path of batches into the database (`tasks`).
 //! Invariants: one log PUT runs at a time. It begins with all batches that callers waited for. It waits for more
 //! callers for half of the last PUT's time at most. A batch that nobody waits for begins no PUT for a second.
 
@@ -108,7 +108,7 @@ struct Gathering {
 }
 
 impl Gathering {
-    /// Waits until as many callers are there as before. Otherwise clients take turns, and wait for two PUTs each.
+    /// Waits until as many callers are there as before. Otherwise clients alternate, and wait for two PUTs each.
     async fn wait(self, seen: &mut Receiver<Demand>) {
         if self.took < SHORTEST {
             return;

@@ -1,7 +1,7 @@
 //! `Records` over SlateDB.
 //!
 //! Owns: the opening, which fences; the numbers of batches; scans.
-//! Does not own: the loops behind it and changes on their way (`tasks`, `log`), the values of settings (`database`).
+//! Does not own: the loops behind it and changes in flight (`tasks`, `log`), the values of settings (`database`).
 //! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records
 //! no batch is taken.
 

@@ -24,7 +24,7 @@ use crate::failure::chain;
 use crate::records::database::{self, Compaction, FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL, UNCOMPACTED_MIN};
 use crate::records::log::{BatchCaller, Demand, log};
 
-/// Batches that nobody waits for gather so long on their way to the database.
+/// Batches that nobody waits for gather so long before they go to the database.
 const GATHERED_FOR: Duration = Duration::from_millis(2);
 /// Most batches that go together.
 const TOGETHER: usize = 256;
@@ -100,7 +100,7 @@ impl Tasks {
     }
 
     /// Flushes memtables, so that an opening reads a short log. Flushes make the compactor's work, so it starts with
-    /// the first one, or at once if earlier writers left work.
+    /// the first one, or at once if work remains from earlier writers.
     pub(super) async fn flush_memtables(self: Arc<Self>, compactor: Compactor) {
         let (mut seen, mut compactor) = (self.progress.subscribe(), Some(compactor));
         if self.db.manifest().l0().len() >= UNCOMPACTED_MIN {

@@ -21,8 +21,8 @@ use crate::records::database::Sum;
 use crate::site::Site;
 use crate::snapshot::{admin, find};
 
-/// A view looks so often for what the writer made durable. Each look is about ten requests, also at an idle volume.
-/// Clients of NFS keep attributes for three seconds at least, so more looks would show their programs nothing earlier.
+/// A view polls so often for what the writer made durable. Each poll is about ten requests, also at an idle volume.
+/// Clients of NFS cache attributes for three seconds at least, so more polls would show their programs nothing earlier.
 const POLL: Duration = Duration::from_secs(3);
 /// A view that does not move.
 const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -133,7 +133,7 @@ impl RecordDatabase for StoreView {
     }
 
     async fn prove(&self) -> Result<(), RecordsError> {
-        // The database has no call for a look. The next one begins within a pause, and is over within another.
+        // The database has no call for a poll. The next one begins within a pause, and is over within another.
         self.run(async { tokio::time::sleep(2 * POLL).await }).await
     }
 }

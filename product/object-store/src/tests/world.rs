@@ -1,8 +1,8 @@
-//! The world of a run: virtual time, random choices, effects on their way, the trace.
+//! The world of a run: virtual time, random choices, effects in flight, the trace.
 //!
 //! Owns: the fate of each request.
 //! Does not own: the objects (`store`), the processes.
-//! Invariants: an effect on its way happens even if its process is frozen or dead. Time is that of the thread of the
+//! Invariants: an effect in flight happens even if its process is frozen or dead. Time is that of the thread of the
 //! test.
 
 use std::cell::Cell;

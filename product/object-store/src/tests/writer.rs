@@ -36,7 +36,7 @@ const DEAD_NS: u64 = 20_000 * MS;
 
 pub(super) type Volume = ObjectVolume<StoreObjects, StoreRecords, SimClock>;
 
-/// The place of a process in its world.
+/// The identity and the environment of a process in its world.
 #[derive(Clone)]
 pub(super) struct TestWriter {
     pub(super) world: Shared,
@@ -84,7 +84,7 @@ impl TestWriter {
 /// The newest stamps that this process wrote.
 type Written = Mutex<BTreeMap<u64, u64>>;
 
-/// Opens the volume and works, until another writer takes over or the process is told to end.
+/// Opens the volume and works, until another writer takes over or the process is asked to end.
 pub(super) async fn life(writer: TestWriter, handle: Handle, shall_end: Arc<AtomicBool>) {
     // It may be fenced while it opens.
     let Ok(volume) = writer.open(&writer.site(handle), false).await else { return };

@@ -86,7 +86,7 @@ fn a_store_that_refuses_objects_takes_none_though_it_answers() {
     waiting.hears();
     let first = Trouble { since_ns: 100 * S, why: "AccessDenied".to_owned() };
     assert_eq!((waiting.untaken_ns(), waiting.refusal()), (3 * S, Some(first)));
-    // One on its way may be taken.
+    // One in flight may be taken.
     let sent = waiting.begin(WaitKind::Put, &path("data/1"));
     assert_eq!(waiting.untaken_ns(), 0);
     sent.succeeds();

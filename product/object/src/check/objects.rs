@@ -1,6 +1,6 @@
 //! The comparison of inodes with names, bodies, extents and marks.
 //!
-//! Owns: the names that lead to each object, the entries of each directory; the look for the bytes of each extent, the
+//! Owns: the names that lead to each object, the entries of each directory; the lookup of the bytes of each extent, the
 //! sums over a file's extents; the records of one object side by side, the rules between them.
 //! Does not own: segments as a whole (`check`).
 //! Invariants: an object is judged once, with all its records. A volume without names has bytes alone, and the rules of
@@ -223,13 +223,13 @@ impl TreeFound {
             _ => {}
         }
         if !object.is_malformed {
-            // The root's absence is told once.
+            // The root's absence is reported once.
             let faults = object.faults().into_iter().filter(|_| !is_root || object.inode.is_some());
             self.faults.extend(faults.map(|fault| (object.ino, fault)));
         }
     }
 
-    /// Notes the directories from which no way leads up to the root.
+    /// Notes the directories from which no path leads up to the root.
     fn find_lost(&mut self) {
         let (mut below_root, mut lost) = (BTreeSet::from([ROOT]), BTreeSet::new());
         for ino in self.parents.keys() {

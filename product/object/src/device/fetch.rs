@@ -1,11 +1,11 @@
-//! The GETs of a read, the raw lines around small extents, and the turn of reads ahead at the store.
+//! The GETs of a read, the raw lines around small extents, and the queue of reads ahead at the store.
 //!
 //! Files made together lie together in a segment. A read of one file fetches the lines of its neighbours, too. Later
 //! reads find these lines in the cache of lines.
 //!
 //! Calls that begin together share the bandwidth, so they also end together. If their reader alone began the next ones,
 //! the store would idle for a round trip after each such end. Therefore more is read ahead than is in flight, and each
-//! piece that comes makes room for the next call. So calls begin as evenly as bytes come.
+//! piece that comes frees quota for the next call. So calls begin as evenly as bytes come.
 //!
 //! Owns: which lines one GET fetches: those of a segment that lie together, in parts of 4 MiB, all parts at once; parts
 //! of segments as the store holds them, 64 at most of a MiB each, with one GET at a time for each part; how many bytes
@@ -14,7 +14,7 @@
 //! engine).
 //! Invariants: bytes are copied out of the pieces that the store sent, once, and after their checksums matched.
 //! Segments do not change, so no part grows stale. Reads ahead begin in their order. A read for which a caller waits
-//! does not wait with them. A read ahead that waits is not given up: its place would be lost.
+//! does not wait with them. A read ahead that waits is not given up: it would lose its position in the queue.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -42,7 +42,7 @@ const SMALL_RUN_BYTES: u32 = 256 << 10;
 /// The bytes of a hole.
 const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
 
-/// The way of a read's GETs.
+/// The cache and the observer of a read's GETs.
 #[derive(Clone, Copy)]
 pub(crate) struct Via<'a> {
     /// For the lines around small extents.
@@ -93,14 +93,14 @@ struct Fetched {
 }
 
 impl Fetched {
-    /// The lines at this place, and all that is behind them.
+    /// The lines at this offset, and all that is behind them.
     fn lines_from(&self, offset: u64) -> Pieces<'_> {
         Pieces::behind(&self.pieces, (offset - self.span.bytes.start) as usize)
     }
 }
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
-    /// Calls `copy` with the bytes of a range and their place in it. The extents lie in the range, and the rest is
+    /// Calls `copy` with the bytes of a range and their offset in it. The extents lie in the range, and the rest is
     /// zeros.
     pub(crate) async fn fetch_extents(
         &self,
@@ -184,7 +184,7 @@ fn failed(segment: SegmentId, error: ObjectError) -> ObjectVolumeError {
 
 /// Bytes of a part.
 pub(crate) const PART_BYTES: u64 = 1 << 20;
-/// Parts that are kept.
+/// Parts that are cached.
 const PARTS: usize = 64;
 
 /// A part of a segment: absent until the first reader has fetched it.
@@ -247,7 +247,7 @@ struct Remainder {
 }
 
 impl AheadRead {
-    /// Bytes that come make room for others at once.
+    /// Bytes that come free quota for others at once.
     pub(super) fn arrivals(&self) -> Arrivals {
         let left = Arc::clone(&self.0);
         Arrivals::to(move |bytes| left.come(bytes))
@@ -255,7 +255,7 @@ impl AheadRead {
 }
 
 impl Remainder {
-    /// A repeated GET brings bytes again, which make no room.
+    /// A repeated GET brings bytes again, which free no quota.
     fn come(&self, bytes: u64) {
         let less = |left: u64| Some(left - left.min(bytes));
         if let Ok(left) = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
@@ -271,16 +271,16 @@ impl Drop for AheadRead {
 }
 
 impl ReadsAhead {
-    /// Waits for the turn of a read of so many bytes.
+    /// Waits for the quota of a read of so many bytes.
     pub(super) async fn begin(self: &Arc<Self>, bytes: u64) -> AheadRead {
         if let Some(told) = self.begins(bytes) {
-            // The sender lives until the turn comes.
+            // The sender lives until the read may begin.
             let _ = told.await;
         }
         AheadRead(Arc::new(Remainder { reads: Arc::clone(self), bytes: AtomicU64::new(bytes) }))
     }
 
-    /// Begins a read if there is room and no other waits. Otherwise it waits to be told.
+    /// Begins a read if there is quota and no other waits. Otherwise the receiver is notified when it may begin.
     fn begins(&self, bytes: u64) -> Option<Receiver<()>> {
         let mut state = self.state();
         if state.waiting.is_empty() && state.try_take(bytes) {
@@ -310,7 +310,7 @@ impl ReadsAhead {
 }
 
 impl State {
-    /// Takes room for a read. A read alone always has it.
+    /// Takes quota for a read. A read alone always gets it.
     fn try_take(&mut self, bytes: u64) -> bool {
         let fits = self.bytes == 0 || self.bytes + bytes <= BYTES_MAX;
         if fits {

@@ -3,7 +3,7 @@
 //! A request waits for the store inside the device, however long an outage lasts. So an outage or an answer 503 fails
 //! no request, and a sync waits like its file's writes. [`Device::report`] says that the store is away, and since when.
 //!
-//! Owns: the way of each request to the volume, which writes wait for their sync; the world's clock as the volume's.
+//! Owns: the path of each request to the volume, which writes wait for their sync; the world's clock as the volume's.
 //! Does not own: which writes share a segment and other decisions of the volume, the cache of pages.
 //! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. The volume counts the
 //! bytes as unsynced until durable records name them. Bytes that wait for a sync are bounded.
@@ -101,7 +101,7 @@ impl<O: Objects + 'static, R: RecordDatabase + 'static, C: Clock + 'static, P: P
         Arc::new(Self { limits, core: Arc::new(core) })
     }
 
-    /// A file of a volume without names, as a backing for an engine. A tree makes backings that keep their object.
+    /// A file of a volume without names, as a backing for an engine. A tree makes backings that hold their object.
     pub fn backing(ino: u64) -> Backing {
         Backing::new(HeldNode::without_tree(ino))
     }

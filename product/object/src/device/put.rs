@@ -63,8 +63,8 @@ impl VolumeState {
         self.buffered.extend(inline.map(|write| (write.number, ino)));
     }
 
-    /// A segment on its way that delays the write: the write's own segment, or a small one that keeps the open segment
-    /// open.
+    /// A segment in flight that delays the write: the write's own segment, or a small one that delays the close of the
+    /// open segment.
     fn before(&mut self, ino: u64, number: u64) -> Option<SegmentId> {
         if self.buffered.contains_key(&number) {
             return self.small_on_way().next();

@@ -1,6 +1,6 @@
 //! The record of an extent, and the identity of the segment that it lies in.
 //!
-//! Owns: its key and value, cuts of it; the name of a segment's object, both ways.
+//! Owns: its key and value, cuts of it; the name of a segment's object, in both directions.
 //! Does not own: the map of a file (`extents`), who may make a segment.
 //! Invariants: a cut changes neither the segment nor the run, so checksums of lines stay checkable. An extent lies
 //! within its run. Two identities of segments have two names; a name that is read is the one that would be written.
@@ -19,7 +19,7 @@ const KEY_BYTES: usize = 17;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentRange {
     pub(crate) segment: SegmentId,
-    /// The place of the run's first line.
+    /// The offset of the run's first line.
     pub(crate) offset: u32,
     /// Bytes of the run before the extent.
     pub(crate) skipped: u32,

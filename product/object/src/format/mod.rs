@@ -61,7 +61,7 @@ pub enum FormatError {
     Checksum {
         /// The damaged part.
         field: &'static str,
-        /// Its place in the object.
+        /// Its offset in the object.
         offset: u64,
         /// The checksum that is stored.
         stored: u32,

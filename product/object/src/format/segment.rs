@@ -1,7 +1,7 @@
 //! The bytes of a segment: lines, directory, footer.
 //!
 //! A run is the bytes of one extent as they were written. It is stored as lines of 65,536 bytes, the last one shorter.
-//! The checksum of a line covers its place, so a line of another place does not pass.
+//! The checksum of a line covers its location, so a line of another location does not pass.
 //!
 //! Owns: the encoding of runs, the check of lines that were fetched, the directory; reading the pieces in which an
 //! object's bytes came, one after another.
@@ -37,15 +37,15 @@ const RESERVED_BYTES: usize = 32;
 pub struct RunEntry {
     /// The file that the run was written for.
     pub ino: u64,
-    /// The place in the file.
+    /// The offset in the file.
     pub start: u64,
     /// Bytes of the run.
     pub bytes: u32,
-    /// The place of the run's first line in the segment.
+    /// The offset of the run's first line in the segment.
     pub offset: u32,
 }
 
-/// Makes the bytes of a segment. It keeps long runs as they are, and copies short ones side by side.
+/// Makes the bytes of a segment. It leaves long runs as they are, and copies short ones side by side.
 #[derive(Debug)]
 pub struct SegmentWriter {
     id: SegmentId,
@@ -63,7 +63,7 @@ impl SegmentWriter {
         Self { id, parts: Vec::new(), open: BytesMut::new(), length: 0, entries: Vec::new(), run_bytes: 0 }
     }
 
-    /// Appends a run. Returns the place of its first line.
+    /// Appends a run. Returns the offset of its first line.
     ///
     /// # Errors
     /// If the run is empty, or the segment would be too long.
@@ -191,8 +191,8 @@ pub(crate) fn check_lines(place: &SegmentRange, bytes: u32, fetched: &Bytes) -> 
     Ok(payload)
 }
 
-/// Checks the lines at the front of the fetched bytes. Calls `copy` with the extent's bytes and their place in
-/// the extent, line by line and each after its check.
+/// Checks the lines at the front of the fetched bytes. Calls `copy` with the extent's bytes and their offset in the
+/// extent, line by line and each after its check.
 pub(crate) fn copy_lines(
     place: &SegmentRange,
     bytes: u32,
@@ -234,7 +234,7 @@ fn check_line(id: SegmentId, offset: u64, bytes: usize, fetched: &mut Pieces<'_>
     if stored == computed { Ok(()) } else { Err(FormatError::Checksum { field: "a line", offset, stored, computed }) }
 }
 
-/// A place in the bytes. It moves to the end as they are taken.
+/// A position in the bytes. It moves to the end as they are taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces<'a> {
     pieces: &'a [Bytes],
@@ -252,12 +252,12 @@ impl<'a> Pieces<'a> {
         Self { pieces, taken: skipped }
     }
 
-    /// How many bytes are left.
+    /// How many bytes remain.
     pub(crate) fn remaining(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum::<usize>().saturating_sub(self.taken)
     }
 
-    /// Calls `each` with the next `count` bytes, piece by piece; with fewer if fewer are left.
+    /// Calls `each` with the next `count` bytes, piece by piece; with fewer if fewer remain.
     pub(crate) fn take(&mut self, mut count: usize, mut each: impl FnMut(&'a [u8])) {
         while count > 0
             && let Some((first, rest)) = self.pieces.split_first()

@@ -1,9 +1,9 @@
 //! The records of the tree of names: inodes, entries of directories, the count of files.
 //!
-//! Owns: their keys and values; the mark of an object without a name, the keys of extended attributes; ranges of places
-//! in a directory.
+//! Owns: their keys and values; the mark of an object without a name, the keys of extended attributes; ranges of
+//! positions in a directory.
 //! Does not own: size, used bytes and the time of the last write (the body's record, right behind), the meaning of
-//! modes, the place of a name (`afflux_volume`).
+//! modes, the position of a name (`afflux_volume`).
 //! Invariants: a number is never used twice. A symbolic link has its target here, a directory its parent. A directory's
 //! records are in the order of its listings.
 
@@ -128,7 +128,7 @@ impl InodeRecord {
         key
     }
 
-    /// The key of the mark that an object has no name left.
+    /// The key of the mark that an object has lost its last name.
     pub(crate) fn unnamed_key(ino: u64) -> Vec<u8> {
         keyed(b'o', ino)
     }
@@ -285,12 +285,12 @@ impl Entry {
         key
     }
 
-    /// The first key of a place.
+    /// The first key of a position.
     pub(crate) fn position_key(parent: u64, position: u64) -> Vec<u8> {
         let mut key = Vec::with_capacity(ENTRY_HEAD_BYTES + 32);
         key.push(b'd');
         key.extend_from_slice(&parent.to_be_bytes());
-        // Places are below 2^31, and so is the end of their range.
+        // Positions are below 2^31, and so is the end of their range.
         key.extend_from_slice(&(position as u32).to_be_bytes());
         key
     }

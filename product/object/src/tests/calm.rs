@@ -451,7 +451,7 @@ fn an_object_that_is_no_list_of_clients_is_no_empty_list() {
     }
     put("7\n0000000000000001\n00000000000000ff\n");
     assert_eq!(left(), Ok(PreviousClients { epoch: 7, names: vec![1, 255] }));
-    // A list has a bound, when it is kept and when it is read.
+    // A list has a bound, when it is persisted and when it is read.
     let longest = |more: usize| PreviousClients { epoch: u32::MAX, names: vec![u64::MAX; 65_536 + more] };
     assert!(
         store.finish(longest(1).keep(&store, &store)).unwrap_err().to_string().contains("65537 instead of 0 to 65536")

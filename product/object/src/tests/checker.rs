@@ -82,7 +82,7 @@ pub(super) struct Checker {
     pub(super) violations: Vec<String>,
     pub(super) durable: Map,
     pub(super) histories: BTreeMap<u32, BTreeMap<u64, History>>,
-    /// All segments that a reader with this checkpoint may look at.
+    /// All segments that a reader with this checkpoint may read.
     pub(super) views: BTreeMap<u64, BTreeSet<SegmentId>>,
     /// The time at which a durable batch took a segment's last name.
     unnamed_at_ns: BTreeMap<SegmentId, u64>,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the operations of writers, their freezing, killing and taking over.
 //! Does not own: the checks (`checker`), the store.
-//! Invariants: a frozen writer takes no step; its requests on their way take effect.
+//! Invariants: a frozen writer takes no step; its requests in flight take effect.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};

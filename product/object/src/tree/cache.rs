@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::format::tree::InodeRecord;
 
-/// An inode's place in memory. It is empty until the inode was read.
+/// An inode's slot in memory. It is empty until the inode was read.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) ino: u64,
@@ -42,7 +42,7 @@ impl Slot {
         *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
-    /// The attributes change in another way.
+    /// Other attributes change.
     pub(super) fn forget_xattr_bytes(&self) {
         *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -76,7 +76,7 @@ pub(super) struct SlotCache {
 }
 
 impl SlotCache {
-    /// A cache that keeps so many unused slots.
+    /// A cache that retains so many unused slots.
     pub(super) fn new(slots_max: usize) -> Self {
         Self { generations: Mutex::default(), slots_max }
     }

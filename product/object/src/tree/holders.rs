@@ -62,7 +62,7 @@ struct Inside {
     queue: VecDeque<u64>,
     /// The objects in the queue, and those that are being reaped.
     due: BTreeSet<u64>,
-    /// Marks have to be read: at the beginning, and after an object found no room in the queue.
+    /// Marks have to be read: at the beginning, and after an object did not fit into the queue.
     is_incomplete: bool,
     is_closed: bool,
     reaper: Option<Waker>,
@@ -164,7 +164,7 @@ impl Holders {
         }
     }
 
-    /// Whether an object found no room in the queue since the marks were read.
+    /// Whether an object did not fit into the queue since the marks were read.
     pub(super) fn has_pending_marks(&self) -> bool {
         self.lock().is_incomplete
     }

@@ -276,8 +276,8 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(ChangedAttributes { stat, stable: self.stable(order.told, durable) })
     }
 
-    /// Whether the server itself gives a written file the time that its clients were told. The store has a time of the
-    /// same write. With `async_metadata` a caller's change looks the same.
+    /// Whether the server itself gives a written file the time that it reported to its clients. The store has a time of
+    /// the same write. With `async_metadata` a caller's change looks the same.
     fn is_own_correction(&self, used: &Used, change: &AttributeChange, durable: bool) -> bool {
         let is_by_server = used.user().is_none() && !durable && !self.options.async_metadata;
         is_by_server && *change == AttributeChange { mtime: change.mtime, ..AttributeChange::default() }

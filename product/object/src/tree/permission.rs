@@ -64,7 +64,7 @@ pub(super) fn rights(object: Owned, user: User<'_>) -> u8 {
     right(4, READ) | right(2, WRITE) | right(1, EXECUTE)
 }
 
-/// Refuses to look for a name in a directory without the right to search it.
+/// Refuses to look up a name in a directory without the right to search it.
 pub(super) fn check_search(directory: Owned, user: User<'_>) -> Result<(), VolumeError> {
     if rights(directory, user) & EXECUTE != 0 { Ok(()) } else { Err(VolumeError::Denied) }
 }
@@ -81,7 +81,7 @@ pub(super) fn check_make(content: &Content, user: User<'_>) -> Result<(), Volume
 }
 
 /// Refuses to give a further name to another user's object that the user cannot read and write, or that gives
-/// privileges (`fs.protected_hardlinks`, which every distribution sets). Otherwise a user could keep it past its
+/// privileges (`fs.protected_hardlinks`, which every distribution sets). Otherwise a user could retain it past its
 /// removal.
 pub(super) fn check_link(object: Owned, user: User<'_>) -> Result<(), VolumeError> {
     let gives_privileges =

@@ -1,10 +1,10 @@
-//! Reading objects and entries: inodes with their bodies, by runs of neighbours; directories, by ranges of places.
+//! Reading objects and entries: inodes with their bodies, by runs of neighbours; directories, by ranges of positions.
 //!
-//! Owns: the choice between records and memory, the ranges of places that one scan reads.
+//! Owns: the choice between records and memory, the ranges of positions that one scan reads.
 //! Does not own: the order of names (`Window::position`).
 //! Invariants: a view is no older than its call. If a body leaves memory during the read of its record, the view has
 //! the body from memory. One scan of a directory reads some thousands of entries at most. Names are spread evenly over
-//! places.
+//! positions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Used {
     }
 }
 
-/// An object as a call read it. It keeps the object's slot.
+/// An object as a call read it. It holds the object's slot.
 pub(super) struct ReadView {
     pub(super) slot: Arc<Slot>,
     pub(super) inode: InodeRecord,
@@ -265,7 +265,7 @@ impl<D: DataCore> ObjectTree<D> {
     }
 }
 
-/// Places are below this.
+/// Positions are below this.
 const POSITIONS: u64 = 1 << 31;
 /// Entries that one scan reads, as far as names are spread evenly.
 const SCAN_ENTRIES: u64 = 16_384;
@@ -283,7 +283,8 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(found.first().map(|(key, value)| Entry::decode(key, value)).transpose()?)
     }
 
-    /// Shows the entries from a place on, in the order of their places, up to the last place that `show` still wants.
+    /// Shows the entries from a position on, in the order of their positions, up to the last position that `show` still
+    /// wants.
     async fn each_entry(
         &self,
         directory: u64,

@@ -2,8 +2,8 @@
 //!
 //! Owns: the rules of a removal; the task that reaps objects without a name, and the objects of an earlier writer.
 //! Does not own: which objects are due (`holders`), the removal of their records (`DataCore::reap`).
-//! Invariants: a directory with entries keeps its name. An object is reaped once at a time. An object that cannot be
-//! reaped now keeps its mark for the next opening.
+//! Invariants: a directory with entries retains its name. An object is reaped once at a time. An object that cannot be
+//! reaped now retains its mark for the next opening.
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;

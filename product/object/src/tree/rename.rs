@@ -1,8 +1,8 @@
 //! Renaming.
 //!
-//! Owns: the rules of a rename; the way up from a directory.
+//! Owns: the rules of a rename; the path up from a directory.
 //! Does not own: the end of a replaced object (`holders`, `remove`).
-//! Invariants: no directory is below itself. The way up is looked at under the order lock, which all renames take.
+//! Invariants: no directory is below itself. The path up is checked under the order lock, which all renames take.
 
 use afflux_volume::{AttributeChange, Change, Kind, New, RenameHow, Renamed, SpecialKind, Timestamp, VolumeError};
 
@@ -17,7 +17,7 @@ use crate::format::records::Body;
 use crate::format::tree::{Content, InodeRecord, ROOT};
 use crate::tree::state::DataCore;
 
-/// Most directories above each other that the way up passes. More are a circle in damaged records.
+/// Most directories above each other that the path up passes. More are a circle in damaged records.
 const DEPTH_MAX: usize = 1 << 20;
 
 /// A name in a directory that a call read.
@@ -40,7 +40,7 @@ enum Tried {
     Renamed(Box<Renamed>),
     /// A directory changed since it was read.
     Changed,
-    /// This directory is on the way up and was not read.
+    /// This directory is on the path up and was not read.
     Unread(u64),
 }
 
@@ -55,7 +55,7 @@ impl<D: DataCore> ObjectTree<D> {
         loop {
             let from = self.named_entry(from, from_name).await?;
             let to = self.named_entry(to, to_name).await?;
-            // Views keep their slots in memory.
+            // Views hold their slots in memory.
             let mut above = Vec::new();
             loop {
                 match self.try_rename(&from, &to, how, durable)? {
@@ -158,7 +158,7 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(Tried::Renamed(Box::new(renamed)))
     }
 
-    /// Whether a directory is another one or above it; or a directory on the way up that was not read.
+    /// Whether a directory is another one or above it; or a directory on the path up that was not read.
     fn find_above(&self, ino: u64, below: u64) -> Result<Result<bool, u64>, VolumeError> {
         let mut at = below;
         for _ in 0..DEPTH_MAX {

@@ -32,7 +32,7 @@ pub struct ObjectTreeOptions {
     pub owner: (u32, u32),
     /// Unused inodes that stay in memory.
     pub inodes_max: usize,
-    /// Most objects and files that the volume may keep open.
+    /// Most objects and files that the volume may hold open.
     pub descriptors_max: usize,
 }
 
@@ -228,7 +228,7 @@ pub trait DataCore: Send + Sync + 'static {
     /// The tree made a file of this number. It has no bytes yet, so nothing has to be read for it.
     fn begin_file(&self, _ino: u64) {}
 
-    /// The device's name for a file. It must keep `held` if the file may be used through it.
+    /// The device's name for a file. It must hold `held` if the file may be used through it.
     fn backing(&self, held: Arc<HeldNode>) -> Backing {
         Backing::new(held)
     }

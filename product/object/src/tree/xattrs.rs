@@ -30,8 +30,8 @@ const ALL_BYTES_MAX: usize = 1 << 20;
 const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 const NO_NAME: VolumeError = VolumeError::Invalid { what: "a namespace without a name behind it" };
 
-/// Refuses a name that no attribute of a volume has, and an object or a user that may not have it. Linux looks at the
-/// rights before it looks for a name behind the namespace.
+/// Refuses a name that no attribute of a volume has, and an object or a user that may not have it. Linux checks the
+/// rights before it looks up a name behind the namespace.
 fn check(view: &ReadView, user: User<'_>, name: &[u8], wanted: u8) -> Result<(), VolumeError> {
     check_rights(view, user, name, wanted)?;
     if NAMESPACES.contains(&name) { Err(NO_NAME) } else { Ok(()) }
@@ -208,7 +208,7 @@ impl XattrBytes {
     }
 }
 
-/// A look at all attributes of an object.
+/// A scan of all attributes of an object.
 fn scan_of(ino: u64) -> PagedScan {
     PagedScan::new(InodeRecord::xattr_keys(ino), Durability::Applied)
 }

@@ -28,7 +28,7 @@ fn values_are_written_in_the_unit_of_the_axis_they_stand_over() {
     for text in [">0.868 GB/s</text>", ">1.24 GB/s</text>", ">0.100 GB/s</text>", ">written (GB/s)</text>"] {
         assert!(svg.contains(text), "{text} in {svg}");
     }
-    // A value that would have no digits left gets a unit of its own.
+    // A value that would lose all its digits gets a unit of its own.
     assert!(rates(&[12e3, 1.24e9]).svg(Width::Wide, "f").contains(">12.0 kB/s</text>"));
 }
 

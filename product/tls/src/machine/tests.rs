@@ -78,7 +78,7 @@ impl Rig {
         Self { authority, server, failed }
     }
 
-    /// A connection whose peer was told to begin TLS.
+    /// A connection whose peer was asked to begin TLS.
     fn begun(&self) -> TlsMachine<Echo> {
         self.begun_from(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST).into())
     }
@@ -127,7 +127,7 @@ fn given(machine: &mut TlsMachine<Echo>, bytes: &[u8]) -> Result<Vec<u8>, Protoc
     Ok(output)
 }
 
-/// Moves bytes both ways, `step` at a time, until the client has nothing more to send.
+/// Moves bytes in both directions, `step` at a time, until the client has nothing more to send.
 fn exchange(client: &mut ClientConnection, machine: &mut TlsMachine<Echo>, step: usize) -> Result<(), ProtocolError> {
     loop {
         let mut sent = Vec::new();
@@ -242,7 +242,7 @@ fn bytes_before_the_handshake_and_behind_its_end_are_no_calls() {
     let (mut machine, mut client) = (rig.begun(), rig.trust(None).session());
     let mut hello = Vec::new();
     client.write_tls(&mut hello).unwrap();
-    // A forger on the way puts bytes in front of the handshake.
+    // A forger on the network path puts bytes in front of the handshake.
     given(&mut machine, &[b"forged", &hello[..]].concat()).unwrap_err();
     assert!(!machine.inner.is_secured && machine.inner.given.is_empty());
 

@@ -68,7 +68,7 @@ fn a_limit_moves_only_when_it_is_off_by_more_than_an_eighth() {
         };
         assert_eq!(now != ratio_ppm, moves, "{rate} MB/s");
     }
-    // The limit is a share: with less free memory the same limit is another share.
+    // The limit is a fraction: with less free memory the same limit is another fraction.
     let half = MachineLimits { dirty_bytes: MACHINE.dirty_bytes / 2, background_bytes: MACHINE.background_bytes / 2 };
     let LimitChoice::Limit { ratio_ppm: now, bytes } = choose(&wanted(25, 1000), half, Some(ratio_ppm)) else {
         panic!("a limit")
