@@ -137,7 +137,7 @@ fn table(rows: &[[String; 12]]) -> String {
     all().map(line).collect()
 }
 
-/// The names that a client's machine has proved, and what is wrong with the way to it.
+/// The names that a client's machine has proved, and what is wrong with the connection to it.
 fn certificates(client: &ClientGauges) -> Option<String> {
     let names: Vec<String> = client.certificates.iter().map(output::shown).collect();
     let names = (!names.is_empty()).then(|| format!("certificate of {}", names.join(", ")));

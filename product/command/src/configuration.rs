@@ -4,7 +4,7 @@
 //! Does not own: the settings' names and values (`settings`), knobs' ranges (the engine checks them).
 //! Invariants: flags win over the environment, the environment over the file, the file over defaults. An unknown name
 //! is an error on the command line and in the file. In the environment it is a warning, since other programs set
-//! variables, too (Kubernetes does, for a service called afflux). Every error names the place of the value.
+//! variables, too (Kubernetes does, for a service called afflux). Every error names the source of the value.
 
 #[cfg(test)]
 mod tests;

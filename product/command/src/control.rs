@@ -1,12 +1,12 @@
 //! The control socket: how the other subcommands talk to a running server.
 //!
-//! Owns: the messages, the sockets' places, the checks of trust; here both sides of a connection: the server's
-//! accepting thread with a thread for each connection, and the client's requests and replies.
+//! Owns: the messages, the sockets' paths, the checks of trust; here both sides of a connection: the server's accepting
+//! thread with a thread for each connection, and the client's requests and replies.
 //! Does not own: the effects of a request (`serve`), how people see an answer (`stat`, `set`, `drain`).
 //! Invariants: each request and each reply is one JSON object on one line; the length of a line and the number of
 //! connections are bounded; only the serving user can connect. A line that is too long or is no request is refused; the
 //! connection goes on or closes, but the server never stops for it. A client gets its connection also when the process
-//! has no descriptor left. A server that goes away is an error for its client, never a hang. A reply has a time limit;
+//! has no free descriptor. A server that goes away is an error for its client, never a hang. A reply has a time limit;
 //! a drain goes on as long as the server reports progress.
 
 use std::io::{self, BufRead, BufReader, Read, Write};

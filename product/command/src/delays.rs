@@ -20,7 +20,7 @@ use crate::control::messages::{ControlReply, ControlRequest, DeviceDelayGauges, 
 use crate::watch::{self, Watch};
 use crate::{args, stat};
 
-/// Looks at the server between two texts, to find the cause.
+/// Samples of the server between two texts, to find the cause.
 const LOOKS: u32 = 5;
 
 /// Most clients of a device that people see.
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &args::DelaysArgs) -> Outcome {
     })
 }
 
-/// Looks at the server for a while.
+/// Samples the server for a while.
 fn look(client: &mut ControlClient) -> Outcome<SeenReports> {
     let mut seen = SeenReports::begins(client.report()?);
     for _ in 0..LOOKS {
@@ -121,14 +121,14 @@ fn block(text: &mut String, title: &str, times: &DelayTimes) {
 /// Waits below this part of the time do not make anything slow.
 const SMALL_PART: u64 = 20;
 
-/// From this share of the time on, in percent, a disk has no time for more.
+/// From this fraction of the time on, in percent, a disk has no time for more.
 const BUSY_PERCENT: u64 = 80;
 
-/// Two reports of a server, and the looks at the server after the first report.
+/// Two reports of a server, and the samples after the first report.
 struct SeenReports {
     before: Report,
     now: Report,
-    /// Looks after the first report.
+    /// Samples after the first report.
     looks: u32,
     /// Those that found a part of a request, a call or an unsent reply in the server.
     on_their_way: u32,

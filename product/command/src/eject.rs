@@ -30,11 +30,11 @@ use crate::{args, processes};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
-/// Between two looks at the remaining bytes.
+/// Between two checks of the remaining bytes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Shortest time over which a rate is shown.
 const RATE_AFTER: Duration = Duration::from_secs(1);
-/// Rounds of writing before the command reports that others keep writing.
+/// Rounds of writing before the command reports that others go on writing.
 const ROUNDS: u32 = 3;
 /// The kernel closes files, and gives up its claim on a disk, a moment after the last user ends.
 const CLAIM_MAX: Duration = Duration::from_secs(2);
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
         if !sought.own_points().is_empty() {
             unmount_own(&sought, &serving)?;
             serving.clear();
-            // The kernel kept pages of mappings until then.
+            // The kernel held pages of mappings until then.
             written_bytes += written_out(&host, &disk, start, args.json)?;
             sought = SoughtDisk::new(&host, &disk);
         }
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     verdict(args, &disk, &points, &serving, (written_bytes, start.elapsed()))
 }
 
-/// Has the file systems of a disk write everything, until nothing is left. Returns the bytes written.
+/// Has the file systems of a disk write everything, until nothing remains. Returns the bytes written.
 fn written_out(host: &Host, disk: &Disk, start: Instant, as_json: bool) -> Outcome<u64> {
     let mut written_bytes = 0;
     for round in 1.. {
@@ -104,8 +104,8 @@ fn unmount_own(sought: &SoughtDisk<'_>, serving: &[WrittenServer]) -> Outcome {
     serving.iter().try_for_each(|server| servers::ended(&server.process))
 }
 
-/// Unmounts the file systems of a disk. One may be mounted in several places, one over another; an automounter may
-/// mount it again.
+/// Unmounts the file systems of a disk. One may be mounted at several mount points, one over another; an automounter
+/// may mount it again.
 fn unmount_all(host: &Host, disk: &Disk) -> Outcome {
     for _ in 0..UNMOUNTS_MAX {
         let places = host.mounts_of(&disk.number);
@@ -203,7 +203,7 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[FileSystem], start: Instant, as
         thread::sleep(LOOK_EVERY);
         let Some((first_bytes, left_bytes)) = first_bytes.zip(dirty_bytes(host, disk)) else { continue };
         let elapsed_ns = start.elapsed().as_nanos() as u64;
-        // A rate over a shorter time would not predict the time that is left.
+        // A rate over a shorter time would not predict the remaining time.
         let is_early = start.elapsed() < RATE_AFTER;
         let written_bytes = if is_early { 0 } else { first_bytes.saturating_sub(left_bytes) };
         if as_json {
@@ -242,7 +242,7 @@ fn gone(disk: &Disk) -> Failure {
     ))
 }
 
-/// Starts a thread that has the file system at a place write everything.
+/// Starts a thread that has the file system at a mount point write everything.
 fn writer(of: &FileSystem) -> Outcome<(PathBuf, JoinHandle<std::io::Result<()>>)> {
     let Some(path) = of.path.clone() else {
         let mount_point = output::shown(of.mount_point.display());
@@ -340,7 +340,7 @@ fn try_umount(mount_point: &Path, flags: &[&str]) -> Outcome<Result<(), String>>
     Ok(if ended.status.success() { Ok(()) } else { Err(refused()) })
 }
 
-/// Says that the disk is safe. Fails with the steps that are left if it is not safe yet.
+/// Says that the disk is safe. Fails with the remaining steps if it is not safe yet.
 fn verdict(
     args: &args::Eject,
     disk: &Disk,

@@ -1,6 +1,6 @@
-//! `afflux govern`: keeps each disk of a stock kernel to a time budget.
+//! `afflux govern`: holds each disk of a stock kernel to a time budget.
 //!
-//! Owns: the loop's clock and its signals, the budgets that were asked for, speeds kept between runs.
+//! Owns: the loop's clock and its signals, the budgets that were asked for, speeds persisted between runs.
 //! Does not own: the decisions and the host's files (crate `govern`), the words of events (`words`), the table
 //! (`status`).
 //! Invariants: unless the loop is killed, its end puts all settings back.

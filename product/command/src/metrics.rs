@@ -5,11 +5,11 @@
 //! Does not own: the text and the HTTP (crate `metrics`), the figures of a server (`serve::live::figures`), the
 //! governor, which never waits for a scraper; status records. Families of the engine's counters, of status records and
 //! of the policy follow from their owners' tables.
-//! Invariants: a request reads figures that the server keeps anyway: a client's call does no extra work for them. No
-//! label is a client's or a file's name, since their number has no bound. `afflux top` shows those. Names follow
+//! Invariants: a request reads figures that the server maintains anyway: a client's call does no extra work for them.
+//! No label is a client's or a file's name, since their number has no bound. `afflux top` shows those. Names follow
 //! Prometheus' conventions: base units (seconds, bytes), the unit last, `_total` after the unit of a counter. The page
 //! docs/reference/counters.md lists all names, and the example dashboard uses no other name (tests). Figures that the
-//! host does not give are left out.
+//! host does not give are omitted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

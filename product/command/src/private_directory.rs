@@ -2,8 +2,8 @@
 //!
 //! Owns: making and checking them, with all parts of the path; how files in them are read, made and replaced.
 //! Does not own: the names and contents of the files.
-//! Invariants: no other user but root can have put a link, a directory or a file in the way of a checked path. A file
-//! is made under a name that was free, and no link at its name is followed.
+//! Invariants: no other user but root can have put a link, a directory or a file into a checked path. A file is made
+//! under a name that was free, and no link at its name is followed.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -40,9 +40,9 @@ pub(crate) enum Missing {
 /// Why a directory cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// Another user could have put something in the way.
+    /// Another user could have put something into the path.
     Unsafe(String),
-    /// The host does not let this user make it or look at it.
+    /// The host does not let this user make it or read it.
     Closed(String),
 }
 
@@ -128,7 +128,7 @@ fn check_own(directory: &Path) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The names of a path, with `..` for the way up.
+/// The names of a path, with `..` for a step up.
 fn parts(path: &Path) -> VecDeque<OsString> {
     let name = |part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -144,19 +144,19 @@ fn is_trusted(uid: u32) -> bool {
 
 fn make(path: &Path) -> Result<(), Refused> {
     match mkdirat(CWD, path, Mode::RWXU) {
-        // Another process of this user was faster, or the next look shows whose it is.
+        // Another process of this user was faster, or the next check shows whose it is.
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(at(path, &errno.into())),
     }
 }
 
-/// Finds what would keep this user from making the path.
+/// Finds what would prevent this user from making the path.
 fn check_makable(path: &Path) -> Result<(), Refused> {
     check_names_change(path).map_err(|errno| at(path, &errno.into()))
 }
 
-/// Finds what would keep [`replace`] from replacing this file, without a change. A missing directory is one that will
-/// be made.
+/// Finds what would prevent [`replace`] from replacing this file, without a change. A missing directory is one that
+/// will be made.
 ///
 /// # Errors
 /// Those of the attempt.
@@ -167,11 +167,11 @@ pub(crate) fn check_replaceable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Finds what would keep this user from changing names in the directory of the path.
+/// Finds what would prevent this user from changing names in the directory of the path.
 fn check_names_change(path: &Path) -> Result<(), Errno> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     access(parent, Access::WRITE_OK | Access::EXEC_OK)?;
-    // There, root is told that it may.
+    // There, the kernel tells root that it may.
     let found = statfs(parent)?.f_type;
     KERNEL_TABLES.iter().find(|(magic, _)| *magic == found).map_or(Ok(()), |(_, errno)| Err(*errno))
 }
@@ -229,8 +229,8 @@ fn replace_bytes(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     written
 }
 
-/// Takes a file that another process has left, of `most` bytes at most, and removes it durably. None without a file. If
-/// several processes try at the same moment, one of them gets the file.
+/// Takes a file that another process has written, of `most` bytes at most, and removes it durably. None without a file.
+/// If several processes try at the same moment, one of them gets the file.
 ///
 /// # Errors
 /// When the file cannot be read, or not be removed durably. It may be there for a later process then.
@@ -258,7 +258,7 @@ pub(crate) fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// A new file. What an earlier process of the same number has left there goes first; a link is removed, not followed.
+/// A new file. A file of an earlier process with the same number is removed first; a link is removed, not followed.
 fn made(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -1,9 +1,9 @@
-//! The processes of this host, and the one that keeps us from listening on a port.
+//! The processes of this host, and the one that prevents us from listening on a port.
 //!
 //! Owns: their numbers, programs and descriptors; the servers among them, other users' too; the words about an address
 //! on which nobody can listen.
 //! Does not own: their uses of a disk (`eject::holders`), listening.
-//! Invariants: a process that ends meanwhile is left out, or has no name. Nothing of another user's server is touched.
+//! Invariants: a process that ends meanwhile is omitted, or has no name. Nothing of another user's server is touched.
 //! Nothing is guessed that /proc does not show to this user. The search for a port's holder ends in time: the kernel
 //! shows no descriptors of a process in execve, and that process may wait for a mount that this server is about to
 //! serve.

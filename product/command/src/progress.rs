@@ -1,6 +1,6 @@
 //! The display of a drain: a bar on a terminal, plain lines at long intervals otherwise.
 //!
-//! Owns: the bar, the rate and the time left, the words for the end.
+//! Owns: the bar, the rate and the remaining time, the words for the end.
 //! Does not own: the figures, which the draining code measures.
 //! Invariants: no escape sequences unless standard error is a terminal; the bar is erased at the end.
 

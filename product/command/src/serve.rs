@@ -220,7 +220,7 @@ fn run_over(
     Ok(ended)
 }
 
-/// The server's place in the list of the host's rpcbind.
+/// The server's entry in the list of the host's rpcbind.
 fn naming(running: &Running) -> Option<Arc<Naming>> {
     let nfs = running.front.nfs.as_ref()?;
     Some(Arc::new(Naming::new(nfs.listen, nfs.server.held_by_version_4().is_some())))
@@ -243,7 +243,7 @@ fn watch_signals(running: &Arc<Running>, control: Arc<BoundSocket>, json: bool) 
     Ok(signalled)
 }
 
-/// The ways to a server beside its port.
+/// The addresses of a server beside its port.
 struct Endpoints<'a> {
     control: &'a Path,
     control_is_named: bool,

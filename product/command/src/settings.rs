@@ -310,7 +310,7 @@ pub(crate) enum ArenaLocation {
 }
 
 impl ServeSettings {
-    /// Whether the service manager keeps the cache's memory after the server's death.
+    /// Whether the service manager stores the cache's memory after the server's death.
     pub(crate) fn is_stored_by_systemd(&self) -> bool {
         self.arena == Some(ArenaLocation::Systemd)
     }
@@ -357,7 +357,7 @@ impl ServeSettings {
         }
     }
 
-    /// Whether a place is a store.
+    /// Whether a served directory is a store.
     pub(crate) fn has_store(&self) -> bool {
         self.directories.iter().any(|place| is_store(place))
     }
@@ -404,8 +404,8 @@ pub(crate) struct GivenValue {
     pub(crate) texts: Vec<OsString>,
 }
 
-/// The flags of [`Settings`] on a command line. It keeps their text, since a value of another source may stand where a
-/// flag is absent.
+/// The flags of [`Settings`] on a command line. It retains their text, since a value of another source may stand where
+/// a flag is absent.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags(ArgMatches);
 
@@ -589,7 +589,8 @@ fn anonymous(text: &str) -> Result<(u32, u32), &'static str> {
 /// The kinds of stores.
 const KINDS_OF_STORES: [&str; 5] = ["s3", "gs", "az", "file", "memory"];
 
-/// Whether a served place is, or is meant as, the address of a store. A directory called `s3:` is served as `./s3:`.
+/// Whether a served directory is, or is meant as, the address of a store. A directory called `s3:` is served as
+/// `./s3:`.
 pub(crate) fn is_store(place: &Path) -> bool {
     place.to_str().and_then(|text| text.split_once(':')).is_some_and(|(kind, behind)| {
         let is_kind = KINDS_OF_STORES.iter().any(|store| kind.eq_ignore_ascii_case(store));

@@ -32,7 +32,7 @@ impl CommandTarget {
     }
 }
 
-/// The way to a store. Requests that wait are told of on standard error.
+/// The options of a connection to a store. Requests that wait are reported on standard error.
 pub(crate) fn options(endpoint: Option<&String>) -> Options {
     Options { endpoint: endpoint.cloned(), told: Some(tell_waits), ..Options::default() }
 }

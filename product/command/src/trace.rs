@@ -4,8 +4,8 @@
 //! Owns: asking, events and calls as lines for people, writing and reading the file.
 //! Does not own: the events (the engine), their owners and the recording (the server), the format
 //! (`afflux_frontend::trace`).
-//! Invariants: an event is one line, in the order of events; a loss is reported at its place. An incomplete file lacks
-//! the last record, and every reader refuses the file.
+//! Invariants: an event is one line, in the order of events; a loss is reported where it happened. An incomplete file
+//! lacks the last record, and every reader refuses the file.
 
 #[cfg(test)]
 mod tests;

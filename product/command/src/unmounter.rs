@@ -28,7 +28,7 @@ const ANSWER_DONE: &str = "done";
 pub(crate) enum Unmounting {
     /// Only if no program uses it.
     Unused,
-    /// At once for new users; the kernel keeps it for the others.
+    /// At once for new users; the kernel retains it for the others.
     Lazily,
 }
 

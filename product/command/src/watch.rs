@@ -21,7 +21,7 @@ pub(crate) const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Watch {
     /// Whether it is shown until Ctrl-C, and not once.
     pub(crate) again: bool,
-    /// Whether it takes the place of the earlier one on a terminal.
+    /// Whether it replaces the earlier one on a terminal.
     pub(crate) redraws: bool,
     /// Pause between two texts; zero if making one takes its time.
     pub(crate) pause: Duration,

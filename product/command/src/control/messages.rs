@@ -110,7 +110,7 @@ pub(crate) enum ControlReply {
     },
     /// The time of a trace is over.
     TraceEnded,
-    /// The server was told to end without writing. Printed only on its standard output.
+    /// The server was ordered to end without writing. Printed only on its standard output.
     Abandoned { unwritten: Vec<DirtyFileReport> },
     /// The request was not carried out.
     Refused {
@@ -144,7 +144,7 @@ pub(crate) struct DirtyFileReport {
     /// The file's path on the host, or its number if it has no name.
     pub(crate) file: String,
     pub(crate) bytes: u64,
-    /// The reason, if there is one besides its turn.
+    /// The reason, unless the file only waited for its flush.
     pub(crate) reason: Option<String>,
 }
 
@@ -366,7 +366,7 @@ pub(crate) struct WaiterGauges {
 pub(crate) struct DeviceDelayGauges {
     pub(crate) name: String,
     pub(crate) clients: Vec<DelayGauges>,
-    /// Sums of the clients that are no longer told apart.
+    /// Sums of the clients that are no longer listed separately.
     pub(crate) others: DelayTimes,
     pub(crate) others_count: u64,
 }
@@ -408,7 +408,7 @@ pub(crate) struct TraceEvent {
     pub(crate) what: Happened,
 }
 
-/// An event with the fields that it has beside its place and time.
+/// An event with the fields that it has beside its location and time.
 #[cfg(test)]
 pub(crate) struct EventInfo {
     pub(crate) name: &'static str,
@@ -528,8 +528,8 @@ impl From<AnsweredSum> for AnsweredCalls {
 /// The opens and locks of a client, or the locks of the programs on a mount.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct LockerGauges {
-    /// The number of a client, for `afflux unlock`. None for a mount, and for a client whose end is on its way to the
-    /// disk.
+    /// The number of a client, for `afflux unlock`. None for a mount, and for a client whose end is being written to
+    /// the disk.
     pub(crate) number: Option<u32>,
     /// Its address or user, and its own name.
     pub(crate) name: String,

@@ -1,4 +1,4 @@
-//! The places of control sockets.
+//! The paths of control sockets.
 //!
 //! Owns: the directories that may hold them; finding the servers that run.
 //! Does not own: the checks of ownership (`trust`); the messages on a socket.
@@ -64,7 +64,7 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-/// Listens for a server: at `named`, or under `name` where clients look by default.
+/// Listens for a server: at `named`, or under `name` where clients search by default.
 pub(crate) fn bind(named: Option<&Path>, name: &str) -> Outcome<(BoundSocket, UnixListener)> {
     if let Some(path) = named {
         return bind_named(path);
@@ -204,7 +204,7 @@ fn list(paths: &[PathBuf], between: &str) -> String {
 struct Running {
     /// The sockets with a listening server, by path; none for the connection if the server accepts none.
     servers: Vec<(PathBuf, Option<UnixStream>)>,
-    /// Sockets that are not this user's, and were left alone.
+    /// Sockets that are not this user's, and were not touched.
     distrusted: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
 //! Checks that a file at a path belongs to this user.
 //!
-//! Owns: looking at directories, sockets and the servers behind them before anything there is believed or removed.
+//! Owns: the check of directories, sockets and the servers behind them before anything there is believed or removed.
 //! Does not own: the list of directories, and the requests to a server (`socket_paths`, `control`).
-//! Invariants: a symbolic link in a socket's place is never followed. Nothing is removed but this user's sockets
-//! without a listener. A stream that is handed out leads to a server that this user runs.
+//! Invariants: a symbolic link at a socket's path is never followed. Nothing is removed but this user's sockets without
+//! a listener. A stream that is returned leads to a server that this user runs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -28,14 +28,14 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// A checked directory. The open descriptor keeps it the same directory.
+/// A checked directory. The open descriptor ensures that it stays the same directory.
 #[derive(Debug)]
 pub(super) struct TrustedDirectory {
     fd: OwnedFd,
     path: PathBuf,
 }
 
-/// The kind of file in a socket's place.
+/// The kind of file at a socket's path.
 #[derive(Debug)]
 pub(super) enum FoundKind {
     Nothing,
@@ -106,7 +106,7 @@ impl TrustedDirectory {
     }
 
     /// Keeps other servers and clients of this user from making and removing sockets here, until [`Directory::unlock`]
-    /// or the directory's end. Only for private directories: elsewhere a stranger could take the lock and keep it.
+    /// or the directory's end. Only for private directories: elsewhere a stranger could take the lock and hold it.
     pub(super) fn lock(&self) -> io::Result<()> {
         Ok(flock(&self.fd, FlockOperation::LockExclusive)?)
     }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::processes;
 
-/// The place of the flags behind the program's name in `/proc/PID/stat`.
+/// The position of the flags behind the program's name in `/proc/PID/stat`.
 const FLAGS_FIELD: usize = 6;
 /// The kernel's flag `PF_KTHREAD`.
 const KERNEL_THREAD: u32 = 0x0020_0000;
@@ -47,7 +47,7 @@ pub(super) struct Process {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct FileSystem {
     pub(super) mount_point: PathBuf,
-    /// A path that leads there, also if another mount covers the place; none if nobody has one.
+    /// A path that leads there, also if another mount covers the mount point; none if nobody has one.
     pub(super) path: Option<PathBuf>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> SoughtDisk<'a> {
     pub(super) fn new(host: &'a Host, disk: &'a Disk) -> Self {
         let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
         let mounts = host.mounts();
-        // Files of btrfs have device numbers of their own. Another mount may cover the place.
+        // Files of btrfs have device numbers of their own. Another mount may cover the mount point.
         let covered =
             |mount_point: &PathBuf| mounts.iter().any(|mount| mount.kind == KIND && mount.mount_point == *mount_point);
         let places = host.mounts_of(&disk.number).into_iter().filter(|mount_point| !covered(mount_point));
@@ -222,7 +222,7 @@ impl<'a> SoughtDisk<'a> {
         found
     }
 
-    /// The device files of the disk and its partitions that the kernel keeps from exclusive use.
+    /// The device files of the disk and its partitions that the kernel protects from exclusive use.
     pub(super) fn claimed(&self) -> Vec<String> {
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let names = self.numbers.iter().filter_map(|(major, minor)| {
@@ -235,8 +235,8 @@ impl<'a> SoughtDisk<'a> {
     }
 }
 
-/// Whether the process is a thread of the kernel. Such a thread shows the root directory as its own, but keeps no disk
-/// from being unplugged.
+/// Whether the process is a thread of the kernel. Such a thread shows the root directory as its own, but does not
+/// prevent that a disk is unplugged.
 fn is_kernel_thread(process: &Path) -> bool {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
     // The program's name ends at the last parenthesis, and may hold spaces.
@@ -252,7 +252,7 @@ struct Seen {
     is: Option<Number>,
 }
 
-/// Looks at a file without waiting for its file system.
+/// Reads a file's attributes without waiting for its file system.
 fn looked_at(path: &Path) -> Option<Seen> {
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE).ok()?;
     let is_device = FileType::from_raw_mode(found.stx_mode.into()) == FileType::BlockDevice;
@@ -289,7 +289,7 @@ pub(super) fn on(mounts: &[Mounted], is_of_disk: impl Fn(&Mounted) -> bool) -> V
     mounts.iter().filter(|mount| mount.kind == KIND).filter(stands).cloned().collect()
 }
 
-/// The number of the disk behind a mount of `afflux mount` at this place.
+/// The number of the disk behind a mount of `afflux mount` at this mount point.
 pub(super) fn disk_behind(host: &Host, mount_point: &Path) -> Option<String> {
     let mount_point: PathBuf = std::path::absolute(mount_point).ok()?.components().collect();
     let mounts = host.mounts();
@@ -297,8 +297,8 @@ pub(super) fn disk_behind(host: &Host, mount_point: &Path) -> Option<String> {
     host.whole_of_mount(&behind(&mounts, mount).last()?.number)
 }
 
-/// The path to a file system at a place that a mount of `afflux mount` covers: the server sees it. `leads_there` knows
-/// the paths to the disk's files. None if the mount is dead.
+/// The path to a file system at a mount point that a mount of `afflux mount` covers: the server sees it. `leads_there`
+/// knows the paths to the disk's files. None if the mount is dead.
 pub(super) fn below(mount_point: &Path, leads_there: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     processes::servers().into_iter().map(|server| seen_by(server, mount_point)).find(|path| leads_there(path))
 }
@@ -310,7 +310,7 @@ fn behind<'m>(mounts: &'m [Mounted], mount: &'m Mounted) -> impl Iterator<Item =
     std::iter::from_fn(move || {
         let wanted = path.take()?;
         let with = mounts.iter().filter(|mount| wanted.starts_with(&mount.mount_point) && !seen.contains(mount));
-        // Of mounts at one place, the newest covers the others.
+        // Of mounts at one mount point, the newest covers the others.
         let found = with.max_by_key(|mount| mount.mount_point.components().count())?;
         let rest = wanted.strip_prefix(&found.mount_point).ok()?;
         path = (found.kind == KIND).then(|| Path::new(&found.source).join(rest));
@@ -319,7 +319,7 @@ fn behind<'m>(mounts: &'m [Mounted], mount: &'m Mounted) -> impl Iterator<Item =
     })
 }
 
-/// The mounts in which the place of a mount is.
+/// The mounts in which the mount point of a mount is.
 fn above<'m>(mounts: &'m [Mounted], mount: &'m Mounted) -> impl Iterator<Item = &'m Mounted> {
     let parent = |mount: &&'m Mounted| mounts.iter().find(|above| above.id == mount.parent && above.id != mount.id);
     std::iter::successors(Some(mount), parent).skip(1)

@@ -81,7 +81,7 @@ pub(super) fn of_mount(mount_point: &Path) -> Option<WrittenServer> {
     })
 }
 
-/// Waits for the end of a server whose mount is gone. It writes what the kernel kept of the mount.
+/// Waits for the end of a server whose mount is gone. It writes the pages of the mount that the kernel cached.
 pub(super) fn ended(server: &Process) -> Outcome {
     let start = Instant::now();
     while !processes::has_ended(server.pid) {

@@ -64,7 +64,7 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 pub(crate) struct WantedFront {
     /// NFS on the address in the settings, and the newest version that clients get.
     nfs: Option<NfsVersion>,
-    /// The service manager keeps the socket and the mount.
+    /// The service manager stores the socket and the mount.
     is_persistent: bool,
     mount: Option<WantedMount>,
 }
@@ -109,7 +109,7 @@ struct PreparedMount {
 struct PreparedMemory {
     memory: MountMemory,
     contents: MountState,
-    /// An earlier server has left it.
+    /// It is from an earlier server.
     is_inherited: bool,
 }
 
@@ -127,12 +127,12 @@ pub(crate) struct NfsFront {
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) connections_max: usize,
     is_persistent: bool,
-    /// The state of clients of version 4, if it is kept here.
+    /// The state of clients of version 4, if it is persisted here.
     persisted_state: Option<ClientState>,
 }
 
 impl NfsFront {
-    /// Keeps the clients of version 4 for the next server, after the last answer.
+    /// Persists the clients of version 4 for the next server, after the last answer.
     pub(crate) fn keep_clients(&self) {
         self.persisted_state.iter().for_each(ClientState::keep);
     }
@@ -211,7 +211,7 @@ impl WantedFront {
         self.nfs.is_some()
     }
 
-    /// Whether the service manager keeps the front over a kill of the server.
+    /// Whether the service manager stores the front over a kill of the server.
     pub(crate) fn is_persistent(&self) -> bool {
         self.is_persistent
     }
@@ -250,7 +250,7 @@ impl WantedFront {
             let persisted = own.keep_only(&needed(own_places), &[host_path(source).to_owned()]);
             persisted.or_failed("cannot give up other disks' mounts")?;
         }
-        // `afflux eject` looks for the disk of the directory.
+        // `afflux eject` searches for the disk of the directory.
         let source = source.map(|source| source.canonicalize().unwrap_or_else(|_| source.clone()));
         let source = source.unwrap_or_else(|| PathBuf::from("afflux"));
         let mount =
@@ -433,14 +433,14 @@ impl PreparedMount {
     }
 }
 
-/// The server's own places, and the working directory if one of them goes by it.
+/// The server's own paths, and the working directory if one of them is relative.
 fn needed(own_places: &[PathBuf]) -> Vec<PathBuf> {
     let by_working_directory = own_places.iter().any(|place| place.is_relative());
     let directory = by_working_directory.then(std::env::current_dir).and_then(Result::ok);
     own_places.iter().cloned().chain(directory).collect()
 }
 
-/// The directory of the host behind a served place, if there is one: a store may be one.
+/// The path of a served directory on the host. The URL of a store may name one, too (`file://`).
 fn host_path(place: &Path) -> &Path {
     place.to_str().and_then(|address| address.strip_prefix("file://")).map_or(place, Path::new)
 }
@@ -454,7 +454,7 @@ fn told(mount: Arc<Mount<LinuxPlatform>>, lost: usize) -> Arc<Mount<LinuxPlatfor
     mount
 }
 
-/// Has the service manager close what it keeps of the mount.
+/// Has the service manager close what it stores of the mount.
 fn forget_mount() {
     if let Err(error) = PersistedMount::forget() {
         warn!("systemd keeps the mount: {error}");

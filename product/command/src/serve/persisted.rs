@@ -1,20 +1,20 @@
 //! What outlives a server: by a kill, or in its state directory.
 //!
 //! Servers of one user have the same state directory unless `--state` names one. The first server has the directory
-//! itself. Each further server has a directory below. A place has a list of the served directories. So a server finds
-//! the place again, whichever server starts first.
+//! itself. Each further server has a directory below. Each own directory has a list of the directories that its server
+//! serves. So a server finds its own directory again, whichever server starts first.
 //!
 //! Owns: the cache's memory, the mount, prices, clients and their state, the verifier; here the state directory: where
-//! it is, the names in it, the choice of a server's own place in it, the list and the lock there, the refusal of a
+//! it is, the names in it, the choice of a server's own directory in it, the list and the lock there, the refusal of a
 //! server's paths that have such a name.
 //! Does not own: the contents of the memory (the engine), the manager's store (`afflux_linux_server`); the checks of
 //! the directory, and how a file in it is replaced (`private_directory`); the contents of its files
 //! (`afflux_linux_server::handle_key`, `afflux_linux_server::open_location_file`, `persisted_prices`, `last_run`).
-//! Invariants: a client is told nothing before the state that the answer promises is durable. A directory that others
-//! could change is not used. A server works without it if it cannot be made. One process at a time has a place, from
-//! before it reads what an earlier server left there. The lock ends with the process, however that ends; a process that
-//! is about to end is waited for. A place whose list cannot be read is not free. All servers of a user share the key of
-//! handles and the prices of disks.
+//! Invariants: a client gets no answer before the state that the answer promises is durable. A directory that others
+//! could change is not used. A server works without it if it cannot be made. One process at a time has an own
+//! directory, from before it reads the files of an earlier server there. The lock ends with the process, however that
+//! ends; a process that is about to end is waited for. A directory whose list cannot be read is not free. All servers
+//! of a user use the same key of handles and the same prices of disks.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -44,7 +44,7 @@ pub(crate) mod unnamed_files;
 
 /// The key that handles are sealed with.
 pub(crate) const HANDLE_KEY: &str = "handle-key";
-/// The last known places of objects, to find them again.
+/// The last known locations of objects, to find them again.
 pub(crate) const LOCATIONS: &str = "places";
 pub(crate) const PRICES: &str = "disks.json";
 /// How the last server ended, its number, and its write verifier.
@@ -55,7 +55,7 @@ pub(crate) const CLIENTS: &str = "nfs-clients";
 pub(crate) const CLIENT_STATE: &str = "nfs-state";
 /// The disks' speeds that `afflux govern` has measured; these are speeds of the kernel's writeback.
 pub(crate) const SPEEDS: &str = "govern-disks.json";
-/// The number of the last server in each place of this host's file systems.
+/// The number of the last server of each directory of this host's file systems.
 pub(crate) const STARTS: &str = "starts";
 
 /// All names in the directory.
@@ -64,17 +64,17 @@ const NAMES: [&str; 11] =
 
 pub(crate) struct StateDirectory {
     directory: Option<PathBuf>,
-    /// The place of this server's own files. A server of a store has none: the store has its state.
+    /// The directory of this server's own files. A server of a store has none: the store has its state.
     own: Option<OwnDirectory>,
-    /// Why nothing is kept.
+    /// Why nothing is persisted.
     refused: Option<String>,
 }
 
 impl StateDirectory {
-    /// The directory `named`, or this user's place for state, made if it is `missing` and wanted.
+    /// The directory `named`, or this user's directory for state, made if it is `missing` and wanted.
     ///
     /// # Errors
-    /// When others could change the directory that was named. Another place is only not used then.
+    /// When others could change the directory that was named. Another directory is only not used then.
     pub(crate) fn at(named: Option<&Path>, missing: Missing) -> Outcome<Self> {
         let Some(directory) = named.map(Path::to_path_buf).or_else(usual) else {
             let refused = Some("no home directory is known".to_owned());
@@ -89,8 +89,8 @@ impl StateDirectory {
         }
     }
 
-    /// The same with a place for a server of these directories, until the process ends. In a directory that was `named`
-    /// this is the directory itself. If missing places are left so, nothing is taken either.
+    /// The same with an own directory for a server of these directories, until the process ends. In a directory that
+    /// was `named` this is the directory itself. If missing directories are not made, nothing is taken either.
     ///
     /// # Errors
     /// When another server has the directory that was named, or the same directories.
@@ -111,12 +111,12 @@ impl StateDirectory {
         path.parent().is_some_and(|parent| directory.starts_with(parent) && is_missing(parent))
     }
 
-    /// Its path, if there is a place for it.
+    /// Its path, if there is a directory.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// The file of this name that all servers of the user share.
+    /// The file of this name for all servers of the user.
     pub(crate) fn shared_file(&self, name: &str) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join(name))
     }
@@ -126,7 +126,7 @@ impl StateDirectory {
         Some(self.own.as_ref()?.path().join(name))
     }
 
-    /// Why nothing can be kept, if that is so. A missing directory is one that a start could make.
+    /// Why nothing can be persisted, if that is so. A missing directory is one that a start could make.
     pub(crate) fn unwritable(&self) -> Option<String> {
         let Some(directory) = &self.directory else { return self.refused.clone() };
         let error = access(directory, Access::WRITE_OK | Access::EXEC_OK).err().filter(|it| *it != Errno::NOENT)?;
@@ -135,7 +135,7 @@ impl StateDirectory {
 }
 
 /// Refuses paths of the server itself, by their flags, that are one path or a file of the state directory. That is the
-/// directory `named`, or this user's place for state.
+/// directory `named`, or this user's directory for state.
 pub(crate) fn refuse_one_path(named: Option<&Path>, own: &[(&str, Option<&Path>)]) -> Outcome {
     let directory = named.map(Path::to_path_buf).or_else(usual).map(|path| real(&path));
     let mut seen: Vec<(&str, PathBuf)> = directory.iter().map(|path| ("--state", path.clone())).collect();
@@ -164,7 +164,7 @@ fn real(path: &Path) -> PathBuf {
     there.map_or(absolute.clone(), |(there, rest)| there.components().chain(rest.components()).collect())
 }
 
-/// This user's place for state, where no other is named.
+/// This user's directory for state, where no other is named.
 fn usual() -> Option<PathBuf> {
     match variable("XDG_STATE_HOME") {
         Some(state) => Some(state.join("afflux")),
@@ -173,30 +173,30 @@ fn usual() -> Option<PathBuf> {
     }
 }
 
-/// The list of the directories whose server has a place.
+/// The list of the directories of the server that has this directory.
 const EXPORTS: &str = "exports";
 /// The file with the lock.
 const LOCK: &str = "server";
-/// The directory of the places of all servers but the first.
+/// The directory of the own directories of all servers but the first.
 const OTHERS: &str = "servers";
-/// Most places that are looked at.
+/// Most directories that are checked.
 const DIRECTORIES_MAX: usize = 1024;
 
 /// Between two tries to get a lock.
 const TRY_EVERY: Duration = Duration::from_millis(1);
-/// A process that has a lock for this time, and does not end, keeps the lock.
+/// A process that has a lock for this time, and does not end, retains the lock.
 const ENDS_WITHIN: Duration = Duration::from_millis(100);
 /// Between two reports of a wait.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// A place, locked by this process.
+/// A server's own directory, locked by this process.
 pub(crate) struct OwnDirectory {
     path: PathBuf,
-    /// None where the host has no locks, or the place cannot be changed, or in a rehearsal.
+    /// None where the host has no locks, or the directory cannot be changed, or in a rehearsal.
     _lock: Option<File>,
 }
 
-/// Whose a place is.
+/// Whose a directory is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     Nobody,
@@ -219,7 +219,7 @@ impl OwnDirectory {
         })
     }
 
-    /// The place for a server of these directories, among those of all servers of the user.
+    /// The own directory for a server of these directories, among those of all servers of the user.
     ///
     /// # Errors
     /// The host's.
@@ -246,8 +246,8 @@ impl OwnDirectory {
         Ok(made.noted(exports, missing))
     }
 
-    /// Takes a place. If another process keeps the place, returns that process for people. In a rehearsal, which makes
-    /// no `missing` file, the place stays free.
+    /// Takes a directory. If another process has it, returns that process for people. In a rehearsal, which makes no
+    /// `missing` file, the directory stays free.
     fn taken(path: &Path, missing: Missing) -> Outcome<Result<Self, String>> {
         let rehearsed = Self { path: path.to_path_buf(), _lock: None };
         match (missing, path.join(LOCK).symlink_metadata()) {
@@ -257,14 +257,14 @@ impl OwnDirectory {
         }
     }
 
-    /// Locks a place. If another process keeps the place, returns that process for people.
+    /// Locks a directory. If another process has it, returns that process for people.
     fn locked(path: &Path) -> Outcome<Result<Self, String>> {
         let shown = output::shown(path.display());
         let flags = OFlags::NOFOLLOW.bits().cast_signed();
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path.join(LOCK));
         let lock = match opened {
             Ok(lock) => lock,
-            // No server can change the place.
+            // No server can change the directory.
             Err(error) if [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied].contains(&error.kind()) => {
                 return Ok(Ok(Self { path: path.to_path_buf(), _lock: None }));
             }
@@ -331,7 +331,7 @@ fn lines_of(exports: &[PathBuf]) -> Vec<String> {
     lines
 }
 
-/// A new place, with the first number that is free.
+/// A new own directory, with the first number that is free.
 fn new_directory(below: &Path, missing: Missing) -> Outcome<PathBuf> {
     private_directory::check(below, missing).map_err(Refused::reason).or_failed("the state of this server")?;
     for number in 1..=DIRECTORIES_MAX {
@@ -369,7 +369,7 @@ fn owner(directory: &Path, exports: &[PathBuf]) -> Owner {
     }
 }
 
-/// The places of all servers but the first.
+/// The own directories of all servers but the first.
 fn others(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -3,8 +3,8 @@
 //! Owns: directories, addresses, the engine; the order of the checks, the server whose reload they precede.
 //! Does not own: the front (`front`), the memory (`persisted`).
 //! Invariants: everything that can refuse a start comes before the first answer to a client. The checks are calls of
-//! the start itself. With `--check` nothing is served or left behind, and no store is asked. Root's mount is one of
-//! this process alone (`front`).
+//! the start itself. With `--check` nothing is served, nothing stays behind, and no store is asked. Root's mount is one
+//! of this process alone (`front`).
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! A volume in an object store behind a server.
 //!
-//! Owns: the claim, the volume, its views and its end; here the place of a volume, the parts of an open one, the
+//! Owns: the claim, the volume, its views and its end; here the location of a volume, the parts of an open one, the
 //! words of failures there.
 //! Does not own: the store and its records (crates `object`, `object-store`).
-//! Invariants: the server runs without this room unless it is built with the feature `object`. Each failure names the
+//! Invariants: the server runs without this module unless it is built with the feature `object`. Each failure names the
 //! store.
 
 use std::process;
@@ -23,7 +23,7 @@ pub(crate) mod store_last;
 pub(crate) mod store_volume;
 pub(crate) mod store_writer;
 
-/// The place of a volume, and the world of its server.
+/// The location of a volume, and the platform of its server.
 #[derive(Clone)]
 pub(crate) struct VolumeLocation {
     pub(crate) url: String,

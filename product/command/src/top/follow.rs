@@ -2,7 +2,7 @@
 //!
 //! Owns: two connections and their threads, the events that were not fetched yet.
 //! Does not own: rates and sums (`model`).
-//! Invariants: the screen never waits for the server: a report is there or is not. The kept events are bounded.
+//! Invariants: the screen never waits for the server: a report is there or is not. The stored events are bounded.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -18,7 +18,7 @@ use afflux_report::failure::{Failure, OrFailed, Outcome};
 /// Between two reports.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Most events that are kept from one report to the next.
+/// Most events that are stored from one report to the next.
 const EVENTS_MAX: usize = 1 << 16;
 
 /// The events behind the rows.

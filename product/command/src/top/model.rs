@@ -2,7 +2,7 @@
 //!
 //! Owns: the last reports, the events of each file between them, the last waits that ended.
 //! Does not own: asking (`follow`), order and filter (`rows`).
-//! Invariants: a rate is a difference over the server's own time between the reports. All kept state is bounded,
+//! Invariants: a rate is a difference over the server's own time between the reports. All stored state is bounded,
 //! however many files and clients there are.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,10 +21,10 @@ const SPAN: usize = 5;
 /// Seconds that curves cover.
 const CURVE: usize = 120;
 
-/// Most files that are told apart from one report to the next.
+/// Most files that are listed separately from one report to the next.
 const FILES_MAX: usize = 4_096;
 
-/// Most finished waits that are kept.
+/// Most finished waits that are stored.
 const WAITS_MAX: usize = 500;
 
 #[derive(Clone, Copy, Debug, Default)]

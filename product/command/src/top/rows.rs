@@ -1,7 +1,7 @@
 //! The rows, as values.
 //!
 //! Owns: the rows, their order, the filter.
-//! Does not own: the source of the values (`model`), their looks (`table`, `screen`).
+//! Does not own: the source of the values (`model`), their layout (`table`, `screen`).
 //! Invariants: plain values with the unit in the name, as in JSON.
 
 use std::cmp::Reverse;
@@ -50,8 +50,8 @@ pub(super) struct DeviceRow {
     pub(super) read_bytes_per_s: u64,
     /// Requests to the store behind it; none for a disk.
     pub(super) store_requests_per_s: Option<u64>,
-    /// The last two minutes, one value a second: the owed time as a share of the budget, in thousandths; without a
-    /// time, the dirty bytes as a share of the limit.
+    /// The last two minutes, one value a second: the owed time as a fraction of the budget, in thousandths; without a
+    /// time, the dirty bytes as a fraction of the limit.
     #[serde(skip)]
     pub(super) owed_per_mille: Vec<u64>,
     /// Bytes written, in the same seconds.
@@ -226,7 +226,7 @@ impl Rows {
         }
     }
 
-    /// Keeps only rows with these letters in a name, in upper or lower case.
+    /// Retains only rows with these letters in a name, in upper or lower case.
     pub(super) fn keep(&mut self, letters: &str) {
         if letters.is_empty() {
             return;

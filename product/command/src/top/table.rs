@@ -1,9 +1,9 @@
 //! Rows as lines of text that fit.
 //!
 //! Owns: columns, their choice by width, cutting and filling.
-//! Does not own: the values (`rows`), the place of lines on a screen (`screen`).
+//! Does not own: the values (`rows`), the position of lines on a screen (`screen`).
 //! Invariants: a line is never wider than requested, however long names are. The first column is always there, and the
-//! most important of the others are dropped last. A name is cut only if the line has no room for it.
+//! most important of the others are dropped last. A name is cut only if the line has no space for it.
 
 use afflux_report::terminal::sparkline;
 use ratatui::text::Span;
@@ -24,7 +24,7 @@ enum Fill {
     Path,
     /// A figure, to the right.
     Figure,
-    /// A curve, as long as there is room.
+    /// A curve, as long as there is space.
     Curve,
 }
 
@@ -33,7 +33,7 @@ struct Column<R> {
     title: &'static str,
     fill: Fill,
     width: usize,
-    /// Width if there is room.
+    /// Width if there is space.
     width_max: usize,
     /// Columns with a smaller number are dropped later.
     rank: u8,
@@ -126,7 +126,7 @@ pub(super) struct RowTable {
 }
 
 impl RowTable {
-    /// Keeps the title and as many lines as fit; a last line counts the missing ones.
+    /// Retains the title and as many lines as fit; a last line counts the missing ones.
     pub(super) fn within(mut self, rows: usize) -> Self {
         if self.lines.len() > rows {
             let left = self.lines.len() - rows.saturating_sub(1);
@@ -139,7 +139,7 @@ impl RowTable {
     }
 }
 
-/// All tables as plain lines, at most `width` columns wide and with `rows_max` rows each. One without rows is left out.
+/// All tables as plain lines, at most `width` columns wide and with `rows_max` rows each. One without rows is omitted.
 pub(super) fn plain(rows: &Rows, width: usize, rows_max: usize) -> String {
     let mut text = format!("{}\n", summary(rows, width));
     for table in all(rows, width).into_iter().filter(|table| !table.lines.is_empty()) {
@@ -234,7 +234,7 @@ fn ago(ns: u64) -> Cell {
     Cell::Text(format!("-{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10))
 }
 
-/// Bytes written in each second, as a share of the measured speed, or of the best second if that is higher.
+/// Bytes written in each second, as a fraction of the measured speed, or of the best second if that is higher.
 fn written(row: &DeviceRow) -> Vec<u64> {
     let best = row.written.iter().copied().chain(row.status.write_bandwidth_bytes_per_s).max().unwrap_or(0);
     let share = |bytes: &u64| (u128::from(*bytes) * 1_000).checked_div(u128::from(best)).unwrap_or(0) as u64;
@@ -276,7 +276,7 @@ fn table<R>(columns: &[Column<R>], rows: &[R], load: fn(&R) -> Attention, width:
     }
 }
 
-/// The width of each column; none for one that is left out. `contents` are the widths of the columns' widest cells.
+/// The width of each column; none for one that is omitted. `contents` are the widths of the columns' widest cells.
 fn column_widths<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> Vec<Option<usize>> {
     let mut column_widths = vec![None; columns.len()];
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
@@ -286,7 +286,7 @@ fn column_widths<R>(columns: &[Column<R>], contents: &[usize], width: usize) -> 
         let first = left == width;
         let wanted = columns[at].width + if first { 0 } else { GAP };
         if wanted > left && !first {
-            // A less important column may be narrower, but does not take its place: columns come and go in one order.
+            // A less important column may be narrower, but does not replace it: columns come and go in one order.
             break;
         }
         column_widths[at] = Some(columns[at].width.min(width));

@@ -27,7 +27,7 @@ use afflux_report::failure::{Failure, OrFailed, Outcome};
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Crossterm's wait for a key that is there. With its feature `use-dev-tty` it asks the terminal each time, unless no
-/// time is left. Without the feature a key that comes together with a change of size waits for the next key.
+/// time remains. Without the feature a key that comes together with a change of size waits for the next key.
 const TAKE_WITHIN: Duration = Duration::from_micros(20);
 
 pub(super) fn run(following: &Following) -> Outcome {

@@ -82,7 +82,7 @@ fn a_server_removes_no_socket_but_its_own() {
     let scratch = Scratch::new("own");
     let path = scratch.0.join("a.sock");
     let (bound, _listener) = bind_named(&path).unwrap();
-    // Keeps the file, so that the other file does not get its inode number.
+    // Retains the file, so that the other file does not get its inode number.
     fs::rename(&path, scratch.0.join("kept")).unwrap();
     let _other = live(&path);
     bound.remove();

@@ -8,7 +8,7 @@ use crate::stat::tests::report;
 
 const S: u64 = 1_000_000_000;
 
-/// A second of a server, which `change` fills; two of five looks found calls on their way.
+/// A second of a server, which `change` fills; two of five samples found calls in flight.
 fn told(change: impl FnOnce(&mut Report)) -> String {
     let (before, mut now) = (report(S), report(2 * S));
     change(&mut now);

@@ -30,7 +30,7 @@ pub(crate) struct Served<'a> {
     pub(crate) control: &'a Path,
     /// The path of this program if a shell does not find it by name, such as in a build's folder.
     pub(crate) program: Option<PathBuf>,
-    /// Whether the commands must name the control socket, since it is not at the default place.
+    /// Whether the commands must name the control socket, since it is not at the default path.
     pub(crate) control_is_named: bool,
     /// The address of the figures for Prometheus.
     pub(crate) figures: Option<SocketAddr>,

@@ -24,8 +24,8 @@ use afflux_report::failure::{Failure, Outcome};
 /// Shortest time between two reports of refused connections.
 const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// Time that a client's bytes may stay unread for want of room before the server resets the connection. Clients give up
-/// after a minute, impatient ones earlier.
+/// Time that a client's bytes may stay unread for want of quota before the server resets the connection. Clients give
+/// up after a minute, impatient ones earlier.
 const UNREAD_NS: u64 = 15 * Nanos::SECOND;
 
 /// The name of the socket in the service manager's store.
@@ -48,7 +48,7 @@ pub(crate) fn bound(listen: SocketAddr, store: &mut DescriptorStore, is_persiste
     taken.map_or_else(|| Listener::tcp_bound(listen), Ok).map_err(|error| cannot_listen(listen, &error))
 }
 
-/// Has the service manager keep the socket: clients of a killed server wait for the next one.
+/// Has the service manager store the socket: clients of a killed server wait for the next one.
 pub(crate) fn keep(listener: &Listener) {
     if let Err(error) = DescriptorStore::put(IN_STORE, listener.descriptor()) {
         warn!("systemd cannot keep the socket: {error}");

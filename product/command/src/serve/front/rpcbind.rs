@@ -1,9 +1,9 @@
-//! The server in the list of the host's rpcbind, where clients of version 3, showmount and autofs look for it.
+//! The server in the list of the host's rpcbind, where clients of version 3, showmount and autofs search for it.
 //!
-//! Owns: the services and addresses in that list, the rule by which another server goes before, the words about it; the
-//! calls over a local socket (RFC 1833, version 4; RFC 5531).
+//! Owns: the services and addresses in that list, the rule by which another server has priority, the words about it;
+//! the calls over a local socket (RFC 1833, version 4; RFC 5531).
 //! Does not own: the services (crate `nfs`).
-//! Invariants: no entry of another server that answers is touched. The list is optional: a failure is only told. An
+//! Invariants: no entry of another server that answers is touched. The list is optional: a failure is only reported. An
 //! orderly end takes the entries out; those of a killed server are replaced by the next one. An rpcbind that starts
 //! later gets the entries then. Each call ends within [`SILENCE_MAX`] of silence. A reply is read within its own bytes,
 //! and has a bound.
@@ -30,10 +30,10 @@ const NLM: u32 = 100_021;
 /// Time in which a server of this host takes a connection.
 const ANSWER_WAIT: Duration = Duration::from_millis(500);
 
-/// Looks between two tries while an rpcbind does not name this server.
+/// Checks between two tries while an rpcbind does not name this server.
 const LOOKS_OF_A_TRY: u32 = 10;
 
-/// The server's place in the list, for as long as it serves.
+/// The server's entry in the list, for as long as it serves.
 pub(crate) struct Naming {
     listen: SocketAddr,
     has_version_4: bool,
@@ -48,7 +48,7 @@ struct NamingState {
     entries: Option<Vec<NamedService>>,
     /// The rpcbind of the last try.
     tried: Option<SocketStamp>,
-    /// Looks since then.
+    /// Checks since then.
     looks: u32,
     said: Option<String>,
 }
@@ -66,7 +66,7 @@ impl Naming {
         self.try_now(&mut state, Link::stamp())
     }
 
-    /// Looks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a
+    /// Checks for an rpcbind that has started since the last try, or tries once more now and then. To be called once a
     /// second.
     pub(crate) fn look(&self) {
         let mut state = lock(&self.state);
@@ -248,7 +248,7 @@ struct NamedService {
 }
 
 impl NamedService {
-    /// Whether the list has room for one of the two.
+    /// Whether the list can hold only one of the two.
     fn is_in_place_of(&self, other: &Self) -> bool {
         (self.program, self.version, &self.netid) == (other.program, other.version, &other.netid)
     }

@@ -2,9 +2,9 @@
 //!
 //! Owns: reading the files and checking them, before the start and when they have changed; the words about failed
 //! handshakes and about a certificate that expires.
-//! Does not own: TLS (`afflux-tls`), the moment of a look at the files (`upkeep`).
-//! Invariants: a key that other users may read is refused. New files replace the old ones only if they fit each
-//! other. A renewal writes one file after the other, and the next look finds both.
+//! Does not own: TLS (`afflux-tls`), the moment of a check of the files (`upkeep`).
+//! Invariants: a key that other users may read is refused. New files replace the old ones only if they fit each other.
+//! A renewal writes one file after the other, and the next check finds both.
 
 use std::fs;
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ const OTHERS: u32 = 0o007;
 const FAILURES_SAID_EVERY: Duration = Duration::from_secs(10);
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// A certificate that expires sooner is told of, once a day.
+/// A certificate that expires sooner is reported, once a day.
 const TOLD_DAYS: i64 = 14;
 
 /// TLS, as the settings want it.
@@ -52,12 +52,12 @@ struct Files {
 /// The numbers that differ after a file was written or replaced.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
-/// The findings of the looks at the files.
+/// The findings of the checks of the files.
 struct Looked {
     in_force: [Stamp; 3],
     /// The files that did not serve, and whether that was reported.
     wrong: Option<([Stamp; 3], bool)>,
-    /// The days to the certificate's end that were told.
+    /// The days to the certificate's end that were reported.
     told_days: Option<i64>,
 }
 
@@ -183,7 +183,7 @@ impl Files {
 fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
     let failed = |why: String| format!("cannot read {what} {}: {why}", output::shown(path.display()));
     match fs::metadata(path) {
-        // Only a regular file keeps its bytes for the next look.
+        // Only a regular file retains its bytes for the next check.
         Ok(found) if !found.is_file() => Err(failed("it is no regular file".to_owned())),
         Ok(_) => bounded_file::read(path, FILE_BYTES_MAX).map_err(|error| failed(error.to_string())),
         Err(error) => Err(failed(error.to_string())),

@@ -1,8 +1,8 @@
 //! Clients of version 4, as the control socket sees them.
 //!
-//! Owns: which clients a name means, the reply to each question about clients, the end of a client by hand.
+//! Owns: which clients a name means, the reply to each question about clients, the end of a client on a user's request.
 //! Does not own: clients and their state (`afflux_nfs`), locks (the volume), the form of messages (`control`).
-//! Invariants: nothing here waits for a device. A list of a client's state has a bound, which the reply tells.
+//! Invariants: nothing here waits for a device. A list of a client's state has a bound, which the reply reports.
 
 use std::collections::BTreeSet;
 use std::io;

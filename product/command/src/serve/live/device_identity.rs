@@ -2,14 +2,14 @@
 //! label for people.
 //!
 //! The identity combines all facts that the host reports: the id of the file system, the disk's own names, its size.
-//! Two devices may share any single fact. Images of a file system have its UUID, and sticks of one series have the same
-//! model and size. Names such as `sda` go to the first disk plugged in. A false match is expensive: with the prices of
-//! a fast disk, a slow one owes far more than its budget before the error shows. A missed match costs the first second.
-//! So a change in any of these facts makes another device, as formatting does.
+//! Two devices may have any single fact in common. Images of a file system have its UUID, and sticks of one series have
+//! the same model and size. Names such as `sda` go to the first disk plugged in. A false match is expensive: with the
+//! prices of a fast disk, a slow one owes far more than its budget before the error shows. A missed match costs the
+//! first second. So a change in any of these facts makes another device, as formatting does.
 //!
 //! Owns: the choice of facts, a short name and the kind of attachment, from the host's tables.
-//! Does not own: the state kept for a device (`persisted_prices`).
-//! Invariants: a device keeps its identity over restarts of the server and of the machine, wherever it is plugged in,
+//! Does not own: the state persisted for a device (`persisted_prices`).
+//! Invariants: a device retains its identity over restarts of the server and of the machine, wherever it is plugged in,
 //! if its host names it by more than a number. Every device gets some name, distinct by [`unused`]; one without a disk
 //! gets its file system's.
 

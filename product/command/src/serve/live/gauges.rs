@@ -1,6 +1,6 @@
 //! The engine's waits and events, in the form of the control socket.
 //!
-//! Owns: names of files, operations and devices in it; when to look for events, and which of them a time covers.
+//! Owns: names of files, operations and devices in it; when to poll for events, and which of them a time covers.
 //! Does not own: the figures (the engine), the messages (`control`).
 //! Invariants: nothing here waits for a device. Every event up to the end of the time is reported or counted as lost,
 //! and none after it. A listener hears something at least once a second.
@@ -149,7 +149,7 @@ fn operation_fields(operation: Operation) -> (String, u64, u64) {
 /// Most events that are taken at a time, and so are in one reply.
 const TAKEN_MAX: usize = 1024;
 
-/// Between two looks for events.
+/// Between two polls for events.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Longest silence; a message shows whether the listener is gone.
@@ -167,7 +167,7 @@ pub(crate) fn stream_events<T>(
     let end_ns = lasting_ns.map_or(u64::MAX, |ns| now().saturating_add(ns));
     let mut told_at = None::<Instant>;
     loop {
-        // The clock is read before the look, so that the look finds every event up to the end.
+        // The clock is read before the poll, so that the poll finds every event up to the end.
         let now_ns = now();
         let (mut events, lost) = take(TAKEN_MAX);
         let is_all = events.len() < TAKEN_MAX || events.last().is_none_or(|last| at_ns(last) > end_ns);

@@ -38,8 +38,8 @@ impl Reload<'_> {
             }
             Err(failure) => {
                 error!("the configuration stays as it was: {failure}");
-                // The service manager waits for the end of each reload that it was told of, and only this message ends
-                // it.
+                // The service manager waits for the end of each reload that it was notified of, and only this message
+                // ends it.
                 return service::notify_ready(&format!("The last reload failed, see the log. {serving}"));
             }
         }

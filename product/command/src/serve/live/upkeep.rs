@@ -1,13 +1,13 @@
-//! A server's upkeep: it saves the disks' prices, looks for renewed certificates, gives TLS handshakes their time of
-//! each second, looks for an rpcbind, and reports devices that hang, stores that are away, many small files.
+//! A server's upkeep: it saves the disks' prices, checks for renewed certificates, gives TLS handshakes their time of
+//! each second, checks for an rpcbind, and reports devices that hang, stores that are away, many small files.
 //!
 //! Owns: the threads, when they work; the test for clients that create many small files, for which `--async-metadata`
 //! helps.
 //! Does not own: the saved state (`persisted_prices`), the certificates (`tls`), when a device counts as hung (the
 //! policy).
-//! Invariants: only the server's end waits for the threads, for one look and one save at most. A failure to save is
-//! reported once, and so are small files. A state directory on a hung disk keeps no report back: another thread saves.
-//! The memory is bounded, however often somebody looks.
+//! Invariants: only the server's end waits for the threads, for one check and one save at most. A failure to save is
+//! reported once, and so are small files. A state directory on a hung disk delays no report: another thread saves. The
+//! memory is bounded, however often the threads check.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -26,10 +26,11 @@ use crate::serve::live::Running;
 use crate::serve::persisted::arena::forget_recoveries;
 use crate::serve::persisted::persisted_prices::{Learned, PersistedPrices};
 
-/// Between two looks at the devices.
+/// Between two checks of the devices.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// A server that has looked so often is in no row of crashes. A machine that stands still lets time pass, but no look.
+/// A server that has checked so often is in no series of crashes. While a machine stands still, time passes without a
+/// check.
 const QUIET_AFTER_LOOKS: u32 = 60;
 
 /// Between two saves of prices; a killed server loses at most this much.
@@ -135,7 +136,7 @@ struct DeviceTroubles {
 struct UpkeepState {
     running: Arc<Running>,
     naming: Option<Arc<Naming>>,
-    /// The troubles of devices at the last look; the log has them.
+    /// The troubles of devices at the last check; the log has them.
     told: BTreeMap<DeviceId, DeviceTroubles>,
     small_files: SmallFiles,
     looks: u32,

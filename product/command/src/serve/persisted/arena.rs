@@ -3,11 +3,11 @@
 //! Owns: the demands of `--arena` on other settings, the engine over a found arena, when its bytes are written home
 //! before an engine works with it again, the end of the file.
 //! Does not own: the file and its lock, the service manager's store, the files that bytes go home to
-//! (`afflux_linux_server`), the look at the contents and the bytes (the engine), the files' return (the volume).
+//! (`afflux_linux_server`), the check of the contents and the bytes (the engine), the files' return (the volume).
 //! Invariants: the file is locked before the served directories are opened, since a predecessor may still have those.
 //! It is removed only after everything was written. Only bytes of the last server are written home
-//! (`end_to_end::passed_over`). The memory changes only after every file is home. A file that is gone takes its bytes
-//! along.
+//! (`end_to_end::passed_over`). The memory changes only after every file is home. The bytes of a file that is gone are
+//! lost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::serve::persisted::last_run::{LastRun, Standing, StartRecord};
 use crate::serve::start::memory;
 use crate::settings::{ArenaLocation, LockMemory};
 
-/// Between two tries to open files that an earlier server left.
+/// Between two tries to open inherited files.
 const TRY_EVERY_NS: u64 = Nanos::SECOND;
 
 /// Descriptors of the cache's memory in the service manager's store. The front may have more there.
@@ -96,7 +96,7 @@ impl CacheMemory {
     }
 
     /// Finds what [`Self::open`] and [`Self::engine`] would refuse, and changes nothing. A file may be in use by the
-    /// process `own`. Whether systemd keeps memory shows only to a server that it starts.
+    /// process `own`. Only a server that systemd starts can find out whether systemd stores memory.
     pub(crate) fn check(wanted: &WantedMemory<'_>, lock: LockMemory, front: &WantedFront, own: Option<u32>) -> Outcome {
         let demanded = demanded(wanted, front)?;
         if lock == LockMemory::On {
@@ -204,7 +204,7 @@ impl CacheMemory {
     }
 }
 
-/// The place and form of the memory of `--arena`, if the other settings go with it.
+/// The location and form of the memory of `--arena`, if the other settings go with it.
 fn demanded<'a>(wanted: &WantedMemory<'a>, front: &WantedFront) -> Outcome<Option<(&'a ArenaLocation, Layout)>> {
     let Some(place) = wanted.arena else { return Ok(None) };
     if wanted.has_store {
@@ -224,7 +224,7 @@ fn demanded<'a>(wanted: &WantedMemory<'a>, front: &WantedFront) -> Outcome<Optio
     Ok(Some((place, layout)))
 }
 
-/// Fails if another user could put something in the way of the file.
+/// Fails if another user could put something into the file's path.
 fn refuse_others_way(path: &Path) -> Outcome {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let folder = absolute.parent().unwrap_or(&absolute);
@@ -265,7 +265,7 @@ fn is_last_resort(recovered: &Recovered) -> bool {
     recoveries >= RECOVERIES_MAX
 }
 
-/// Has systemd drop what it keeps of an earlier server that had other settings.
+/// Has systemd drop what it stores of an earlier server that had other settings.
 fn drop_stored(store: &mut DescriptorStore) -> Outcome {
     if ArenaFile::take_stored(store).is_empty() {
         return Ok(());
@@ -305,7 +305,7 @@ fn passed_over(number: Option<u64>, last: &io::Result<LastRun>) -> Option<String
 fn passed_over_elsewhere(number: Option<u64>, is_recorded: bool, starts: &StartRecord) -> Option<String> {
     match starts.standing(number) {
         Ok(Standing::Last) => None,
-        // A version without the record has left it.
+        // The memory is of a version without the record.
         Ok(Standing::Unknown) if !is_recorded => None,
         Ok(Standing::Unknown) => Some(
             "whether another server has served since the one that left this memory is unknown: the record of starts \
@@ -322,7 +322,7 @@ fn passed_over_elsewhere(number: Option<u64>, is_recorded: bool, starts: &StartR
     }
 }
 
-/// How much an earlier server left.
+/// How much an earlier server has not written.
 struct Unwritten {
     bytes: u64,
     files: usize,
@@ -356,7 +356,7 @@ fn report(arena: &ArenaFile, recovered: &Recovered) {
     }
 }
 
-/// Fails if an earlier server left files that this one does not serve.
+/// Fails if there are inherited files that this server does not serve.
 pub(crate) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome {
     match volume.found_elsewhere() {
         0 => Ok(()),
@@ -364,7 +364,7 @@ pub(crate) fn refuse_files_elsewhere(volume: &Volume<LinuxPlatform>) -> Outcome 
     }
 }
 
-/// Opens the files that an earlier server left, in a task of the platform, until all are open.
+/// Opens the inherited files, in a task of the platform, until all are open.
 pub(crate) fn adopt_files(engine: &Engine<LinuxPlatform>, volume: &Arc<Volume<LinuxPlatform>>) {
     if engine.found_files().is_empty() {
         return;

@@ -1,16 +1,16 @@
 //! The clients of NFS version 4 for the next server: the names of those that may have open files and locks, and all
 //! their state for a server on this host: in the arena, and in a file after an orderly end.
 //!
-//! Owns: both files and their forms, the thread that keeps the lists of names in their order.
+//! Owns: both files and their forms, the thread that persists the lists of names in their order.
 //! Does not own: the state, which clients these are, and how the next server waits for them (`afflux_nfs`).
-//! Invariants: the last list whose end was told is persisted, or a later one. A list that cannot be read is no empty
-//! list: others wait as for a missing client, and no client reclaims locks, since another client may have them by now.
-//! A list is out of date once a server with another state directory has served, and counts as unreadable. A server of
-//! directories without a state directory keeps none: its clients have to mount again, and have nothing to ask for. A
-//! volume in a store has the list beside its data, so that a server on another host finds it.
+//! Invariants: the last list that was reported as persisted is persisted, or a later one. A list that cannot be read is
+//! no empty list: others wait as for a missing client, and no client reclaims locks, since another client may have them
+//! by now. A list is out of date once a server with another state directory has served, and counts as unreadable. A
+//! server of directories without a state directory persists none: its clients have to mount again, and have nothing to
+//! ask for. A volume in a store has the list beside its data, so that a server on another host finds it.
 //!
-//! Each server removes the file of the state durably before it serves, and only the next one after the server that left
-//! the file takes its contents: a server without version 4 lets others change what a client had locked
+//! Each server removes the file of the state durably before it serves, and only the next one after the server that
+//! wrote the file takes its contents: a server without version 4 lets others change what a client had locked
 //! (`a_server_without_version_4_in_between_ends_the_state_of_clients`). The file has the number of that server. It is
 //! written after the last answer (`after_an_orderly_stop_clients_go_on_with_and_without_an_arena`). A volume in a store
 //! has none: another host may have served it since. The file names no directories: each open has its file's handle,
@@ -64,7 +64,7 @@ fn tell_lost(lost: &[LostOpen]) {
     }
 }
 
-/// Removes what an earlier server has left, since this server does not go on with it, and nobody may later.
+/// Removes the state of an earlier server, since this server does not go on with it, and nobody may later.
 pub(crate) fn forget(directory: &StateDirectory) {
     let Some(path) = directory.own_file(CLIENT_STATE) else { return };
     // Nobody reads it.
@@ -88,12 +88,12 @@ pub(crate) struct ClientState {
 }
 
 impl ClientState {
-    /// The memory for a server that begins, with the state that an earlier one has left.
+    /// The memory for a server that begins, with the inherited state.
     pub(crate) fn taken(memory: &Arc<Memory>, persisted: PersistedClients) -> (Option<Self>, ClientMemory) {
         let PersistedClients { previous_names, list, state } = persisted;
         let state = state.map(|file| Self { pieces: Arc::new(memory.table(Part::Clients)), file });
         state.iter().for_each(Self::take);
-        // The memory of an earlier form has no room.
+        // The memory of an earlier form has no capacity for this state.
         let state = state.filter(|state| !state.words().is_empty());
         let words = state.as_ref().map(|state| Arc::clone(&state.pieces) as _);
         (state, ClientMemory { previous_names, list, words, told: Some(Arc::new(tell_lost)) })
@@ -103,7 +103,7 @@ impl ClientState {
         (*self.pieces).as_ref()
     }
 
-    /// Takes the state that a server has left at its orderly end, unless the memory has that of a killed one.
+    /// Takes the state that a server has persisted at its orderly end, unless the memory has that of a killed one.
     fn take(&self) {
         let Some(StateFile { path, previous_server, .. }) = &self.file else { return };
         let most = (HEAD_BYTES_MAX + bytes_max(self.words().len())) as u64;
@@ -132,7 +132,7 @@ impl ClientState {
         format!("{FORM} {:x} {number:016x}\n", self.words().len())
     }
 
-    /// Keeps the state of a server that answers no more calls. All of it fits, however many clients there are.
+    /// Persists the state of a server that answers no more calls. All of it fits, however many clients there are.
     pub(crate) fn keep(&self) {
         let Some(StateFile { path, number, .. }) = &self.file else { return };
         let (head, runs) = (self.head(*number), encode(self.words()));
@@ -143,9 +143,9 @@ impl ClientState {
 }
 
 const WORD_BYTES: usize = 8;
-/// The place and the length of a run: two numbers of 32 bits.
+/// The offset and the length of a run: two numbers of 32 bits.
 const RUN_HEAD_BYTES: usize = 8;
-/// A run ends before so many zeros: they take no less room than the head of another run.
+/// A run ends before so many zeros: they take no less space than the head of another run.
 const GAP_WORDS: usize = 2;
 
 /// Most bytes for so many words.
@@ -176,7 +176,7 @@ pub(crate) fn encode(words: &[AtomicU64]) -> Vec<u8> {
     bytes
 }
 
-/// Stores the words of `bytes` in their places. None for bytes of another form; some words may be stored then.
+/// Stores the words of `bytes` at their offsets. None for bytes of another form; some words may be stored then.
 pub(crate) fn decode(bytes: &[u8], words: &[AtomicU64]) -> Option<()> {
     let mut left = bytes;
     while !left.is_empty() {
@@ -195,7 +195,7 @@ pub(crate) fn decode(bytes: &[u8], words: &[AtomicU64]) -> Option<()> {
 /// Most names of a list, as in a store. A server knows fewer clients.
 const NAMES_MAX: usize = 65_536;
 
-/// Lists on the way to the place where they are persisted. One thread keeps them, and passes over all but the last.
+/// Lists that are to be persisted. One thread persists them, and skips all but the last.
 struct Lists {
     to_keep: Arc<Mutex<ToKeep>>,
     thread: WorkerPool,
@@ -240,7 +240,7 @@ impl ClientList for Lists {
 /// The names and the state of clients that a server leaves to the next one.
 #[derive(Default)]
 pub(crate) struct PersistedClients {
-    /// The names that an earlier server has left.
+    /// The names that an earlier server has persisted.
     pub(crate) previous_names: Vec<u64>,
     /// The list for the next server.
     pub(crate) list: Option<Arc<dyn ClientList>>,

@@ -1,25 +1,25 @@
-//! Which server was the last one: of a state directory, with its end and the number of its run, and of each place of
-//! this host's file systems.
+//! Which server was the last one: of a state directory, with its end and the number of its run, and of each directory
+//! of this host's file systems.
 //!
 //! A server draws a number before it serves. The server writes the number into the state directory, the memory of the
 //! cache and the state of clients. Memory with another number is of an earlier server, and a later one has served
-//! since. The successor of a killed server over the same memory keeps the number. The number is in the file of the
-//! write verifier, which each version takes before it serves. So a version without numbers leaves the file without a
-//! number, or no file.
+//! since. The successor of a killed server over the same memory retains the number. The number is in the file of the
+//! write verifier, which each version takes before it serves. So after a version without numbers the file has no
+//! number, or is missing.
 //!
 //! A state directory knows the servers that used it, and no others. So all servers of a user on a host also have one
-//! record of starts, whichever state directory each uses. It shows a later server of a place, which is a directory on a
-//! file system. The record has a line for each place, and for each mount below. The places of the latest start are
-//! last. The verifier's file counts only if the record has no later server of its places.
+//! record of starts, whichever state directory each uses. It shows a later server of a directory on a file system. The
+//! record has a line for each served directory, and for each mount below. The directories of the latest start are last.
+//! The verifier's file counts only if the record has no later server of its directories.
 //!
 //! The record is in the user's usual directory for state. On a host whose system is read-only it is in the server's
 //! state directory, and shows the servers with this directory only. If the usual directory's record has a server of the
-//! places, and cannot be changed, no server of these starts: once the system can be written, the earlier server would
-//! count as the last one. The record has no servers of other users, of other hosts, and of containers with a `/var/lib`
-//! of their own. A directory above a place may get another name after the server's start. Then the server counts as one
-//! of another place.
+//! served directories, and cannot be changed, no server of these starts: once the system can be written, the earlier
+//! server would count as the last one. The record has no servers of other users, of other hosts, and of containers with
+//! a `/var/lib` of their own. A directory above a served one may get another name after the server's start. Then the
+//! server counts as one of another directory.
 //!
-//! Owns: both files, their forms, the rule which places overlap.
+//! Owns: both files, their forms, the rule which directories overlap.
 //! Does not own: when everything is written (`serve`), the use of the verifier (the volume), the consequences of
 //! another number or a later server (`arena`, `client_state`, `start::engine`).
 //! Invariants: the number and the start are durable before the first answer to a client. One server continues a
@@ -45,7 +45,7 @@ use crate::serve::persisted::{self, STARTS, StateDirectory, WRITE_VERIFIER};
 /// The first line of a server that has not ended in order.
 const BEGUN: &str = "serving";
 
-/// What the last server has left in the file.
+/// What the last server has written to the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LastRun {
     /// No server has used the directory, or a killed one of a version without numbers was the last.
@@ -85,8 +85,8 @@ impl LastRun {
         }
     }
 
-    /// Whether that server was the last one of the places in the record of starts. A version without numbers is not in
-    /// the record.
+    /// Whether that server was the last one of the directories in the record of starts. A version without numbers is
+    /// not in the record.
     pub(crate) fn is_last_in(self, starts: &StartRecord) -> bool {
         let why = match (self.number(), starts.standing(self.number())) {
             (_, Ok(Standing::Last)) | (None, Ok(Standing::Unknown)) => return true,
@@ -110,7 +110,7 @@ impl LastRun {
 pub(crate) struct ServerRun {
     pub(crate) last: LastRun,
     pub(crate) number: u64,
-    /// No server with another state directory has served these places since the last server of this directory.
+    /// No server with another state directory has served these directories since the last server of this one.
     pub(crate) is_next: bool,
 }
 
@@ -235,24 +235,24 @@ const LINES_MAX: usize = 4096;
 /// A word that the host does not tell.
 const UNTOLD: &str = "-";
 
-/// The record, for a server of some places. A server of a store has none.
+/// The record, for a server of some directories. A server of a store has none.
 pub(crate) struct StartRecord {
     path: Result<PathBuf, String>,
     directories: Vec<RecordedDirectory>,
 }
 
-/// The place of an earlier server among those of the record.
+/// The position of an earlier server among those of the record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
-    /// No server of an overlapping place has started since.
+    /// No server of an overlapping directory has started since.
     Last,
     /// Another server of this path has started since.
     PassedOver { by: String },
-    /// The record has no server of these places.
+    /// The record has no server of these directories.
     Unknown,
 }
 
-/// A place, in the words of the record. A word has no blanks.
+/// A directory, in the words of the record. A word has no blanks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RecordedDirectory {
     /// The identity of the file system, and of the directory there.
@@ -272,8 +272,8 @@ struct RecordedStart {
 }
 
 impl StartRecord {
-    /// The record of this user, for a server of the places of `tree`, if the server is `allowed` to use its directory.
-    /// Else it is in the directory of `state`.
+    /// The record of this user, for a server of the directories of `tree`, if the server is `allowed` to use its
+    /// directory. Else it is in the directory of `state`.
     pub(crate) fn of(
         tree: Option<&HostTree>,
         state: &StateDirectory,
@@ -289,7 +289,7 @@ impl StartRecord {
         Self { path, directories }
     }
 
-    /// Whether the server with this number was the last one of these places. `None` for a server without a number.
+    /// Whether the server with this number was the last one of these directories. `None` for a server without a number.
     ///
     /// # Errors
     /// There is no record, or it cannot be read.
@@ -379,7 +379,7 @@ fn usual(
     }
 }
 
-/// Whether the record has an earlier server of these places. True of a record that cannot be read.
+/// Whether the record has an earlier server of these directories. True of a record that cannot be read.
 fn has_overlapping(path: &Path, directories: &[RecordedDirectory]) -> bool {
     read(path).map_or(true, |starts| {
         starts.iter().any(|start| directories.iter().any(|directory| directory.is_overlapping(&start.directory)))
@@ -464,7 +464,7 @@ impl RecordedDirectory {
         }
     }
 
-    /// Whether a file may be in both places. Below a path of the host may be a mount of another file system.
+    /// Whether a file may be in both directories. Below a path of the host may be a mount of another file system.
     fn is_overlapping(&self, other: &Self) -> bool {
         let is_told = |one: &str, other: &str| one == other && one != UNTOLD;
         let is_on_one = is_told(self.file_system(), other.file_system()) || is_told(&self.stay, &other.stay);

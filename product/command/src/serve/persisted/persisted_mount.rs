@@ -1,9 +1,9 @@
-//! A mount that an earlier server left with systemd, from the first look at it until somebody goes on with it.
+//! A mount that an earlier server stored with systemd, from the first check of it until a server goes on with it.
 //!
 //! Owns: the choice between going on with it and ending it, the lines about that.
 //! Does not own: the check of its descriptors (`afflux_linux_server`), the meaning of its memory (`afflux_fuse`), its
 //! service (`front`).
-//! Invariants: a mount is hidden from this process before any path is looked at: a look at a file below it would wait
+//! Invariants: a mount is hidden from this process before any path is accessed: an access to a file below it would wait
 //! for this process itself. A start that fails leaves the mount as it was, unless the settings have no such mount.
 
 use std::io::ErrorKind;
@@ -42,7 +42,7 @@ pub(crate) struct InheritedDescriptors {
     was_dead: bool,
 }
 
-/// A mount that an earlier server left, hidden from this process.
+/// An inherited mount, hidden from this process.
 struct InheritedMount {
     persisted: PersistedMount,
     unmounter: Unmounter,
@@ -61,7 +61,7 @@ pub(crate) struct Taken {
 
 impl InheritedDescriptors {
     /// Takes the descriptors of an earlier server, and hides its mount. Comes before the first thread, and before the
-    /// first look at a path.
+    /// first access to a path.
     pub(crate) fn take() -> Outcome<Self> {
         let mut store = DescriptorStore::of_manager();
         let (found, broken) = match PersistedMount::take(&mut store) {
@@ -72,8 +72,8 @@ impl InheritedDescriptors {
         Ok(Self { store, mount, broken, was_dead: false })
     }
 
-    /// Takes a mount of this program without a server away from the mount point. Comes before the first look
-    /// at the point.
+    /// Takes a mount of this program without a server away from the mount point. Comes before the first access to the
+    /// point.
     pub(crate) fn clear(&mut self, point: &Path, is_persistent: bool) {
         let is_persistent = is_persistent && geteuid().is_root();
         if (is_persistent || self.broken.is_some()) && self.mount.is_none() {
@@ -83,7 +83,7 @@ impl InheritedDescriptors {
     }
 
     /// The store, and the earlier server's mount at this point. The mount ends if the settings do not have it any more,
-    /// or do not have systemd keep it.
+    /// or do not have systemd store it.
     pub(crate) fn for_point(self, point: Option<&Path>, is_persistent: bool) -> Outcome<(DescriptorStore, Taken)> {
         if let Some(reason) = &self.broken {
             warn!("the mount that systemd has is given up: {}", output::shown(reason));

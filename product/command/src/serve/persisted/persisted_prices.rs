@@ -1,7 +1,7 @@
 //! The prices of disks, persisted in a file until the next start.
 //!
 //! The file is JSON. It has, for each disk by its identity (`device_identity`), its name, the time when it was last
-//! served, and the numbers that the policy keeps.
+//! served, and the numbers that the policy persists.
 //!
 //! Owns: the file, the choice of disks to forget.
 //! Does not own: the meaning of the numbers (the policy), when the file is written.

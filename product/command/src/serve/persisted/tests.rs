@@ -67,7 +67,7 @@ fn a_named_directory_has_one_server() {
     assert!(OwnDirectory::whole(scratch.path(), Missing::Make).is_ok());
 }
 
-/// An error is no empty list: such a place is nobody's, and another server's state stays where it is.
+/// An error is no empty list: such a directory is nobody's, and another server's state stays where it is.
 #[test]
 fn a_list_that_cannot_be_read_makes_no_place_free() {
     let scratch = directory();

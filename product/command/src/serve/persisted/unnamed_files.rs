@@ -1,8 +1,8 @@
 //! Open files without a name of a mount, over a kill of the server.
 //!
-//! Owns: the choice whether the service manager keeps them, the lines about files that the manager does not keep.
+//! Owns: the choice whether the service manager stores them, the lines about files that the manager does not store.
 //! Does not own: their descriptors (`afflux_linux_server`), the mount (`persisted_mount`, `front`).
-//! Invariants: a start that fails leaves them. They leave the store with the mount.
+//! Invariants: a start that fails does not change them. They leave the store with the mount.
 
 use std::io;
 
@@ -14,7 +14,7 @@ use crate::serve::front::WantedFront;
 use crate::serve::persisted::arena::MEMORY_IN_STORE;
 use crate::serve::start::source::Source;
 
-/// Has the service manager keep such files of a mount that outlives its server. Comes before the first thread.
+/// Has the service manager store such files of a mount that outlives its server. Comes before the first thread.
 pub(crate) fn keep(source: Option<&Source>, store: &mut DescriptorStore, front: &WantedFront) -> Outcome {
     let tree = source.and_then(Source::host).filter(|_| front.is_persistent() && front.point().is_some());
     let Some(tree) = tree else {

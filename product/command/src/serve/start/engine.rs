@@ -36,7 +36,7 @@ use crate::settings::Policy;
 /// also closes written programs, so that the host can run them.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
 
-/// The disks' prices from earlier runs. A failure to keep them is only reported.
+/// The disks' prices from earlier runs. A failure to persist them is only reported.
 pub(crate) fn persisted_prices(state: &StateDirectory) -> Arc<PersistedPrices> {
     let (prices, warnings) = PersistedPrices::read(state.shared_file(PRICES));
     for warning in warnings {
@@ -101,7 +101,7 @@ pub(crate) fn start(
     let write_home = |recovered: &Recovered| source.write_home(platform, &key, recovered);
     let (engine, mut arena) = memory.engine(platform, settings, policies, write_home)?;
     locks(engine.frames())?;
-    // A server that was killed has left its verifier in the memory.
+    // A killed server's verifier is in the memory.
     let is_recovered = engine.write_verifier() != 0;
     let devices = Arc::new(ServedDevices::default());
     let factory = device_factory(source, platform, &devices, prices);
@@ -133,7 +133,7 @@ pub(crate) fn start(
     Ok(Running { engine, volume, devices, exports, since: Instant::now(), front, store, arena })
 }
 
-/// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
+/// Has the volume save the locations of objects for the next start. Without them, clients' handles take a walk then.
 fn save_locations(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
     let Some(path) = state.own_file(LOCATIONS) else { return };
     match open_location_file(&path) {

@@ -1,5 +1,5 @@
-//! The memory of a server's process: put behind the cache ahead of its use, and kept from waiting for the server's own
-//! clients.
+//! The memory of a server's process: put behind the cache ahead of its use, and prevented from waiting for the server's
+//! own clients.
 //!
 //! On the first touch of a page the kernel clears it, in the middle of a WRITE. The thread that goes ahead has low
 //! priority and takes small steps, since the kernel holds a lock of the whole process meanwhile. The cache uses frames
@@ -37,7 +37,7 @@ const STEP_FRAMES: u32 = HUGE_FRAMES;
 /// This fraction of the host's memory stays available.
 const AVAILABLE_PART: u64 = 16;
 
-/// A tenth of another busy thread's share. With the lowest priority the thread would hold that lock for long.
+/// A tenth of another busy thread's time. With the lowest priority the thread would hold that lock for long.
 const NICER: i32 = 10;
 
 /// The thread. It ends when dropped.

@@ -1,12 +1,12 @@
-//! The places that a server takes on its host before it serves: the state directory, addresses, the control socket.
+//! The resources that a server takes on its host before it serves: the state directory, addresses, the control socket.
 //!
 //! Owns: taking all of it, in one order, for a start and for its rehearsal; the words about the number of files that
 //! may be open at a time.
-//! Does not own: the single places; directories (`source`); memory (`arena`); the mount (`front`); the bound on open
+//! Does not own: the single resources; directories (`source`); memory (`arena`); the mount (`front`); the bound on open
 //! files (the volume, `afflux_linux_server`).
 //! Invariants: a rehearsal (`--check`) makes the calls of a start, so that it refuses what the start would refuse. It
-//! gives everything back, and makes no directory. A limit on open files that few clients meet is told before the first
-//! of them does.
+//! gives everything back, and makes no directory. A limit on open files that few clients reach is reported before the
+//! first of them does.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
@@ -34,13 +34,13 @@ use crate::{metrics, processes};
 /// Its process, which may have the socket in its store.
 const SERVICE_MANAGER: u32 = 1;
 
-/// The purpose of taking the places.
+/// The purpose of taking the resources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taking {
     Start,
     /// For `--check`.
     Rehearsal {
-        /// The server that has the same configuration and runs: the check before its reload. Its places are no
+        /// The server that has the same configuration and runs: the check before its reload. Its resources are no
         /// obstacle.
         running: Option<u32>,
     },
@@ -69,7 +69,7 @@ impl Taking {
     }
 }
 
-/// The settings of which a server takes places.
+/// The settings of which a server takes resources.
 pub(crate) struct WantedResources<'a> {
     listen: SocketAddr,
     tls: &'a TlsSettings,
@@ -109,7 +109,7 @@ impl StartResources {
         own.chain(resources.tls.files()).map(Path::to_path_buf).collect()
     }
 
-    /// Takes the places beside the directories, which are open unless `source` is a store.
+    /// Takes the resources beside the directories, which are open unless `source` is a store.
     pub(crate) fn take(
         resources: &WantedResources<'_>,
         source: Option<&Source>,
@@ -123,7 +123,7 @@ impl StartResources {
         let state = match source.and_then(Source::host) {
             // A server of a store has its state in the store.
             None => state,
-            // The server that is to be reloaded has its place.
+            // The server that is to be reloaded has its own directory.
             Some(_) if taking.running().is_some() => state,
             Some(tree) => state.for_server(resources.state.is_some(), tree.directories(), taking.missing())?,
         };
@@ -151,7 +151,7 @@ impl StartResources {
     }
 }
 
-/// With so many there is nothing to tell: the tables of front ends have no more places.
+/// With so many there is nothing to report: the tables of front ends have no more entries.
 const ALL: usize = 65_536;
 /// Fewer than these are a note.
 const MANY: usize = 4_096;

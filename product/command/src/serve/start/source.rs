@@ -35,7 +35,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Fails if a store's address makes no sense, or if it stands beside other places.
+    /// Fails if a store's address makes no sense, or if it stands beside other directories.
     pub(crate) fn check(places: &[PathBuf]) -> Outcome {
         match places.iter().find(|place| is_store(place)) {
             Some(store) => served_alone(store, places.len()),
@@ -170,7 +170,7 @@ impl Source {
         kept.into_iter().filter(|_| !outdated).for_each(|kept| volume.keep_write_verifier(kept));
     }
 
-    /// Writes home what earlier servers left. Only a server of directories has such memory.
+    /// Writes home the unwritten bytes of earlier servers. Only a server of directories has such memory.
     pub(crate) fn write_home(&self, platform: &LinuxPlatform, key: &HandleKey, recovered: &Recovered) -> Outcome {
         match self {
             Self::Host(tree) => arena::write_home(platform, tree, key, recovered),
@@ -179,7 +179,7 @@ impl Source {
         }
     }
 
-    /// The paths of some files that an earlier server left, and the number of those that are not served here.
+    /// The paths of some inherited files, and the number of those that are not served here.
     pub(crate) fn named(
         &self,
         platform: &LinuxPlatform,
@@ -229,7 +229,8 @@ impl Source {
     }
 }
 
-/// Fails if this build serves no store, if the store is one of several places, or if its address makes no sense.
+/// Fails if this build serves no store, if the store is one of several served directories, or if its address makes no
+/// sense.
 fn served_alone(store: &Path, places: usize) -> Outcome {
     if cfg!(not(feature = "object")) {
         return Err(no_stores(store));

@@ -1,4 +1,4 @@
-//! The way in which a volume in a store is to be opened.
+//! The settings with which a volume in a store is opened.
 //!
 //! Owns: the three things that an opening takes of the settings and the host.
 //! Does not own: the opening (`stores`).

@@ -38,7 +38,7 @@ pub(crate) struct UnstoredView {
 }
 
 /// Ends the process once the store has given no answer, or has taken no object, for a while. Call it when the server is
-/// told to end.
+/// ordered to end.
 pub(crate) fn watch(left: UnstoredView, running: &Arc<Running>, control: &Arc<BoundSocket>, json: bool) {
     let (objects, clock) = (left.location.store.objects(), left.location.store.clock());
     left.location.platform.spawn("store end, asking", async move {
@@ -101,7 +101,7 @@ impl UnstoredView {
         let devices = running.engine.status().devices;
         for (file, bytes) in devices.iter().flat_map(|device| running.engine.dirty_files(device.id)) {
             if let Some(number) = file.backing().get::<HeldNode>().map(HeldNode::ino) {
-                // The volume may have the same bytes, on their way.
+                // The volume may have the same bytes, in flight.
                 let known = files.entry(number).or_default();
                 *known = bytes.max(*known);
             }

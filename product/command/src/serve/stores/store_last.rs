@@ -7,9 +7,9 @@
 //!
 //! Owns: the name, the file, its lock, its form.
 //! Does not own: other hosts (`afflux_object::Holder`), the use of the knowledge (`afflux_object`), fencing, which
-//! alone keeps the volume safe.
-//! Invariants: two processes of a host never have the claim to one volume at a time. A claim leaves nothing behind. A
-//! note of another start of the host's kernel counts for nothing: the directory may be on a disk that hosts share.
+//! alone protects the volume.
+//! Invariants: two processes of a host never have the claim to one volume at a time. Nothing remains of a claim. A note
+//! of another start of the host's kernel counts for nothing: the directory may be on a disk of several hosts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};

@@ -30,7 +30,7 @@ use crate::stores;
 /// The device's name in reports.
 const DEVICE: &str = "store";
 
-/// The volume, with the place that it is in.
+/// The volume, with its location.
 pub(crate) struct StoreVolume {
     location: VolumeLocation,
     pub(crate) parts: Parts,
@@ -118,7 +118,7 @@ impl StoreVolume {
         })
     }
 
-    /// Makes the engine's device. Its prices are kept by the address.
+    /// Makes the engine's device. Its prices are persisted by the address.
     pub(crate) fn device_factory(&self, devices: Arc<ServedDevices>, prices: &PersistedPrices) -> DeviceFactory {
         let (device, url) = (Arc::clone(&self.parts.device), self.location.url.clone());
         let remembered = prices.of(&url);

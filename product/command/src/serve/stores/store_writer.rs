@@ -69,7 +69,7 @@ pub(crate) async fn open(
     }
     let records = match store.records().await {
         Ok(records) => records,
-        // An empty place has nothing to read.
+        // An empty location has nothing to read.
         Err(StoreError::ReadOnly { why, .. }) if store.has_volume() => return Ok(Err(ReadOnly(why))),
         Err(error) => return Err(Failure::failed(output::shown(error))),
     };

@@ -1,6 +1,6 @@
 use super::super::*;
 
-/// Mounts by their numbers, those of their parents, places, kinds and sources.
+/// Mounts by their numbers, those of their parents, mount points, kinds and sources.
 fn mounts(rows: &[(u32, u32, &str, &str, &str)]) -> Vec<Mounted> {
     let line = |(id, parent, mount_point, kind, source): &(u32, u32, &str, &str, &str)| {
         format!("{id} {parent} 8:{id} / {mount_point} rw shared:1 - {kind} {source} rw\n")
@@ -8,7 +8,7 @@ fn mounts(rows: &[(u32, u32, &str, &str, &str)]) -> Vec<Mounted> {
     Mounted::listed(&rows.iter().map(line).collect::<String>())
 }
 
-/// The places of the mounts that stand on the file system with this number.
+/// The mount points of the mounts that stand on the file system with this number.
 fn standing(mounts: &[Mounted], on_number: u32) -> Vec<String> {
     let found = on(mounts, |mount| mount.id == on_number.to_string());
     found.iter().map(|mount| mount.mount_point.display().to_string()).collect()

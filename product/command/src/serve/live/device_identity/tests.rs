@@ -6,7 +6,7 @@ use super::identity_from_host;
 
 mod device_label;
 
-/// A sysfs with a stick of two partitions as `8:0`, `8:1`, `8:2`, in that place.
+/// A sysfs with a stick of two partitions as `8:0`, `8:1`, `8:2`, in that directory.
 fn sysfs(name: &str, place: &str, serial: &str) -> PathBuf {
     let top = afflux_scratch::Scratch::new(&std::env::temp_dir(), name).unwrap().keep();
     let disk = top.join(place);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{ServerCounts, SmallFiles};
 
-/// The findings of a server that looks once a second while clients create files of a size.
+/// The findings of a server that checks once a second while clients create files of a size.
 fn found(created_per_s: u64, file_bytes: u64, seconds: u64) -> Vec<u64> {
     let mut small = SmallFiles::default();
     let counts = |at| ServerCounts {

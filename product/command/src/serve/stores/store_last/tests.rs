@@ -54,7 +54,7 @@ fn a_note_of_another_start_or_a_cut_one_tells_nothing() {
     drop(last);
     assert_eq!(take().ended(), Some(WRITER), "a child that has not begun its program keeps no lock");
     drop(child);
-    // No file of another place is written through a link.
+    // No file of another directory is written through a link.
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink(scratch.path().join("elsewhere"), &path).unwrap();
     assert!(LastWriter::take(&state, &header(1)).is_none());

@@ -69,9 +69,9 @@ fn the_last_server_of_a_place_is_known() {
         (vec![start(1, &a), start(2, &above)], by("/")),
         (vec![start(2, &a)], by("/a")),
         (vec![start(2, &b)], Standing::Unknown),
-        // The first server had two places, and another server has served one of the two.
+        // The first server had two directories, and another server has served one of the two.
         (vec![start(1, &a), start(1, &b), start(2, &above)], by("/")),
-        // Another server has served a place that the first server had elsewhere.
+        // Another server has served a directory that the first server had under another path.
         (vec![start(1, &b), start(2, &directory("a:1.1:04", "/b/c", "/b/c"))], by("/b/c")),
     ];
     for (starts, expected) in cases {
