@@ -107,7 +107,7 @@ struct Ungoverned {
 /// Returns the prices of a disk from earlier runs.
 pub type PriceLookup<'a> = &'a dyn Fn(&Disk) -> Option<RememberedPrices>;
 
-/// Keeps devices to their budgets.
+/// Holds devices to their budgets.
 pub struct Governor {
     host: Host,
     options: GovernorOptions,

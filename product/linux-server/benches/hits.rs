@@ -102,12 +102,12 @@ impl Rig {
     }
 }
 
-/// Memory for a cache that has to keep a set of so many bytes.
+/// Memory for a cache that has to hold a set of so many bytes.
 fn frame_bytes(set_bytes: u64) -> u64 {
     set_bytes + set_bytes / 4 + (64 << 20)
 }
 
-/// Copies of the same pages in memory of a file and in memory of the process's own, by turns.
+/// Copies of the same pages in memory of a file and in memory of the process's own, alternately.
 fn race_arenas(platform: &LinuxPlatform, directory: &PathBuf, sets: &[(&str, u64)], turns: usize, count: u64) {
     println!("{:<44} {:>10} {:>11}   ratio", "4 KiB, random in the set, one thread", "file", "own memory");
     for (label, bytes) in sets {

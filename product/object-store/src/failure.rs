@@ -1,7 +1,7 @@
 //! The meaning of a failed request, and of a failed opening as an error with advice.
 //!
-//! Owns: which failures had no effect, which may have had one, which are final; who reported them, and the words; the
-//! translation of an opening's failures.
+//! Owns: which failures had no effect, which may have had one, which are final; the party that reported them, and the
+//! words; the translation of an opening's failures.
 //! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`transport`); the
 //! texts of errors with advice (`error`).
 //! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network
@@ -26,7 +26,7 @@ const WORDS_MAX: usize = 300;
 /// The store of a directory calls itself so.
 const DIRECTORY: &str = "LocalFileSystem";
 
-/// Who reported a failure that may pass.
+/// The party that reported a failure that may pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// The store, by an answer.

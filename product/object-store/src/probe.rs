@@ -206,7 +206,7 @@ fn tries_of(error: &Error) -> u32 {
 /// The uses of a store that its promises allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedUse {
-    /// The store keeps the promises that a writer needs.
+    /// The store fulfils the promises that a writer needs.
     ReadWrite,
     /// A writer could lose data here.
     ReadOnly {

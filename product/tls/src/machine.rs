@@ -5,8 +5,8 @@
 //! Does not own: the question for TLS (the protocol's machine answers it), the identity in force (`server`), the
 //! permits (`permits`).
 //! Invariants: the buffer of received bytes is released when they are decrypted, so that a connection holds at most one
-//! record of TLS more than the world allowed it to receive. Encrypted replies keep the segments of their text, so that
-//! the protocol's own bounds count them until they are sent.
+//! record of TLS more than the world allowed it to receive. Encrypted replies retain the segments of their text, so
+//! that the protocol's own bounds count them until they are sent.
 
 use std::io::{BufRead, IoSlice, Write};
 use std::sync::Arc;

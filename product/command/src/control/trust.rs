@@ -105,8 +105,9 @@ impl TrustedDirectory {
         Ok(Self { fd, path: path.to_path_buf() })
     }
 
-    /// Keeps other servers and clients of this user from making and removing sockets here, until [`Directory::unlock`]
-    /// or the directory's end. Only for private directories: elsewhere a stranger could take the lock and hold it.
+    /// Prevents other servers and clients of this user from making and removing sockets here, until
+    /// [`Directory::unlock`] or the directory's end. Only for private directories: elsewhere a stranger could take the
+    /// lock and hold it.
     pub(super) fn lock(&self) -> io::Result<()> {
         Ok(flock(&self.fd, FlockOperation::LockExclusive)?)
     }

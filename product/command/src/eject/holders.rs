@@ -235,8 +235,8 @@ impl<'a> SoughtDisk<'a> {
     }
 }
 
-/// Whether the process is a thread of the kernel. Such a thread shows the root directory as its own, but does not
-/// prevent that a disk is unplugged.
+/// Whether the process is a thread of the kernel. Such a thread shows the root directory as its own, but a disk can be
+/// unplugged in spite of it.
 fn is_kernel_thread(process: &Path) -> bool {
     let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
     // The program's name ends at the last parenthesis, and may hold spaces.

@@ -17,7 +17,7 @@ use crate::server::{Server, eventually, run, text};
 pub(crate) const LAZY: [&str; 6] =
     ["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
 
-/// A served directory, and a place for an arena.
+/// A served directory, and a directory for an arena.
 pub(crate) struct Place {
     pub(crate) scratch: Scratch,
     pub(crate) data: PathBuf,
@@ -146,7 +146,7 @@ fn servers_that_end_again_and_again_get_a_rescue() {
     assert!(!ended.stderr.contains("within a minute of their start"), "the rescue ended the row: {ended:?}");
 }
 
-/// The names that a listing shows come with the sizes that clients were told.
+/// The names that a listing shows come with the sizes that the server reported to clients.
 #[test]
 fn a_listing_shows_the_sizes_of_files_that_nobody_has_used_since() {
     let Some(place) = Place::new() else { return };
@@ -401,7 +401,7 @@ fn an_arena_whose_header_is_damaged_is_refused() {
     assert!(said.contains("its header is damaged"), "{said}");
 }
 
-/// Pages that no kill leaves are put aside, and clients learn of it.
+/// Pages in a state that no kill leaves are put aside, and the write verifier changes.
 #[test]
 fn a_damaged_record_costs_the_verifier_and_no_byte_of_others() {
     let Some(place) = Place::new() else { return };

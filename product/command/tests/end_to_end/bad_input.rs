@@ -287,7 +287,7 @@ fn more_connections_than_there_are_descriptors_for_take_no_file_away() {
     for _ in 0..300 {
         greedy.push(TcpStream::connect(("127.0.0.1", server.port())).unwrap());
     }
-    // A connection that was silent would have made room for them.
+    // A silent connection would have been evicted for them.
     let mut bystander = Client::mount(&server);
     let root = bystander.root();
     for at in 0..FILES {

@@ -192,7 +192,7 @@ fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_on
 const NOENT: u32 = 2;
 const NOTDIR: u32 = 20;
 
-/// A served tree with a directory that only `owner` may search, objects below it, and ways into it from outside.
+/// A served tree with a directory that only `owner` may search, objects below it, and paths into it from outside.
 fn tree_with_a_private_directory(data: &Path, owner: u32) {
     fs::create_dir_all(data.join("private/inner/deep")).unwrap();
     fs::create_dir_all(data.join("public/inner")).unwrap();
@@ -353,7 +353,7 @@ fn socket_of(user: u32, to: SocketAddr) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// The kernel keeps the data of a process that closed its socket before the server accepted it.
+/// The kernel retains the data of a process that closed its socket before the server accepted it.
 #[test]
 fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
     if !can_be_several_users() {
@@ -480,7 +480,7 @@ fn whoever_asks_for_a_server_of_another_user_is_told_whose_it_is() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let server = server_of(MARY.uid, &scratch, &data, &[]);
-    // Root has no server of its own at this place.
+    // Root has no server of its own at this path.
     let output = afflux(&scratch.directory("root")).arg("stat").env("TMPDIR", scratch.path()).output().unwrap();
     let said = text(&output);
     if said.contains("no server of this user") {

@@ -201,7 +201,7 @@ fn a_check_refuses_what_the_users_own_directory_for_state_refuses_to_a_start() {
     let home = scratch.path();
     let data = scratch.directory("data").display().to_string();
     let memory = format!("/dev/shm/afflux-state-{}", std::process::id());
-    // A directory in place of a file, and the other way round.
+    // A directory in place of a file, and vice versa.
     for name in ["server", "write-verifier", "starts"] {
         scratch.directory(&format!("{name} state/afflux/{name}"));
     }
@@ -239,7 +239,7 @@ fn a_check_refuses_for_want_of_rights_as_the_start_does() {
     let no_device = arguments(&["unshare", "-m"]);
     let no_device = [no_device, script("mount --bind /dev/null /dev/fuse && exec \"$@\"")].concat();
     let program = programs.program_for_others().display().to_string();
-    // The first word is the program at a place that others may not reach.
+    // The first word is the program at a path that others may not reach.
     let stranger = |path: &str| {
         let user = format!("/usr/bin/setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups");
         script(&format!("shift; exec /usr/bin/env PATH={path} {user} {program} \"$@\""))

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// The way the store answers.
+/// The behaviour of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mood {
     Good,
@@ -254,7 +254,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
     let mut words = line.split(' ');
     let (method, target) = (words.next()?.to_owned(), words.next()?);
-    // A proxy is told the server, too.
+    // A request to a proxy names the server, too.
     let target =
         target.strip_prefix("http://").map_or(target, |behind| behind.find('/').map_or("/", |at| &behind[at..]));
     let (path, query) = target.split_once('?').unwrap_or((target, ""));

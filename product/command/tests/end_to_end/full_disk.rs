@@ -10,7 +10,7 @@ use crate::server::Server;
 /// NFS3ERR_NOSPC.
 const NO_SPACE: u32 = 28;
 
-/// Fills the file system at `data`, which has room for about 8 MiB.
+/// Fills the file system at `data`, which has free space for about 8 MiB.
 fn fill(scratch: &Scratch, data: &Path) {
     let server = Server::start(scratch.path(), &[data], &["--cache", "64MiB"]);
     let mut client = Client::mount(&server);
@@ -30,7 +30,7 @@ fn fill(scratch: &Scratch, data: &Path) {
     let told = told.or_else(|| client.try_commit(&big).err());
     assert_eq!(told, Some(NO_SPACE));
 
-    // Other files are untouched, and the service goes on once there is room.
+    // Other files are untouched, and the service goes on once there is free space.
     assert!(client.read_file(&root, "kept") == kept);
     client.remove(&root, "big");
     let after = Bytes::new(3).vec(1 << 20);

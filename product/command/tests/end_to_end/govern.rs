@@ -232,7 +232,7 @@ fn budgets_names_and_states_that_make_no_sense_are_told() {
 #[test]
 fn what_is_kept_of_a_disk_is_in_force_at_the_next_start() {
     let tree = Tree::new();
-    // 5 MB/s, kept under the identity of the made-up disk.
+    // 5 MB/s, persisted under the identity of the made-up disk.
     let prices = r#"{"write_run_ns":1000,"write_mib_ns":200000000,"read_run_ns":1000,"read_mib_ns":1000000}"#;
     let disk = format!(r#"{{"name":"sdb","served_unix_s":1,"prices":{prices}}}"#);
     let file = format!(r#"{{"version":1,"disks":{{"model=Stick sectors=2000":{disk}}}}}"#);

@@ -228,7 +228,7 @@ fn waits_in_the_kernel(process: u32, is_meant: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Whether a call of the server waits for a disk: a thread of it is in the kernel, or a request is on its way.
+/// Whether a call of the server waits for a disk: a thread of it is in the kernel, or a request is in flight.
 fn waits_for_the_disk(server: &Server, mount: &str) -> bool {
     let devices = server.stat()["devices"].as_array().unwrap().clone();
     let is_on_its_way = |device: &Value| device["name"] == mount && device["in_flight"].as_u64() > Some(0);
@@ -384,7 +384,7 @@ fn allocate_and_free(file: &fs::File, ended: &AtomicBool, syncs: &AtomicU64) {
     }
 }
 
-/// The last close of an object without a name frees its blocks. The host may keep the closing thread until a commit of
+/// The last close of an object without a name frees its blocks. The host may block the closing thread until a commit of
 /// the journal ends.
 // rule: 6: an object that was removed from a disk that hangs holds up no connection that asks for others
 // kept in: `product/linux-server/src/host/node.rs`
@@ -509,7 +509,7 @@ fn a_disk_that_hangs_under_a_read_holds_up_no_notice_about_others() {
     let disk = &slow.1;
     fs::write(below.join("file"), vec![1; 4 << 20]).unwrap();
     fs::File::open(below.join("file")).unwrap().sync_all().unwrap();
-    // The kernel keeps bytes, and uses names until it is told.
+    // The kernel caches bytes, and uses names until it is notified.
     let arguments = ["--mount", point.to_str().unwrap(), "--sole", "--kernel-cache", "--set", NO_RESERVE];
     let server = Server::start(scratch.path(), &[&data], &arguments);
     let mut client = Client::mount(&server);

@@ -1,4 +1,4 @@
-//! A cache and a socket that the service manager keeps (`--arena systemd`). The test is the service manager.
+//! A cache and a socket that the service manager stores (`--arena systemd`). The test is the service manager.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -81,8 +81,8 @@ struct Repeater {
 /// The rounds of a [`Repeater`].
 struct Rounds {
     ended: u64,
-    /// Repetitions that were told only that the name was taken or gone. A kill between the host's call and its note
-    /// leaves a change that the next server knows nothing of.
+    /// Repetitions whose answer was only that the name was taken or gone. After a kill between the host's call and its
+    /// note, the next server knows nothing of the change.
     without_note: u64,
 }
 
@@ -426,7 +426,7 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
     let port = server.port();
     kill(server);
     let server = manager.start(&place.data, &[&RESERVE[..], &["--listen", "127.0.0.2:0"]].concat());
-    // The manager closes the one that it kept after the server has said so.
+    // The manager closes the one that it stored after the server has said so.
     eventually("the kept socket is closed", || TcpStream::connect(("127.0.0.3", port)).is_err());
     server.stop();
 }

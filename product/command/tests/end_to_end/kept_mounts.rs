@@ -100,8 +100,8 @@ impl Drop for Bench {
     }
 }
 
-/// A program that uses the mount until it is told to end. It is a process of its own. Otherwise the child that becomes
-/// the next server would have to close files of the mount first, and would wait for itself.
+/// A program that uses the mount until it is ordered to end. It is a process of its own. Otherwise the child that
+/// becomes the next server would have to close files of the mount first, and would wait for itself.
 struct Program {
     child: Child,
     control: PathBuf,
@@ -170,7 +170,7 @@ fn program() {
     fs::write(control.join("rounds"), rounds.to_string()).unwrap();
 }
 
-/// Becomes another program once it is told to end, with a file open until then.
+/// Becomes another program once it is ordered to end, with a file open until then.
 fn begin_another(control: &Path, at: &Path) {
     // The kernel closes files in their order at execve, so the lock ends just before the wait for the mount begins. It
     // is a lock of POSIX: the kernel ends one of flock only once execve has returned.
@@ -367,7 +367,7 @@ fn programs_go_on_at_a_mount_over_the_directory_itself() {
 
 #[test]
 fn fio_verifies_over_kills() {
-    // More, by hand: KEPT_KILLS=200 cargo test -p afflux-command --test end_to_end fio_verifies -- --nocapture
+    // For more kills: KEPT_KILLS=200 cargo test -p afflux-command --test end_to_end fio_verifies -- --nocapture
     let wanted = std::env::var("KEPT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(25);
     let Some(mut bench) = Bench::new(false) else { return };
     let report = bench.scratch.path().join("report");
@@ -538,7 +538,7 @@ fn descriptors_of_no_open_file_leave_the_store() {
     bench.has_unnamed(1);
     assert_eq!(bench.manager.first_unnamed(), real);
     assert!(bench.manager.log().contains("1 descriptors in systemd's store"), "{}", bench.manager.log());
-    // The server was killed before the manager was told of the file's end.
+    // The server was killed before the manager was notified of the file's end.
     let name = real.unwrap();
     let descriptor = bench.manager.stored(&name).remove(0);
     drop(shell);
@@ -627,7 +627,7 @@ fn a_second_server_changes_nothing_and_a_frozen_one_is_followed() {
     bench.stop();
 }
 
-/// Damages the memory of the mount at a place.
+/// Damages the memory of the mount at an offset.
 fn damage(memory: &OwnedFd, at: u64) {
     let file = File::from(memory.try_clone().unwrap());
     let mut byte = [0];
@@ -676,7 +676,7 @@ fn a_mount_with_damaged_memory_is_mounted_anew() {
     fs::write(bench.path("file"), "bytes").unwrap();
     // Only synced bytes outlive the cache's memory.
     File::open(bench.path("file")).unwrap().sync_all().unwrap();
-    // The place, the machine's form, the agreement of INIT; last the cache's memory is gone.
+    // The location, the machine's form, the agreement of INIT; last the cache's memory is gone.
     for at in [Some(8), Some(MACHINE_AT + 3), Some(MACHINE_AT + 8 * 8), None] {
         bench.has(1);
         bench.kill();

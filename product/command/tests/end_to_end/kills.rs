@@ -27,7 +27,7 @@ const WRITE_BYTES: u64 = 70_000;
 /// A call without a reply for this long is one of a server that is gone.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A file, as accepted calls have left it.
+/// A file with the bytes of all accepted calls.
 #[derive(Default)]
 struct Model {
     handle: Vec<u8>,
@@ -130,7 +130,7 @@ impl Operation {
 /// Runs operations on files until the connection ends, and tells of each.
 fn load(port: u16, files: &mut [Model], random: &mut Bytes, told: &Sender<()>) {
     let Ok(mut client) = Client::connect(("127.0.0.1", port)) else { return };
-    // A server that was killed before it took the connection does not end it, if systemd keeps the socket.
+    // A server that was killed before it took the connection does not end it, if systemd stores the socket.
     client.set_timeout(Some(ENDS_WITHIN)).unwrap();
     loop {
         let file = random.below(files.len() as u64) as usize;

@@ -297,7 +297,7 @@ fn top_tells_devices_clients_and_files_as_lines_and_as_json() {
     server.stop();
 }
 
-/// A client that writes until it is told to stop.
+/// A client that writes until it is ordered to stop.
 struct Writing {
     ends: Arc<std::sync::atomic::AtomicBool>,
     thread: std::thread::JoinHandle<()>,

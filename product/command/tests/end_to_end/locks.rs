@@ -1,4 +1,5 @@
-//! Locks of clients of NFS version 4 and of programs on a mount: shown, freed by hand, and over a kill of the server.
+//! Locks of clients of NFS version 4 and of programs on a mount: shown, freed by a command, and over a kill of the
+//! server.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -370,7 +371,7 @@ fn a_server_with_another_state_directory_in_between_ends_the_state_of_clients() 
             let scratch = Scratch::new();
             let data = scratch.directory("data");
             fs::create_dir(data.join("inner")).unwrap();
-            // The servers keep nothing below a served directory.
+            // The servers persist nothing below a served directory.
             let (home, other) = (Scratch::new(), Scratch::new());
             let start = || Server::start(home.path(), &[&data], &["--cache", "64MiB", "--nfs", "4"]);
             let server = start();
@@ -490,7 +491,7 @@ fn posix_locks_take_directories_and_version_4() {
 /// The port of the present server, and who has the lock.
 struct Contended {
     port: AtomicU16,
-    /// The number of the locker that was told that it has the lock; zero if none was.
+    /// The number of the locker whose lock was granted; zero if none was.
     holder: AtomicU64,
     granted: AtomicU64,
     is_over: AtomicBool,

@@ -10,8 +10,8 @@ use std::process::Command;
 use crate::mounted::{Mounted, apart, can_mount};
 use crate::scratch::Scratch;
 
-/// Stores bytes past the end of a file in its last page, and makes the file larger, once in each way. Prints the files
-/// with such bytes. Where the kernel maps no files of the mount for writing, prints so.
+/// Stores bytes past the end of a file in its last page, and makes the file larger, once by each method. Prints the
+/// files with such bytes. Where the kernel maps no files of the mount for writing, prints so.
 const STORES: &str = "import mmap, os
 source = os.open('source', os.O_RDWR | os.O_CREAT)
 os.write(source, b'copied')

@@ -126,7 +126,7 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     eventually("some wait", || {
         let held = nfs_gauge(&server, "request_bytes");
         assert!(held <= BOUND_BYTES, "{held} bytes are held");
-        // The other half is kept for connections that may still come.
+        // The other half is reserved for connections that may still come.
         nfs_gauge(&server, "waiting_for_room") > 0 && held > BOUND_BYTES / 2
     });
     // Other clients are served at once, with correct data.

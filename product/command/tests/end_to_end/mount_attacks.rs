@@ -287,7 +287,7 @@ fn the_host_runs_written_programs_and_makes_their_disk_read_only() {
     client.write_file(&root, "by nfs", &program);
     fs::set_permissions(mounted.path("by nfs"), Permissions::from_mode(0o755)).unwrap();
     let open = File::options().append(true).open(mounted.path("no program")).unwrap();
-    // The server looks after unused files every ten seconds, and a use counts until the next look. So this takes some
+    // The server checks for unused files every ten seconds, and a use counts until the next check. So this takes some
     // time.
     let in_time = |what: &str, done: &dyn Fn() -> bool| {
         assert!(afflux_scratch::within(std::time::Duration::from_secs(60), done), "{what}");

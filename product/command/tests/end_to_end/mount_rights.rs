@@ -141,7 +141,7 @@ fn bits(at: &Path) -> u32 {
     fs::metadata(at).unwrap().mode() & 0o7777
 }
 
-/// Keeps the owner and the group: chown(-1, -1).
+/// Leaves the owner and the group as they are: chown(-1, -1).
 const KEEP_OWNER: &str = "chown ''";
 
 // rule: chown(-1, -1) takes the setuid and setgid bits from a file for its owner, and is refused to all others

@@ -1,4 +1,4 @@
-//! The mounts that a server of a mount keeps in its own view, where the host's mounts are private.
+//! The mounts that a server of a mount retains in its own view, where the host's mounts are private.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl PrivateView {
         Server::spawn(self.inside(&command), control, home)
     }
 
-    /// Whether a process sees a mount at a place.
+    /// Whether a process sees a mount at a mount point.
     fn sees(process: u32, place: &Path) -> bool {
         let table = fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap();
         table.lines().any(|line| line.split(' ').nth(4) == place.to_str())

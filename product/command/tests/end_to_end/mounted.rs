@@ -12,7 +12,7 @@ use crate::server::{Server, afflux};
 /// The error of programs on a mount without its server.
 pub(crate) const NOT_CONNECTED: Option<i32> = Some(107);
 
-/// A mount of a directory; whatever is left of it goes at the end.
+/// A mount of a directory; the drop removes all that remains of it.
 pub(crate) struct Mounted {
     pub(crate) server: Option<Server>,
     pub(crate) point: PathBuf,
@@ -43,7 +43,7 @@ impl Mounted {
         let mut command = afflux(home);
         command.arg("mount").arg(directory).arg(point).args(["--json", "--cache", "64MiB", "--control"]).arg(&control);
         command.args(flags);
-        // Made first: if the start fails, nothing must be left mounted.
+        // Made first: if the start fails, nothing must stay mounted.
         let mut mounted = Self { server: None, point: point.to_owned() };
         mounted.server = Some(Server::spawn(command, control, home));
         mounted

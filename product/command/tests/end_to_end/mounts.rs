@@ -69,7 +69,7 @@ fn a_directory_is_mounted_over_itself_and_programs_run_from_it() {
     assert!(is_mounted(&data));
     let output = shell("cat below; cp /bin/sh program; chmod 755 program; ./program -c 'echo ran' | tee out", &data);
     assert_eq!(text(&output), "belowran\n");
-    // The way up from a directory below must not lead into the mount.
+    // ".." of a directory below must not lead into the mount.
     let output = shell("mkdir -p a/b; echo deep > a/b/c; mv a/b moved; cat moved/c; ls a moved", &data);
     assert_eq!(text(&output), "deep\na:\n\nmoved:\nc\n");
     mounted.stop();
@@ -192,7 +192,7 @@ fn names_are_made_and_removed_without_a_hand_over() {
     }
     let after = (others(&mounted), switches(mounted.server(), "fuse-"));
     assert!(after.1 > before.1, "these threads have the work");
-    // Timers and the writeback of times wake the others now and then. Hand-overs were ten a file.
+    // Timers and the writeback of times wake the others now and then. Hand-overs between threads were ten a file.
     let of_others = after.0 - before.0;
     assert!(of_others < FILES, "{of_others} switches of threads that have no part in {FILES} files");
     mounted.stop();
@@ -473,7 +473,7 @@ fn shows_foreign_bytes(flags: &[&str]) {
         .unwrap();
     let mut shown = BufReader::new(reader.stdout.take().unwrap()).lines();
     assert_eq!(shown.next().unwrap().unwrap(), "A");
-    // The second reader finds the first one's pages only if the kernel keeps them.
+    // The second reader finds the first one's pages only if the kernel caches them.
     assert_eq!(fs::read(mounted.path("file")).unwrap(), [b'A'; 8192]);
     let reads = calls("fuse_read");
     assert_eq!(fs::read(mounted.path("file")).unwrap(), [b'A'; 8192]);
@@ -625,7 +625,7 @@ fn a_mount_and_a_server_share_one_engine() {
     assert!(client.read_file(&root, "by mount") == bytes, "not written yet, and there");
     assert!(fs::metadata(mounted.path("by nfs")).is_err());
     client.write_file(&root, "by nfs", b"first");
-    // The kernel took the name for absent, and is told.
+    // The kernel took the name for absent, and is notified.
     afflux_scratch::eventually("the name is there", || fs::read(mounted.path("by nfs")).is_ok_and(|it| it == b"first"));
     let file = client.lookup(&root, "by nfs");
     client.write_at(&file, 0, b"other text");
@@ -714,7 +714,7 @@ fn an_option_of_the_helper_stays_as_it_is_where_files_match_it() {
     let (data, point) = apart(&scratch);
     fs::write(scratch.path().join("config=evil.toml"), "").unwrap();
     let programs = scratch.directory("programs");
-    // In the place of the command: it shows its words.
+    // Instead of the command: it shows its words.
     let shows = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", scratch.path().join("words").display());
     fs::write(programs.join("afflux"), shows).unwrap();
     fs::set_permissions(programs.join("afflux"), Permissions::from_mode(0o755)).unwrap();

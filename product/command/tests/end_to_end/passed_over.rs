@@ -1,4 +1,4 @@
-//! What an earlier server left, after another server has served the same directories since.
+//! The unwritten bytes of an earlier server, after another server has served the same directories since.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ impl Place {
         self.scratch.path().join("afflux")
     }
 
-    /// A start is refused with the size, the files and the way on. The way on works.
+    /// A start is refused with the size, the files and the command that helps. The command works.
     fn must_refuse_and_go_on(&self, committed: &[u8]) {
         let said = self.refused(&[]);
         let arena = self.arena().display().to_string();

@@ -19,7 +19,7 @@ struct Two {
     disk: PathBuf,
 }
 
-/// The way of a file from the root of an export.
+/// The directory and the name of a file below the root of an export.
 fn way<'a>(client: &mut Client, path: &'a str) -> (Handle, &'a str) {
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut directory = client.root();
@@ -81,7 +81,7 @@ impl Two {
         fs::read(self.disk.join("inner/f")).unwrap()
     }
 
-    /// A start is refused with the reason, the files and the way on. The way on works.
+    /// A start is refused with the reason, the files and the command that helps. The command works.
     fn must_refuse(&self, why: &str) {
         assert!(self.on_disk() == committed());
         let said = self.place.refused(&[]);
@@ -226,7 +226,7 @@ fn memory_is_refused_after_a_server_with_a_copy_of_the_state_directory() {
     copy_state(&two.state(), &two.place.scratch.path().join("other state"));
     two.served(&two.disk, "inner/f", &[]).kill();
     two.must_refuse(SERVED);
-    // The state directory of before comes back from a backup. The record of starts has another place.
+    // The state directory of before comes back from a backup. The record of starts is at another path.
     let Some(two) = Two::of_disk() else { return };
     let state = two.other_state();
     let (state, backup) = (PathBuf::from(&state[1]), two.place.scratch.path().join("backup"));

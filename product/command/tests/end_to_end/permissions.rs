@@ -201,8 +201,8 @@ fn files_are_used_as_on_the_host() {
             let set = answer(client.setattr(&file, change, None)) == 0;
             assert_eq!(set, is_owner || cut == 0, "size {size:?} and time of {name}");
         }
-        // A write through the server clears the setuid and setgid bits for every caller. The host keeps them for root,
-        // and keeps setgid for the group if the group may not execute the file.
+        // A write through the server clears the setuid and setgid bits for every caller. The host retains them for
+        // root, and retains setgid for the group if the group may not execute the file.
         let mut compared = if cut == 0 { !0o6000 } else { !0 };
         let of = |tree: &Path, compared: u32| {
             let metadata = fs::metadata(tree.join(&name)).unwrap();
@@ -426,7 +426,7 @@ fn default_access_control_lists_bound_what_is_made() {
     assert_eq!(but(served), but(plain));
 }
 
-/// An access control list as the kernel keeps it: tag, rights and id of each entry.
+/// An access control list as the kernel stores it: tag, rights and id of each entry.
 fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut bytes = 2_u32.to_le_bytes().to_vec();
     for (tag, rights, id) in entries {

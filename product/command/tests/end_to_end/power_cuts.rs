@@ -48,7 +48,7 @@ fn load(client: &mut Client, round: u64, committed: &mut Committed) {
     }
 }
 
-/// The first file whose committed bytes are not on the disk, with the place.
+/// The first file whose committed bytes are not on the disk, with the offset.
 fn lost(tree: &Path, committed: &Committed) -> Option<String> {
     committed.iter().find_map(|(name, (bytes, later))| {
         let found = match fs::read(tree.join(name)) {

@@ -27,7 +27,7 @@ impl Scratch {
         path
     }
 
-    /// The command, at a place where every user can run it.
+    /// The command, at a path where every user can run it.
     pub(crate) fn program_for_others(&self) -> PathBuf {
         let built = Path::new(env!("CARGO_BIN_EXE_afflux"));
         if is_open_to_others(built) {
@@ -41,7 +41,7 @@ impl Scratch {
     }
 }
 
-/// The place of scratch directories. A checkout in a home that is closed to others does not suit tests as several
+/// The directory of scratch directories. A checkout in a home that is closed to others does not suit tests as several
 /// users.
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
@@ -79,8 +79,8 @@ pub(crate) struct Mount {
     device: Option<String>,
 }
 
-/// `losetup` opens loop devices of other tests on its way to a free one. A test whose device nobody else may have open
-/// holds this for reading.
+/// `losetup` opens loop devices of other tests while it searches for a free one. A test whose device nobody else may
+/// have open holds this for reading.
 pub(crate) static LOOP_DEVICES: RwLock<()> = RwLock::new(());
 
 impl Mount {
@@ -102,7 +102,7 @@ impl Mount {
         Some(mounted)
     }
 
-    /// The directory `from` at a second place; none if that is not allowed.
+    /// The directory `from` at a second path; none if that is not allowed.
     pub(crate) fn bind(from: &Path, point: &Path) -> Option<Self> {
         run("mount", &["--bind", from.to_str()?, point.to_str()?])?;
         Some(Self { point: point.to_path_buf(), device: None })
@@ -171,7 +171,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that differ by offset and by seed.
 pub(crate) struct Bytes(u64);
 
 impl Bytes {

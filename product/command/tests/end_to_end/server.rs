@@ -192,7 +192,7 @@ impl Server {
         ended
     }
 
-    /// Like a power cut, except that the host keeps the data that it already has.
+    /// Like a power cut, except that the host retains the data that it already has.
     pub(crate) fn kill(self) {
         self.signal(Signal::KILL);
         assert_eq!(self.wait().signal, Some(9));

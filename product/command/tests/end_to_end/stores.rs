@@ -55,7 +55,7 @@ fn random_operations_on_a_volume_in_a_store_are_answered_rightly() {
     server.stop();
 }
 
-/// Kills the server under load, again and again, and looks at the files through the next one.
+/// Kills the server under load, again and again, and reads the files through the next one.
 fn kills(rounds: u64) {
     let scratch = Scratch::new();
     let store = store(&scratch);

@@ -100,7 +100,7 @@ const CHANGES: &[Change] = &[
     },
 ];
 
-/// Makes the changes below a mount that `kill` ends, and looks for their bytes below the place that it then returns.
+/// Makes the changes below a mount that `kill` ends, and reads their bytes with the function that it then returns.
 fn is_all_there(point: &Path, kill: impl FnOnce() -> Box<dyn Fn(&str) -> Vec<u8>>) {
     for change in CHANGES.iter().filter(|change| change.exists) {
         let file = opened(&point.join(change.file), OFlags::empty());

@@ -20,7 +20,7 @@ fn waits_in(process: u32) -> Option<u32> {
     call.split(' ').next()?.parse().ok()
 }
 
-/// Whether the process has still to be told of a change of size.
+/// Whether the process has still to be notified of a change of size.
 fn is_still_to_be_told(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();

@@ -128,7 +128,7 @@ fn version_4_reads_and_writes_through_tls() {
     let server = rig.serve(&["--tls-required"]);
     let through = client(&server, &rig.trust(None)).unwrap();
     let mut session = Session::begin(through, b"through tls", 2).unwrap();
-    // A reply that is kept for a repetition has 4 KiB at most.
+    // A reply that is cached for a repetition has 4 KiB at most.
     session.keeps = false;
     let opened =
         session.must(Compound::default().put_root().open(BOTH, b"program", b"file", true).get_handle()).unwrap();
@@ -238,7 +238,7 @@ fn more_handshakes_than_a_second_has_time_for_all_take_place() {
     let rig = Rig::new();
     let server = rig.serve(&["--tls-required"]);
     let trust = rig.trust(None);
-    // As many as have their turn at once, and then more. None of the first ends.
+    // As many as get permits at once, and then more. None of the first ends.
     let begun: Vec<TcpStream> = (0..60)
         .map(|_| {
             let mut socket = connected(&server);

@@ -1,4 +1,4 @@
-//! The bounds and sizes that clients are told hold with the smallest cache that the server takes.
+//! The bounds and sizes that the server reports to clients hold with the smallest cache that the server takes.
 //!
 //! rule: what a client is told is met with the smallest cache
 

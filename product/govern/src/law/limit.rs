@@ -67,7 +67,7 @@ pub enum LimitChoice {
     },
 }
 
-/// The limit that keeps a device to its budget. `in_force_ppm` is its current fraction.
+/// The limit that holds a device to its budget. `in_force_ppm` is its current fraction.
 pub fn choose(wanted: &LimitTarget, machine: MachineLimits, in_force_ppm: Option<u32>) -> LimitChoice {
     let dirty = u128::from(machine.dirty_bytes.max(1));
     // The kernel does the same if the background line is not below the limit.

@@ -60,7 +60,7 @@ impl Roots {
         self.has((stat.device.0, stat.fileid))
     }
 
-    /// Whether an open directory is a root. An open directory keeps its number, so the host is not asked.
+    /// Whether an open directory is a root. An open directory retains its number, so the host is not asked.
     pub(super) fn is_root_node(&self, node: &HostNode) -> bool {
         self.has((node.device().0, node.fileid()))
     }

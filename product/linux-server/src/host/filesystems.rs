@@ -6,8 +6,8 @@
 //! has over restarts (`file_system_facts`); the table of mounts (`mounts`).
 //! Invariants: two file systems that are known at a time have different ids. The server holds a known file system open,
 //! so the host gives the device number to no other. Of a disk and a copy with the UUID of the disk, the first has the
-//! lasting id; as two exports they are refused (`start`). A file system that hangs does not prevent that another one is
-//! found. A file system without storage, like `/proc`, is never known: callers see its directories as empty ones.
+//! lasting id; as two exports they are refused (`start`). A file system that hangs does not delay the search for
+//! others. A file system without storage, like `/proc`, is never known: callers see its directories as empty ones.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! Open files and directories without a name, of which the service manager stores a descriptor for the next server.
 //!
 //! Owns: their names in the manager's store, the check of an earlier server's descriptors.
-//! Does not own: which files these are (the volume), the store, their slots in it (`unnamed_slots`), opening them again
-//! (`identity`).
+//! Does not own: which files these are (the volume), the store, the slots in the store (`unnamed_slots`), opening the
+//! files again (`identity`).
 //! Invariants: a descriptor only keeps its object alive: the next server opens the object by its handle. So a wrong
 //! descriptor shows nobody another object. The manager drops a descriptor when its object has a name again, or has
 //! ended.

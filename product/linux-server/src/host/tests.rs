@@ -59,7 +59,7 @@ const KEY: [u8; 16] = *b"a key for tests.";
 /// Threads of each device's pool.
 const THREADS: usize = 8;
 
-/// Keeps all threads of a device's pool busy until its drop. Until then a call that needs one of them waits.
+/// Occupies all threads of a device's pool until its drop. Until then a call that needs one of them waits.
 struct Occupied(Arc<Barrier>);
 
 impl Drop for Occupied {

@@ -134,7 +134,7 @@ async fn accept_all(service: Arc<ServiceState>, listener: Listener) {
                 yield_once().await;
                 continue;
             }
-            // Nobody keeps others from their slots by coming all the time.
+            // Connections that come all the time do not delay the others' slots.
             Accepted::Some => accepted = 0,
             Accepted::Short => {
                 // On a thread of its own, since the host may be long in closing. Without a thread the next try does it.

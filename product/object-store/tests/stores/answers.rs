@@ -79,7 +79,7 @@ impl Request {
     }
 }
 
-/// The store's way with a request that has such an answer.
+/// The effect of the store on a request that has such an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// The request is sent again until it succeeds.
@@ -182,7 +182,7 @@ fn volume(store: &Store) -> Volume {
     wait(ObjectVolume::open(store.objects(), records, store.clock(), VolumeLimits::default(), fresh)).unwrap()
 }
 
-/// A volume behind a relay that answers one kind of request in the store's place.
+/// A volume behind a relay that answers one kind of request instead of the store.
 fn behind(target: SocketAddr, request: Request) -> (Arc<Faulty>, Store, Volume) {
     let faulty = Arc::<Faulty>::default();
     let of_relay = Arc::clone(&faulty);
@@ -324,7 +324,7 @@ fn the_segment(store: &Store) -> String {
 
 /// Makes an object of another one, or removes it.
 type Damage = fn(Bytes) -> Option<Bytes>;
-/// The ways in which an object is damaged.
+/// The kinds of damage to an object.
 const DAMAGE: [(&str, Damage); 5] = [
     ("absent", |_| None),
     ("empty", |_| Some(Bytes::new())),

@@ -16,7 +16,7 @@ use crate::volume::{Impatient, volume};
 use crate::{growth, open, wait};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/stores-costs.md");
-/// Rounds of a call; the fewest requests of a round count. A round may meet a look at the manifest, which comes by
+/// Rounds of a call; the fewest requests of a round count. A round may include a poll of the manifest, which depends on
 /// time.
 const ROUNDS: usize = 5;
 

@@ -1,6 +1,6 @@
 //! Another process that this test program starts of itself.
 //!
-//! A child is the same program, told by a variable to be something else. The test of that name is nothing otherwise.
+//! A child is the same program, with a variable that gives it another task. The test of that name is nothing otherwise.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};

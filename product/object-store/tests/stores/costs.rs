@@ -13,7 +13,7 @@ use crate::bill::Lab;
 use crate::volume::volume;
 use crate::{open, scratch, url, wait};
 
-/// The most PUTs of the database's own tasks. Their first looks run beside an opening and the calls after it.
+/// The most PUTs of the database's own tasks. Their first polls run beside an opening and the calls after it.
 const OWN_PUTS_MAX: u64 = 9;
 
 /// Asserts that the calls took so many PUTs, and the database's own tasks no more than they may.
@@ -50,7 +50,7 @@ fn a_small_commit_is_one_put_and_a_large_one_two() {
         })
         .1
     };
-    // The first one also looks for the file's records.
+    // The first one also reads the file's records.
     commits(1, 4_096, 1);
     assert_puts(commits(1, 4_096, 100), 100);
     commits(2, 100_000, 1);
@@ -274,7 +274,7 @@ fn a_cold_look_at_a_thousand_files_is_a_few_requests() {
             assert_eq!(wait(tree.lookup(&root, name(at))).unwrap().stat.size, 8 << 10);
         }
     });
-    // The database's own looks at its state come by time, some of them just after the opening.
+    // The database polls its state by time, sometimes of them just after the opening.
     println!("{FILES} cold names: {spent:?}");
     assert!(spent.gets <= 25, "{spent:?}");
 }

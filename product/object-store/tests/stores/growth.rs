@@ -50,7 +50,7 @@ struct Grown {
     stored_bytes: u64,
     opening: SentRequests,
     idle: Idle,
-    /// After a look at each file.
+    /// After a lookup of each file.
     resident_bytes_used: u64,
     /// Round trips of an opening after a clean end, and after a kill.
     opening_trips: u64,

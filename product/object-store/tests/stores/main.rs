@@ -1,6 +1,6 @@
 //! The adapters on real stores: memory, directories, a Ceph gateway, a server that follows a script.
 //!
-//! Owns: the contracts that every implementation of a seam keeps, on each store.
+//! Owns: the contracts that every implementation of a seam fulfils, on each store.
 //! Does not own: the core's own checks (`afflux-object`).
 //! Invariants: a test that needs a program which is not there is skipped by name.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test crate, also outside its test functions")]

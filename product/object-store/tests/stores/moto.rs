@@ -32,7 +32,7 @@ fn a_moto_keeps_all_contracts() {
     };
     let store = open("objects");
     assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite);
-    // A moto looks for a name and stores the object later. Beside other programs, two creations at once may both win.
+    // A moto looks up a name and stores the object later. Beside other programs, two creations at once may both win.
     objects::contract_without_races(&store);
     records::contract(&open("records"));
     volume::contract(&open("volume"));

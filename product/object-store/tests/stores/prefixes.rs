@@ -111,7 +111,7 @@ impl Bucket {
     }
 }
 
-/// Writes a volume that its writer leaves without an end, and looks at it by all ways.
+/// Writes a volume that its writer leaves without an end, and reads it by all interfaces.
 fn fill(bucket: &Bucket, prefix: &str, byte: u8) {
     let store = bucket.open(prefix).unwrap();
     assert_eq!(wait(store.access()).unwrap(), AllowedUse::ReadWrite, "{prefix}");
@@ -218,7 +218,7 @@ fn moved(bucket: &Bucket, cut: Cut) {
     let names = bucket.names_of_volumes();
     for (at, name) in names.iter().filter(is_elsewhere).enumerate() {
         bucket.copy(name, &name.replace(prefix, other));
-        // A move that was cut off has left some copies, or all.
+        // A move that was cut off has made some copies, or all.
         if cut == Cut::No || cut == Cut::Copying && at % 2 == 0 {
             bucket.remove(name);
         }

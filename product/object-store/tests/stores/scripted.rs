@@ -176,7 +176,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(request)
 }
 
-/// The answers of a store that keeps its promises.
+/// The answers of a store that fulfils its promises.
 const CREATED: [Answer; 4] = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
 const UPDATED: [Answer; 3] = [Tag("\"1\""), Tag("\"2\""), CONFLICT];
 
@@ -249,7 +249,7 @@ fn a_store_that_refuses_conditions_is_read_only_and_the_condition_is_named() {
     // Without a condition it takes the object.
     let unknown = [NOT_IMPLEMENTED, ONCE];
     let denied = [Status(403, "<Error><Code>AccessDenied</Code></Error>"), ONCE];
-    // A refused creation has the store look for an object in the way.
+    // After a refused creation the store looks for an object of this name.
     let always_there = [CONFLICT, Status(404, "<Error><Code>NoSuchKey</Code></Error>"), ONCE];
     for (created, updated, word) in [
         (&unknown[..], &unknown[..], "refuses a request with If-None-Match (NotImplemented"),
@@ -398,7 +398,7 @@ fn each_failure_has_its_meaning_and_is_sent_once() {
     assert_eq!(create(vec![Status(500, error)]), (Err(ObjectError::Unknown), 1));
     assert_eq!(create(vec![Status(504, "")]), (Err(ObjectError::Unknown), 1));
     assert_eq!(create(vec![HangUp]), (Err(ObjectError::Unknown), 1));
-    // An object in the way is looked at once. A collision leaves none.
+    // An existing object of this name is read once. After a collision there is none.
     assert_eq!(create(vec![CONFLICT, Tag("\"1\"")]), (Ok(PutOutcome::Present), 2));
     assert_eq!(create(vec![Status(409, error), Tag("\"1\"")]), (Ok(PutOutcome::Present), 2));
     assert_eq!(create(vec![Status(409, error), Status(404, "")]).1, 2);

@@ -92,7 +92,7 @@ fn garbage(store: &Store, volume: &Volume<Impatient>) {
     volume.write(2, 0, Bytes::from(vec![3; 3_000_010])).unwrap();
     wait(volume.commit(2)).unwrap();
     assert_eq!(wait(volume.mark_dead()).unwrap(), before);
-    // They are kept for readers; only the unnamed ones of the first writer would go at once.
+    // They are retained for readers; only the unnamed ones of the first writer would go at once.
     assert_eq!(wait(volume.delete_dead()).unwrap(), 0);
     assert_eq!(wait(volume.sweep_orphans()).unwrap(), 0);
     assert_eq!(segments(), before + 1);

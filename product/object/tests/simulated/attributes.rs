@@ -59,7 +59,7 @@ async fn puts<T>(machine: &Machine, part: impl Future<Output = T>) -> (u64, T) {
     (puts() - before, result)
 }
 
-/// A second machine sees the file as the first one was told.
+/// A second machine sees the file as it was reported to the first one.
 fn is_there(contents: &ObjectContents, name: &str, bytes: usize, mode: u32) {
     let machine = Machine::new(contents, MachineOptions { seed: 2, ..MachineOptions::default() });
     let volume = serve(&machine);

@@ -58,7 +58,7 @@ async fn write_all(here: &Inside, file: &afflux_engine::File, from: u64, bytes: 
     }
 }
 
-/// Writes so many MiB to a file, so that the device is known: a server keeps its prices over restarts.
+/// Writes so many MiB to a file, so that the device is known: a server persists its prices over restarts.
 async fn know(here: &Inside, ino: u64, mib: u64) {
     let file = here.open(ino, 0);
     write_all(here, &file, 0, mib * MIB as u64).await;
@@ -372,7 +372,7 @@ fn small_files(is_synced_at_once: bool) {
     let writer = machine(&contents, store(30, 500));
     let here = Arc::clone(&writer.here);
     writer.run(async {
-        // The device is known: a server keeps its prices over restarts.
+        // The device is known: a server persists its prices over restarts.
         let file = here.open(2000, 0);
         write_all(&here, &file, 0, 256 * MIB as u64).await;
         here.sync(&file).await;

@@ -39,7 +39,7 @@ pub(crate) struct MachineOptions {
     pub(crate) seed: u64,
     pub(crate) memory: usize,
     pub(crate) store: StoreOptions,
-    /// A dead segment is kept so long.
+    /// A dead segment is retained so long.
     pub(crate) dead_ns: u64,
     pub(crate) collects: bool,
 }

@@ -113,7 +113,7 @@ fn bill(inodes_max: usize) -> Vec<(&'static str, Calls)> {
     let mut bill = Vec::new();
     for (name, call, ..) in table() {
         for _ in 0..2 {
-            // Those take the places in memory, if there are none for others.
+            // Those take the slots in memory, if there are none for others.
             for gone in nodes.gone {
                 assert!(lab.run(lab.tree.open_identity(gone)).is_err());
             }
@@ -143,7 +143,7 @@ fn bodies_that_are_not_in_memory_are_read_with_their_inodes() {
     // This core has no file on its disk, so it has no body in memory.
     lab.crash(lab.core.records.batches(), &ObjectTreeOptions::default());
     *lab.core.files() = Default::default();
-    // The reaper looks for marks first.
+    // The reaper reads marks first.
     lab.run(lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)));
     let calls = |future: Pin<Box<dyn Future<Output = ()> + '_>>| {
         lab.core.records.take_calls();

@@ -18,7 +18,7 @@ use crate::records::{MapRecords, ROUND_TRIP_NS};
 /// A file on the disk.
 struct OnDisk {
     file: DiskFileId,
-    /// The count of changes at the last look, and the time of that look.
+    /// The count of changes at the last check, and the time of that check.
     seen: u64,
     changed_ns: u64,
 }

@@ -35,7 +35,7 @@ impl Lab {
         Self { world, disk, core, tree }
     }
 
-    /// Opens the tree again, after a crash that kept so many batches.
+    /// Opens the tree again, after a crash that preserved so many batches.
     pub(crate) fn crash(&mut self, kept: usize, options: &ObjectTreeOptions) {
         self.core = Arc::new(self.core.reopened(self.core.records.after_crash(kept)));
         self.tree = open(&self.world, &self.core, options);

@@ -25,7 +25,7 @@ fn remove(lab: &Lab, file: &Node, at: usize) -> Result<(), VolumeError> {
     lab.run(lab.tree.change_xattr(file, bytes(&format!("user.{at}")), XattrChange::Remove, false)).map(drop)
 }
 
-/// Attributes as an earlier version may have left them: without a bound.
+/// Attributes as an earlier version may have stored them: without a bound.
 fn leave(lab: &Lab, file: &Node, count: usize) {
     set(lab, file, 0, 1).unwrap();
     let ino = lab.stat(file).unwrap().fileid;
@@ -41,7 +41,7 @@ fn the_bytes_of_an_objects_attributes_are_bounded() {
     let (lab, file) = lab();
     (0..FITTING).for_each(|at| set(&lab, &file, at, VALUE).unwrap());
     assert_eq!(set(&lab, &file, FITTING, VALUE).unwrap_err(), VolumeError::NoSpace);
-    // Another value in an attribute's place counts as the difference.
+    // A replaced value of an attribute counts as the difference.
     set(&lab, &file, 0, VALUE).unwrap();
     set(&lab, &file, FITTING, 8_000).unwrap();
     assert_eq!(set(&lab, &file, 1, VALUE + 500).unwrap_err(), VolumeError::NoSpace);

@@ -2,7 +2,7 @@
 //!
 //! Owns: the model: objects and names as plain maps.
 //! Does not own: rights, which have tables of their own.
-//! Invariants: each successful change is one batch, and a crash keeps a prefix of the batches.
+//! Invariants: each successful change is one batch, and a crash preserves a prefix of the batches.
 
 use std::collections::BTreeMap;
 
@@ -117,7 +117,7 @@ impl Model {
                 return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
             }
         }
-        // As on Linux, which looks at that before the kinds.
+        // As on Linux, which checks that before the kinds.
         let is_on_the_way = |at: usize| other.is_none() && from.0 != to.0 && self.is_above(at, from.0);
         if replaced.is_some_and(|at| self.0[at].kind == Kind::Directory && is_on_the_way(at)) {
             return Err(VolumeError::NotEmpty);

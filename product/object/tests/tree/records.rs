@@ -64,7 +64,7 @@ impl MapRecords {
         Self { platform: Arc::clone(platform), epoch: 1, state: Arc::default() }
     }
 
-    /// The next opening, after a crash that kept so many batches.
+    /// The next opening, after a crash that preserved so many batches.
     pub(crate) fn after_crash(&self, kept: usize) -> Self {
         let mut state = State { log: self.state().log[..kept].to_vec(), durable: kept, ..State::default() };
         let State { applied, log, .. } = &mut state;
@@ -94,12 +94,12 @@ impl MapRecords {
         self.state().applied.clone()
     }
 
-    /// The calls since the last look.
+    /// The calls since the last check.
     pub(crate) fn take_calls(&self) -> Calls {
         std::mem::take(&mut self.state().calls)
     }
 
-    /// The records that were read since the last look.
+    /// The records that were read since the last check.
     pub(crate) fn take_read(&self) -> ReadRecords {
         std::mem::take(&mut self.state().read)
     }

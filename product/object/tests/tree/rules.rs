@@ -147,7 +147,7 @@ fn a_file_made_without_a_name_can_get_one_and_else_goes() {
     assert_eq!(check::unnamed(&lab.core.records.map()), 0);
 }
 
-/// A reaper that looks at all marks as soon as there is one finds the holder of the new file.
+/// A reaper that reads all marks as soon as there is one finds the holder of the new file.
 #[test]
 fn a_file_without_a_name_is_held_before_its_mark_can_be_seen() {
     let lab = lab(7);

@@ -206,7 +206,7 @@ fn handles_below_an_export_lead_to_their_own_disk() {
     }
 }
 
-/// A disk goes, and another one comes with its number and at its mount point.
+/// A disk goes, and another disk comes with the same number and at the same mount point.
 #[test]
 fn a_handle_of_a_disk_that_is_gone_is_stale() {
     if !is_root() {

@@ -45,7 +45,7 @@ const VOID: [&str; 17] = [
     "rpc_pipefs",
 ];
 
-/// Checks that a directory appears empty, and that nothing in it can be made, reached or changed.
+/// Checks that a directory appears empty, and refuses every creation, access and change.
 fn is_void(world: &World, root: &Object, name: &str) {
     let (place, attributes) = world.lookup(root, name).unwrap();
     assert_eq!(attributes.kind, Kind::Directory, "{name}");
