@@ -12,7 +12,7 @@ use std::{env, fs};
 
 use sd_notify::NotifyState;
 
-/// The most descriptors that the unit may store, if it may store any. systemd before version 254 does not tell.
+/// The most descriptors that the unit may store, if it may store any. systemd before version 254 does not report it.
 const DESCRIPTORS_MAX: &str = "FDSTORE";
 
 /// Why nothing can be stored with the service manager.
@@ -63,7 +63,7 @@ impl DescriptorStore {
         Self { inherited, allowed: None }
     }
 
-    /// Fails unless the manager takes so many descriptors, as far as it says.
+    /// Fails unless the manager takes so many descriptors, as far as it reports.
     ///
     /// # Errors
     /// There is no manager, or its limit is lower.

@@ -63,8 +63,8 @@ impl DirectoryLock {
     }
 }
 
-/// Takes the rights of others from the folders of the volume: earlier versions relied on the process's mask. Says what
-/// cannot be helped.
+/// Takes the rights of others from the folders of the volume: earlier versions relied on the process's mask. Returns a
+/// warning about what cannot be changed.
 fn close_folders(directory: &FilePath) -> Option<String> {
     for folder in [RECORDS, DATA, PROBES] {
         let folder = directory.join(folder);

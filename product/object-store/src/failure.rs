@@ -4,10 +4,10 @@
 //! words; the translation of an opening's failures.
 //! Does not own: repetition; how long a refusal may pass (`wire`); answers of others than the store (`transport`); the
 //! texts of errors with advice (`error`).
-//! Invariants: `Busy` is only said where the request cannot have had an effect. A failure of a store behind a network
-//! that is not understood may have had one. Each error of a directory has a name here. Words have no secret and no
-//! escape sequence. A failure of an opening has the same words in each command. `StoreError::Unreachable` is only said
-//! where nothing answered.
+//! Invariants: `Busy` is only reported where the request cannot have had an effect. A failure of a store behind a
+//! network that is not understood may have had one. Each error of a directory has a name here. Words have no secret and
+//! no escape sequence. A failure of an opening has the same words in each command. `StoreError::Unreachable` is only
+//! reported where nothing answered.
 
 use std::error::Error as _;
 use std::io;
@@ -200,7 +200,7 @@ impl RequestFailure {
     /// The failure as the seam knows it.
     pub(crate) fn seen(self) -> ObjectError {
         match self {
-            // A gateway may say that of a bucket that is there.
+            // A gateway may report that for a bucket that is there.
             Self::Busy(_) | Self::NoBucket => ObjectError::Busy,
             Self::Unknown(_) => ObjectError::Unknown,
             Self::Missing => ObjectError::Missing,

@@ -134,7 +134,7 @@ impl DatedObjects for StoreObjects {
         self.run(async move {
             match wire.put_opts(&path, bytes.into(), PutOptions { mode, ..PutOptions::default() }).await {
                 Ok(_) => Ok(ReplaceOutcome::Replaced),
-                // A store says `NotFound` of an update of an object that is gone.
+                // A store returns `NotFound` for an update of an object that is gone.
                 Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. }) => {
                     Ok(ReplaceOutcome::Changed)
                 }

@@ -85,7 +85,7 @@ impl Site {
     }
 }
 
-/// Tells of requests that wait, until the volume is served or nobody has the connection.
+/// Reports requests that wait, until the volume is served or nobody has the connection.
 async fn tell(told: fn(&str, &RequestWaits), url: String, wire: Weak<Wire>) {
     let mut pause = TOLD_AFTER / 2;
     loop {

@@ -49,7 +49,7 @@ impl Store {
     /// instance. A directory is made if it is absent, and locked. `memory:` is empty at each opening.
     ///
     /// # Errors
-    /// With advice, if the URL or the settings are wrong or the store does not tell what is there.
+    /// With advice, if the URL or the settings are wrong or the store does not report what is there.
     pub async fn open(url: &str, options: &Options) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         let lock = match &address.store {

@@ -1,7 +1,7 @@
 //! The volumes of a bucket.
 //!
 //! Owns: the search for them.
-//! Does not own: what a volume is made of, but for the folders that tell it from others.
+//! Does not own: what a volume is made of, but for the folders that distinguish it from others.
 //! Invariants: nothing below a volume is listed. The search has a bound.
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! A request that fails is sent again by the layer above. Until it succeeds it waits here, in flight or between two
 //! tries.
 //!
-//! Owns: since when each request waits, why, when the store last said anything, since when it takes no object.
+//! Owns: since when each request waits, why, when the store last answered, since when it takes no object.
 //! Does not own: tries, pauses, the meaning of an answer.
 //! Invariants: the list is bounded; the oldest requests stay in it. A request that nobody sends again goes after
 //! [`GIVEN_UP_NS`]. Requests of data, of records, of an opening and of a check are all in one list.
@@ -21,7 +21,7 @@ const GIVEN_UP_NS: u64 = 15 * S;
 const WAITING_MAX: usize = 4_096;
 /// A store is away if a request has failed for so long.
 const FAILING_NS: u64 = 5 * S;
-/// A store is away, too, if it said nothing for so long while a request is in flight. A large request takes its time.
+/// A store is away, too, if it gave no answer for so long while a request is in flight. A large request takes its time.
 const SILENT_NS: u64 = 10 * S;
 
 /// A PUT that runs for longer counts as hanging.
@@ -60,7 +60,7 @@ pub struct RequestWaits {
 pub(crate) struct WaitingRequests {
     now_ns: fn() -> u64,
     list: Mutex<BTreeMap<(WaitKind, Path), One>>,
-    /// The time of the store's last word.
+    /// The time of the store's last answer.
     answered_ns: AtomicU64,
     puts: Mutex<Puts>,
 }
@@ -116,12 +116,12 @@ impl WaitingRequests {
         Sent { waiting: Arc::clone(self), kind, key: is_listed.then_some(key), since_ns }
     }
 
-    /// The store said something.
+    /// The store answered.
     pub(crate) fn hears(&self) {
         self.answered_ns.store((self.now_ns)(), Ordering::Relaxed);
     }
 
-    /// How long ago the store said something, or the connection was made.
+    /// How long ago the store answered, or the connection was made.
     pub(crate) fn silent_ns(&self) -> u64 {
         (self.now_ns)().saturating_sub(self.answered_ns.load(Ordering::Relaxed))
     }
@@ -143,7 +143,7 @@ impl WaitingRequests {
         let since_ns = match (oldest_ns, &puts.refusal) {
             (Some(oldest_ns), _) if now_ns.saturating_sub(oldest_ns) < HANGING_NS => return 0,
             (Some(oldest_ns), _) => oldest_ns.max(puts.taken_ns),
-            // A failure of long ago tells nothing about the next PUT.
+            // A failure of long ago predicts nothing about the next PUT.
             (None, Some(refusal)) if now_ns.saturating_sub(puts.failed_ns) < GIVEN_UP_NS => refusal.since_ns,
             (None, _) => return 0,
         };

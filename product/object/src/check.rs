@@ -42,7 +42,7 @@ pub enum ObjectFault {
     /// Bytes, attributes, entries or a mark belong to nothing.
     #[error("no inode has these records")]
     NoObject,
-    /// A name and the inode tell different kinds.
+    /// A name and the inode record different kinds.
     #[error("a name says that it is of another kind")]
     Kind,
     /// A wrong number of names.

@@ -180,8 +180,8 @@ const SWEEP_NS: u64 = 24 * 3_600_000_000_000;
 const PAUSE_PASSES: u64 = 15;
 
 impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
-    /// Collects garbage until the volume closes. Exactly one task of a volume runs it. It tells each failure of a step
-    /// to `failed`, and tries the step again in its next pass, a sweep on the next day.
+    /// Collects garbage until the volume closes. Exactly one task of a volume runs it. It reports each failure of a
+    /// step to `failed`, and tries the step again in its next pass, a sweep on the next day.
     ///
     /// # Errors
     /// If the volume is lost to this writer.

@@ -165,7 +165,7 @@ impl VolumeState {
         Ok(is_some)
     }
 
-    /// Counts the inline bytes, and says whether it is time to move them.
+    /// Counts the inline bytes, and returns whether it is time to move them.
     pub(crate) fn check_inline_full(&mut self, limits: &VolumeLimits) -> bool {
         if self.inline_bytes < limits.segment_bytes && self.inline_files.len() < limits.map_extents {
             return false;

@@ -135,7 +135,7 @@ impl ObjectFile {
         unnamed + if self.last_batch > durable { self.given_bytes } else { 0 }
     }
 
-    /// The bytes of ended writes among them. `is_ended` tells it of a write that is in no segment.
+    /// The bytes of ended writes among them. `is_ended` reports this for a write that is in no segment.
     pub(crate) fn unsynced_bytes(&self, durable: Sequence, is_ended: impl Fn(u64) -> bool) -> u64 {
         let ended = self.writes.iter().filter(|write| match &write.content {
             UnnamedContent::Segment(_, on_way) => on_way.is_none(),

@@ -57,7 +57,7 @@ impl Holder {
         self.epoch > other.epoch || (self.epoch == other.epoch && self.host == NOBODY && other.host != NOBODY)
     }
 
-    /// Says each 12 seconds that this host serves the volume, until a later epoch's host says so, or until
+    /// Records each 12 seconds that this host serves the volume, until a later epoch's host records this, or until
     /// [`Self::release`]. Returns the later word.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Holder {
         }
     }
 
-    /// Says at the end of the service that no host serves the volume, so the next host starts at once.
+    /// Records at the end of the service that no host serves the volume, so the next host starts at once.
     ///
     /// # Errors
     /// As [`Self::hold`].

@@ -62,7 +62,8 @@ impl Joints {
         Joining { ino, meeting, joints: Arc::clone(self) }
     }
 
-    /// Says that a file's bytes are with the records. Waits for a change that takes the bytes along, if there is one.
+    /// Reports that a file's bytes are with the records. Waits for a change that takes the bytes along, if there is
+    /// one.
     pub(crate) async fn meet(&self, ino: u64) {
         let Some(meeting) = self.all().remove(&ino) else { return };
         meeting.change(|state| state.are_there = true);

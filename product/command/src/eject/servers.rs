@@ -37,7 +37,7 @@ pub(super) fn is_server(process: &Process) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct WrittenServer {
     pub(super) process: Process,
-    /// Its mount. It has said so: that is no reason to unmount anything.
+    /// Its mount. It has reported this itself: that is no reason to unmount anything.
     pub(super) mount: Option<PathBuf>,
     /// Whether it ends with its mount.
     pub(super) ends_with_mount: bool,

@@ -557,8 +557,8 @@ impl Front {
         Ok(())
     }
 
-    /// Takes no more calls, and has those in progress answered. The receiver hears of the end. NFS peers that are slow
-    /// to take their last replies do not delay the caller.
+    /// Takes no more calls, and has those in progress answered. The receiver is notified of the end. NFS peers that are
+    /// slow to take their last replies do not delay the caller.
     pub(crate) fn finish(&self, platform: &Arc<LinuxPlatform>) -> Receiver<()> {
         let (told, finished) = mpsc::channel();
         if let Some(nfs) = &self.nfs {

@@ -62,7 +62,7 @@ fn wait_for_keys() -> io::Result<()> {
     let stdin = io::stdin();
     let mut all = [PollFd::new(&stdin, PollFlags::IN)];
     match poll(&mut all, Some(&LOOK_EVERY)) {
-        // A signal tells of a change of size.
+        // A signal reports a change of size.
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }

@@ -27,7 +27,7 @@ pub(super) enum HolderState {
 }
 
 impl HolderState {
-    /// The state of a process that is said to have `file`.
+    /// The state of a process that may have `file`.
     pub(super) fn of(process: u32, file: &OwnedFd) -> Result<Self, Errno> {
         let read = |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
         let (status, stat) = (read("status"), read("stat"));

@@ -37,7 +37,7 @@ pub(super) struct FuseDevice {
 /// Where the request of a reply was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Written {
-    /// This descriptor, as far as the kernel says.
+    /// This descriptor, as far as the kernel reports.
     Here,
     /// Not this descriptor: another one, or none any more.
     Elsewhere,

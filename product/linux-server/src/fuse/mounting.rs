@@ -320,7 +320,7 @@ pub struct SyncFlags {
     pub dirsync: bool,
 }
 
-/// How long flags count if the kernel tells of no change: it tells of none that fsconfig(2) makes.
+/// How long flags count if the kernel reports no change: it reports none that fsconfig(2) makes.
 const TOLD_FOR: Duration = Duration::from_secs(1);
 
 /// The flags of one mount.
@@ -363,7 +363,7 @@ impl Seen {
     fn is_changed(&self) -> bool {
         let mut polled = [PollFd::new(&self.table, PollFlags::PRI)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // The kernel tells each change once. So this comes first.
+        // The kernel reports each change once. So this comes first.
         let is_told = poll(&mut polled, Some(&at_once)).is_err() || !polled[0].revents().is_empty();
         is_told || self.read_at.is_none_or(|at| at.elapsed() >= TOLD_FOR)
     }

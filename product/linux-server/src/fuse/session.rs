@@ -96,8 +96,8 @@ struct Shared {
 }
 
 impl FuseMount {
-    /// Has the kernel and the machine agree on the protocol, or tells the kernel that the machine goes on with the work
-    /// of an earlier one. Call it once, before [`FuseMount::serve`].
+    /// Has the kernel and the machine agree on the protocol, or notifies the kernel that the machine goes on with the
+    /// work of an earlier one. Call it once, before [`FuseMount::serve`].
     ///
     /// # Errors
     /// The mount is gone.

@@ -33,7 +33,7 @@ enum Capabilities {
     /// They stay, or come back changed: a supervisor has set this in the kernel (`SECBIT_NO_SETUID_FIXUP`), or the
     /// thread does not use all that it has.
     Stay(CapabilitySets),
-    /// The kernel does not tell them. The thread acts as nobody else.
+    /// The kernel does not report them. The thread acts as nobody else.
     Unknown,
 }
 

@@ -148,7 +148,7 @@ impl Core {
         Err(VolumeError::Stale)
     }
 
-    /// Opens one entry, and makes sure that it is not outside. `None` if this try cannot tell.
+    /// Opens one entry, and makes sure that it is not outside. `None` if this try cannot decide.
     fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
         let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
         let inside = match self.roots.containment(fd.as_fd(), Some(name)) {

@@ -29,13 +29,13 @@ pub(super) enum Containment {
     /// Below an export, or an export's root.
     Inside,
     Outside,
-    /// The host does not say: the name that opened the object is gone, or its path is too long.
+    /// The host does not report it: the name that opened the object is gone, or its path is too long.
     Unknown,
 }
 
 /// The exports' roots, by which everything below them is recognized.
 pub(super) struct Roots {
-    /// /proc/self/fd: it tells the path of an open object.
+    /// /proc/self/fd: it reports the path of an open object.
     descriptors: Arc<OwnedFd>,
     roots: Vec<Root>,
     /// The host's paths of the roots. The roots' own paths come first, in their order.

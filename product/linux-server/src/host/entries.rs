@@ -45,7 +45,7 @@ const SET_GROUP: u32 = 0o2000;
 pub(super) fn rename_refusal(errno: Errno, how: RenameHow, is_over_directory: bool) -> Option<VolumeError> {
     match (errno, how) {
         (Errno::EXIST, RenameHow::NoReplace | RenameHow::Whiteout { may_replace: false }) => Some(VolumeError::Exists),
-        // POSIX lets a host say 'exists' for 'not empty'. On FAT the error also means an equal name.
+        // POSIX lets a host report 'exists' for 'not empty'. On FAT the error also means an equal name.
         (Errno::EXIST, _) if is_over_directory => Some(VolumeError::NotEmpty),
         (Errno::INVAL, RenameHow::Replace) => Some(VolumeError::Invalid { what: INTO_ITSELF }),
         (Errno::INVAL, _) => Some(VolumeError::Invalid { what: INTO_ITSELF_OR_UNKNOWN }),
@@ -217,7 +217,7 @@ impl Core {
         let before = parent.stat()?;
         acting.call(|| {
             unlinkat(parent.fd(), name, flags).map_err(|errno| match errno {
-                // POSIX lets a host say 'exists' for 'not empty'.
+                // POSIX lets a host report 'exists' for 'not empty'.
                 Errno::EXIST => VolumeError::NotEmpty,
                 errno => here(parent, errno),
             })

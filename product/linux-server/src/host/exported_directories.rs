@@ -32,7 +32,7 @@ pub struct ExportedDirectory {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OnFileSystem {
     /// The file system, for as long as its disk stays in the host. All subvolumes of a Btrfs are one. `None` for a disk
-    /// that the host does not tell from the next one of its number.
+    /// that the host does not distinguish from the next one of its number.
     pub stay: Option<String>,
     /// The path from its root.
     pub below: PathBuf,

@@ -40,7 +40,7 @@ const TABLE_BYTES_MAX: u64 = 16 << 20;
 /// File systems whose source names a location on another machine, the same one at each mount.
 const OF_A_NETWORK: &[&str] = &["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "beegfs"];
 
-/// The lasting id of a file system. `any` is on it; `opened` is, too, and has not O_PATH. `None` if the host tells no
+/// The lasting id of a file system. `any` is on it; `opened` is, too, and has not O_PATH. `None` if the host reports no
 /// lasting identity.
 pub(super) fn lasting(
     device: DeviceKey,
@@ -85,7 +85,7 @@ fn uuid(opened: BorrowedFd<'_>) -> Option<Vec<u8>> {
     (result == 0).then(|| told[1..=length].to_vec())
 }
 
-/// The UUID that udev has read from a device, in the order of the bytes that the call would tell.
+/// The UUID that udev has read from a device, in the order of the bytes that the call would return.
 fn uuid_of_udev(database: &Path, device: DeviceKey) -> Option<Vec<u8>> {
     let entry = database.join(format!("b{}:{}", major(device.0), minor(device.0)));
     let facts = read(&entry, FACTS_BYTES_MAX)?;
@@ -102,8 +102,8 @@ fn uuid_of_udev(database: &Path, device: DeviceKey) -> Option<Vec<u8>> {
     }
 }
 
-/// The id of a UUID: the kernel's own digest of a whole one. So a host that begins to tell the digest
-/// changes nothing. A short one is not unique, so the file system's size counts, too. `None` if nobody has set it.
+/// The id of a UUID: the kernel's own digest of a whole one. So a host that begins to report the digest changes
+/// nothing. A short one is not unique, so the file system's size counts, too. `None` if nobody has set it.
 fn id_of_uuid(uuid: &[u8], bytes: u64) -> Option<u64> {
     if uuid.iter().all(|byte| [0, b'0', b'-'].contains(byte)) {
         return None;
@@ -172,7 +172,7 @@ const SECOND_NS: u32 = 1_000_000_000;
 enum Names {
     /// Equal bytes alone.
     Exact,
-    /// A flag of each directory says it.
+    /// A flag of each directory reports it.
     Flagged,
     /// Names that differ in case are one name.
     Folded,

@@ -35,8 +35,8 @@ pub(super) enum IdentityForm {
     Telling = 2,
     /// A 128-bit hash of a kernel handle that is too long.
     Digest = 3,
-    /// Inode number and time of birth: cannot tell two objects apart that used one number within one tick of the host's
-    /// clock.
+    /// Inode number and time of birth: cannot distinguish two objects that used one number within one tick of the
+    /// host's clock.
     Inode = 4,
 }
 

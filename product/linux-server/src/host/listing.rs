@@ -74,7 +74,7 @@ impl Core {
     }
 
     /// The number of an entry's object, and the id of its file system if that is not the directory's. `None` if the
-    /// host does not tell it.
+    /// host does not report it.
     fn number_of(&self, directory: &HostNode, name: &[u8]) -> Option<(Option<u64>, u64)> {
         let name = CString::new(name).ok()?;
         // A network's file system need not be asked for its root's number.

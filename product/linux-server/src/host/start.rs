@@ -120,7 +120,7 @@ impl HostTree {
 }
 
 /// The export whose disk has the same identity as the one of `device`. File systems without a disk are only
-/// distinguished: the identity of some is that of a disk below, and handles on them say more.
+/// distinguished: the identity of some is that of a disk below, and handles on them identify more.
 fn copied<'a>(
     core: &Core,
     device: DeviceKey,

@@ -169,7 +169,7 @@ impl SocketConnection {
         Ok(true)
     }
 
-    /// Tells the peer why the connection ends, if the socket takes that at once and no reply is half sent.
+    /// Reports to the peer why the connection ends, if the socket takes that at once and no reply is half sent.
     #[cold]
     fn send_last_words(&mut self) {
         let words = self.machine.last_words();

@@ -6,7 +6,7 @@
 //! Invariants: a user is given only for the very socket in question, and only while a process or the kernel holds it.
 //! The kernel also gives a user, often root, for sockets without a holder (closed by their process, or in TIME_WAIT).
 //! Such sockets have no inode, and are orphans here. A peer with an address of this host but no socket there is an
-//! orphan, too. If the kernel does not say whether an address is this host's, it counts as such.
+//! orphan, too. If the kernel does not report whether an address is this host's, it counts as such.
 
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};

@@ -362,7 +362,7 @@ impl ServiceState {
         self.lock().connections.iter().map(member).collect()
     }
 
-    /// Tells a connection to go, if it does for that reason.
+    /// Asks a connection to close, if it closes for that reason.
     pub(super) fn request_close(&self, number: u64, reason: Reason) {
         self.with_connection(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
     }
@@ -383,7 +383,7 @@ impl ServiceState {
         (self.on_refused)(&RefusedConnection { party, connections, bound });
     }
 
-    /// Tells connections to go that have been silent for the time allowed.
+    /// Asks connections to close that have been silent for the time allowed.
     pub(super) fn close_idle(&self) {
         let idle_ns = (self.limits)().idle_ns;
         if idle_ns == 0 {
@@ -397,7 +397,7 @@ impl ServiceState {
         }
     }
 
-    /// Tells connections to go that were not read for the time allowed.
+    /// Asks connections to close that were not read for the time allowed.
     pub(super) fn reset_unread(&self) {
         let (unread_ns, now) = ((self.limits)().unread_ns, clock::monotonic());
         if unread_ns == 0 {
@@ -421,7 +421,7 @@ impl ServiceState {
         held.min(self.quota.taken())
     }
 
-    /// Tells silent connections to give back memory that they do not need. While others wait for memory, a connection
+    /// Asks silent connections to give back memory that they do not need. While others wait for memory, a connection
     /// goes if it holds more than its unit and its peer makes no progress.
     pub(super) fn reclaim_memory(&self) {
         let wanted = self.quota.waiters() > 0;

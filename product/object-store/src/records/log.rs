@@ -18,7 +18,7 @@ const UNWANTED_FOR: Duration = Duration::from_secs(1);
 const GATHERED_PART: u32 = 2;
 /// The PUT goes without them once no caller came for this part.
 const LULL_PART: u32 = 4;
-/// A PUT that took longer, as in an outage, tells nothing about the next one.
+/// A PUT that took longer, as in an outage, predicts nothing about the next one.
 const LONGEST: Duration = Duration::from_millis(200);
 /// The runtime's timers are no finer: on a store that is quicker than this, a wait would cost more than it saves.
 const SHORTEST: Duration = Duration::from_millis(4);
@@ -128,8 +128,8 @@ impl Gathering {
     }
 }
 
-/// Makes batches durable with `put`, until the end. `durable` hears of each PUT: the newest batch in it, and the time
-/// before that was given to the database.
+/// Makes batches durable with `put`, until the end. `durable` is called after each PUT with the newest batch in it, and
+/// the time before that was given to the database.
 ///
 /// # Errors
 /// The first error of a PUT.

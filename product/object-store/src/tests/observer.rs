@@ -1,4 +1,4 @@
-//! The knowledge of an observer that hears all answers.
+//! The knowledge of an observer that receives all answers.
 //!
 //! Owns: the least stamp of each file, violations.
 //! Does not own: the work.

@@ -169,7 +169,7 @@ fn object_number(value: &[u8]) -> u64 {
 }
 
 impl ObjectRecords {
-    /// Whether the extents have as many bytes as the body says.
+    /// Whether the extents have as many bytes as the body records.
     fn has_fitting_bytes(&self) -> bool {
         let body = self.body.unwrap_or_default();
         let ends_within = self.sums.end <= body.size || self.is_cut || self.is_marked;
@@ -253,11 +253,11 @@ pub(super) struct NamesOf {
     pub(super) count: u64,
     /// The directory of one of them.
     pub(super) parent: u64,
-    /// The kind that they tell, if all tell the same.
+    /// The kind that they record, if all record the same.
     pub(super) kind: Option<Kind>,
 }
 
-/// What all names say.
+/// What all names record.
 #[derive(Debug, Default)]
 pub(super) struct NamesFound {
     pub(super) of_objects: BTreeMap<u64, NamesOf>,

@@ -1,7 +1,8 @@
 //! A volume in an object store as a device of the engine.
 //!
 //! A request waits for the store inside the device, however long an outage lasts. So an outage or an answer 503 fails
-//! no request, and a sync waits like its file's writes. [`Device::report`] says that the store is away, and since when.
+//! no request, and a sync waits like its file's writes. [`Device::report`] returns whether the store is away, and since
+//! when.
 //!
 //! Owns: the path of each request to the volume, which writes wait for their sync; the world's clock as the volume's.
 //! Does not own: which writes share a segment and other decisions of the volume, the cache of pages.

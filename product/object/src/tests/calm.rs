@@ -355,7 +355,7 @@ fn a_second_host_waits_for_the_holder() {
     assert!(store.finish(Holder::alive(&store, &store, None)).unwrap().is_some());
     store.finish(second.release(&store, &store)).unwrap();
     assert_eq!(store.finish(Holder::alive(&store, &store, None)).unwrap(), None);
-    // A host that ended does not say again that it serves the volume.
+    // A host that ended does not record again that it serves the volume.
     assert_eq!(store.finish(second.hold(&store, &store)).unwrap(), host("-", 2));
     let error = store.finish(host("", 3).hold(&store, &store)).unwrap_err();
     assert!(error.to_string().contains("\"3 \\n\" instead of an epoch"), "{error}");

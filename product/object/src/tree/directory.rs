@@ -22,8 +22,8 @@ use crate::format::{FieldBytes, exactly};
 use crate::seams::RecordDatabase;
 use crate::tree::state::DataCore;
 
-/// A store tells neither its size nor a quota. So volumes report this size, all of it free. No record counts a volume's
-/// bytes, since each write would have to change it; `afflux check` counts them.
+/// A store reports neither its size nor a quota. So volumes report this size, all of it free. No record counts a
+/// volume's bytes, since each write would have to change it; `afflux check` counts them.
 const TOTAL_BYTES: u64 = 1 << 60;
 /// An epoch has as many numbers for objects.
 const TOTAL_FILES: u64 = 1 << 40;

@@ -49,7 +49,7 @@ pub(super) struct Order {
     objects: u64,
     /// The newest batch of the tree.
     pub(super) last: Sequence,
-    /// The newest one with more than a change time. An answer may tell all that it has.
+    /// The newest one with more than a change time. An answer may report all that it has.
     pub(super) told: Sequence,
     /// The newest one that a caller wanted.
     pub(super) wanted: Sequence,

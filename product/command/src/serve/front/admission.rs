@@ -26,7 +26,7 @@ const VERSION_4_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, and w
 const POSIX_LOCKS_NOTE: &str = "locks hold among clients of NFS 4.1 and 4.2, with programs on --mount, and with those of \
     this host that lock by fcntl; clients of version 3 do not see them";
 
-/// Adds to `notes` what clients over the network do without: their owners, if the kernel tells none, and some locks.
+/// Adds to `notes` what clients over the network do without: their owners, if the kernel reports none, and some locks.
 pub(crate) fn note_limits(version: NfsVersion, posix_locks: bool, notes: &mut Vec<String>) {
     if version == NfsVersion::V4 {
         notes.push(if posix_locks { POSIX_LOCKS_NOTE } else { VERSION_4_NOTE }.to_owned());

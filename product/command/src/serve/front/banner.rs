@@ -196,7 +196,7 @@ impl Served<'_> {
     }
 }
 
-/// Prints what a mount alone tells once it is served, for people or as one JSON object.
+/// Prints the lines of a mount alone once it is served, for people or as one JSON object.
 pub(crate) fn print_mount(
     running: &Running,
     mount: &MountFront,

@@ -83,7 +83,7 @@ impl Tls {
         Ok(Some(Self { server: server.map_err(Failure::wrong_use)?, how, files, looked }))
     }
 
-    /// Uses the files again if they have changed, and tells of a certificate that expires.
+    /// Uses the files again if they have changed, and reports a certificate that expires.
     pub(crate) fn look(&self) {
         let mut looked = lock(&self.looked);
         self.look_at_files(&mut looked);
@@ -134,7 +134,7 @@ fn days_until(at: SystemTime, now: SystemTime) -> i64 {
     at.duration_since(now).map_or_else(|past| -1 - days(past.duration()), days)
 }
 
-/// What to say of a certificate that expires in so many days.
+/// The words about a certificate that expires in so many days.
 fn end_words(days: i64) -> String {
     match days {
         ..0 => {

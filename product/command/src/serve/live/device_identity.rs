@@ -71,7 +71,7 @@ pub(crate) fn identity_from_host(sysfs: &Path, number: &str, file_system: Option
     Some(words.join(" "))
 }
 
-/// Parts of a device's path in sysfs that tell its attachment, outer ones last.
+/// Parts of a device's path in sysfs that identify its attachment, outer ones last.
 const ATTACHED_BY: &[(&str, &str)] = &[
     ("/usb", "USB"),
     ("/nvme", "NVMe"),

@@ -3,7 +3,7 @@
 //! Owns: names of files, operations and devices in it; when to poll for events, and which of them a time covers.
 //! Does not own: the figures (the engine), the messages (`control`).
 //! Invariants: nothing here waits for a device. Every event up to the end of the time is reported or counted as lost,
-//! and none after it. A listener hears something at least once a second.
+//! and none after it. A listener gets a message at least once a second.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

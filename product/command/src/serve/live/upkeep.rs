@@ -154,7 +154,7 @@ impl UpkeepState {
         }
     }
 
-    /// Says once that `--async-metadata` would help.
+    /// Reports once that `--async-metadata` would help.
     fn say_many_small_files(&mut self) {
         if !self.running.volume.are_names_durable() {
             return;
@@ -173,7 +173,7 @@ impl UpkeepState {
         }
     }
 
-    /// Tells of each trouble of a device once, and of its end.
+    /// Reports each trouble of a device once, and its end.
     fn report_troubles(&mut self) {
         for device in self.running.engine.status().devices {
             let now = DeviceTroubles {

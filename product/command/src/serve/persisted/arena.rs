@@ -232,7 +232,7 @@ fn refuse_others_way(path: &Path) -> Outcome {
         Err(Refused::Unsafe(reason)) => Err(Failure::failed(format!(
             "--arena: {reason}; name a file on a path that only this user and root can change"
         ))),
-        // The opening says what the host refuses.
+        // The opening reports what the host refuses.
         _ => Ok(()),
     }
 }

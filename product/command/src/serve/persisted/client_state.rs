@@ -51,7 +51,7 @@ const HEAD_BYTES_MAX: usize = 64;
 /// Lines about opens that have ended.
 const LOST_LINES_MAX: usize = 8;
 
-/// Tells which opens of clients have ended with the last server.
+/// Reports which opens of clients have ended with the last server.
 fn tell_lost(lost: &[LostOpen]) {
     for LostOpen { file, client, error } in lost.iter().take(LOST_LINES_MAX) {
         warn!(
@@ -303,7 +303,7 @@ fn read_names(path: &Path) -> io::Result<Vec<u64>> {
     lines().map(name).collect()
 }
 
-/// Tells what became of the clients of an earlier server.
+/// Reports what became of the clients of an earlier server.
 pub(crate) fn report(server: &Server<LinuxPlatform>) {
     let back = server.held_by_version_4().map_or(0, |(clients, _, _)| clients);
     if back > 0 {

@@ -232,7 +232,7 @@ fn digits(text: &str) -> Option<u64> {
 }
 
 const LINES_MAX: usize = 4096;
-/// A word that the host does not tell.
+/// A word that the host does not report.
 const UNTOLD: &str = "-";
 
 /// The record, for a server of some directories. A server of a store has none.
@@ -356,7 +356,7 @@ fn cannot_be_noted(why: impl std::fmt::Display) -> Failure {
 /// Removes the record durably. False if that fails.
 fn try_remove(path: &Path) -> bool {
     match fs::remove_file(path) {
-        // A file system that is read-only says so even if there is no such file.
+        // A read-only file system reports this even if there is no such file.
         Err(_) => path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound),
         Ok(()) => private_directory::sync_directory_of(path).is_ok(),
     }

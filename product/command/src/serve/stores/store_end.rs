@@ -30,7 +30,7 @@ const ASK_EVERY_NS: u64 = 1_000_000_000;
 /// Any object will do, also one that is absent.
 const ASKED: &str = "holder";
 
-/// The parts of a volume that tell what is not in the store.
+/// The parts of a volume that report what is not in the store.
 pub(crate) struct UnstoredView {
     pub(crate) location: VolumeLocation,
     pub(crate) volume: Arc<OpenVolume>,
@@ -65,7 +65,7 @@ pub(crate) fn watch(left: UnstoredView, running: &Arc<Running>, control: &Arc<Bo
     }
 }
 
-/// Says what is not in the store, and ends the process.
+/// Reports what is not in the store, and ends the process.
 fn give_up(left: &UnstoredView, last: Sequence, running: &Running, json: bool) -> ! {
     let unwritten = left.unwritten(running);
     let changes = last.0.saturating_sub(left.volume.records().durable_through().0);

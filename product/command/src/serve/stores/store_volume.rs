@@ -4,8 +4,8 @@
 //! that moves it on.
 //! Does not own: the opening for writes (`store_writer`), any decision about data (`afflux_object`), the view itself
 //! (`afflux_object_store`), how cached pages notice a change (`afflux_volume`).
-//! Invariants: a store that cannot be written safely is only read, and the user hears why. For a view nothing is
-//! written to the store. Once the view can move no further, this process ends.
+//! Invariants: a store that cannot be written safely is only read, and the server reports the reason. For a view
+//! nothing is written to the store. Once the view can move no further, this process ends.
 
 use std::sync::Arc;
 

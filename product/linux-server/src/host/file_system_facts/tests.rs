@@ -13,7 +13,7 @@ fn a_number_of_a_device_is_no_digest() {
     assert!(!is_digest(0) && !is_digest(u64::from(u32::MAX)) && is_digest(1 << 32));
 }
 
-/// What the call tells and what udev tells give one id.
+/// The answer of the call and that of udev give one id.
 #[test]
 fn udev_tells_the_uuid_as_the_call_does() {
     let scratch = Scratch::new();

@@ -138,7 +138,7 @@ fn handles_lead_to_their_own_disk_after_disks_have_changed_their_numbers() {
         afflux_scratch::skipped!("only root mounts file systems");
         return;
     }
-    // A file system of a process tells no UUID to the kernel. udev may know it.
+    // A file system of a process reports no UUID to the kernel. udev may know it.
     let kinds: [(&[&str], bool); 4] = [
         (&["mkfs.xfs", "-q"], true),
         (&["mkfs.ext4", "-q", "-F"], true),

@@ -119,7 +119,7 @@ fn mounted(scratch: &Scratch, export: &Path) -> Mounts {
 }
 
 impl World {
-    /// The number of each object below a directory, as listings and lookups tell it.
+    /// The number of each object below a directory, as listings and lookups report it.
     fn numbers_below(&self, directory: &Object, path: &Path, numbers: &mut BTreeMap<PathBuf, u64>) {
         let list = |with_attributes| {
             let listing = self.run(self.volume.list(directory, 0, 1_000, with_attributes)).unwrap();

@@ -104,7 +104,7 @@ fn a_whiteout_takes_the_old_name_of_a_dirty_file_and_hides_it() {
 fn a_host_that_says_exists_of_a_full_directory_means_not_empty() {
     let meaning = |how, is_over_directory| rename_refusal(Errno::EXIST, how, is_over_directory);
     assert_eq!(meaning(RenameHow::Replace, true), Some(VolumeError::NotEmpty));
-    // Of a file, or of a name of the object itself, the caller hears what the host said.
+    // Of a file, or of a name of the object itself, the caller gets the host's error.
     assert_eq!(meaning(RenameHow::Replace, false).unwrap_or(error_of(Errno::EXIST)), VolumeError::Exists);
     assert_eq!(meaning(RenameHow::NoReplace, true), Some(VolumeError::Exists));
 }
