@@ -340,7 +340,7 @@ fn try_umount(mount_point: &Path, flags: &[&str]) -> Outcome<Result<(), String>>
     Ok(if ended.status.success() { Ok(()) } else { Err(refused()) })
 }
 
-/// Says that the disk is safe. Fails with the remaining steps if it is not safe yet.
+/// Reports that the disk is safe. Fails with the remaining steps if it is not safe yet.
 fn verdict(
     args: &args::Eject,
     disk: &Disk,

@@ -332,7 +332,7 @@ impl ServeSettings {
             ("--follow", store.follow, "reads a volume in a store"),
             ("--snapshot", store.snapshot.is_some(), "reads a snapshot of a volume in a store"),
         ];
-        // A mount's point stands beside its store.
+        // A mount's point is an argument beside its store.
         let directory = if self.has_store() { None } else { self.directories.first() };
         match (directory, of_stores.into_iter().find(|(_, is_set, _)| *is_set)) {
             (Some(place), Some((flag, _, what))) => Err(Failure::wrong_use(format!(
@@ -404,7 +404,7 @@ pub(crate) struct GivenValue {
     pub(crate) texts: Vec<OsString>,
 }
 
-/// The flags of [`Settings`] on a command line. It retains their text, since a value of another source may stand where
+/// The flags of [`Settings`] on a command line. They retain their text, since a value of another source may stand where
 /// a flag is absent.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags(ArgMatches);

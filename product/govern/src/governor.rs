@@ -4,7 +4,7 @@
 //! anyway to notice changes by other programs, and a list of names costs 20 µs. Uevents are lost when a socket
 //! overflows, and never reach a container. A second after a stick is plugged in, it is not even mounted.
 //!
-//! Owns: the list of devices, their seats and speeds, the events.
+//! Owns: the list of devices, the ownership of their values, their speeds, the events.
 //! Does not own: clocks and sleep, which are the caller's; the decisions (`law`).
 //! Invariants: every value is in the journal before it is written. An error with one device does not affect the others.
 

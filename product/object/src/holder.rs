@@ -52,13 +52,13 @@ impl Holder {
         parse().ok_or_else(|| FormatError::Holder { found: shown() })
     }
 
-    /// Whether this word came later than the other: from a later host, or as the host's last.
+    /// Whether this holder came later than the other: from a later host, or as the host's last.
     fn is_after(&self, other: &Self) -> bool {
         self.epoch > other.epoch || (self.epoch == other.epoch && self.host == NOBODY && other.host != NOBODY)
     }
 
     /// Records each 12 seconds that this host serves the volume, until a later epoch's host records this, or until
-    /// [`Self::release`]. Returns the later word.
+    /// [`Self::release`]. Returns the later holder.
     ///
     /// # Errors
     /// If the store refuses, or the object is malformed.
@@ -93,7 +93,7 @@ impl Holder {
         Ok(later.map(|later| Self::decode(&later.bytes)).transpose()?)
     }
 
-    /// The host that served the volume in the last 30 seconds, and the age of its word in nanoseconds. `gone` is the
+    /// The host that served the volume in the last 30 seconds, and the age of its object in nanoseconds. `gone` is the
     /// name of a holder that has surely ended.
     ///
     /// # Errors

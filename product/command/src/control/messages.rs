@@ -279,7 +279,7 @@ pub(crate) struct StoreGauges {
     pub(crate) trouble: Option<String>,
     /// Whether the volume is only read here.
     pub(crate) is_read_only: bool,
-    /// How long ago the store gave its last answer: so much is a follower behind, and up to three seconds more.
+    /// How long ago the store gave its last answer. A follower is behind by this time, and up to three seconds more.
     pub(crate) silent_ns: u64,
     /// Requests that wait for an answer: those of data, of records, of everything.
     #[serde(default)]

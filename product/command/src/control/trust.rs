@@ -195,7 +195,8 @@ pub(crate) fn connected_to_process(path: &Path, process: u32) -> Option<UnixStre
     (u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(process)).then_some(stream)
 }
 
-/// The address of a path in an open directory. An address has 107 bytes; a longer path goes by the descriptor.
+/// The address of a path in an open directory. An address has 107 bytes; a longer path is addressed through the
+/// descriptor.
 fn address(directory: &OwnedFd, path: &Path) -> Result<SocketAddrUnix, Errno> {
     SocketAddrUnix::new(path).or_else(|errno| match path.file_name() {
         Some(name) if errno == Errno::NAMETOOLONG => {

@@ -81,7 +81,7 @@ struct WantedMount {
     over_itself: bool,
 }
 
-/// The facts about a tree that its mount goes by.
+/// The facts about a tree that its mount depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfTree {
     /// The tree checks each user's rights by itself. The server's own rights do not matter.

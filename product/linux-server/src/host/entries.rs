@@ -314,7 +314,7 @@ impl Core {
             self.identify(fd.as_fd()).ok().filter(|(identity, _)| *identity == moved.identity)
         };
         if self.contained(to.0).is_err() {
-            // The target directory was moved out, and took the object along.
+            // The target directory was moved out together with the object.
             if is_moved().is_some() {
                 move_back();
             }

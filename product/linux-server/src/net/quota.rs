@@ -6,7 +6,7 @@
 //! before the first one comes, so that a newcomer never exceeds it. A connection gets more than its unit only while the
 //! excess is at most the quota that is then still free. So one connection alone gets half, n greedy ones get one part
 //! of n + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no quota waits
-//! and stops nothing else. It is woken when bytes come back, in the order of waiting.
+//! and stops nothing else. It is woken when bytes come back, round robin with the other waiting ones.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

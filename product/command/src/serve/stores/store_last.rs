@@ -80,8 +80,8 @@ pub(crate) struct StoreClaim {
 }
 
 impl StoreClaim {
-    /// Takes the claim, unless another process has it. The end of a long address stands for the whole: a claim too many
-    /// only makes a start need the user's word.
+    /// Takes the claim, unless another process has it. The end of a long address stands for the whole: after a false
+    /// conflict a start only needs the user's explicit request.
     pub(crate) fn take(url: &str, endpoint: Option<&str>) -> io::Result<Option<Self>> {
         let location = format!("{} {url}", endpoint.unwrap_or_default());
         let end = &location.as_bytes()[location.len().saturating_sub(NAME_BYTES_MAX)..];

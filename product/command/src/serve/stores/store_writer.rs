@@ -2,9 +2,9 @@
 //!
 //! Owns: the opening and the end of the volume, the tasks that it needs, the check for another host.
 //! Does not own: any decision about data (`afflux_object`), requests to the store (`afflux_object_store`).
-//! Invariants: a volume that another server has is opened only at the user's word. Once the volume is lost to this
-//! writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted only
-//! after everything was written.
+//! Invariants: a volume that another server has is opened only at the user's explicit request. Once the volume is lost
+//! to this writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted
+//! only after everything was written.
 
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ impl StoreWriter {
             (store.objects(), store.clock(), self.holder.clone(), location.clone());
         platform.spawn("store holder", async move {
             match holder.hold(&objects, &clock).await {
-                // Its own last word: this server ends.
+                // Its own release: this server ends.
                 Ok(other) if other.epoch == holder.epoch => (),
                 Ok(other) => location.lost(&format!("{} has taken the volume over", other.host)),
                 Err(error) => {

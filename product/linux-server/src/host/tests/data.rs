@@ -49,7 +49,7 @@ fn ranges_past_the_largest_offset_are_refused() {
     assert_eq!(world.write(&world.root(), 0, b"x").result, Err(VolumeError::IsDirectory));
 }
 
-/// Ranges beyond the file system's largest file are refused when they are written, and refused writes take no quota
+/// Ranges beyond the file system's largest file are refused when they are written, and refused writes take no capacity
 /// from others.
 #[test]
 fn ranges_past_the_file_systems_largest_file_are_refused() {

@@ -338,7 +338,7 @@ fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
         });
         let stays = moved.join("made").symlink_metadata().is_ok();
         match told {
-            // As far as can be seen, it was made before the move, and went along.
+            // As far as can be seen, it was made before the move, and moved with the directory.
             _ if first => counts[0] += 1,
             Ok(()) => panic!("round {round}, way {way}: made outside"),
             Err(VolumeError::Stale) => {

@@ -129,7 +129,7 @@ fn an_exchange_needs_its_users_rights_on_both_directories() {
     exchange().unwrap();
 }
 
-/// A directory that was moved out of the export takes nothing along, and nothing comes in from it.
+/// A directory that was moved out of the export takes no object out, and no object comes in from it.
 #[test]
 fn nothing_is_exchanged_with_a_directory_outside() {
     let world = World::new();

@@ -263,7 +263,7 @@ fn what_is_reserved_is_not_freed_where_a_list_of_extents_cannot_grow() {
     });
 }
 
-/// Fills the file system up to this free space.
+/// Fills the file system except for this much free space.
 fn fill_but(scratch: &Scratch, room: u64) {
     let path = scratch.path().join("filling");
     let (mut filling, piece) = (std::fs::File::create(&path).unwrap(), vec![0; 64 << 10]);
@@ -357,7 +357,7 @@ fn a_close_on_a_nearly_full_disk_that_cannot_reserve_waits_for_the_bytes() {
             let user = world.volume.caller(USER, USER, &[]);
             let (small, _, error) = fill(&world, &user, "small", 256 << 10);
             assert_eq!(error, None, "{kind}");
-            // The disk was asked for its free space, which is known.
+            // The disk was asked to reserve space, and its free bytes are known.
             afflux_scratch::eventually("a close has to wait", || {
                 let written = world.run(world.volume.write_by(&user, None, &small, 0, &[9; 4096])).result;
                 written.is_ok() && world.volume.may_be_refused(&small)
