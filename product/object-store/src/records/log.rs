@@ -28,7 +28,7 @@ const SHORTEST: Duration = Duration::from_millis(4);
 pub(super) struct Demand {
     /// The newest batch in the database.
     pub(super) written: Sequence,
-    /// The time before that batch was given to the database.
+    /// A time before that batch was given to the database.
     pub(super) written_ns: u64,
     /// The newest durable batch.
     durable: Sequence,
@@ -129,7 +129,7 @@ impl Gathering {
 }
 
 /// Makes batches durable with `put`, until the end. `durable` is called after each PUT with the newest batch in it, and
-/// the time before that was given to the database.
+/// with a time before that batch was given to the database.
 ///
 /// # Errors
 /// The first error of a PUT.

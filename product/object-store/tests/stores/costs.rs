@@ -274,7 +274,7 @@ fn a_cold_look_at_a_thousand_files_is_a_few_requests() {
             assert_eq!(wait(tree.lookup(&root, name(at))).unwrap().stat.size, 8 << 10);
         }
     });
-    // The database polls its state by time, sometimes of them just after the opening.
+    // The database polls its state by time, also just after the opening.
     println!("{FILES} cold names: {spent:?}");
     assert!(spent.gets <= 25, "{spent:?}");
 }

@@ -42,7 +42,7 @@ impl Slot {
         *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
     }
 
-    /// Other attributes change.
+    /// The attributes change without a new count.
     pub(super) fn forget_xattr_bytes(&self) {
         *self.xattr_bytes.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
