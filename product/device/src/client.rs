@@ -3,7 +3,7 @@
 //! Owns: the front end's name for the client, its user, whether it pays.
 //! Does not own: whether the name is believed (front ends), what is recorded of a client (the engine).
 //! Invariants: two clients with the same name and user are equal. A client pays regardless of the user it acts for:
-//! acting for many users does not give it a larger share.
+//! acting for many users does not give it a larger part.
 
 use std::fmt;
 use std::sync::Arc;

@@ -122,7 +122,7 @@ impl Counters {
     }
 }
 
-/// A thread's own state. A platform makes one for each thread (or virtual CPU) and keeps it.
+/// A thread's own state. A platform makes one for each thread (or virtual CPU) and stores it.
 pub struct Local {
     block: Arc<CounterBlock>,
     number: u64,

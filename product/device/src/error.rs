@@ -20,7 +20,7 @@ pub enum DeviceError {
     /// The owner's quota is used up.
     #[error("disk quota exceeded")]
     Quota,
-    /// The file would be larger than the device can keep.
+    /// The file would be larger than the device can store.
     #[error("file too large for the device")]
     TooLarge,
     /// The device takes no writes.
@@ -35,8 +35,8 @@ pub enum DeviceError {
     /// The device cannot do this operation at all (punching holes, reserving space).
     #[error("not supported by the device")]
     Unsupported,
-    /// The device has completed nothing for longer than its policy lets writers and syncs wait. Written data is kept,
-    /// and goes to the device once it recovers.
+    /// The device has completed nothing for longer than its policy lets writers and syncs wait. Written data stays in
+    /// memory, and goes to the device once it recovers.
     #[error("the device hangs: it has completed nothing for longer than writers are to wait (hang_error_ms)")]
     Hung,
     /// The request was dropped without an answer: its outcome is unknown.
@@ -68,7 +68,7 @@ pub enum Error {
         /// The largest size a file can have.
         max: u64,
     },
-    /// The file was discarded (removed with no name left) while the operation ran.
+    /// The file was discarded (its last name was removed) while the operation ran.
     #[error("the file was removed")]
     Discarded,
     /// A holder withholds bytes of the range from the device, so they cannot become durable.

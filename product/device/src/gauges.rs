@@ -7,7 +7,7 @@
 /// How a figure changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GaugeKind {
-    /// A number that tells how things are now.
+    /// A number that describes the present state.
     Now,
     /// A number that grows from the start on.
     Total,

@@ -2,9 +2,9 @@
 //!
 //! Owns: the traits of a world and its devices (`platform`), owned requests (`request`), the questions to a policy and
 //! its answers (`policy`), errors, clients; the tables of knobs, counters and gauges.
-//! Does not own: cached pages (`afflux-pages`); devices and files as the engine keeps them, and every step (the
-//! engine); any decision (policies); any world.
-//! Invariants: nothing here keeps a file or a device, starts a task or waits. A policy's crate needs this seam alone,
+//! Does not own: cached pages (`afflux-pages`); the engine's state of devices and files, and every step (the engine);
+//! any decision (policies); any world.
+//! Invariants: nothing here owns a file or a device, starts a task or waits. A policy's crate needs this seam alone,
 //! and never the engine.
 
 #![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
 //! The seam between the engine and its world: traits, and the types in their calls.
 //!
-//! Owns: the interface of a world (`Platform`) and of a place that keeps file data (`Device`).
+//! Owns: the interface of a world (`Platform`) and of a store of file data (`Device`).
 //! Does not own: any implementation; requests (`request`), which carry the answer back.
 //! Invariants: the engine uses the world only through this interface. A platform never calls into the engine from
 //! inside `spawn` or `sleep_until`; a device may complete inside `submit`.
@@ -93,18 +93,18 @@ pub struct Limits {
     pub block_bytes: u32,
     /// The most bytes that one request may carry: a multiple of 4096, at least 4096.
     pub request_bytes_max: u32,
-    /// The most requests that the engine keeps in flight: 1 or more. Requests that do not end for long do not count,
-    /// but there are no more of them than this.
+    /// The most requests that the engine has in flight: 1 or more. Requests that do not end for long do not count, but
+    /// there are no more of them than this.
     pub depth: u32,
     /// The largest size that a file can have: writes beyond it are refused before they are accepted.
     pub file_bytes_max: u64,
     /// Whether completed writes are lost with power unless [`Operation::Sync`](crate::request::Operation) follows.
     pub volatile_cache: bool,
     /// Whether written bytes can be read back at once. If they can only after an
-    /// [`Operation::Sync`](crate::request::Operation), because a file's bytes become an object then, the engine keeps
+    /// [`Operation::Sync`](crate::request::Operation), because a file's bytes become an object then, the engine caches
     /// the pages until one has followed.
     pub readable_before_flush: bool,
-    /// Whether syncs of a file may overlap: each tells its own error, and takes none of another's.
+    /// Whether syncs of a file may overlap: each reports its own errors, and none of another's.
     pub syncs_overlap: bool,
     /// The preferred bytes of a request, if there is a preference: a multiple of 4096, at most `request_bytes_max`. A
     /// hint for policies.
@@ -147,20 +147,20 @@ pub struct DeviceReport {
     /// Since when a call for names or attributes has been under way, if a device that works would have ended it. The
     /// engine makes no such calls.
     pub names_since: Option<Nanos>,
-    /// A limit that the free bytes do not show, and that no reservation meets, may refuse accepted bytes when they are
+    /// A limit that the free bytes do not show, and that no reservation covers, may refuse accepted bytes when they are
     /// written: the quota of another computer or of a subvolume, a pool that several disks share. A front end whose
     /// clients close files writes the bytes before it answers a close.
     pub refuses_late: bool,
 }
 
-/// A place where file data is kept: a disk with files on it.
+/// A store of file data: a disk with files on it.
 ///
 /// The engine never waits in a device: it submits, and goes on.
 pub trait Device: Send + Sync + 'static {
     /// The abilities of the device.
     fn limits(&self) -> &Limits;
 
-    /// Takes the request. Never blocks; may complete the request before returning. The engine keeps at most
+    /// Takes the request. Never blocks; may complete the request before returning. The engine has at most
     /// [`Limits::depth`] data requests in flight, and as many that do not end for long. It holds no lock during the
     /// call.
     fn submit(&self, request: Request);

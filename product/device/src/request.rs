@@ -1,4 +1,4 @@
-//! Requests: operations on a device, and the way the answer comes back.
+//! Requests: operations on a device, and the path of their answers.
 //!
 //! Owns: the operation, the device's name for the file, the frames it reads into or writes from, the obligation to
 //! answer once.
@@ -15,8 +15,8 @@ use afflux_pages::memory::{FrameMemory, SharedArena};
 
 use crate::error::DeviceError;
 
-/// The device's name for a file: its descriptors, or its place on a simulated disk. Opaque to the engine. Every request
-/// for the file holds a reference, so it outlives the last completion.
+/// The device's name for a file: its descriptors, or its address on a simulated disk. Opaque to the engine. Every
+/// request for the file holds a reference, so it outlives the last completion.
 #[derive(Clone)]
 pub struct Backing(Arc<dyn Any + Send + Sync>);
 
@@ -103,7 +103,7 @@ struct Open {
 }
 
 impl Request {
-    /// A request of the engine. `completion` is told of its end, once.
+    /// A request of the engine. It notifies `completion` of its end, once.
     pub fn new(sink: Box<dyn Completion>, backing: Backing, operation: Operation, memory: Option<FrameMemory>) -> Self {
         Self { open: Some(Open { sink, backing, operation, memory, is_for_sync: false, is_ahead: false }) }
     }
@@ -212,7 +212,7 @@ impl Request {
         self.open().memory.as_ref().map_or(0, FrameMemory::segment_count)
     }
 
-    /// How many bytes of each 4 KiB page of the file its memory keeps, from the page's first on: all 4096, or 16 in a
+    /// How many bytes of each 4 KiB page of the file its memory backs, from the page's first on: all 4096, or 16 in a
     /// stamped arena. Other bytes read as zeros. 4096 for operations without data.
     pub fn backed_bytes(&self) -> usize {
         self.open().memory.as_ref().map_or(afflux_frames::FRAME_BYTES, FrameMemory::backed_bytes)
@@ -223,12 +223,12 @@ impl Request {
         self.open().memory.as_ref().map_or(0, FrameMemory::bytes)
     }
 
-    /// The pieces of memory, in the order of the file's bytes, as address and length; their lengths
-    /// add up to the operation's. They stay valid until the request is completed or dropped: a device
-    /// that hands the addresses to the kernel keeps the request until the kernel is done.
+    /// The pieces of memory, in the order of the file's bytes, as address and length; their lengths add up to the
+    /// operation's. They stay valid until the request is completed or dropped: a device that hands the addresses to the
+    /// kernel holds the request until the kernel is done.
     ///
     /// # Panics
-    /// If its memory does not keep whole pages.
+    /// If its memory does not back whole pages.
     pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
         self.open().memory.iter().flat_map(FrameMemory::segments)
     }
@@ -340,7 +340,7 @@ impl<'a> TransferHere<'a> {
     /// The pieces of memory, in the order of the file's bytes, as address and length in bytes.
     ///
     /// # Panics
-    /// If its memory does not keep whole pages.
+    /// If its memory does not back whole pages.
     pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
         self.memory.segments()
     }

@@ -4,7 +4,7 @@
 //! Does not own: the knobs of volumes, front ends and policies, which bring their own tables; the effect of a value:
 //! policies and mechanisms read it where they need it.
 //! Invariants: a value in force is inside its range; a change takes no lock. The engine's table comes first in every
-//! registry, so that the compiler knows the places of its knobs.
+//! registry, so that the compiler knows the positions of its knobs.
 
 mod error;
 mod page_knobs;

@@ -1,11 +1,12 @@
 //! The engine's own policy: each device has an equal part of the dirty limit.
 //!
-//! A writer that finds no room in its device's part waits for that device alone, in order of asking. The flusher writes
-//! while the dirty pages not in flight exceed the least of three thresholds: a share of the part, a number of bytes, or
-//! the device's writes in a set time (`dirty_background_centisecs`). The last is 0 while the bandwidth is unknown.
+//! A writer whose pages do not fit in its device's part waits for that device alone, in order of asking. The flusher
+//! writes while the dirty pages not in flight exceed the least of three thresholds: a fraction of the part, a number of
+//! bytes, or the device's writes in a set time (`dirty_background_centisecs`). The last is 0 while the bandwidth is
+//! unknown.
 //!
 //! Owns: the part, the thresholds. Does not own: the queue (`dirty`), the measurement of bandwidth.
-//! Invariants: looks only at its device, the knobs and the number of devices.
+//! Invariants: reads only its device, the knobs and the number of devices.
 
 use afflux_pages::units::PageCount;
 

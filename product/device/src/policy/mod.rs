@@ -1,17 +1,17 @@
 //! Policies: the decisions about a device's writers and its flusher, as questions and answers behind one trait.
 //!
-//! A policy answers four questions. The *admission*: the next step of a payer with a used-up allowance. The *room*: the
-//! most that may be charged to the device before its writers queue, and the prices of a charge. The *next* step: the
-//! flusher's next write, or when it looks again. The *limits*, and their explanation: figures to show. The policy is
-//! told of every write request that ends, and of reads if it wants that.
+//! A policy answers four questions. The *admission*: the next step of a payer with a used-up allowance. The *charge
+//! bounds*: the most that may be charged to the device before its writers queue, and the prices of a charge. The *next*
+//! step: the flusher's next write, or when it looks again. The *limits*, and their explanation: figures to show. The
+//! engine reports every write request that ends to the policy, and reads if the policy wants that.
 //!
-//! Owns: the trait, the view for decisions, the answers: turns of files, causes of pauses, figures to show, data to
-//! keep until the next start; the engine's own policy.
+//! Owns: the trait, the view for decisions, the answers: slices of files, causes of pauses, figures to show, data to
+//! persist until the next start; the engine's own policy.
 //! Does not own: asking, a policy's memory, carrying answers out (the engine); the budget; kernels' policies
 //! (`linux-policies`).
 //! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock except the view's. The flusher
 //! and writers that wake it use the same answer to whether a device is over its background threshold. Code that shows
-//! or keeps figures interprets none.
+//! or stores figures interprets none.
 
 mod equal_parts;
 mod erased;
@@ -43,7 +43,7 @@ pub struct Pause {
 pub enum Admission {
     /// It goes on.
     Enter,
-    /// It waits in the device's admission queue, in order of asking, until its pages fit in the device's room.
+    /// It waits in the device's admission queue, in order of asking, until its pages fit in the device's limit.
     Wait,
     /// It waits for a time; another decision follows.
     Pause(Pause),
@@ -51,7 +51,7 @@ pub enum Admission {
     EnterAfter(Pause),
 }
 
-/// A payer that dirties pages, and the place where it runs.
+/// A payer that dirties pages, and the CPU where it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dirtier {
     /// Pages that it has dirtied just now; 0 if it is about to dirty some.
@@ -67,21 +67,21 @@ pub struct Dirtier {
 /// A policy's declaration, so that nothing is computed or asked in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Whether it decides about a payer before that dirties more than its allowance, or more than its device has room
-    /// for. The decision alone admits the payer; the queue is for payers that are told to wait. Otherwise only the
-    /// admission queue admits payers.
+    /// Whether it decides about a payer before that dirties more than its allowance, or more than its device's limit
+    /// admits. The decision alone admits the payer; the queue is for payers that the policy makes wait. Otherwise only
+    /// the admission queue admits payers.
     pub admits: bool,
     /// Whether it decides about a payer after that has dirtied pages: [`DevicePolicy::allowance_pages`].
     pub paces: bool,
-    /// Whether it looks at counters that all devices share. They are read once a snapshot, or not at all.
+    /// Whether it reads counters that all devices share. The engine reads them once a snapshot, or not at all.
     pub shared_counters: bool,
     /// Whether it relies on the memory guard to leave frames to readers. The limit on dirty pages is then halfway
     /// between the dirty limit and all frames. Of several devices each may have two thirds of the others' remainder.
     pub memory_guard: bool,
-    /// Whether it is told of read requests that end, too.
+    /// Whether the engine reports ends of read requests to it, too.
     pub reads: bool,
-    /// Whether it may be told of short requests together: up to 16, or a millisecond of the device's time. It is told
-    /// before any question, and at once while a writer waits in the admission queue.
+    /// Whether the engine may report short requests together: up to 16, or a millisecond of the device's time. The
+    /// engine reports before any question, and at once while a writer waits in the admission queue.
     pub ends_together: bool,
     /// The base of `dirty_background_ratio`.
     pub background_base: BackgroundBase,
@@ -92,7 +92,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Never asked about payers, looks only at its own device and the knobs, and relies on no guard.
+    /// Never asked about payers, reads only its own device and the knobs, and relies on no guard.
     pub const NONE: Self = Self {
         admits: false,
         paces: false,
@@ -184,7 +184,7 @@ pub struct ChargeBounds {
     pub cost_max: Cost,
     /// The prices of a charge.
     pub prices: Prices,
-    /// The cause of a wait for room.
+    /// The cause of a wait in the admission queue.
     pub cause: PauseCause,
     /// A payer goes on unasked while all charged pages, with its next ones, cost no more than this.
     pub unasked_max: Cost,
@@ -218,14 +218,15 @@ pub struct Flight {
     pub cost_max: Cost,
     /// The most bytes of a request, if the device takes as many; at least a page.
     pub request_bytes: u64,
-    /// A turn that has written its slice continues to the end of its run, if at most this many bytes are left.
+    /// A slice that has written its bytes continues to the end of its run, if at most this many bytes remain.
     pub run_tail_bytes: u64,
-    /// Whether a turn that is not for a sync leaves the rest of a run that fills no request: more may follow it.
+    /// Whether a slice that is not for a sync does not write the rest of a run that fills no request: more may follow
+    /// it.
     pub fills_requests: bool,
     /// A slice of at least this many bytes ends at a multiple of it in the file; 0: anywhere. If a device writes whole
     /// blocks of its own, slices that end with a block write none twice.
     pub slice_align_bytes: u64,
-    /// How much more of the device syncs may use than other writes before the two take turns by cost. A sync pays twice
+    /// How much more of the device syncs may use than other writes before the two alternate by cost. A sync pays twice
     /// for a run: for the seek there and back. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
     /// How files are written behind in idle time; `None`: never ([`FlushSlice::Idle`]).
@@ -268,7 +269,7 @@ pub trait DirtyFiles {
     /// When the oldest dirty file became dirty; hot files count only if `hot`.
     fn dirty_since(&self, hot: bool) -> Option<Nanos>;
 
-    /// Whether a round has begun and is not over: a file of it waits for its turn, or had one and has more.
+    /// Whether a round has begun and is not over: a file of it waits for its slice, or had one and has more.
     fn has_round(&self) -> bool;
 
     /// When the next check for a file left alone is due.
@@ -289,7 +290,7 @@ pub struct IdleWriteRule {
 pub struct Rewrites {
     /// Pages that became dirty and had not been written lately.
     pub fresh: u64,
-    /// Pages that were, or would have been, written in vain and then overwritten. They are dirty pages overwritten
+    /// Pages that were, or would have been, written for nothing and then overwritten. They are dirty pages overwritten
     /// between two looks, estimated from a sample, and written pages overwritten before a flush.
     pub again: u64,
     /// The time of the observations.
@@ -299,7 +300,7 @@ pub struct Rewrites {
 /// The flusher's next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// It gives a file its turn.
+    /// It gives a file its slice.
     FlushSlice(FlushSlice),
     /// Nothing is due before then, unless it is woken.
     WaitUntil(Nanos),
@@ -386,7 +387,7 @@ pub struct LentMemory<'a, L: DevicePolicy + ?Sized> {
 /// How long a device may complete nothing while it has requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HangLimits {
-    /// After this time the device counts as hung, and waiters for it are told so.
+    /// After this time the device counts as hung, and its waiters get the error.
     pub stalled_ns: u64,
     /// After this time writers and syncs are refused until the device completes a request.
     pub refused_ns: u64,
@@ -429,8 +430,9 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The pace before the first decision, on a machine with so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
 
-    /// The device's room. Called after a change of a knob or of the number of devices, and whenever it was told of
-    /// writes that ended. The caller may hold a file's lock: the policy must not read anything that devices share.
+    /// The device's charge bounds. Called after a change of a knob or of the number of devices, and whenever it was
+    /// told of writes that ended. The caller may hold a file's lock: the policy must not read anything that devices
+    /// share.
     fn charge_bounds(&self, view: &View, device: &mut Self::Device) -> ChargeBounds;
 
     /// The limits in flight. Called together with [`DevicePolicy::charge_bounds`], and after it.
@@ -448,7 +450,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     fn admit(&self, view: &View, memory: LentMemory<'_, Self>) -> Admission;
 
     /// Write requests have ended, and read requests if [`Needs::reads`] is set: each once, in the order of reporting.
-    /// Without [`Needs::ends_together`] it is told of one at a time.
+    /// Without [`Needs::ends_together`] the engine reports one at a time.
     fn completed(&self, view: &View, ends: &[Completed], device: &mut Self::Device, shared: &mut Self::Shared);
 
     /// Whether background writeback of the device continues, or starts.
@@ -475,7 +477,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
         None
     }
 
-    /// The most bytes of one file that a flusher writes before it turns to the next, for any reason.
+    /// The most bytes of one file that a flusher writes before it goes to the next, for any reason.
     fn slice_bytes(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> u64;
 
     /// The limits in force.
@@ -497,44 +499,44 @@ pub trait DevicePolicy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The data to keep of the device until the next start: empty while too little is known.
+    /// The data to persist of the device until the next start: empty while too little is known.
     fn remember(&self, _: &View, _: &mut Self::Device) -> Remembered {
         Remembered::new()
     }
 
-    /// The memory of a new device, from data kept earlier by this policy, by another or by nobody. Unknown data is
+    /// The memory of a new device, from data persisted earlier by this policy, by another or by nobody. Unknown data is
     /// ignored.
     fn recall(&self, _: &Remembered) -> Self::Device {
         Self::Device::default()
     }
 }
 
-/// A file's turn to be written.
+/// A slice: what the flusher writes of which file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FlushSlice {
     /// A sync waits for the file. The flusher's own choice, never a policy's.
     Sync,
     /// The file's last write failed, or the file was busy, and the pause is over. The flusher's own choice.
     Retry,
-    /// The next file in the order of turns: too much is dirty, or a task needs the room.
+    /// The next file in the order of slices: too much is dirty, or a task waits for frames.
     InOrder,
-    /// A file with the most dirty pages: no other has twice as many. Equals take turns.
+    /// A file with the most dirty pages: no other has twice as many. Equals follow in order of listing.
     Largest {
         /// Whether to take hot files, too ([`IdleWriteRule::hot`](crate::policy::IdleWriteRule::hot)).
         hot: bool,
     },
-    /// The first file in the order of turns that has been dirty since `before` or longer.
+    /// The first file in the order of slices that has been dirty since `before` or longer.
     Old {
         /// The latest instant that counts.
         before: Nanos,
     },
-    /// The next file of the round. A new round has the files that had their turn and have more, of any age, and of the
+    /// The next file of the round. A new round has the files that had their slice and have more, of any age, and of the
     /// others those that have been dirty since `before` or longer, up to the first younger one.
     Queued {
         /// The latest instant that counts.
         before: Nanos,
     },
-    /// As [`FlushSlice::Old`], but the file that has been dirty longest. A file with more to write has its next turn
+    /// As [`FlushSlice::Old`], but the file that has been dirty longest. A file with more to write has its next slice
     /// after the files that were old by then. It stays old until a pass has written all its pages that were dirty when
     /// the pass began.
     Oldest {
@@ -670,5 +672,5 @@ impl fmt::Display for KnobInForce {
     }
 }
 
-/// The data of a device that a policy wants kept until the next start, by the policy's own names.
+/// The data of a device that a policy wants persisted until the next start, by the policy's own names.
 pub type Remembered = BTreeMap<String, u64>;

@@ -17,7 +17,7 @@ pub struct BusyTimes {
     pub reads_ns: u64,
     /// Time with writes in flight.
     pub writes_ns: u64,
-    /// Time with flushes or other calls that move no bytes in flight, and no reads or writes. If a device keeps writes
+    /// Time with flushes or other calls that move no bytes in flight, and no reads or writes. If a device holds writes
     /// in volatile memory, a flush may take the time that the writes would have.
     pub calls_alone_ns: u64,
     /// The part of `transfers_ns` for which a call may have held reads and writes up: it was in flight beside them and

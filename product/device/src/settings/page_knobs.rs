@@ -4,7 +4,7 @@
 //! kernels read them, each where a view shows them or where the policy leaves a limit to them.
 //!
 //! Owns: their table. Does not own: values (the registry has both tables of the engine), the policies.
-//! Invariants: the table comes second in every registry, so that the compiler knows the places of its knobs.
+//! Invariants: the table comes second in every registry, so that the compiler knows the positions of its knobs.
 
 crate::knobs! {
     /// A knob of a policy that counts pages and requests.

@@ -1,10 +1,10 @@
 //! The registry: the tables of all owners, and the values in force for the engine and, where set, for one device.
 //!
-//! Owns: the list of tables, the place of each knob's value, the range check of every change, the comparison of the
+//! Owns: the list of tables, the position of each knob's value, the range check of every change, the comparison of the
 //! background threshold with the dirty limit.
 //! Does not own: tables, the effect of a change (`Engine::set_knob`), the use of a value by a policy.
 //! Invariants: a value is inside its row's range. Values that would let writers wait before the flusher starts are
-//! refused. Tables are added before an engine is made from it, never later, so that places do not change.
+//! refused. Tables are added before an engine is made from it, never later, so that positions do not change.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,13 +19,13 @@ const UNSET: u64 = u64::MAX;
 /// The prefix of knob names in the kernel's tools.
 const SYSCTL_PREFIX: &str = "vm.";
 
-/// A knob's place in a registry: looked up once, then an index. Meaningless in another registry.
+/// A knob's position in a registry: looked up once, then an index. Meaningless in another registry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KnobId(usize);
 
-/// Identifies a knob: by its owner's name for it, or by its place.
+/// Identifies a knob: by its owner's name for it, or by its position.
 pub trait WhichKnob: Copy {
-    /// The knob's place.
+    /// The knob's position.
     ///
     /// # Panics
     /// If the owner's table is not in the registry.
@@ -93,7 +93,7 @@ impl Settings {
         }
     }
 
-    /// The place of a table's first knob.
+    /// The position of a table's first knob.
     #[inline]
     fn first(&self, table: &'static KnobTable) -> Option<usize> {
         if ptr::eq(table, &raw const KNOBS) {
@@ -141,8 +141,8 @@ impl Settings {
         self.info(knob).ns(self.get(knob))
     }
 
-    /// Sets a knob before an engine is made; a running engine has `Engine::set_knob`.
-    /// Rejects a value outside the range and keeps the old one.
+    /// Sets a knob before an engine is made; a running engine has `Engine::set_knob`. Rejects a value outside the range
+    /// and leaves the old one in force.
     pub fn set(&mut self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
         self.change(knob, value)
     }
