@@ -65,8 +65,8 @@ impl<'a> FileCall<'a> {
         self.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile. The work is
-    /// made in its place: as an argument it would take its memory twice.
+    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile. The callee
+    /// makes the work where it runs: as an argument it would take its memory twice.
     pub(crate) async fn waits<P: Platform, W: Future>(
         &self,
         base: &Base<P>,

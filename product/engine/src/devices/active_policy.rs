@@ -68,7 +68,7 @@ impl ActivePolicy {
         question(&*self.policy, own, &mut **lock(shared))
     }
 
-    /// Asks for a device's room and its limits in flight: reads nothing that devices share.
+    /// Asks for a device's charge bounds and its limits in flight: reads nothing that devices share.
     pub(crate) fn charge_bounds(&self, view: &View, device: &LockedMemory) -> (ChargeBounds, Flight) {
         let own = &mut **lock(&device.0);
         (self.policy.charge_bounds(view, own), self.policy.flight(view, own))

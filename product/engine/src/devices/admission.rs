@@ -2,8 +2,8 @@
 //!
 //! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own unit,
 //! and the memory guard's, in pages; which waiting writers a change of one file concerns.
-//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the places (`wait`), who is
-//! refused (`dirty::failing`).
+//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the slots of waiters (`wait`),
+//! who is refused (`dirty::failing`).
 //! Invariants: first come, first served, whichever other file fails
 //! (`a_writer_whose_file_changes_keeps_its_place_and_others_are_not_woken`). A request larger than a limit is admitted
 //! alone. Cost is never summed up but multiplied anew, so that new prices hold for all charged pages.
@@ -22,7 +22,7 @@ use afflux_pages::wait::WaitSlots;
 
 use crate::devices::failures::{Amount, Unwritable};
 
-/// The writers of a device that wait for room, first come, first served.
+/// The writers of a device that wait to be admitted, first come, first served.
 pub(crate) struct AdmissionQueue {
     line: Mutex<Line>,
     waiting: AtomicUsize,
@@ -30,7 +30,7 @@ pub(crate) struct AdmissionQueue {
     wake: Wake,
 }
 
-/// The charges, and the writers that wait for room.
+/// The charges, and the writers that wait to be admitted.
 struct Line {
     ledger: Ledger,
     writers: WaitSlots,
@@ -53,7 +53,7 @@ struct Ledger {
     runs: Arc<OwnLines<AtomicU64>>,
     /// Of these, pages and runs that cost nothing.
     unwritable: Arc<Unwritable>,
-    /// Writers admitted from the line since the policy last gave its room: each may begin a run that is not counted
+    /// Writers admitted from the line since the policy last gave its bounds: each may begin a run that is not counted
     /// yet.
     admitted_runs: u64,
     prices: Prices,
@@ -63,7 +63,7 @@ struct Ledger {
     unasked_pages_max: PageCount,
     cause: PauseCause,
     pages_max: PageCount,
-    /// The memory guard's limit as last computed, which a policy is told.
+    /// The memory guard's limit as last computed, as views show it to a policy.
     guard_pages: PageCount,
     /// The most by which `pages_max` exceeds `pages` while nobody waits.
     unseen_pages: PageCount,
@@ -144,7 +144,7 @@ impl Line {
         woken
     }
 
-    /// Writers of the file without room are to look at their file. Others move up meanwhile.
+    /// Has the file's waiting writers check their file. Others move up meanwhile.
     fn look_at_file(&mut self, file: u32) -> Vec<Waker> {
         let tickets = self.by_file.range((file, 0)..=(file, u64::MAX));
         let mut woken: Vec<Waker> = tickets.filter_map(|(_, ticket)| self.writers.look(*ticket)).collect();
@@ -234,8 +234,8 @@ impl AdmissionQueue {
         Take { queue: self, pages, file, ticket: None }
     }
 
-    /// Charges pages that the policy has admitted, past its own room and the writers that wait for it, unless the
-    /// memory guard keeps them out.
+    /// Charges pages that the policy has admitted, past its own limit and the writers that wait for it, unless the
+    /// memory guard forbids that.
     pub(crate) fn try_enter(&self, pages: PageCount) -> bool {
         let ledger = &mut self.line().ledger;
         let enters = ledger.pages == PageCount(0) || ledger.may_admit_pages(pages);
@@ -267,19 +267,19 @@ impl AdmissionQueue {
     }
 
     /// As [`AdmissionQueue::give_back`], for a write that has ended. Waiting writers are admitted once the policy has
-    /// given its room anew, since its last room was for the earlier backlog.
+    /// given its bounds anew, since its last bounds were for the earlier backlog.
     pub(crate) fn release_deferred(&self, pages: PageCount) {
         self.line().ledger.leave(pages);
     }
 
-    /// Whether the file's writers may wait here has changed. Each looks at its file ([`Take::wait_on`]) before it is
+    /// Whether the file's writers may wait here has changed. Each checks its file ([`Take::wait_on`]) before it is
     /// admitted.
     pub(crate) fn file_changed(&self, file: u32) {
         let woken = self.line().look_at_file(file);
         wake(woken);
     }
 
-    /// Whether writers of any file are refused, or may pass the line, has changed. Each looks, at its place.
+    /// Whether writers of any file are refused, or may pass the line, has changed. Each checks, in its slot.
     pub(crate) fn device_changed(&self) {
         let woken = self.line().writers.wakers();
         wake(woken);
@@ -351,7 +351,7 @@ impl AdmissionQueue {
         self.wake.above.load(Ordering::Relaxed) < u64::MAX
     }
 
-    /// Until the next room is set, a writer wakes the flusher only above this many dirty pages, and an eighth more.
+    /// Until the next bounds are set, a writer wakes the flusher only above this many dirty pages, and an eighth more.
     pub(crate) fn wake_later(&self, pages: PageCount) {
         let cost = self.waking_cost(pages).0;
         self.wake.above.store(cost.saturating_add(cost / 8), Ordering::Relaxed);

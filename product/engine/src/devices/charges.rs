@@ -1,4 +1,4 @@
-//! The pages charged to a device, their way to the device, and the dirty data of all devices together.
+//! The pages charged to a device, their path to the device, and the dirty data of all devices together.
 //!
 //! Owns: the admission queue, the pages under writeback; the sums over all devices, in as many parts as cache lines;
 //! the number of devices, and the equal part of each; the number of writers in admission queues.
@@ -57,7 +57,7 @@ impl Charges {
         self.admission.give_back(PageCount(pages));
     }
 
-    /// Gives charged pages back; writers that wait for them go on once the policy has given its room anew.
+    /// Gives charged pages back; writers that wait for them go on once the policy has given its bounds anew.
     pub(crate) fn release_deferred(&self, pages: u64) {
         self.totals.release(self.device, pages);
         self.admission.release_deferred(PageCount(pages));
@@ -195,7 +195,7 @@ impl DirtyTotals {
         self.part_pages.store(part_pages, Ordering::Relaxed);
     }
 
-    /// After a release of pages: whether a writer may wait for them, and has to be told.
+    /// After a release of pages: whether a writer may wait for them, and has to be woken.
     pub(crate) fn has_waiters(&self) -> bool {
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::Relaxed) > 0

@@ -3,10 +3,10 @@
 //! Like the kernel's (getdelays), but by client instead of by task, and with the longest wait and the 99th percentile.
 //! A sample is one call's whole wait for one thing.
 //!
-//! Owns: an account for each client, the list of the accounts that files keep for calls without a client, the limit on
+//! Owns: an account for each client, the list of the accounts of files for calls without a client, the limit on
 //! accounts, the sums over all.
 //! Does not own: the waiting, the waits of one call (`call`), the current waiters (`waits`).
-//! Invariants: a call without waits never comes here. At most [`ACCOUNTS_MAX`] accounts are kept for clients, and as
+//! Invariants: a call without waits never comes here. At most [`ACCOUNTS_MAX`] accounts are stored for clients, and as
 //! many are reported in all. The account whose last wait ended longest ago goes among `others`, so the sum of all rows
 //! stays the sum of all waits. The locks are leaves, and each serves a file or an eighth of the clients.
 
@@ -119,7 +119,7 @@ pub enum AccountOwner {
 pub struct Delayed {
     /// Client or file that the delays belong to.
     pub whose: AccountOwner,
-    /// Calls of this owner that now wait for room or for a sync.
+    /// Calls of this owner that now wait to be admitted or for a sync.
     pub waiting: u64,
     /// The waits that have ended.
     pub times: DelayTimes,

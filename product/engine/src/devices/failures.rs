@@ -1,13 +1,13 @@
 //! The failed writes and flushes of a device, and its dirty pages that cannot be written now: all of a file whose last
 //! write failed, or does not end, and withheld ones.
 //!
-//! Such pages stay dirty for an unknown time. If they took the room of a policy in device time, the writers of all
-//! other files would wait for them. While the device itself hangs, writes that do not end are its own, and take room as
-//! all others.
+//! Such pages stay dirty for an unknown time. If they used up a policy's limit in device time, the writers of all other
+//! files would wait for them. While the device itself hangs, writes that do not end are its own, and count as all
+//! others.
 //!
 //! Owns: the failures in a row, the last error, the counts of failed files and pages; the sums of pages that cannot be
-//! written, the bound up to which they take no room.
-//! Does not own: a file's error and its retries (`file`), which files count (`file`), the room in memory (`dirty`),
+//! written, the bound up to which they do not count.
+//! Does not own: a file's error and its retries (`file`), which files count (`file`), the limit in memory (`dirty`),
 //! whether the device hangs (`hang`).
 //! Invariants: the counts are the sums over the device's files, as these reported last. The lock is a leaf.
 
@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use afflux_device::error::DeviceError;
 use afflux_pages::wait::lock;
 
-/// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
-/// the error. An error that concerns one file does not count.
+/// After so many files have failed in a row, without a successful write in between, all writers that wait to be
+/// admitted get the error. An error that concerns one file does not count.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
 /// Pages of a file whose last write failed, or is set aside.
@@ -37,7 +37,7 @@ pub(crate) struct Failures {
     pages: AtomicU64,
     /// Failed pages of files whose writes keep failing.
     failing_pages: AtomicU64,
-    /// The room added to the limit for failed pages.
+    /// The pages added to the limit for failed pages.
     extra_pages: AtomicU64,
 }
 
@@ -86,7 +86,7 @@ impl Failures {
         self.failing_pages.fetch_add(now.failing.wrapping_sub(before.failing), Ordering::Relaxed);
     }
 
-    /// Sets the room; returns the one before.
+    /// Sets the added pages; returns the number before.
     pub(crate) fn replace_extra_pages(&self, pages: u64) -> u64 {
         self.extra_pages.swap(pages, Ordering::Relaxed)
     }
@@ -104,7 +104,7 @@ impl Failures {
         latest.keeps_failing().is_some() != before
     }
 
-    /// The error for writers that would wait for room, if the device keeps failing.
+    /// The error for writers that would wait to be admitted, if the device keeps failing.
     pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
         lock(&self.latest).keeps_failing()
     }
@@ -195,7 +195,7 @@ impl Unwritable {
         self.withheld.note(withheld(before.withheld_pages), withheld(now.withheld_pages));
     }
 
-    /// At most so many pages take no room.
+    /// At most so many pages do not count.
     pub(crate) fn set_most(&self, pages: u64) {
         self.pages_max.store(pages, Ordering::Relaxed);
     }
@@ -214,7 +214,7 @@ impl Unwritable {
         self.withheld.get().pages
     }
 
-    /// The pages and runs that take no room now.
+    /// The pages and runs that do not count now.
     pub(super) fn roomless(&self) -> Amount {
         let failed = self.failed.get().and(self.withheld.get());
         let all = if self.stalled.load(Ordering::Relaxed) { failed } else { failed.and(self.aside.get()) };

@@ -3,14 +3,14 @@
 //! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
 //! errors, the size of the host's file, marks about its device's lists. Also why its dirty pages are not written now,
 //! the accounts of a request that is set aside, and the table that finds the file of a frame.
-//! Does not own: names (`volume`), its pages (`cache`), the lists (`worklist`) and the file's way into them
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`worklist`) and the file's entry into them
 //! (`listing`), which requests are set aside (`writeback::hang_watch`).
 //! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
 //! function that needs the lock takes the state that it guards. While a request is set aside, its file is held and gets
-//! no other; its pages stay under writeback and dirty, with room beyond the device's limit. A file without an obstacle
-//! waits for its turn alone (`each_obstacle_of_a_file_is_named`). A slot is not reused while its file lives, and a file
-//! is made without the table's lock (`a_file_is_made_without_the_lock`).
+//! no other; its pages stay under writeback and dirty, beyond the device's limit. A file without an obstacle waits for
+//! its slice alone (`each_obstacle_of_a_file_is_named`). A slot is not reused while its file lives, and a file is made
+//! without the table's lock (`a_file_is_made_without_the_lock`).
 
 mod failures;
 mod rounds;
@@ -83,7 +83,7 @@ pub(crate) struct FileInner {
     pub payer: Payer,
     /// The waits of its calls that have no client.
     pub delays: FileDelays,
-    /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
+    /// Whether a page is dirty or being written: stored outside the lock for cheap questions.
     pub(super) unclean: AtomicBool,
     /// Whether a range of it is withheld, or waits for bytes.
     pub(super) withholds: AtomicBool,
@@ -99,7 +99,7 @@ pub(crate) struct FileState {
     dirty_runs: i64,
     /// Requests in flight.
     pub flight: FileFlight,
-    /// Its place in the device's lists.
+    /// Its position in the device's lists.
     pub position: Position,
     /// Pages that a sync waits for.
     pub marks: Marks,
@@ -115,7 +115,7 @@ pub(crate) struct FileState {
     pub withheld: WithheldRanges<FileInner>,
     holds: u32,
     discarded: bool,
-    /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
+    /// Dirty bytes from this page on have no space on the device: the device, or the owner's quota, is full.
     pub unplaced_from: Option<u64>,
     /// The state of its readers, for readahead.
     pub readahead: ReaderState,
@@ -358,7 +358,7 @@ impl FileState {
 }
 
 impl Drop for FileInner {
-    /// The last reference is gone, so nothing is dirty or in flight: only clean pages are left. Or the engine ends, and
+    /// The last reference is gone, so nothing is dirty or in flight: all its pages are clean. Or the engine ends, and
     /// dirty pages of a file in a slot stay for a later process.
     fn drop(&mut self) {
         if *self.withholds.get_mut() {
@@ -496,11 +496,11 @@ impl FileFlight {
 
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// The file's place among the files that may be written.
+    /// The file's position among the files that may be written.
     pub(in crate::devices) position: ReadyPosition,
     /// When the file became dirty.
     pub(in crate::devices) dirtied_at: Nanos,
-    /// Whether the file may be written and is listed for that, or has its turn.
+    /// Whether the file may be written and is listed for that, or has its slice.
     pub(in crate::devices) queued: bool,
     /// Whether the file is listed for a sync.
     pub(in crate::devices) sync_queued: bool,
@@ -519,17 +519,17 @@ impl Marks {
         self.dirtied_at = self.dirtied_at.max(at);
     }
 
-    /// The file's turn has ended, and the file is in no list of files that may be written.
+    /// The file's slice has ended, and the file is in no list of files that may be written.
     pub(crate) fn slice_ends(&mut self) {
         self.queued = false;
     }
 
-    /// The file has its turn for a sync.
+    /// The file has its slice for a sync.
     pub(crate) fn sync_begins(&mut self) {
         self.sync_queued = false;
     }
 
-    /// A sync's caller gives the file its turn: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns
+    /// A sync's caller gives the file its slice: until [`Marks::sync_begins`] nobody lists the file for a sync. Returns
     /// false if it is listed already.
     pub(crate) fn try_keep_off_list_for_sync(&mut self) -> bool {
         !std::mem::replace(&mut self.sync_queued, true)
@@ -550,7 +550,7 @@ pub enum WriteObstacle {
     Hung,
     /// A write of the file has not ended for long. The file gets no other until it ends.
     Aside,
-    /// Some of the bytes have no place on the device: its space, or the owner's quota, is used up.
+    /// Some of the bytes have no space on the device: the device, or the owner's quota, is full.
     Unplaced,
     /// A change of its size or of its holes is under way.
     Held,
@@ -559,7 +559,7 @@ pub enum WriteObstacle {
 }
 
 impl FileInner {
-    /// Why its dirty pages are not written now. `None`: they wait for their turn, or are being written.
+    /// Why its dirty pages are not written now. `None`: they wait for their slice, or are being written.
     pub(crate) fn write_obstacle(&self) -> Option<WriteObstacle> {
         let state = lock(&self.state);
         let failed = state.failures.error().map(WriteObstacle::Failed);
@@ -664,7 +664,7 @@ impl<F> FileTable<F> {
         })
     }
 
-    /// Keeps these slots for files that come later by [`FileTable::add_at`]. Called before any file is added.
+    /// Reserves these slots for files that come later by [`FileTable::add_at`]. Called before any file is added.
     pub(super) fn reserve(&self, slots: &BTreeSet<u32>) {
         let mut table = lock(&self.0);
         let count = slots.last().map_or(0, |last| last + 1);
@@ -672,7 +672,7 @@ impl<F> FileTable<F> {
         table.free.extend((0..count).rev().filter(|slot| !slots.contains(slot)));
     }
 
-    /// Makes a file in a slot that was kept for it.
+    /// Makes a file in a slot that was reserved for it.
     pub(super) fn add_at(&self, slot: u32, make: impl FnOnce(u32) -> F) -> Arc<F> {
         let file = Arc::new(make(slot));
         let mut table = lock(&self.0);

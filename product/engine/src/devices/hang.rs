@@ -19,15 +19,15 @@ pub(crate) struct HangState {
     refuses: AtomicBool,
     /// The policy refuses callers at some time during a hang. It says so when a knob changes.
     may_refuse: AtomicBool,
-    /// Requests are in flight and watched, or no watcher wants to look.
+    /// Requests are in flight and watched, or no watcher wants to check.
     watched: AtomicBool,
-    /// Raised when the watcher should look now.
+    /// Raised when the watcher should check now.
     look: Signal,
     refused: WaitQueue,
 }
 
 impl HangState {
-    /// No watcher looks.
+    /// No watcher checks.
     pub(super) fn new() -> Self {
         Self {
             stalled: Arc::default(),
@@ -63,7 +63,7 @@ impl HangState {
         self.may_refuse.store(may_refuse, Ordering::Relaxed);
     }
 
-    /// Raised when the watcher should look now.
+    /// Raised when the watcher should check now.
     pub(crate) fn look(&self) -> &Signal {
         &self.look
     }
@@ -107,7 +107,7 @@ impl HangState {
     }
 
     /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile. The caller pins
-    /// the work: an async function that pins an argument keeps room for it twice.
+    /// the work: an async function that pins an argument reserves memory for it twice.
     pub(crate) async fn unless_refused<T>(
         &self,
         mut work: Pin<&mut impl Future<Output = Result<T, Error>>>,

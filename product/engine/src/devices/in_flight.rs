@@ -1,4 +1,4 @@
-//! The requests in flight to a device: the room for more, the policy's limits, and the division of the device's time
+//! The requests in flight to a device: the slots for more, the policy's limits, and the division of the device's time
 //! between syncs and the rest.
 //!
 //! A device, or the scheduler before it, may let a stream pass a sync's write again and again. If the policy says how
@@ -14,7 +14,7 @@
 //! the mark of a request set aside; the policy's answer, the runs in flight, how much more than the rest syncs have
 //! used, which of their writes were passed.
 //! Does not own: the pages in flight (`charges`), the waiting for a request to end (`writeback`), the time that is too
-//! long (the policy), the looks (`writeback::hang_watch`).
+//! long (the policy), the checks (`writeback::hang_watch`).
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never
 //! summed up but multiplied anew, so that new prices hold for all requests in flight. A write that ends was counted. A
 //! request is set aside once at most, and while it is in flight. The requests set aside are no more than the device's
@@ -34,7 +34,7 @@ use crate::devices::failures::Amount;
 /// a few small writes one after the other, each of which would wait for all the data before it.
 const NAMES_PART: u64 = 8;
 
-/// A seek to the sync's place, and one back.
+/// A seek to the sync's position, and one back.
 const SEEKS_OF_SYNC: u64 = 2;
 
 /// Requests in flight, and their limits.
@@ -81,7 +81,7 @@ impl Order {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     runs: u64,
-    /// Its place in the order of submission, if that order is kept.
+    /// Its position in the order of submission, if that order is recorded.
     number: Option<u64>,
 }
 
@@ -216,7 +216,7 @@ impl InFlight {
         order.awaited > 0 && order.in_flight.first(|write| write.is_awaited).is_some_and(|first| first < order.ended)
     }
 
-    /// Whether syncs have used enough for other writes, if any, to have their turn.
+    /// Whether syncs have used enough for other writes, if any, to come next.
     pub(crate) fn is_sync_ahead(&self) -> bool {
         self.is_sync_ahead_by(&self.terms())
     }
@@ -227,7 +227,7 @@ impl InFlight {
         lead_max != Cost::MAX && Cost(self.lead.load(Ordering::Relaxed)) >= lead_max
     }
 
-    /// Only syncs have work, so their use beyond the lead kept no other write waiting.
+    /// Only syncs have work, so their use beyond the lead delayed no other write.
     pub(crate) fn nothing_but_syncs(&self) {
         self.lead.fetch_min(self.allowed().sync_lead.0, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! A file's way into its device's lists.
+//! How a file enters its device's lists.
 //!
 //! Owns: when a file is listed and where, the file's marks about its lists.
 //! Does not own: the lists (`worklist`), which file is next (`policy`, `writeback`).
@@ -27,7 +27,7 @@ impl FileInner {
         }
         if !state.marks.queued && !state.is_held() && state.waiting_pages() > state.withheld.pages() {
             state.marks.queued = true;
-            // The flusher had its turn: earlier dirty pages are in flight, or will be tried again.
+            // The file had its slice: earlier dirty pages are in flight, or will be tried again.
             state.marks.dirtied_at = now();
             if let Some(idle) = self.device.in_flight.allowed().idle {
                 state.watch.wakes(state.marks.dirtied_at, idle.look_ns);
@@ -51,30 +51,30 @@ impl FileInner {
         }
     }
 
-    /// The file is listed, or has its turn, and has twice as many dirty pages as before.
+    /// The file is listed, or has its slice, and has twice as many dirty pages as before.
     fn grow_queued(&self, state: &mut FileState) {
         let grown = self.device.worklist.grow(state.marks.position, self.pages.slot, state.waiting_pages());
         state.marks.position = grown.unwrap_or(state.marks.position);
     }
 
-    /// Lists a file that has had no turn since it became dirty.
+    /// Lists a file that has had no slice since it became dirty.
     pub(crate) fn queue_dirty(self: &Arc<Self>, state: &mut FileState) {
         state.marks.position = self.device.worklist.list_dirty(self.entry(state));
     }
 
-    /// Lists a file that had its turn and has more.
+    /// Lists a file that had its slice and has more.
     pub(crate) fn queue_more(self: &Arc<Self>, state: &mut FileState) {
         state.marks.position = self.device.worklist.list_more(self.entry(state));
     }
 
-    /// Lists a file that a sync waits for, once; the turn clears the mark.
+    /// Lists a file that a sync waits for, once; the slice clears the mark.
     pub(crate) fn queue_sync(self: &Arc<Self>, state: &mut FileState) {
         if !std::mem::replace(&mut state.marks.sync_queued, true) {
             self.device.worklist.list_sync(Arc::downgrade(self));
         }
     }
 
-    /// As [`FileInner::queue_sync`], with the turn at `at` or later.
+    /// As [`FileInner::queue_sync`], with the slice at `at` or later.
     pub(crate) fn queue_sync_later(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
         if !std::mem::replace(&mut state.marks.sync_queued, true) {
             self.device.worklist.list_sync_later(Arc::downgrade(self), at);

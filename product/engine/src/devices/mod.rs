@@ -52,8 +52,8 @@ pub use ready::ListedFiles;
 pub(crate) use ready::Size;
 pub(crate) use usage::TransferKind;
 
-/// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
-/// fits below it.
+/// The least limit in bytes that a policy sees: two pages, as in the kernel; with one page no background threshold fits
+/// below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
 
 /// A device with the engine's files.
@@ -97,7 +97,7 @@ pub(crate) struct Moment {
 
 impl Devices {
     /// # Panics
-    /// If the policy brings more knobs than a view has room for.
+    /// If the policy brings more knobs than a view has slots for.
     pub(crate) fn new(
         cache: Arc<PageCache>,
         mut settings: Settings,
@@ -156,7 +156,7 @@ impl Devices {
         added
     }
 
-    /// A file of `size` bytes on the device. The arena keeps a file with a key, if it has a slot for it.
+    /// A file of `size` bytes on the device. The arena persists a file with a key, if it has a slot for it.
     pub(crate) fn open(
         &self,
         device: Arc<DeviceState>,
@@ -311,8 +311,8 @@ impl Devices {
         }
     }
 
-    /// Asks the policy in force about a device, and tells it first what has ended. The snapshot is taken before the
-    /// device's memory is locked.
+    /// Asks the policy in force about a device, and first reports to it what has ended. The snapshot is taken before
+    /// the device's memory is locked.
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceState,
@@ -323,7 +323,7 @@ impl Devices {
         self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
     }
 
-    /// A snapshot for a question. The policy has been told of all that ended before.
+    /// A snapshot for a question. The policy knows all that ended before.
     pub(crate) fn view_to_ask(&self, device: &DeviceState, moment: Moment) -> View {
         self.tell_ends(device, moment);
         self.view_of(device, moment)
@@ -337,7 +337,7 @@ impl Devices {
         self.set_bounds(device, view);
     }
 
-    /// A request has ended. The policy is told now, or later with others ([`Needs::ends_together`]).
+    /// A request has ended. The engine reports it to the policy now, or later with others ([`Needs::ends_together`]).
     ///
     /// [`Needs::ends_together`]: afflux_device::policy::Needs::ends_together
     pub(crate) fn request_ended(&self, device: &DeviceState, moment: Moment, done: Completed) {
@@ -348,8 +348,8 @@ impl Devices {
         }
     }
 
-    /// Tells the policy of all requests that have ended. If it learned of writes, it says how much may be charged to
-    /// the device from now on. Not inlined: a test counts its instructions.
+    /// Reports all requests that have ended to the policy. If there were writes, the policy says how much may be
+    /// charged to the device from now on. Not inlined: a test counts its instructions.
     #[inline(never)]
     fn tell_ends(&self, device: &DeviceState, moment: Moment) {
         if device.ends.are_told() {

@@ -4,12 +4,12 @@
 //! its own beginning. All pages that were dirty before the pass are in flight when it ends, however fast pages are
 //! dirtied anew, before or behind it. So after a pass the file is as old as the pass.
 //!
-//! A stream may run ahead of the flusher for ever, and the pages behind would never have their turn. If those pages
-//! have become old, the flusher steps back at the pass's end. Before that it follows the stream, since each step back
-//! is a seek.
+//! A stream may run ahead of the flusher for ever, and the pages behind would never be written. If those pages have
+//! become old, the flusher steps back at the pass's end. Before that it follows the stream, since each step back is a
+//! seek.
 //!
 //! Owns: the position, when a pass ends. Does not own: the file's age (`file`), which page is next (`batch`).
-//! Invariants: pure. Offsets ascend except for one step back to the start. A step back to a clean place costs nothing,
+//! Invariants: pure. Offsets ascend except for one step back to the start. A step back to a clean page costs nothing,
 //! since the next run is looked for from there.
 
 use afflux_device::platform::Nanos;
@@ -52,7 +52,7 @@ impl Pass {
         if ended { self.found_nothing() } else { None }
     }
 
-    /// Nothing writable is left: the pass has ended.
+    /// No writable page remains: the pass has ended.
     fn found_nothing(&mut self) -> Option<Nanos> {
         self.began.take()
     }

@@ -5,7 +5,7 @@
 //!
 //! Owns: the account of an open file, those of clients, how many of these are remembered. Also when a question about an
 //! account is due, which call that concerns, and when a file ceases to be new.
-//! Does not own: the question; the account that a policy which paces keeps in its own memory.
+//! Does not own: the question; the account in the memory of a policy that paces.
 //! Invariants: an account is opened at its first use, so files without writers have none; it is locked before the
 //! policy's memories. Of the clients that write no new files now, only the last [`CLIENTS_MAX`] are remembered; their
 //! lock is a leaf.

@@ -1,6 +1,6 @@
-//! The turns of a device's files that may be written.
+//! The order in which a device's files get slices.
 //!
-//! A file is in several orders at once. By *turn*: first the files of the current round. When the round is over, its
+//! A file is in several orders at once. By *slice*: first the files of the current round. When the round is over, its
 //! files that have more to write follow, and the files that became dirty meanwhile. By *size*: the power of two of the
 //! dirty pages not in flight, first come first served among equals, so that a file seldom moves while it is dirtied. By
 //! *age*: the time when the file became dirty. Callers may pass over hot files, which are rewritten over and over. By
@@ -8,7 +8,7 @@
 //!
 //! Owns: these orders, and their lists of numbers, which are rings of links in one vector. Does not own: the files, the
 //! lock around this (`worklist`), which order is followed.
-//! Invariants: keeps no file alive. A number is in one list at most, leaves it from any position, and no step there
+//! Invariants: holds no file alive. A number is in one list at most, leaves it from any position, and no step there
 //! looks at more than its neighbours. Taking a file costs at most a search by age among all files. One exception is
 //! [`Ready::next_expired`], which looks at the round's files up to the first old one; rounds are nearly in the order of
 //! age. The other is [`Ready::next_queued`], which moves each file into a round once.
@@ -18,7 +18,7 @@ use std::sync::Weak;
 
 use afflux_device::platform::Nanos;
 
-/// Lists of turns.
+/// Lists of files that wait for a slice.
 const DIRTY: u32 = 0;
 const ROUND: u32 = 1;
 const MORE: u32 = 2;
@@ -30,9 +30,9 @@ const SIZE_COUNT: u32 = 64;
 /// Where a newly listed file begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ListPosition {
-    /// Behind the files that have had no turn.
+    /// Behind the files that have had no slice.
     Dirty,
-    /// Behind the files that had their turn and have more.
+    /// Behind the files that had their slice and have more.
     More,
 }
 
@@ -76,18 +76,18 @@ pub(crate) struct AsListed {
     pub dirtied_at: Nanos,
 }
 
-/// A device's files that may be written, by their place in the order of turns.
+/// A device's files that may be written, by their list in the order of slices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ListedFiles {
-    /// Files that became dirty and have had no turn. (The kernel's b_dirty.)
+    /// Files that became dirty and have had no slice. (The kernel's b_dirty.)
     pub dirty: u64,
     /// Files of the current round. (b_io.)
     pub round: u64,
-    /// Files that have had their turn in it and have more. (b_more_io.)
+    /// Files that have had their slice in it and have more. (b_more_io.)
     pub more: u64,
 }
 
-/// A file's place in the orders, as the file remembers it. The file may have left it.
+/// A file's position in the orders, as the file remembers it. The file may have left it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ReadyPosition {
     number: u32,
@@ -153,7 +153,7 @@ impl Orders {
 }
 
 impl<F> Ready<F> {
-    /// The number of files in each list of turns, in time proportional to the number of files.
+    /// The number of files in each list, in time proportional to the number of files.
     pub(super) fn counts(&self) -> ListedFiles {
         let count = |list| self.rings.iter(list).count() as u64;
         ListedFiles { dirty: count(DIRTY), round: count(ROUND), more: count(MORE) }
@@ -211,7 +211,7 @@ impl<F> Ready<F> {
         Some(entry)
     }
 
-    /// The file in the slot now has `pages` dirty pages. Returns its new place, if it is still listed.
+    /// The file in the slot now has `pages` dirty pages. Returns its new position, if it is still listed.
     pub(super) fn grow(&mut self, position: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
         let (number, size) = (position.number, Size::of(pages));
         let entry = self.entries.get_mut(number as usize)?.as_mut().filter(|entry| entry.slot == slot)?;
@@ -231,14 +231,13 @@ impl<F> Ready<F> {
         self.rings.first(ROUND).and_then(|number| self.take(number))
     }
 
-    /// Whether a file of a round waits for its turn, or had one and has more.
+    /// Whether a file of a round waits for its slice, or had one and has more.
     pub(super) fn has_round(&self) -> bool {
         [ROUND, MORE].into_iter().any(|list| self.rings.first(list).is_some())
     }
 
-    /// As [`Ready::next_of_round`], but a new round has the dirty files that have had no turn only up to the first one
-    /// that became dirty after `before`. If the first dirty file is young, the old
-    /// files behind it come.
+    /// As [`Ready::next_of_round`], but a new round has the dirty files that have had no slice only up to the first one
+    /// that became dirty after `before`. If the first dirty file is young, the old files behind it come.
     pub(super) fn next_queued(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
         if self.rings.first(ROUND).is_none() {
             self.rings.append(ROUND, MORE);
@@ -256,7 +255,7 @@ impl<F> Ready<F> {
         }
     }
 
-    /// Takes the first file in the order of turns that has been dirty since `before` or longer.
+    /// Takes the first file in the order of slices that has been dirty since `before` or longer.
     pub(super) fn next_expired(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
         self.oldest(true).filter(|oldest| *oldest <= before)?;
         let is_old =

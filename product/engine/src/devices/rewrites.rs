@@ -3,19 +3,19 @@
 //! A dirty page is overwritten without a lock and without a notice, so the engine samples pages now and then for
 //! overwrites. All other changes of a page are counted with the file's lock held.
 //!
-//! Owns: the observed writes to a file, since when it has been left alone, when to look again.
-//! Does not own: the looking (`writeback`), how long is long enough (`policy`), the order of looks (`ready`).
+//! Owns: the observed writes to a file, since when it has been left alone, when to check again.
+//! Does not own: the checks (`writeback`), how long is long enough (`policy`), the order of checks (`ready`).
 //! Invariants: no writer reads a clock. A file counts as left alone while only a small part of its dirty pages changes:
-//! a heartbeat in its header keeps nobody from writing the rest behind.
+//! a heartbeat in its header does not prevent the rest from being written behind.
 
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{IdleWriteRule, Rewrites};
 
-/// The part of the dirty pages that may change between two looks at a file that is left alone.
+/// The part of the dirty pages that may change between two checks of a file that is left alone.
 const CHANGING_PART: u64 = 128;
-/// Looks in the time for which a file has to be left alone.
+/// Checks in the time for which a file has to be left alone.
 const LOOKS: u64 = 4;
-/// Longest time between two looks.
+/// Longest time between two checks.
 const LOOK_NS_MAX: u64 = Nanos::SECOND;
 
 /// The observations of a file.
@@ -23,7 +23,7 @@ const LOOK_NS_MAX: u64 = Nanos::SECOND;
 pub(crate) struct RewriteWatch {
     /// Changes of pages since the file was opened.
     changes: u64,
-    /// The number of changes at the last look.
+    /// The number of changes at the last check.
     changes_seen: u64,
     seen: Rewrites,
     /// When the policy answered last.
@@ -66,7 +66,7 @@ impl RewriteWatch {
         self.look_at = now.after(look_ns);
     }
 
-    /// When to look at it.
+    /// When to check it.
     pub(crate) fn look_at(&self) -> Nanos {
         self.look_at
     }
@@ -76,8 +76,8 @@ impl RewriteWatch {
         self.idle_write_rule.hot
     }
 
-    /// The file was looked at: `overwritten` of its `dirty` pages were overwritten since the last look. Returns the
-    /// observations for the policy.
+    /// The flusher checked the file: `overwritten` of its `dirty` pages were overwritten since the last check. Returns
+    /// the observations for the policy.
     pub(crate) fn look(&mut self, now: Nanos, dirty: u64, overwritten: u64) -> Rewrites {
         let changed = self.changes - self.changes_seen + overwritten;
         self.changes_seen = self.changes;
@@ -102,7 +102,7 @@ impl RewriteWatch {
         self.idle_write_rule
     }
 
-    /// Whether the file has been left alone for long enough; if not, sets the time of the next look.
+    /// Whether the file has been left alone for long enough; if not, sets the time of the next check.
     pub(crate) fn check_idle(&mut self, now: Nanos) -> bool {
         let enough_at = self.since.after(self.idle_write_rule.ns);
         let left_alone = enough_at <= now;
@@ -113,7 +113,7 @@ impl RewriteWatch {
         left_alone
     }
 
-    /// It is looked at again after its part of the time for which it has to be left alone.
+    /// It is checked again after its part of the time for which it has to be left alone.
     pub(crate) fn looks_again(&mut self, now: Nanos) {
         self.look_at = now.after((self.idle_write_rule.ns / LOOKS).clamp(1, LOOK_NS_MAX));
     }

@@ -1,11 +1,11 @@
 //! A device of the engine, with its parts.
 //!
 //! Owns: the parts, what joins them, the hardware, the device's knobs, the policy's memory about the device; whether
-//! its dirty pages have their place there, once space gets small.
-//! Does not own: the files' pages, which work is due when (policies, `writeback`), the pass that gives pages their
-//! place (`writing`).
+//! its dirty pages have space reserved there, once space gets small.
+//! Does not own: the files' pages, which work is due when (policies, `writeback`), the pass that reserves space for
+//! pages (`writing`).
 //! Invariants: a device names no type of files. The lock of a part is taken after a file's, and no two parts' locks are
-//! held together. One pass for places runs at a time. Its end wakes all waiters, also if it failed.
+//! held together. One pass of reservations runs at a time. Its end wakes all waiters, also if it failed.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -50,7 +50,7 @@ pub(crate) struct DeviceState<F> {
     pub figures: Figures,
     /// Its failed requests.
     pub failures: Failures,
-    /// Ends of requests that the policy has not been told of.
+    /// Ends of requests that the policy does not know yet.
     pub(super) ends: Ends,
     /// The memory of the policy in force about the device.
     pub memory: LockedMemory,
@@ -60,7 +60,7 @@ pub(crate) struct DeviceState<F> {
     pub waits: Waits,
     /// Debts of clients for new files.
     pub client_payers: ClientPayers,
-    /// Whether dirty pages have their place on the device when space gets small.
+    /// Whether dirty pages have space reserved on the device when space gets small.
     pub placing: Placing,
 }
 
@@ -215,7 +215,7 @@ impl<F> DeviceState<F> {
         engine.info(knob).ns(self.knob(engine, knob))
     }
 
-    /// The most writes in flight: the policy's limit, or the knob's; a quarter of the device's slots is left to
+    /// The most writes in flight: the policy's limit, or the knob's; a quarter of the device's slots is reserved for
     /// readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
         self.write_depth_by(&self.in_flight.terms(), engine)
@@ -236,7 +236,7 @@ impl<F> DeviceState<F> {
         !self.in_flight.was_sync_passed() && self.requests.writes() < u64::from(most)
     }
 
-    /// Whether a task waits to submit a request, or a writer for room.
+    /// Whether a task waits to submit a request, or a writer to be admitted.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.in_flight.is_waited_for() || self.slots().are_waited_for() || self.admission().waiting() > 0
     }
@@ -269,13 +269,13 @@ impl<F> DeviceState<F> {
         self.worklist.view(now, interval_ns, sync_ahead, writers_waiting)
     }
 
-    /// Whether a sync waits for a turn that goes ahead of all other work.
+    /// Whether a sync waits for a slice that goes ahead of all other work.
     pub(crate) fn should_sync_go_first(&self) -> bool {
         self.worklist.has_sync() && !self.in_flight.is_sync_ahead()
     }
 
-    /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room are refused
-    /// instead of waiting for room that may never come. `known`: the file's write or flush before failed too, which
+    /// Notes how a write or flush ended. Once several in a row have failed, waiters in the device's line are refused
+    /// instead of waiting for releases that may never come. `known`: the file's write or flush before failed too, which
     /// says nothing new about the device. Returns whether that began or ended [`Failures::keeps_failing`].
     pub(crate) fn note_write(&self, result: Result<(), DeviceError>, known: bool) -> bool {
         let changes = self.failures.note(result, known);
@@ -286,9 +286,9 @@ impl<F> DeviceState<F> {
     }
 }
 
-/// There is plenty of space: no writer asks for a place.
+/// There is plenty of space: no writer reserves.
 const PLENTY: u8 = 0;
-/// A pass gives dirty pages their places.
+/// A pass reserves space for dirty pages.
 const RUNNING: u8 = 1;
 /// The pass has ended.
 const ENDED: u8 = 2;

@@ -1,9 +1,9 @@
 //! How a device is used: requests in flight, bytes moved, the time with requests of each kind, the speed of its writes,
-//! and the ends that the policy has not been told of yet.
+//! and the ends that the policy does not know yet.
 //!
 //! A clock runs while any request of its kind is in flight, however many. The time of transfers is measured beside
 //! calls that move no bytes, above all flushes. A flush that holds transfers up is not their doing. A flush that
-//! follows transfers may have carried out bytes left in the device's memory.
+//! follows transfers may have written bytes out of the device's memory.
 //!
 //! Owns: the figures and their lock, the clocks, the estimate of bandwidth, the ends to tell; the learned law of
 //! readahead, what openings of files may read ahead, whether the device hangs.
@@ -11,7 +11,7 @@
 //! (policies).
 //! Invariants: every request that begins ends, with the instant that it began with. A clock stands while nothing of its
 //! kind is in flight, and never goes back; time without a write in flight does not make a device look slow. An end
-//! takes a hang back. A request set aside is not in flight here. Each end is told once, in the order of reporting
+//! takes a hang back. A request set aside is not in flight here. Each end is reported once, in the order of reporting
 //! (`a_policy_is_told_of_ends_together_and_of_each_once`). The locks are leaves.
 
 use std::collections::VecDeque;
@@ -238,7 +238,7 @@ impl Clocks {
 
     /// A transfer submitted at this time counts no longer as in flight; the device has done nothing.
     pub(super) fn set_aside(&mut self, kind: TransferKind, submitted: Nanos, now: Nanos) {
-        // Nothing has ended since the last progress: the time may be the file's that keeps the request.
+        // Nothing has ended since the last progress: the time may be that of the file that holds the request.
         if self.aside == 0 {
             self.times.held_up_ns += now.since(self.progress);
         }
@@ -447,8 +447,8 @@ impl Figures {
         hangs
     }
 
-    /// A read from `first` up to a place is about to be submitted. Returns its number of runs: 0 if the device's last
-    /// read ended there.
+    /// A read from `first` up to a position is about to be submitted. Returns its number of runs: 0 if the device's
+    /// last read ended there.
     pub(crate) fn read_begins(&self, first: u64, end: FilePosition, now: Nanos) -> u64 {
         let runs = self.usage().read_begins(first, end, now);
         self.hang.begins();
@@ -465,22 +465,22 @@ impl Figures {
         at_end
     }
 
-    /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.
+    /// A write up to a position is about to be submitted; returns whether the write before it ended at `first`.
     pub(crate) fn try_continue_write(&self, first: u64, (file, end): FilePosition) -> bool {
         self.usage().try_continue_write(file, first, end)
     }
 
-    /// An idle write up to a place is about to be submitted; returns whether the one before it ended at `first`.
+    /// An idle write up to a position is about to be submitted; returns whether the one before it ended at `first`.
     pub(crate) fn try_continue_idle_write(&self, first: u64, (file, end): FilePosition) -> bool {
         self.usage().try_continue_idle_write(file, first, end)
     }
 }
 
-/// The most ends that are told together.
+/// The most ends that are reported together.
 const ENDS_MAX: usize = 16;
 
 /// The longest time of the device from the first of these ends to the last: prices change by its work, not by waiting.
-/// A request that takes as long is told of at once: for the few ends of a slow device nothing changes.
+/// A request that takes as long is reported at once: for the few ends of a slow device nothing changes.
 const TOGETHER_NS: u64 = Nanos::MILLISECOND;
 
 pub(super) struct Ends {
@@ -500,7 +500,7 @@ impl Ends {
         self.count.store(untold.len(), Ordering::Release);
     }
 
-    /// Whether the policy has to be told now: there are enough ends, or they took the device long.
+    /// Whether the engine has to report to the policy now: there are enough ends, or they took the device long.
     pub(super) fn are_due(&self) -> bool {
         let untold = lock(&self.untold);
         let (Some(first), Some(last)) = (untold.first(), untold.last()) else { return false };
@@ -514,7 +514,7 @@ impl Ends {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Tells of all ends.
+    /// Reports all ends.
     pub(super) fn tell(&self, of: impl FnOnce(&[Completed])) {
         let mut untold = lock(&self.untold);
         of(&untold);

@@ -158,7 +158,7 @@ pub(crate) struct Wait {
     pub asked_ns: u64,
 }
 
-/// The number of a wait among all of the device's, and its place among the present ones.
+/// The number of a wait among all of the device's, and its position among the present ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitId {
     /// The number, which no other wait of the device gets.
@@ -361,7 +361,7 @@ impl Present {
     }
 }
 
-/// Counts one less under the key; returns whether none is left.
+/// Counts one less under the key; returns whether none remains.
 fn remove_one<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K) -> bool {
     let Some(count) = counts.get_mut(key) else { return false };
     *count -= 1;

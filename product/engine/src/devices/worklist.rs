@@ -1,12 +1,12 @@
 //! The work of a device's flusher: the dirty list (the files to write, and why), and the reasons to wake up.
 //!
-//! Owns: the lists, their order and their lock, the flusher's signal, drains, the shortage of frames, the turns under
+//! Owns: the lists, their order and their lock, the flusher's signal, drains, the shortage of frames, the slices under
 //! way.
 //! Does not own: the files and their marks (`listing`), the orders of files that may be written (`ready`), which work
 //! is due when (policies, `writeback`).
-//! Invariants: every file with dirty pages is kept until they are written: `unclean`, `unflushed` and `flushing` keep
+//! Invariants: every file with dirty pages is held until they are written: `unclean`, `unflushed` and `flushing` hold
 //! their files alive, the other lists none. The lock of the dirty list comes after a file's. A caller that changes a
-//! file's place holds the file's lock.
+//! file's position holds the file's lock.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +25,7 @@ const UNFLUSHED_LOOKED_AT: usize = 1024;
 /// The view of a flusher before it chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlusherView {
-    /// The instant of the look.
+    /// The instant of the choice.
     pub now: Nanos,
     /// A sync waits for pages.
     pub sync_waiting: bool,
@@ -54,13 +54,13 @@ pub(crate) struct Worklist<F> {
     /// A task found no frame.
     memory_short: AtomicBool,
     drains: AtomicU32,
-    /// Turns of files under way.
+    /// Slices of files under way.
     slices: AtomicU32,
     /// The flusher has other work than syncs, as far as its last choices show.
     others_due: AtomicBool,
 }
 
-/// Files that are kept.
+/// Files that are held.
 impl<F> Worklist<F> {
     pub(super) fn new() -> Self {
         Self {
@@ -73,7 +73,7 @@ impl<F> Worklist<F> {
         }
     }
 
-    /// The file in the slot has become dirty: it is kept until clean.
+    /// The file in the slot has become dirty: it is held until clean.
     pub(super) fn keep(&self, slot: u32, file: Arc<F>) {
         lock(&self.lists).unclean.insert(slot, file);
     }
@@ -83,7 +83,7 @@ impl<F> Worklist<F> {
         lock(&self.lists).unclean.remove(&slot)
     }
 
-    /// The engine is gone: nothing will be written any more, so no file is kept for it.
+    /// The engine is gone: nothing will be written any more, so no file is held for it.
     pub(super) fn forget_files(&self) {
         let lists = std::mem::take(&mut *lock(&self.lists));
         drop(lists);
@@ -118,7 +118,7 @@ impl<F> Worklist<F> {
         lock(&self.lists).unclean.len()
     }
 
-    /// A flush is owed to the file: the file is kept until one succeeds.
+    /// A flush is owed to the file: the file is held until one succeeds.
     pub(super) fn keep_unflushed(&self, slot: u32, file: &Arc<F>, now: Nanos) {
         lock(&self.lists).unflushed.entry(slot).or_insert_with(|| Unflushed::new(file, now));
     }
@@ -172,9 +172,9 @@ impl<F> Worklist<F> {
     }
 
     /// Up to `count` files with a flush owed since `before` or longer. A dirty file is among them only if bytes of
-    /// other files wait for its flush. They are kept until a flush succeeds, but not returned again until another flush
-    /// is owed. Looks at [`UNFLUSHED_LOOKED_AT`] files at most, from where the last call ended, to the last file.
-    /// Returns whether there may be more behind these.
+    /// other files wait for its flush. They are held until a flush succeeds, but not returned again until another flush
+    /// is owed. Visits [`UNFLUSHED_LOOKED_AT`] files at most, from where the last call ended, to the last file. Returns
+    /// whether there may be more behind these.
     pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> (Vec<Arc<F>>, bool) {
         let mut lists = lock(&self.lists);
         let (mut slots, mut looked_at, mut last, mut more) = (Vec::new(), 0, None, false);
@@ -197,7 +197,7 @@ impl<F> Worklist<F> {
     }
 }
 
-/// Files that wait for a turn.
+/// Files that wait for a slice.
 impl<F> Worklist<F> {
     /// Lists a file that was in no list. Wakes the flusher if the file has to be looked at before it wants to wake up.
     pub(super) fn list_dirty(&self, entry: ReadyEntry<F>) -> ReadyPosition {
@@ -212,12 +212,12 @@ impl<F> Worklist<F> {
         position
     }
 
-    /// Lists a file that had its turn and has more.
+    /// Lists a file that had its slice and has more.
     pub(super) fn list_more(&self, entry: ReadyEntry<F>) -> ReadyPosition {
         lock(&self.lists).push(entry, ListPosition::More)
     }
 
-    /// The file in the slot has `pages` dirty pages. Returns its new place, if it is still listed.
+    /// The file in the slot has `pages` dirty pages. Returns its new position, if it is still listed.
     pub(super) fn grow(&self, position: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
         lock(&self.lists).ready.grow(position, slot, pages)
     }
@@ -239,12 +239,12 @@ impl<F> Worklist<F> {
         lock(&self.lists).push_later(at, Later::Sync(file));
     }
 
-    /// Whether a sync waits for a turn.
+    /// Whether a sync waits for a slice.
     pub(super) fn has_sync(&self) -> bool {
         !lock(&self.lists).sync.is_empty()
     }
 
-    /// Takes the next file for a turn off its list. Returns the file and its entry, which is empty for a sync or a
+    /// Takes the next file for a slice off its list. Returns the file and its entry, which is empty for a sync or a
     /// retry. Passes over dropped files.
     pub(crate) fn next(&self, slice: FlushSlice) -> Option<(Arc<F>, AsListed)> {
         loop {
@@ -255,7 +255,7 @@ impl<F> Worklist<F> {
         }
     }
 
-    /// The number of files in each list of turns.
+    /// The number of files in each list.
     pub(crate) fn listed_files(&self) -> ListedFiles {
         lock(&self.lists).ready.counts()
     }
@@ -282,7 +282,7 @@ impl<F> Worklist<F> {
         }
     }
 
-    /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to look at earlier
+    /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to check earlier
     /// will wake it. Returns whether it may sleep.
     pub(crate) fn may_sleep(&self, until: Nanos, listed: u64) -> bool {
         let mut lists = lock(&self.lists);
@@ -312,7 +312,7 @@ impl<F> Worklist<F> {
         Draining(&self.drains)
     }
 
-    /// The flusher has made a choice. While syncs go first, a turn for one says nothing about other work.
+    /// The flusher has made a choice. While syncs go first, a slice for one says nothing about other work.
     pub(crate) fn note_choice(&self, choice: Next, sync_ahead: bool) {
         let others_due = match choice {
             Next::WaitUntil(_) => false,
@@ -327,18 +327,18 @@ impl<F> Worklist<F> {
         self.others_due.load(Ordering::Relaxed)
     }
 
-    /// A file has its turn.
+    /// A file has its slice.
     pub(crate) fn slice_begins(&self) {
         self.slices.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The flusher's turn with a file has ended.
+    /// The flusher's slice of a file has ended.
     pub(crate) fn slice_ends(&self) {
         let before = self.slices.fetch_sub(1, Ordering::Relaxed);
         assert!(before > 0, "a turn ends that did not begin");
     }
 
-    /// Whether a file has its turn.
+    /// Whether a file has its slice.
     pub(super) fn has_slices(&self) -> bool {
         self.slices.load(Ordering::Relaxed) > 0
     }
@@ -371,7 +371,7 @@ impl Drop for Draining<'_> {
     }
 }
 
-/// The most files that return to their lists at one look.
+/// The most files that return to their lists at one time.
 const BACK_TOGETHER: usize = 64;
 
 /// A file with a flush owed.
@@ -404,7 +404,7 @@ pub(super) struct Lists<F> {
     pub(super) withholding: BTreeMap<u32, Weak<F>>,
     /// Files with a flush owed, and since when.
     pub(super) unflushed: BTreeMap<u32, Unflushed<F>>,
-    /// The slot from which on the flusher looks at them next.
+    /// The slot from which on the flusher visits them next.
     pub(super) unflushed_from: u32,
     /// Files that the flusher took for a flush, until one succeeds.
     pub(super) flushing: BTreeMap<u32, Arc<F>>,
@@ -412,7 +412,7 @@ pub(super) struct Lists<F> {
     pub(super) reshaped: BTreeMap<u32, (Arc<F>, u32)>,
     /// How often a file was put among the files that may be written.
     pub(super) listed: u64,
-    /// Until when the flusher sleeps, if it wants to be woken for files to look at before that.
+    /// Until when the flusher sleeps, if it wants to be woken for files to check before that.
     pub(super) sleeps_until: Option<Nanos>,
 }
 

@@ -1,7 +1,7 @@
 //! The syncs of a file, in rounds, and the flushes that its changes need. Syncs that arrive during a round share the
 //! next.
 //!
-//! A round that writes and flushes at once keeps its pages under writeback. So other callers may begin such rounds
+//! The pages of a round that writes and flushes at once stay under writeback. So other callers may begin such rounds
 //! beside the first. Each of them also waits for answers of the rounds before it. Once a caller waits for the next
 //! round, no more rounds begin beside the present ones. The last of these to end starts the next round.
 //!
@@ -20,7 +20,7 @@ use afflux_pages::wait::Answer;
 
 use crate::devices::withholding::do_overlap;
 
-/// The answers that callers of a round share.
+/// The answers that callers of a round have in common.
 #[derive(Default)]
 pub(crate) struct SharedRound {
     /// The round's result.
@@ -47,7 +47,7 @@ pub(crate) struct SyncRound {
     pub range: Range<u64>,
     /// The answers of its callers.
     pub shared: Arc<SharedRound>,
-    /// A caller of the round waits for its turn to run it.
+    /// A caller of the round waits for the permit to run it.
     is_led: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct SyncRound {
 pub(crate) enum RoundPart {
     /// No rounds were running: the caller runs it, or starts a task that does.
     Starts,
-    /// The caller runs it, once it has its turn. A caller that cannot steps down (`step_down`).
+    /// The caller runs it, once it has the permit. A caller that cannot steps down (`step_down`).
     Leads,
     /// Somebody else runs it.
     Follows,
@@ -68,12 +68,12 @@ pub(crate) enum NextRunner {
     Nobody,
     /// A task, to be started unless it runs already.
     Task,
-    /// A caller of the round, to be given its turn.
+    /// A caller of the round, to be given the permit.
     Caller(Arc<SharedRound>),
 }
 
 impl NextRunner {
-    /// Gives the turn to the caller that runs it, if one does.
+    /// Gives the permit to the caller that runs it, if one does.
     pub(crate) fn wake_caller(&self) {
         if let Self::Caller(round) = self {
             round.granted.give(());
@@ -117,8 +117,8 @@ impl Rounds {
         (shared, part)
     }
 
-    /// The caller that leads this round will not run it. Returns whether the caller had its turn already. If so, it has
-    /// to start a task.
+    /// The caller that leads this round will not run it. Returns whether the caller had the permit already. If so, it
+    /// has to start a task.
     pub(crate) fn try_step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
         let next = self.next.as_mut().filter(|next| Arc::ptr_eq(&next.shared, shared));
         next.is_some_and(|next| !std::mem::replace(&mut next.is_led, false))

@@ -1,11 +1,11 @@
 //! Ranges of a file whose dirty pages stay off the device for now.
 //!
 //! A range is withheld until its holder lets go, or ordered until other bytes are durable. A file without such ranges
-//! meets one branch: `FileInner::tag_dirty` asks whether the page is in one.
+//! costs one branch: `FileInner::tag_dirty` asks whether the page is in one.
 //!
 //! Owns: the ranges, the bytes that each waits for, the count of the pages in them; the ordered maps that tell how many
 //! ranges cover a page, and which ranges overlap others.
-//! Does not own: the pages' tags (`tags`), when a range is let go and the room for withheld pages (`withholding` of the
+//! Does not own: the pages' tags (`tags`), when a range is let go and the limit of withheld pages (`withholding` of the
 //! engine).
 //! Invariants: a range that waits for bytes of a file is among those that the file lets go later. A number is given
 //! once: who lets go of a range that waits for more by now lets go of nothing
@@ -115,7 +115,7 @@ pub(crate) struct RangeId(u64);
 
 /// Bytes of a file that become durable before a withheld range is written.
 pub(crate) struct Earlier<F> {
-    /// The engine keeps a file until its bytes are durable, so they are if the file is gone.
+    /// The engine holds a file until its bytes are durable, so they are if the file is gone.
     pub file: Weak<F>,
     /// Byte range in the file that is withheld.
     pub range: Range<u64>,
@@ -135,7 +135,7 @@ struct Later<F> {
     range: Range<u64>,
 }
 
-/// A file in a map, while a reference keeps its memory.
+/// A file in a map, while a reference holds its memory.
 fn address<F>(file: &Weak<F>) -> usize {
     file.as_ptr().addr()
 }
@@ -209,7 +209,7 @@ impl<F> WithheldRanges<F> {
         self.pages
     }
 
-    /// Whether no page of the file needs a look here.
+    /// Whether no page of the file has to be looked up here.
     pub(in crate::devices) fn is_empty(&self) -> bool {
         self.holds.is_empty() && self.orders.is_empty() && self.pages == 0
     }
@@ -327,15 +327,15 @@ impl<F> WithheldRanges<F> {
 
 /// Ranges of any files that wait for bytes of one file.
 pub(crate) struct LaterRanges<F> {
-    /// By place. Later ones have higher places.
+    /// By position. Later ones have higher positions.
     by_position: BTreeMap<u64, Later<F>>,
     by_id: BTreeMap<(usize, RangeId), u64>,
-    /// First bytes that ranges wait for, with the ranges' places.
+    /// First bytes that ranges wait for, with the ranges' positions.
     starts: BTreeSet<(u64, u64)>,
-    /// Ends of the bytes that ranges wait for, with the ranges' places.
+    /// Ends of the bytes that ranges wait for, with the ranges' positions.
     ends: BTreeSet<(u64, u64)>,
     spans: Spans,
-    /// The place of the last of them.
+    /// The position of the last of them.
     last_position: u64,
 }
 
@@ -382,7 +382,7 @@ impl<F> LaterRanges<F> {
         bounds.map_or(0..0, |((start, _), (end, _))| *start..*end)
     }
 
-    /// The place of the last range; none if no range waits.
+    /// The position of the last range; none if no range waits.
     pub(crate) fn last_position(&self) -> Option<u64> {
         (!self.by_position.is_empty()).then_some(self.last_position)
     }
@@ -393,8 +393,8 @@ impl<F> LaterRanges<F> {
         later.map(|later| (Weak::clone(&later.file), later.number)).collect()
     }
 
-    /// Takes out the ranges with places up to `last` that wait for bytes within `range`, unless some of these bytes are
-    /// kept off the device themselves.
+    /// Takes out the ranges with positions up to `last` that wait for bytes within `range`, unless some of these bytes
+    /// are withheld themselves.
     pub(crate) fn take(
         &mut self,
         last: u64,

@@ -116,7 +116,7 @@ impl FileInner {
             next = self.cache.visit_piece(PIECE_PAGES, from, withheld, |page| {
                 self.tag_dirty(state, page, true);
             });
-            // A pause after a failure that has ended since is found at the next look.
+            // A pause after a failure that has ended since is found at the next check.
             let now = state.marks.dirtied_at();
             self.requeue(state, now);
             if state.withheld.is_empty() {
