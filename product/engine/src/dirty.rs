@@ -1,18 +1,18 @@
-//! The dirty limits: charges, the room left, and the room for files that cannot be written.
+//! The dirty limits: charges, the free part, and the part for files that cannot be written.
 //!
 //! Owns: each device's limits, as they follow from knobs, memory, the number of devices and pages that failed; the
 //! memory guard, a writer's charge for the pages it dirties; the limit for a file whose writes keep failing, the
 //! refusal of its writers.
-//! Does not own: the flusher that makes room, the pages, the room that the policy in force gives; when failed pages are
-//! tried again (`writeback`), the answer to a sync.
-//! Invariants: under the memory guard all devices together leave frames to readers, and keep room for a device added
-//! later. They may take a sixteenth in all before they look at each other again. A charge is given back when the page
-//! is written or cut off, or was not dirtied after all. A charge that fits neither locks, reads nor writes anything
-//! that writers to other devices change. Pages that cannot be written stay dirty, and take room from others only beyond
-//! that room, in memory. Where a memory guard bounds these pages, they take none of a policy's room: they count against
-//! the writers of their own files, up to the policy's limit. Beyond that limit a file may have few dirty pages until
-//! one of its writes succeeds, so many failing files add little each. A writer of a healthy file is refused only if the
-//! device itself counts as failing, or if failed pages hold all of its room.
+//! Does not own: the flusher, the pages, the bounds that the policy in force gives; when failed pages are tried again
+//! (`writeback`), the answer to a sync.
+//! Invariants: under the memory guard all devices together spare frames for readers, and reserve a part for a device
+//! added later. They may take a sixteenth in all before they count each other's pages again. A charge is given back
+//! when the page is written or cut off, or was not dirtied after all. A charge that fits neither locks, reads nor
+//! writes anything that writers to other devices change. Pages that cannot be written stay dirty, and reduce the limit
+//! of others only beyond that part, in memory. Where a memory guard bounds these pages, they take nothing of a policy's
+//! limit: they count against the writers of their own files, up to the policy's limit. Beyond that limit a file may
+//! have few dirty pages until one of its writes succeeds, so many failing files add little each. A writer of a healthy
+//! file is refused only if the device itself counts as failing, or if failed pages use up all of its limit.
 
 use std::sync::Arc;
 
@@ -99,14 +99,14 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.device.charges.note_dirtied(self.spent.pages);
-        // The pages dirtied may be unwritable: they then make room again, for the next writer in the queue.
+        // The pages dirtied may be unwritable: they then free their charge again, for the next writer in the queue.
         if self.pages > 0 || self.device.charges.unwritable.has_any() {
             self.device.charges.give_back(self.pages);
         }
     }
 }
 
-/// Charges pages that became dirty without asking for room.
+/// Charges pages that became dirty without an admission.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
     device.charges.hold(pages);
     device.admission().force(PageCount(pages));
@@ -156,7 +156,7 @@ fn dirty_pages_max(devices: &Devices) -> PageCount {
 }
 
 /// The most pages that the memory guard lets the device have dirty. A device alone may have the whole limit. Each of
-/// several may have two thirds of the others' remainder. So a hung device at its limit leaves room to devices added
+/// several may have two thirds of the others' remainder. So a hung device at its limit does not block devices added
 /// later, and the sum stays below the whole.
 fn guard_pages(devices: &Devices, device: &DeviceState) -> PageCount {
     let (all, extra) = (dirty_pages_max(devices), PageCount(extra_pages(devices, device)));
@@ -189,9 +189,9 @@ fn reading_pages(devices: &Devices) -> u64 {
     (clean / 2 / count).max(LIMIT_PAGES_MIN).0
 }
 
-/// The most dirty pages that may stand on the device for one cause that keeps them from being written: a part of the
-/// device's limit in bytes, or the policy's own limit if that is lower. Where the memory guard bounds them alone, the
-/// policy's limit is what its user asked for, and a writer may not pass it because its own pages take no room.
+/// The most dirty pages that the device may have for one cause that prevents their writes: a part of the device's limit
+/// in bytes, or the policy's own limit if that is lower. Where the memory guard bounds them alone, the policy's limit
+/// is what its user asked for, and a writer may not pass it because its own pages do not count.
 pub(crate) fn unwritable_pages_max(devices: &Devices, device: &DeviceState, moment: Moment) -> u64 {
     let part_pages = devices.totals.part_pages();
     if !devices.policy.needs().memory_guard {
@@ -206,7 +206,7 @@ fn extra_pages_max(devices: &Devices) -> u64 {
     devices.totals.part_pages().min(unwritable_part(devices))
 }
 
-/// The most pages that take none of the policy's room because they cannot be written. The memory guard, if there is
+/// The most pages that take nothing of the policy's limit because they cannot be written. The memory guard, if there is
 /// one, is the bound.
 fn roomless_pages_max(devices: &Devices) -> u64 {
     if devices.policy.needs().memory_guard { u64::MAX } else { extra_pages_max(devices) }
@@ -224,8 +224,8 @@ fn extra_pages(devices: &Devices, device: &DeviceState) -> u64 {
 /// ([`unwritable_pages_max`]). Beyond that, or once all failed pages of the device pass the limit, its writers are
 /// refused.
 const KEEPS_FAILING_PART: u64 = 8;
-/// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra room for failed pages
-/// is for other files.
+/// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra pages of the limit are
+/// for other files.
 const FAILED_PART: u64 = 2;
 /// While the device's failed pages are over the limit, a healthy file may have this part dirty of what was written of
 /// it since its last failure, and a page. Beyond that its writers wait until the file's dirty pages have been tried.
@@ -243,7 +243,7 @@ pub(crate) fn apply_failed(devices: &Devices, device: &DeviceState, moment: Mome
     }
 }
 
-/// Whether failed pages hold half of the device's limit: other writers get the little room left page by page.
+/// Whether failed pages hold half of the device's limit: other writers get the small remainder page by page.
 pub(crate) fn is_half_failed(devices: &Devices, device: &DeviceState) -> bool {
     device.failures.pages() > devices.totals.part_pages() / 2
 }
@@ -252,8 +252,7 @@ pub(crate) fn is_half_failed(devices: &Devices, device: &DeviceState) -> bool {
 enum Verdict {
     Go,
     /// The file's last write failed, and it has many dirty pages: wait until its retries succeed or give up. Or a write
-    /// is set aside: wait until it ends. If the device itself hangs, the file may use its room as all
-    /// others.
+    /// is set aside: wait until it ends. If the device itself hangs, the file may use the limit as all others.
     Wait,
     /// Other files' failed pages are over the limit, and this file has not shown yet that it can be written: wait until
     /// its dirty pages have been tried.
@@ -354,7 +353,7 @@ pub(crate) async fn admit<N>(
         Verdict::Go => Some(Ok(())),
         Verdict::Wait => None,
         Verdict::WaitForTrial => {
-            // Its few pages would stay below all thresholds of the flusher. A waiter looks again after each write.
+            // Its few pages would stay below all thresholds of the flusher. A waiter checks again after each write.
             file.wake_flusher_at(&mut lock(&file.state), moment().now);
             None
         }
@@ -369,8 +368,8 @@ pub(crate) async fn admit<N>(
     }
 }
 
-/// The error for a writer of the file that would wait for room. The file's writes keep failing, or the device's. Or no
-/// room will be given back, because pages whose writes keep failing hold all of it.
+/// The error for a writer of the file that would wait to be admitted. The file's writes keep failing, or the device's.
+/// Or no charge will be given back, because pages whose writes keep failing have all of them.
 pub(crate) fn refusal(file: &FileInner) -> Option<DeviceError> {
     let device = &file.device;
     file_keeps_failing(file).or_else(|| device.failures.keeps_failing()).or_else(|| all_charged_fail(device))
@@ -399,8 +398,8 @@ fn all_charged_fail(device: &DeviceState) -> Option<DeviceError> {
     device.failures.last_error()
 }
 
-/// Has the waiters for the device's room look whether they are refused, if none will be given back. To be called after
-/// each failed write.
+/// Has the waiters in the device's line check whether they are refused, if no charge will be given back. To be called
+/// after each failed write.
 pub(crate) fn end_waits(device: &DeviceState) {
     if all_charged_fail(device).is_some() {
         device.admission().device_changed();

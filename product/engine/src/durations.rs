@@ -3,7 +3,7 @@
 //! Sixteen buckets to each power of two of nanoseconds, as in HDR histograms. A reported quantile is the middle of its
 //! bucket, at most 1/32 (3.2 percent) off. The longest wait is exact.
 //!
-//! Owns: the buckets, quantiles; a second form that keeps only used buckets, for the many who seldom wait.
+//! Owns: the buckets, quantiles; a second form that stores only used buckets, for the many who seldom wait.
 //! Does not own: the measurements.
 //! Invariants: noting in the first form allocates nothing and takes no lock. A report may miss notes of the last
 //! instants, never earlier ones.

@@ -73,7 +73,7 @@ pub struct WithheldRange {
 
 /// A file of the cache. A clone is the same file.
 ///
-/// The last clone may be dropped while the file is dirty: the engine keeps the file until it has been written. A host
+/// The last clone may be dropped while the file is dirty: the engine holds the file until it has been written. A host
 /// file must be opened once: two `File`s of it would not see each other.
 #[derive(Clone)]
 pub struct File(pub(crate) Arc<FileInner>);
@@ -96,13 +96,13 @@ impl File {
         self.0.device.worklist().has_unflushed(self.0.pages.slot)
     }
 
-    /// The largest size that the file can have: a device may keep less than 2^63 - 1 bytes in a file.
+    /// The largest size that the file can have: a device may store less than 2^63 - 1 bytes in a file.
     pub fn size_max(&self) -> u64 {
         self.0.bytes_max
     }
 
     /// Counts our changes to the host's file that have ended: writebacks, sizes set and holes. If the count has moved
-    /// since right before a look at the host's file, the look may be older than one of the changes: see
+    /// since right before a check of the host's file, the check may be older than one of the changes: see
     /// [`Engine::try_invalidate`].
     pub fn change_count(&self) -> u64 {
         lock(&self.0.state).host.changes()
@@ -119,7 +119,7 @@ impl File {
     }
 
     /// Whether a limit that no free space shows may refuse dirty bytes of the file when they are written: only a sync
-    /// tells.
+    /// shows that.
     pub fn may_be_refused(&self) -> bool {
         !self.is_clean() && self.0.device.may_refuse_late()
     }
@@ -129,7 +129,7 @@ impl File {
         lock(&self.0.state).failures.error()
     }
 
-    /// Why its dirty pages are not written now. `None`: they wait for their turn, or are being written.
+    /// Why its dirty pages are not written now. `None`: they wait for their slice, or are being written.
     pub fn write_obstacle(&self) -> Option<WriteObstacle> {
         self.0.write_obstacle()
     }
@@ -150,7 +150,7 @@ impl File {
     }
 }
 
-/// The parts that an engine is made with; for one engine only, since a kernel keeps state.
+/// The parts that an engine is made with; for one engine only, since a kernel has state.
 #[derive(Clone)]
 pub struct Policies {
     /// The policy for throttling writers and for background writeback.
@@ -227,7 +227,7 @@ impl<P: Platform> Engine<P> {
     /// An engine without devices. `frames` is all the memory that its pages will ever have.
     ///
     /// # Panics
-    /// If `frames` keeps parts of frames only, and the platform does not expect that.
+    /// If `frames` backs parts of frames only, and the platform does not expect that.
     pub fn new(platform: Arc<P>, settings: Settings, frames: Frames) -> Arc<Self> {
         Self::with_policies(platform, settings, frames, Policies::default())
     }
@@ -375,8 +375,8 @@ impl<P: Platform> Engine<P> {
         self.reading.of(&file.0).read_pinned(client, &file.0, offset, len).await
     }
 
-    /// Announces how a range of the file, or all of it, will be read. Waits for nothing and promises nothing: advice
-    /// without room is dropped.
+    /// Announces how a range of the file, or all of it, will be read. Waits for nothing and promises nothing: advice is
+    /// dropped if no request, frame or quota is free.
     pub fn advise(&self, file: &File, range: Range<u64>, advice: Advice) {
         self.reading.of(&file.0).advise(&file.0, range, advice);
     }
@@ -390,18 +390,18 @@ impl<P: Platform> Engine<P> {
 
     /// As [`Engine::try_write`]; returns how many bytes, from the first on, were overwritten: all or none, as a rule.
     /// If a flusher or a reader takes one of several pages at this moment, it may be a part of them. The caller has
-    /// changed bytes then, and must note that if it keeps times of the file.
+    /// changed bytes then, and must note that if it maintains times of the file.
     #[inline]
     pub fn overwrite(&self, file: &File, offset: u64, from: &[u8]) -> usize {
         writing::overwrite(&self.base, &file.0, offset, from)
     }
 
-    /// Writes bytes at `offset`; the file grows as needed. Waits for room in the device's dirty budget, for frames, and
-    /// for the rest of a partly covered sector. The bytes are in the cache on return, and durable after a successful
-    /// [`Engine::sync`].
+    /// Writes bytes at `offset`; the file grows as needed. Waits for admission to the device's dirty budget, for
+    /// frames, and for the rest of a partly covered sector. The bytes are in the cache on return, and durable after a
+    /// successful [`Engine::sync`].
     ///
     /// After an error a prefix may have been written. Causes: no space, a failed read, a range past the largest offset.
-    /// Also a device that keeps failing or hangs for too long, or has all its room held by files that keep failing.
+    /// Also a device that keeps failing or hangs for too long, or has all its limit used by files that keep failing.
     pub async fn write(&self, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
         self.write_for(None, file, offset, from).await
     }
@@ -446,7 +446,7 @@ impl<P: Platform> Engine<P> {
     /// wait, too. The range is widened to whole pages. Waits as [`Engine::withhold`] does.
     ///
     /// A sync of the range syncs `earlier` first. Without any sync, the flusher makes one when the bytes expire, or
-    /// when the withheld bytes have as much room as they may.
+    /// when the withheld bytes are at their limit.
     ///
     /// # Errors
     /// [`Error::OrderCycle`] if bytes of `earlier` wait for the range, through any number of other orders;
@@ -522,7 +522,7 @@ impl<P: Platform> Engine<P> {
         self.add_known_device(name, device, &Remembered::new())
     }
 
-    /// [`Engine::add_device`], for a device whose [`Engine::remembered`] was kept.
+    /// [`Engine::add_device`], for a device whose [`Engine::remembered`] was persisted.
     pub fn add_known_device(&self, name: &str, device: Arc<dyn Device>, remembered: &Remembered) -> DeviceId {
         let added = self.base.devices.add(name, device, remembered);
         let id = added.id();
@@ -590,8 +590,8 @@ impl<P: Platform> Engine<P> {
         RatioBases { memory_bytes, background: self.base.devices.policy.needs().background_base }
     }
 
-    /// The data about the device that the policy in force wants kept until the next start; empty while it knows too
-    /// little.
+    /// The data about the device that the policy in force wants persisted until the next start; empty while it knows
+    /// too little.
     pub fn remembered(&self, device: DeviceId) -> Remembered {
         let ask = |device: &DeviceState| self.base.ask(device, |policy, view, own, _| policy.remember(view, own));
         self.device(device).map(|device| ask(&device)).unwrap_or_default()
@@ -636,7 +636,8 @@ impl<P: Platform> Engine<P> {
 
     /// As [`Engine::open`], for a file that outlives the process if the engine's memory does. A later engine over that
     /// memory finds the file by the key, with its dirty pages, its size and an unfinished change of shape. Only one
-    /// open file may have the key. [`File::is_persistent`] tells whether the memory had room for one more such file.
+    /// open file may have the key. [`File::is_persistent`] reports whether the memory had a slot for one more such
+    /// file.
     ///
     /// # Panics
     /// As [`Engine::open`], or if the file was found and is not adopted yet.
@@ -646,7 +647,7 @@ impl<P: Platform> Engine<P> {
         File(self.base.devices.open(device, backing, size, Some(key)))
     }
 
-    /// Files that an earlier process left, and that nobody has adopted or forgotten yet.
+    /// Files of an earlier process, in its memory, that nobody has adopted or forgotten yet.
     pub fn found_files(&self) -> Vec<FileKey> {
         self.base.devices.unadopted.keys()
     }
@@ -681,7 +682,7 @@ impl<P: Platform> Engine<P> {
         };
         let _ends = device.worklist().drain();
         let mut failed = Vec::new();
-        // A caller that was refused beside a hang left its change of shape behind. Once made, it owes a flush.
+        // A caller that was refused beside a hang did not finish its change of shape. Once made, it owes a flush.
         for file in device.worklist().reshaped_files() {
             let ended = async {
                 file.reshaped().await;
@@ -755,7 +756,7 @@ impl<P: Platform> Engine<P> {
         }
     }
 
-    /// How many of the device's files wait for a turn to be written, in time proportional to their number.
+    /// How many of the device's files wait for a slice, in time proportional to their number.
     pub fn listed_files(&self, device: DeviceId) -> Option<ListedFiles> {
         self.device(device).map(|device| device.worklist().listed_files())
     }
@@ -836,7 +837,7 @@ impl<P: Platform> Engine<P> {
     }
 
     /// Calls the hook before store number `number` to the arena's tables, counted from now on, in the middle of a step:
-    /// as if the process were killed there. The hook may look at the engine's memory, and calls nothing else of the
+    /// as if the process were killed there. The hook may read the engine's memory, and calls nothing else of the
     /// engine. False in a build without the feature `rare-paths`.
     pub fn try_call_at_store(&self, number: u64, hook: impl FnOnce() + Send + 'static) -> bool {
         self.base.cache.pages.stores.try_call_at(number, Box::new(hook))

@@ -1,7 +1,7 @@
 //! The page cache and writeback engine, generic over the world it runs in.
 //!
 //! Owns: devices and their files with all state of writeback (`devices`), dirty accounting, the steps of reads, writes,
-//! syncs and reclaim, readahead, the look at memory after a kill (`recovery`).
+//! syncs and reclaim, readahead, the scan of memory after a kill (`recovery`).
 //! Does not own: cached pages (`afflux-pages`), the seams to policies and worlds (`afflux-device`), the choice when to
 //! write and who waits (policies), names and handles (`volume`), clocks, threads, files and randomness (a `Platform`
 //! supplies them), protocols (front ends).

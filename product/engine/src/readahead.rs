@@ -3,8 +3,8 @@
 //! Owns: the list of policies, the calls of the policy of a file.
 //! Does not own: the seam (`seam`), the policies' rules (`afflux`); frames and requests (`reading`). Nor hits, which
 //! pass the *trigger* of their file and are reported only beyond it.
-//! Invariants: pure arithmetic on pages. An answer is a wish. Pages that are cached are left out, and so are pages
-//! without a free frame or request; the policy is told how far its answer came.
+//! Invariants: pure arithmetic on pages. An answer is a wish. Pages that are cached are skipped, and so are pages
+//! without a free frame or request; the policy learns how far its answer came.
 
 mod afflux;
 pub(crate) mod prices;

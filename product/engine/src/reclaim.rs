@@ -42,7 +42,7 @@ const RECYCLE_NS: u64 = 20_000;
 const SCAN_MAX: u64 = 256;
 /// Victims of a file that go in one hold of its lock.
 const HELD: usize = 8;
-/// How often a waiter for memory looks again by itself: a passing pin wakes nobody.
+/// How often a waiter for memory checks again by itself: a passing pin wakes nobody.
 const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
 pub(crate) struct Reclaim<P: Platform> {
@@ -93,8 +93,8 @@ impl<P: Platform> Reclaim<P> {
         while !is_enough() && self.evict(SCAN_MAX as usize).pages > 0 {}
     }
 
-    /// If most of the pages that would have gone are dirty, their devices write, ahead of other work. Each page is met
-    /// once, so that no device is pressed again for the same dirty pages.
+    /// If most of the pages that would have gone are dirty, their devices write, ahead of other work. Each page is
+    /// counted once, so that no device is pressed again for the same dirty pages.
     #[cold]
     fn request_writes_of(&self, files: &mut Vec<u32>) {
         files.sort_unstable();
@@ -312,7 +312,7 @@ impl<'a> SpareFrames<'a> {
         }
         let Self { cache, frames } = self;
         if count == 1 {
-            // Mostly the frame is in the thread's own hand.
+            // Mostly the thread has a free frame of its own.
             frames.extend(cache.frames.allocate(effort));
             return;
         }
@@ -368,7 +368,7 @@ impl RunState {
         self.runs.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a look at many pages was fruitless not long ago. Asks for the time only then.
+    /// Whether a scan of many pages was fruitless not long ago. Asks for the time only then.
     fn is_given_up(&self, now: impl FnOnce() -> Nanos) -> bool {
         let until = self.not_before_ns.load(Ordering::Relaxed);
         until > 0 && now().0 < until

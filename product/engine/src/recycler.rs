@@ -1,12 +1,12 @@
-//! Memory and tasks of ended work, kept for the next work of the same kind. A program that is part of its host's own
+//! Memory and tasks of ended work, pooled for the next work of the same kind. A program that is part of its host's own
 //! reclaim must not ask the host for memory in order to write.
 //!
 //! Owns: the idle values (boxes of requests' ends, answers of rounds and of calls, tasks that have run rounds), the
 //! bound on their number, the choice of one to use again, how an idle task gets a file.
 //! Does not own: the contents, which a value's user empties; the work of an end (`writeback::complete`), rounds
 //! (`writeback::sync`).
-//! Invariants: at most the bound is kept, and what is kept holds no file and no engine. A shared value is used again
-//! only when nobody else has it. The locks are the last to be taken: nothing else is locked while one is held.
+//! Invariants: at most the bound is pooled, and what is pooled holds no file and no engine. A shared value is used
+//! again only when nobody else has it. The locks are the last to be taken: nothing else is locked while one is held.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ struct Idle<T> {
 }
 
 impl<T> Recycler<T> {
-    /// Keeps at most `most` values.
+    /// Pools at most `most` values.
     pub const fn new(most: usize) -> Self {
         Self(Mutex::new(Idle { values: Vec::new(), most }))
     }
@@ -35,7 +35,7 @@ impl<T> Recycler<T> {
         lock(&self.0).values.pop()
     }
 
-    /// Keeps an idle value, unless there are enough. Returns whether it did.
+    /// Pools an idle value, unless there are enough. Returns whether it did.
     pub fn try_keep(&self, value: T) -> bool {
         let mut idle = lock(&self.0);
         let keeps = idle.values.len() < idle.most;
@@ -45,7 +45,7 @@ impl<T> Recycler<T> {
         keeps
     }
 
-    /// Drops all values, and keeps none from here on.
+    /// Drops all values, and pools none from here on.
     pub fn end(&self) {
         let values = std::mem::replace(&mut *lock(&self.0), Idle { values: Vec::new(), most: 0 });
         drop(values);
@@ -67,7 +67,7 @@ pub struct SharedRecycler<T> {
 }
 
 impl<T> SharedRecycler<T> {
-    /// Keeps at most `most` values.
+    /// Pools at most `most` values.
     pub const fn new(most: usize) -> Self {
         Self { values: Mutex::new(VecDeque::new()), most }
     }
@@ -90,7 +90,7 @@ impl<T> SharedRecycler<T> {
         value
     }
 
-    /// The number of kept values, in use or idle.
+    /// The number of pooled values, in use or idle.
     pub fn count(&self) -> usize {
         lock(&self.values).len()
     }
@@ -99,7 +99,7 @@ impl<T> SharedRecycler<T> {
 /// The number of requests in flight on a device: more would hardly be used.
 const POOLED: usize = 64;
 
-/// The kept memory of one engine, whose requests end as `W` if they write, and as `C` if they carry no data.
+/// The pooled memory of one engine, whose requests end as `W` if they write, and as `C` if they carry no data.
 pub(crate) struct RecycledMemory<W, C> {
     pub(crate) writes: Recycler<Box<Boxed<W>>>,
     pub(crate) calls: Recycler<Box<Boxed<C>>>,
@@ -134,11 +134,11 @@ impl<W, C> Default for RecycledMemory<W, C> {
     }
 }
 
-/// A place in a box that is kept after its content was used.
+/// A box that is pooled after its content was used.
 pub(crate) struct Boxed<T>(Option<T>);
 
 impl<T> Boxed<T> {
-    /// Puts the value into a kept box, or a new one.
+    /// Puts the value into a pooled box, or a new one.
     pub(crate) fn of(pooled: &Recycler<Box<Self>>, value: T) -> Box<Self> {
         let mut boxed = pooled.take().unwrap_or_else(|| Box::new(Self(None)));
         boxed.0 = Some(value);

@@ -34,7 +34,7 @@ use crate::recovery::slots::{Intent, PersistedFile};
 use crate::writeback::Writeback;
 use crate::writing::Writing;
 
-/// Time before another look whether a copy into a page has ended.
+/// Time before another check whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;
 
 /// The most pages removed in one hold of the file's lock.
@@ -80,8 +80,8 @@ impl<P: Platform> Reshaping<P> {
         self.reshape(file, Shape::Hole(range)).await
     }
 
-    /// Runs in the file's turn, so that the size does not shrink meanwhile: written zeros must not make the file larger
-    /// again.
+    /// Runs with exclusive access to the file's shape, so that the size does not shrink meanwhile: written zeros must
+    /// not make the file larger again.
     async fn punch_alone(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -298,7 +298,7 @@ impl<P: Platform> Reshaping<P> {
 
     /// The page's frame, or a new one if the page is guarded, with the caller as its writer. Later overwriters see the
     /// size stored before, and nobody guards the page. `None` if a writer is in the middle of a copy, or no frame is
-    /// left.
+    /// free.
     fn hold_to_change(
         &self,
         file: &FileInner,
@@ -425,7 +425,7 @@ impl<P: Platform> Reshaping<P> {
         });
     }
 
-    /// No page is left of a discarded file.
+    /// No page of a discarded file remains.
     fn end_discard(&self, file: &Arc<FileInner>) {
         file.persisted.iter().for_each(PersistedFile::forget);
         let persisted = {
@@ -453,7 +453,7 @@ impl<P: Platform> Reshaping<P> {
             {
                 let mut state = lock(&file.state);
                 let Some(on) = self.forget_clean(file, &mut state, next) else {
-                    // The hold keeps reads away: callers wrote the pages that came meanwhile.
+                    // The hold blocks reads: callers wrote the pages that came meanwhile.
                     let current = state.host.changes() == seen;
                     if current {
                         take_size(file, &mut state, size);
@@ -481,7 +481,7 @@ impl<P: Platform> Reshaping<P> {
     }
 }
 
-/// Fails if the caller was told that the device hangs: the caller's later writes must not be cut.
+/// Fails if the caller got the error that the device hangs: the caller's later writes must not be cut.
 fn goes_on(refused: &AtomicBool) -> Result<(), Error> {
     if refused.load(Ordering::Relaxed) { Err(DeviceError::Hung.into()) } else { Ok(()) }
 }

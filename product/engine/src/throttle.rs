@@ -1,9 +1,9 @@
 //! Throttling: the policy in force admits writers or makes them wait, as `balance_dirty_pages` does in Linux.
 //!
 //! Before a writer dirties pages, they are charged by the device's admission queue. A policy that admits payers
-//! (`Needs::admits`) admits them itself, if the payer has used up its allowance or its device has no room. After, the
-//! dirtied pages go on the payer's account. A policy that paces payers (`Needs::paces`) is asked then, and may make the
-//! writer pause.
+//! (`Needs::admits`) admits them itself, if the payer has used up its allowance or its device's limit is reached.
+//! After, the dirtied pages go on the payer's account. A policy that paces payers (`Needs::paces`) is asked then, and
+//! may make the writer pause.
 //!
 //! Owns: when a payer is decided about, which account pays, the execution of the decisions, the cause of a pause.
 //! Does not own: the decisions (policies), the accounts (`devices::payer`), charges and the queue (`dirty`), the record
@@ -108,7 +108,7 @@ enum Passed {
     Enters,
     /// It waits for its file first, or is refused for it.
     ForItsFile,
-    /// It would wait for room that may never come.
+    /// It would wait for releases that may never come.
     Refused(DeviceError),
 }
 
@@ -126,7 +126,7 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Pages to charge and write at a time, at least 1. Fewer if the limit is small, or if the payer's allowance is
-    /// nearly used up, so that it is not overrun. One if failed pages leave little room.
+    /// nearly used up, so that it is not overrun. One if failed pages use most of the limit.
     pub(crate) fn piece_pages(&self, payer: &PayingCall<'_>) -> u64 {
         let (file, account) = (payer.file, payer.account());
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
@@ -177,8 +177,8 @@ impl<P: Platform> Throttle<P> {
 
     /// Asks for one call of the payer after the other, and a call that has to queue does so before the next is asked
     /// for. If each call were asked for separately, a new one would enter as soon as one that has waited for long, and
-    /// some would wait for ever. If each queued separately, a payer with many calls would have as many places in the
-    /// queue, and could not use what it is given at its turn: its other calls would be far behind.
+    /// some would wait for ever. If each queued separately, a payer with many calls would have as many slots in the
+    /// queue, and could not use what it is given at its slot: its other calls would be far behind.
     async fn charge_by_policy(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         let _question = match payer.account().try_question() {
@@ -197,7 +197,7 @@ impl<P: Platform> Throttle<P> {
         if enters { Ok(Charge::granted(&file.device, pages)) } else { self.queue(payer, pages).await }
     }
 
-    /// Charges pages of a payer with allowance left, if its device has room that nobody waits for.
+    /// Charges pages of a payer with allowance left, if they fit in its device's limit and nobody waits.
     fn try_enter_within_allowance(&self, payer: &PayingCall<'_>, pages: u64) -> bool {
         let (file, devices, machine) = (payer.file, &self.base.devices, self.machine_size());
         !payer.account().has_used_up(&devices.policy, machine)
@@ -262,7 +262,7 @@ impl<P: Platform> Throttle<P> {
         Ok(Charge::granted(device, pages))
     }
 
-    /// Waits in the device's line, and leaves it for another reason than room if there is one.
+    /// Waits in the device's line, and leaves it for another reason than admission if there is one.
     async fn stand_in_line(&self, payer: &PayingCall<'_>, pages: u64) -> Passed {
         let file = payer.file;
         let (devices, device) = (&self.base.devices, &file.device);

@@ -2,8 +2,8 @@
 //!
 //! Owns: the events, the ring of the last of them, the followers.
 //! Does not own: the display of events (the command); the trace of a simulation, which is the simulator's.
-//! Invariants: without followers an event costs one relaxed load, and nothing is kept. The ring is bounded: a follower
-//! that is too slow is told how many events it has lost. Its lock is a leaf.
+//! Invariants: without followers an event costs one relaxed load, and nothing is stored. The ring is bounded: a
+//! follower that is too slow learns how many events it has lost. Its lock is a leaf.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use afflux_pages::wait::lock;
 use crate::devices::DeviceId;
 use crate::devices::file::FileInner;
 
-/// The most events kept for followers.
+/// The most events stored for followers.
 pub const TRACED_EVENTS_MAX: usize = 16_384;
 
 /// An event of the engine, as a trace records it.
@@ -58,13 +58,13 @@ pub enum EngineEvent {
         /// How long it took.
         ns: u64,
     },
-    /// A file had its turn to be written.
+    /// A file had its slice.
     FlushSlice {
-        /// The work of the flusher in this turn.
+        /// Why the flusher wrote the file.
         slice: FlushSlice,
         /// Pages submitted to the device.
         pages: u64,
-        /// How long the turn lasted.
+        /// How long the slice lasted.
         ns: u64,
     },
     /// A request goes to the device.
@@ -81,7 +81,7 @@ pub enum EngineEvent {
         /// The error, if it failed.
         error: Option<DeviceError>,
     },
-    /// A request of the file has not ended for too long. Other files get its place in the device, and the file waits.
+    /// A request of the file has not ended for too long. Other files get its slot in the device, and the file waits.
     SetAside {
         /// The time since its submission.
         ns: u64,
@@ -95,7 +95,7 @@ pub enum EngineEvent {
     },
     /// The engine has a new device.
     DeviceAdded,
-    /// Writes to the device keep failing, and its writers are told so; or they no longer do.
+    /// Writes to the device keep failing, and its writers get the error; or they no longer do.
     DeviceFailing {
         /// The last error; `None` once a write has succeeded.
         error: Option<DeviceError>,
@@ -107,14 +107,14 @@ pub enum EngineEvent {
         /// Whether its writers and syncs are refused, from now on at the latest.
         refuses: bool,
     },
-    /// The device goes on, or has no request left.
+    /// The device goes on, or has no more requests.
     DeviceGoesOn {
         /// How long it had completed nothing.
         ns: u64,
     },
 }
 
-/// A file of an event: named while it lives, and not kept alive.
+/// A file of an event: named while it lives, and not held alive.
 #[derive(Clone)]
 pub struct TracedFile(Weak<FileInner>);
 
@@ -154,7 +154,7 @@ pub(crate) struct Tracer {
 #[derive(Default)]
 struct Ring {
     traced: VecDeque<Traced>,
-    /// Events so far, including those no longer kept.
+    /// Events so far, including those no longer stored.
     count: u64,
 }
 

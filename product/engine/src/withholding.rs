@@ -1,6 +1,6 @@
 //! Dirty pages that stay off the device: until their holder lets go, or until other bytes are durable.
 //!
-//! Owns: the wait until a range is withheld, the order of ranges, the room for withheld pages.
+//! Owns: the wait until a range is withheld, the order of ranges, the limit of withheld pages.
 //! Does not own: the ranges and their pages (`devices::file`), syncs (`sync`).
 //! Invariants: no range waits for itself, through any number of others. Withheld pages take at most a part of their
 //! device's dirty limit; beyond that, earlier bytes are synced, or the writer is refused. A chain of orders is followed
@@ -100,7 +100,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Syncs a range of which some bytes have to wait for others, after those. An earlier sync may have to wait for
-    /// others in turn: they stand on a list, and not in each other, so that a long chain needs no stack.
+    /// others as well: they stand on a list, and not in each other, so that a long chain needs no stack.
     pub(crate) async fn sync_in_order(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -151,9 +151,9 @@ impl<P: Platform> Writeback<P> {
         Ok(())
     }
 
-    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with places up to `last`. A sync
-    /// leaves bytes that wait for others themselves: ranges that wait for such bytes stay. If the file is durable or
-    /// gone, all ranges are let go.
+    /// Lets go of ranges whose bytes of the file a sync of `range` made durable, with positions up to `last`. A sync
+    /// does not write bytes that wait for others themselves: ranges that wait for such bytes stay. If the file is
+    /// durable or gone, all ranges are let go.
     pub(crate) fn let_go_later(&self, file: &Arc<FileInner>, last: u64, range: &Range<u64>) {
         let freed = {
             let state = &mut *lock(&file.state);
@@ -208,8 +208,8 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// Whether pages of a file wait, through any number of other ranges, for pages of `last`. Searches from both ends in
-/// turn: mostly one of them has few neighbours.
+/// Whether pages of a file wait, through any number of other ranges, for pages of `last`. Searches from both ends
+/// alternately: mostly one of them has few neighbours.
 fn must_wait_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, &Range<u64>)) -> bool {
     if Arc::ptr_eq(first.0, last.0) && do_overlap(first.1, last.1) {
         return true;
@@ -250,7 +250,7 @@ fn must_wait_for(first: (&Arc<FileInner>, &Range<u64>), last: (&Arc<FileInner>, 
 #[derive(Default)]
 struct Side {
     pending: Vec<(Arc<FileInner>, Range<u64>)>,
-    /// Ranges that were met, by file slot.
+    /// Ranges that were found, by file slot.
     seen: BTreeSet<(u32, u64, u64)>,
 }
 

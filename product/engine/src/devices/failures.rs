@@ -6,7 +6,7 @@
 //! others.
 //!
 //! Owns: the failures in a row, the last error, the counts of failed files and pages; the sums of pages that cannot be
-//! written, the bound up to which they do not count.
+//! written, the bound up to which they do not count against the limit.
 //! Does not own: a file's error and its retries (`file`), which files count (`file`), the limit in memory (`dirty`),
 //! whether the device hangs (`hang`).
 //! Invariants: the counts are the sums over the device's files, as these reported last. The lock is a leaf.
@@ -195,7 +195,7 @@ impl Unwritable {
         self.withheld.note(withheld(before.withheld_pages), withheld(now.withheld_pages));
     }
 
-    /// At most so many pages do not count.
+    /// At most so many pages do not count against the limit.
     pub(crate) fn set_most(&self, pages: u64) {
         self.pages_max.store(pages, Ordering::Relaxed);
     }
@@ -214,7 +214,7 @@ impl Unwritable {
         self.withheld.get().pages
     }
 
-    /// The pages and runs that do not count now.
+    /// The pages and runs that do not count against the limit now.
     pub(super) fn roomless(&self) -> Amount {
         let failed = self.failed.get().and(self.withheld.get());
         let all = if self.stalled.load(Ordering::Relaxed) { failed } else { failed.and(self.aside.get()) };

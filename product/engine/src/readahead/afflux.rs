@@ -14,9 +14,9 @@
 //! were read for nothing, it is no larger than the file's credit, or than a small part of the consumption. A stream
 //! opens at the file's start, on exact succession, or where the pages before are cached. A read elsewhere is read
 //! exactly, and closes the stream. At most two windows are ahead: the next is read when the reader enters the last. On
-//! a store there are three, one of which may wait for its turn: the next is read when the reader is two away from the
-//! end. Pages lost for ever are at most the first credit, what was earned, and the windows before the first loss was
-//! seen. Only equal leaps arm a stride, and it takes more of them the more reads of the file were random.
+//! a store there are three, one of which may wait for its request: the next is read when the reader is two away from
+//! the end. Pages lost for ever are at most the first credit, what was earned, and the windows before the first loss
+//! was seen. Only equal leaps arm a stride, and it takes more of them the more reads of the file were random.
 
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ pub(crate) struct StreamWindow {
     size: u64,
     /// Pages that were in front of the last stream when it closed.
     unread_in_front: u64,
-    /// The most pages that a window may have, given how much of earlier windows memory has kept.
+    /// The most pages that a window may have, given how much of earlier windows stayed in memory.
     cap: u64,
     doubt: u8,
     credit: Credit,
@@ -518,7 +518,7 @@ impl Strides {
         self.armed.as_mut().map_or(Ahead::NONE, |armed| armed.more(terms))
     }
 
-    /// Returns whether the stride leads to a read at this place; if it is time, with more pages to read ahead.
+    /// Returns whether the stride leads to a read at this offset; if it is time, with more pages to read ahead.
     pub(super) fn reads(&mut self, start: u64, terms: &AheadTerms) -> Option<Ahead> {
         let armed = self.armed.as_mut()?;
         let leaps = strides_between(armed.at, start, armed.leap)?;
@@ -569,7 +569,7 @@ impl Armed {
     }
 }
 
-/// The number of leaps from one place to another, at least one.
+/// The number of leaps from one offset to another, at least one.
 fn strides_between(from: u64, to: u64, leap: i64) -> Option<u64> {
     let between = to.wrapping_sub(from) as i64;
     (between != 0 && between % leap == 0 && between / leap > 0).then(|| (between / leap) as u64)

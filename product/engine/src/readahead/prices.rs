@@ -2,8 +2,8 @@
 //!
 //! Three prices: a run that the device has to seek to; the latency, which requests in flight share; and bytes. A window
 //! of time with only reads in flight yields their work: the runs, the number of starts from an idle device, the bytes.
-//! The ratio of the time to the cost of that work corrects the prices. Blame goes by squared share, so that streams
-//! hardly touch the price of a run, and scattered pages that of bytes.
+//! The ratio of the time to the cost of that work corrects the prices. Blame is in proportion to the squared part of
+//! the cost, so that streams hardly touch the price of a run, and scattered pages that of bytes.
 //!
 //! The engine learns these prices by itself, apart from the policy for writers: readahead must work under every policy.
 //! It needs the prices only for sizes of windows, where a factor of two does not matter. A window is worth reading
@@ -180,7 +180,7 @@ impl ReadPrices {
         self.latency_ns = self.latency_ns.min(most(work.starts));
     }
 
-    /// Moves the blamed prices, each by its share of the error. With a `damping` of 1 the total cost would become
+    /// Moves the blamed prices, each by its part of the error. With a `damping` of 1 the total cost would become
     /// `ratio` 1,024ths of itself.
     fn move_by(&mut self, mut all: u128, mut costs: [u128; 3], ratio: u64, damping: i128) {
         // Products of these numbers fit.
@@ -227,8 +227,8 @@ pub(crate) struct WindowSizes {
     pub first: u64,
     /// A gap that is cheaper to read than to leap over.
     pub gap: u64,
-    /// A window is requested when the reader is two windows away from it. The store then always has a request that
-    /// waits for its turn, and begins it as bytes of others come.
+    /// A window is requested when the reader is two windows away from it. The store then always has a request in its
+    /// queue, and begins it as bytes of others come.
     pub early: bool,
 }
 

@@ -47,7 +47,7 @@ pub enum Advice {
     Sequential,
     /// Nothing is read ahead.
     Random,
-    /// The range will be read: it is read ahead now, as far as there is room.
+    /// The range will be read: it is read ahead now, as far as frames, requests and quota are free.
     WillNeed,
     /// The range will not be read: its clean pages leave the cache.
     DontNeed,
@@ -121,9 +121,9 @@ impl Ahead {
 pub(crate) enum ReadaheadEnd {
     /// To the end: all pages are cached or being read.
     Through,
-    /// To this page, where no request was left.
+    /// To this page, where no request was free.
     NoRequest(u64),
-    /// To this page, where no frame was left.
+    /// To this page, where no frame was free.
     NoFrame(u64),
 }
 

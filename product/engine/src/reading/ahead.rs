@@ -1,11 +1,11 @@
 //! Reading pages ahead of requests, and dropping pages that no reader needs.
 //!
-//! Owns: the policy's input about the file, the device and the cache; the way of its answer to requests; advice.
+//! Owns: the policy's input about the file, the device and the cache; how its answer becomes requests; advice.
 //! Does not own: how far ahead (`readahead`), the requests (`fill`).
 //! Invariants: nothing here waits. If no frame is free, a few clean pages of others go first. Pages that still find no
-//! frame are not read, and the policy is told. Unread pages are a quarter of the cache at most; a quarter of a device's
-//! requests is left to readers that wait. A stream takes only a share of a device's room while others read, too: a
-//! reader that comes when all is taken would be left with its misses for ever.
+//! frame are not read, and the policy learns that. Unread pages are a quarter of the cache at most; a quarter of a
+//! device's requests is reserved for readers that wait. A stream takes only a part of a device's quota while others
+//! read, too: a reader that comes when all is taken would never get more than its misses.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::reclaim::may_go;
 
 /// The part of the cache that may be read ahead of its readers.
 pub(crate) const UNREAD_PART: u64 = 4;
-/// The part of a device's requests that is left to readers that wait.
+/// The part of a device's requests that is reserved for readers that wait.
 const DEMAND_PART: u64 = 4;
 /// Pages dropped in one hold of the file's lock.
 const LET_GO_PAGES: u64 = 64;
@@ -105,7 +105,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Reads the absent pages of the ranges, from a page on, and tells the policy how far that came.
+    /// Reads the absent pages of the ranges, from a page on, and reports to the policy how far that came.
     pub(super) fn fill_ranges(self: &Arc<Self>, file: &Arc<FileInner>, ahead: &Ahead, from: u64) {
         let mut came = ReadaheadEnd::Through;
         for pages in ahead.ranges() {

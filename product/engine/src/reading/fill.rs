@@ -40,7 +40,7 @@ const WORTH_PAGES: u64 = 16;
 pub(super) struct ReadResources<'a> {
     pub(super) device: &'a Arc<DeviceState>,
     pub(super) spare: SpareFrames<'a>,
-    /// Room at the device, in frames.
+    /// Its quota at the device, in frames.
     quota: u64,
     has_slot: bool,
 }
@@ -54,7 +54,7 @@ impl<'a> ReadResources<'a> {
         self.spare.len() as u64
     }
 
-    /// Takes room for frames at the device, if it is free now.
+    /// Takes quota for frames at the device, if it is free now.
     pub(super) fn try_reserve(&mut self, pages: u64) -> bool {
         let taken = self.device.read_frames().try_take(pages - self.quota);
         if taken {
@@ -63,7 +63,7 @@ impl<'a> ReadResources<'a> {
         taken
     }
 
-    /// Takes room for up to `pages` more frames, as far as the file's share goes.
+    /// Takes quota for up to `pages` more frames, as far as the file's part goes.
     pub(super) fn grow_quota(&mut self, pages: u64, own: u64) {
         self.quota += self.device.read_frames().try_take_part(WORTH_PAGES.min(pages), pages, own + self.quota);
     }
@@ -149,7 +149,7 @@ fn operation(first: u64, count: usize) -> Operation {
 }
 
 impl<P: Platform> Reading<P> {
-    /// A read misses the first of these pages. Asks the policy for more, and begins with the resources at hand.
+    /// A read misses the first of these pages. Asks the policy for more, and begins with the resources that it has.
     pub(super) fn miss<'a>(
         self: &Arc<Self>,
         file: &'a Arc<FileInner>,
@@ -265,7 +265,7 @@ impl<P: Platform> Reading<P> {
         result: Result<(), DeviceError>,
     ) -> Result<(), Error> {
         if result.is_err() && request.end - request.start > 1 {
-            // A bad sector must not keep its neighbours from being read: each page is requested separately.
+            // A bad sector must not prevent reads of its neighbours: each page is requested separately.
             let mut state = lock(&file.state);
             state.suspect = request;
             state.readahead.failed();
@@ -467,7 +467,7 @@ impl<P: Platform> Reading<P> {
         now
     }
 
-    /// Tells the device's figures and its policy of a read that has moved so many bytes; 0 if it failed.
+    /// Reports a read that has moved so many bytes, 0 if it failed, to the device's figures and its policy.
     fn note_read(&self, file: &FileInner, sent: Sent, bytes: u64, now: Nanos) {
         let at_end = file.device.figures.read_ends(sent.runs, bytes, (sent.at, now));
         if self.base.devices.policy.needs().reads {
@@ -512,7 +512,7 @@ struct FrameQuota {
 }
 
 impl FrameQuota {
-    /// Keeps the needed part of the taken room, and gives back the rest.
+    /// Holds the needed part of the taken quota, and gives back the rest.
     fn of(file: &Arc<FileInner>, taken: u64, needed: u64) -> Self {
         if taken > needed {
             file.device.read_frames().give_back(taken - needed);
@@ -567,7 +567,7 @@ impl<P: Platform> FillEnds<P> {
             }
             cache.admit_all(&arrivals);
             state.flight.read_ends(self.quota.pages);
-            // A turn of the flusher that found nothing may have left the file until this read ends.
+            // A slice that found nothing may have delisted the file until this read ends.
             file.requeue(&mut state, reading.base.now());
         }
         let changed = Changed::now();
@@ -617,7 +617,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
             }
             let word = cache.pages.change(frame, READING, set);
             if word.has(PRESENT) && !word.has_any(DIRTY) {
-                // Looks for victims pass over pages that are being read.
+                // Searches for victims pass over pages that are being read.
                 cache.note_clean(frame);
             }
             state.flight.read_ends(self.quota.pages);

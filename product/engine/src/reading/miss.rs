@@ -1,7 +1,7 @@
-//! A miss: what keeps a page from being copied to a reader, and what overcomes that, by a request or on the thread of a
+//! A miss: what prevents the copy of a page to a reader, and what overcomes that, by a request or on the thread of a
 //! blocked caller.
 //!
-//! Owns: the look at the page under its file's lock, the choice between a request and a wait; which misses a caller's
+//! Owns: the check of the page under its file's lock, the choice between a request and a wait; which misses a caller's
 //! thread reads from the host where it stands, so that no other thread has to be woken.
 //! Does not own: the steps of a read (`fill`), the loop from miss to hit (`reading`); a blocked caller's wait for
 //! everything else.
@@ -31,7 +31,7 @@ use crate::reading::fill::{BegunRead, Miss, ReadResources};
 use crate::reading::{Obstacle, Progress, Reading};
 
 impl<P: Platform> Reading<P> {
-    /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.
+    /// Brings the first page in, or completes it, and waits for that. The caller checks again afterwards.
     pub(crate) async fn fetch(self: &Arc<Self>, call: &FileCall<'_>, pages: Range<u64>) -> Result<(), Error> {
         let mut hand = ReadResources::empty(&self.base.cache, &call.file.device);
         match self.look(call.file, &pages, &mut hand)? {
@@ -40,7 +40,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Looks why the first page cannot be copied. If it is absent, begins its request with the resources that are free.
+    /// Finds why the first page cannot be copied. If it is absent, begins its request with the resources that are free.
     pub(super) fn look<'a>(
         self: &Arc<Self>,
         file: &'a Arc<FileInner>,
@@ -52,7 +52,7 @@ impl<P: Platform> Reading<P> {
             return Err(Error::Discarded);
         }
         Ok(match self.obstacle(&state, file, pages.start) {
-            // Mostly all resources of a miss are free: then one look at the file is enough.
+            // Mostly all resources of a miss are free: then one check of the file is enough.
             Obstacle::Absent => Ok(self.miss(file, &mut state, pages, hand)),
             obstacle => Err(obstacle),
         })
@@ -129,7 +129,7 @@ impl<P: Platform> Reading<P> {
         Ok(Ok(progress.done))
     }
 
-    /// Brings the first page in, or completes it. The caller looks again afterwards.
+    /// Brings the first page in, or completes it. The caller checks again afterwards.
     fn fetch_here<E>(
         self: &Arc<Self>,
         call: &FileCall<'_>,

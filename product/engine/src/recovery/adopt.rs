@@ -2,10 +2,10 @@
 //! the unfinished change of shape that it had.
 //!
 //! Owns: the order of steps, the cut of pages to the size that clients know, the bytes of sectors that nobody knows.
-//! Does not own: the look at the memory (`recovery`), the writing (`writeback`), the change of shape (`reshape`).
+//! Does not own: the scan of the memory (`recovery`), the writing (`writeback`), the change of shape (`reshape`).
 //! Invariants: found pages are charged, listed and written as any others. A page keeps its frame and its record, so a
-//! kill during the adoption loses nothing. A separate task adopts, so that a caller that goes away leaves nothing half
-//! done. No reader sees the file before it is whole.
+//! kill during the adoption loses nothing. A separate task adopts, so that nothing stays half done if the caller goes
+//! away. No reader sees the file before it is whole.
 
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ impl<P: Platform> Adopting<P> {
     }
 
     /// The sectors of the page as they belong in the file: nothing past the end, and whole blocks. `None` if nothing of
-    /// the page is left.
+    /// the page remains.
     fn make_whole(&self, file: &FileInner, cut: &Cut, page: &FoundPage) -> Option<Whole> {
         let cache = &self.base.cache;
         let in_file = cut.size.saturating_sub(page.page * PAGE_BYTES).min(PAGE_BYTES) as usize;
@@ -143,8 +143,8 @@ impl<P: Platform> Adopting<P> {
         Some(Whole { dirty, valid })
     }
 
-    /// Carries out a change of shape that the earlier process had begun. If the device refuses the change now,
-    /// it has not happened, and the earlier process has told nobody otherwise.
+    /// Carries out a change of shape that the earlier process had begun. If the device refuses the change now, it has
+    /// not happened, and the earlier process has reported nothing else.
     async fn reshape(&self, file: &Arc<FileInner>, intent: Option<Intent>) {
         let result = match intent {
             None => return,

@@ -1,9 +1,9 @@
-//! What outlives the process, if the arena's memory does: the look at what a kill left, and the files found until they
-//! are adopted.
+//! What outlives the process, if the arena's memory does: the scan of memory after a kill, and the files found until
+//! they are adopted.
 //!
 //! A thread that was killed stood between two stores, and all its earlier stores are seen. So each frame is in a state
-//! of the table below, or its memory was damaged. A frame's mark tells; in memory without marks, a `PRESENT` record
-//! with dirty sectors does.
+//! of the table below, or its memory was damaged. A frame's mark says whether its page is dirty; in memory without
+//! marks, a `PRESENT` record with dirty sectors does.
 //!
 //! | found | cause | taken as |
 //! | --- | --- | --- |
@@ -20,7 +20,7 @@
 //! Invariants: one pass over the slots and one over the records, whatever they hold. A page that breaks a rule is never
 //! taken as dirty. Beside a mark nothing of a record is believed but its page. The verifier is new in the header before
 //! a page that broke a rule is forgotten. A kill at any moment leaves memory that is found again with the same dirty
-//! pages. A found page keeps its frame until it is written, cut off or forgotten. A rescue changes nothing in the
+//! pages. A found page holds its frame until it is written, cut off or forgotten. A rescue changes nothing in the
 //! memory, so that a kill during it is one more kill; a file is home when its sync has succeeded, and bytes past the
 //! size that clients know stay behind.
 
@@ -84,14 +84,14 @@ pub struct Quarantined {
     pub pages: u64,
 }
 
-/// What a look found.
+/// What a scan found.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) files: BTreeMap<FileKey, FoundFile>,
     pub(crate) quarantined: Quarantined,
 }
 
-/// Looks through memory of which the header was checked.
+/// Scans memory of which the header was checked.
 pub(crate) fn look(memory: &Arc<Memory>) -> Seen {
     let slots = FileSlots::of(memory, Arc::default());
     let pages = PageTable::of(memory);
@@ -199,8 +199,8 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Looks through memory of which [`Header::check`](afflux_frames::Header::check) said that it is an arena. Changes
-    /// nothing in it, whatever it holds.
+    /// Scans memory of which [`Header::check`](afflux_frames::Header::check) said that it is an arena. Changes nothing
+    /// in it, whatever it holds.
     pub fn look(memory: Arc<Memory>) -> Self {
         let seen = look(&memory);
         Self { memory, seen }

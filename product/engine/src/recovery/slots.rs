@@ -4,8 +4,8 @@
 //! Does not own: the number of a file's slot (`devices::table`), the meaning of a key.
 //! Invariants: each word that decides about bytes has a check over the slot, the key and itself
 //! (`no_damage_of_one_word_moves_a_page_to_another_place`), in memory whose form has checks. The word with state and
-//! checksum is stored last when a slot becomes live, and first when it becomes free. The size is stored before anybody
-//! is told of it. An intent is stored before the device is asked and cleared after the cache has followed. A flush is
+//! checksum is stored last when a slot becomes live, and first when it becomes free. The size is stored before any
+//! client sees it. An intent is stored before the device is asked and cleared after the cache has followed. A flush is
 //! owed before the page that needs it becomes clean, and until one succeeds. Between two stores a later process finds
 //! the state before or after.
 
@@ -25,7 +25,7 @@ mod tests;
 pub const FILE_KEY_BYTES_MAX: usize = 64;
 const KEY_WORDS: usize = FILE_KEY_BYTES_MAX / 8;
 
-/// Places of the words in a slot.
+/// Offsets of the words in a slot.
 mod at {
     /// State in the lowest byte, the key's length in the next, the key's checksum in the upper half.
     pub(super) const STATE: usize = 0;
@@ -230,7 +230,7 @@ impl PersistedFile {
         self.slots.table[self.slot as usize][at].load(Ordering::Relaxed)
     }
 
-    /// Called before anybody is told of the size. The check of both sizes comes first: each of them has one then.
+    /// Called before any client sees the size. The check of both sizes comes first: each of them has one then.
     pub(crate) fn store_size(&self, size: u64) {
         if self.slots.checked {
             let (live, before) = (self.get(at::STATE), self.get(at::SIZE));
@@ -261,7 +261,7 @@ impl PersistedFile {
         self.store(at::INTENT, self.slots.intent_word(self.get(at::STATE), kind, offset, len));
     }
 
-    /// Called after the cache has followed, or the device has refused; before anybody is told.
+    /// Called after the cache has followed, or the device has refused; before any caller gets the answer.
     pub(crate) fn end(&self) {
         self.store(at::INTENT, self.slots.intent_word(self.get(at::STATE), NO_INTENT, 0, 0));
     }

@@ -3,11 +3,11 @@
 //!
 //! Owns: finding the run, moving its pages from dirty to writeback; the search for the next run that the device lacks.
 //! Does not own: which file (`flusher`), submitting, the outcome (`complete`).
-//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages being written to or filled are left
-//! for later, and so are pages with an older version in flight. The run ends at the file's end, not after it. A run has
-//! only bytes that were written to, up to whole blocks of the device: clean bytes here may have changed on the host.
-//! The device lacks a page from the acknowledged write until it has completed the write of it. The search holds the
-//! lock for a bounded number of pages.
+//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages being written to or filled are
+//! written later, and so are pages with an older version in flight. The run ends at the file's end, not after it. A run
+//! has only bytes that were written to, up to whole blocks of the device: clean bytes here may have changed on the
+//! host. The device lacks a page from the acknowledged write until it has completed the write of it. The search holds
+//! the lock for a bounded number of pages.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -212,7 +212,7 @@ const LOOK_PAGES: u64 = 1024;
 
 /// A search under way.
 struct Search {
-    /// The next page to look at.
+    /// The next page to check.
     next: u64,
     /// The run found so far, in pages.
     run: Option<Range<u64>>,
@@ -230,7 +230,7 @@ impl<P: Platform> Writeback<P> {
 }
 
 impl Search {
-    /// Looks at some pages. Whether the search has ended.
+    /// Checks some pages; returns whether the search has ended.
     fn look(&mut self, file: &FileInner) -> bool {
         let (_state, cache) = (lock(&file.state), &file.cache);
         for looked in 0..cache.piece(LOOK_PAGES) {

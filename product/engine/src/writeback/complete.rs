@@ -1,7 +1,7 @@
 //! The effect of a write request's end on its pages.
 //!
 //! Owns: the transitions out of writeback, for success and failure; the order of steps at a request's end.
-//! Does not own: the way there (`batch`), waiting, the effect on the device's policy.
+//! Does not own: the submission (`batch`), waiting, the effect on the device's policy.
 //! Invariants: runs on the thread that reaps, with no lock held before. Under the file's lock states change; wake-ups
 //! follow after it. A failed write leaves its sectors dirty and queues the file for later.
 
@@ -148,8 +148,8 @@ struct Ended {
 }
 
 impl<P: Platform> WriteEnds<P> {
-    /// Updates, under the file's lock, the states of its pages, its owed flush and its place in the lists. The returned
-    /// reference is dropped last.
+    /// Updates, under the file's lock, the states of its pages, its owed flush and its position in the lists. The
+    /// returned reference is dropped last.
     fn change_pages(
         &self,
         operation: Operation,
@@ -196,7 +196,7 @@ impl<P: Platform> WriteEnds<P> {
     fn note_result(&self, state: &mut FileState, pages: u64, result: Result<(), DeviceError>, now: Nanos) {
         match result {
             Ok(()) => state.failures.write_succeeds(pages),
-            // No caller is left to be told.
+            // No caller waits for the answer.
             Err(_) if state.is_discarded() => {}
             Err(error) => {
                 if state.failures.insert_error(error) {
@@ -216,17 +216,17 @@ impl<P: Platform> WriteEnds<P> {
         local.count(Counter::PagesTruncated, ended.truncated);
     }
 
-    /// Applies the file's failures, or their end, to the waiters for the device's room.
+    /// Applies the file's failures, or their end, to the waiters in the device's line.
     fn note_failures(&self, ended: &Ended, result: Result<(), DeviceError>, now: Nanos) {
         let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
         if device.note_write(result, before > 0) {
             base.trace_device(Some(device.id()), || EngineEvent::DeviceFailing { error: result.err() });
         }
         if tries != before && (before == 0 || tries == FAILING_TRIES) {
-            // Writers of the file that wait for room now wait for its retries, or get the error.
+            // Writers of the file in the device's line now wait for its retries, or get the error.
             device.admission().file_changed(self.file.pages.slot);
         }
-        // Only now, so that the room does not go to waiting writers of this very file.
+        // Only now, so that the extra pages do not go to waiting writers of this very file.
         dirty::apply_failed(&base.devices, device, base.moment_at(now));
         if result.is_err() {
             dirty::end_waits(device);

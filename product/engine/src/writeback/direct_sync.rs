@@ -10,10 +10,10 @@
 //! call.
 //!
 //! *In the call*: a blocked caller runs its own round, the next one if it is that round's first caller. It gives the
-//! file one turn, as the flusher would, if a request is free. The flusher writes the rest. If the caller goes away, a
+//! file one slice, as the flusher would, if a request is free. The flusher writes the rest. If the caller goes away, a
 //! task goes on with its round.
 //!
-//! Owns: which rounds go these ways, the order of their steps, the handover of a round.
+//! Owns: which rounds have these forms, the order of their steps, the handover of a round.
 //! Does not own: the steps of other rounds and their tasks (`sync`), the effect of each end (`complete`, `sync`), the
 //! choice of a runner (`devices::file::rounds`).
 //! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's
@@ -307,7 +307,7 @@ pub(super) struct Beside<P: Platform> {
 }
 
 impl<P: Platform> Writeback<P> {
-    /// Begins a round beside those under way, if these leave nothing else to be waited for.
+    /// Begins a round beside those under way, if nothing else has to be waited for.
     pub(super) fn try_begin_beside(self: &Arc<Self>, file: &Arc<FileInner>) -> Option<Beside<P>> {
         let (own, mut writes) = (self.spare.round(), WritesAtOnce::default());
         let begin = |state: &mut FileState| state.rounds.begin_beside(Arc::clone(&own));
@@ -382,7 +382,7 @@ pub(super) struct OwnRound<'a, P: Platform> {
 }
 
 impl<P: Platform> OwnRound<'_, P> {
-    /// Waits for its turn, then runs the round.
+    /// Waits for the grant, then runs the round.
     pub(super) async fn runs(self) {
         if self.part == RoundPart::Leads {
             self.round.granted.wait().await;
@@ -463,7 +463,7 @@ impl<P: Platform> Writeback<P> {
         own.filter(|_| runs_itself)
     }
 
-    /// Gives the file a turn to write marked pages; the flusher writes the rest.
+    /// Gives the file a slice to write marked pages; the flusher writes the rest.
     pub(super) async fn write_marked(self: &Arc<Self>, file: &Arc<FileInner>) {
         let terms = file.device.in_flight.terms();
         if self.may_write_beside(&file.device, &terms) && file.device.may_send_write(self.base.settings()) {
@@ -475,7 +475,7 @@ impl<P: Platform> Writeback<P> {
             }
             self.put_back(slice);
         }
-        // The flusher writes marked pages that are left. They may have waited for a request that has ended meanwhile.
+        // The flusher writes the remaining marked pages. They may have waited for a request that has ended meanwhile.
         let mut state = lock(&file.state);
         if file.has_tagged(Tag::ToWrite) {
             file.queue_sync(&mut state);

@@ -1,13 +1,13 @@
 //! The flusher: one task a device, that writes.
 //!
 //! Owns: the start of the task; the order of reasons to write: syncs first, as long as they have not used more than
-//! their lead, then retries, then drains and shortages of frames, then the policy's choice; giving turns; the look for
-//! files with a flush owed for long.
-//! Does not own: the steps of a turn (`slice`), the outcome (`complete`), which amounts are too much or too old
+//! their lead, then retries, then drains and shortages of frames, then the policy's choice; giving slices; the search
+//! for files with a flush owed for long.
+//! Does not own: the steps of a slice (`slice`), the outcome (`complete`), which amounts are too much or too old
 //! (policies).
-//! Invariants: the choice is pure, and while nothing else is due a sync never waits. A turn gives one file at most a
-//! slice and a run's short rest, then the next file has its turn. Where requests have to be full, a turn leaves a rest
-//! that fills none, unless a sync waits for it.
+//! Invariants: the choice is pure, and while nothing else is due a sync never waits. A slice writes of one file at most
+//! its bytes and a run's short rest, then the next file has its slice. Where requests have to be full, a slice does not
+//! write a rest that fills none, unless a sync waits for it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::writeback::Writeback;
 use crate::writeback::hang_watch::watch;
 use crate::writeback::slice::FileSlice;
 
-/// Time before another look for files with a flush owed for long, if there were many.
+/// Time before another search for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
 
 /// The most unsynced files that are flushed at the same time.
@@ -144,7 +144,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Flushes clean files that nobody has synced since `before` or longer. So written data becomes durable by itself,
-    /// and the files need not be kept; nor, on some devices, their pages. Returns whether there may be more.
+    /// and the engine need not hold the files; nor, on some devices, their pages. Returns whether there may be more.
     fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
         let (files, more) = device.worklist().take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
@@ -156,7 +156,7 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// The next step. Asks `policy` if no other reason comes first, and tells it whether any dirty file has to be written.
+/// The next step. Asks `policy` if no other reason comes first, and passes it whether any dirty file has to be written.
 pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
     if view.sync_waiting && !view.sync_ahead {
         return Next::FlushSlice(FlushSlice::Sync);

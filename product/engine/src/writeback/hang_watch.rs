@@ -1,4 +1,4 @@
-//! Looks for a device that completes nothing, and for requests that a device keeps for too long, which are set aside.
+//! Checks for a device that completes nothing, and for requests that a device holds for too long, which are set aside.
 //!
 //! Requests are set aside only if another request or a writer waits. A device may complete nothing at all because it
 //! hangs, or because all of its requests wait for such files. The next requests find out, and get less time than the
@@ -9,7 +9,7 @@
 //! Does not own: the time limits (policies), the consequences (`devices::hang`), the effect on accounts
 //! (`devices::file`).
 //! Invariants: only watched time counts. A clock that jumps, or a process that was stopped, makes no device hang: its
-//! completions may not have been reported yet. While nothing is in flight nothing wakes up. A look for requests
+//! completions may not have been reported yet. While nothing is in flight nothing wakes up. A check of requests
 //! allocates nothing.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::devices::in_flight::RequestInFlight;
 use crate::dirty;
 use crate::trace::EngineEvent;
 
-/// Time between two looks while requests are in flight.
+/// Time between two checks while requests are in flight.
 const LOOK_NS: u64 = 500 * Nanos::MILLISECOND;
 
 /// The watched part of a silence.
@@ -32,7 +32,7 @@ struct HangWatch {
     looked: Nanos,
     since: Option<Nanos>,
     watched_ns: u64,
-    /// The watched part of the time between the last two looks.
+    /// The watched part of the time between the last two checks.
     passed_ns: u64,
 }
 
@@ -101,7 +101,7 @@ fn look<P: Platform>(
     }
 }
 
-/// The watched time at which a request was first seen, by its place.
+/// The watched time at which a request was first seen, by its entry.
 pub(super) struct OverdueWatch {
     watched_ns: u64,
     seen: Box<[Seen]>,

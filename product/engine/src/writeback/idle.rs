@@ -1,11 +1,11 @@
 //! Writing behind: while a device would idle, a file that has been left alone for long enough is written, one small
 //! request at a time.
 //!
-//! Owns: looking at files, of which pages are overwritten, beside other writing, too; the turn of one request.
-//! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file
+//! Owns: checks which files' pages are overwritten, also while the device writes; the slice of one request.
+//! Does not own: when a device is idle, how long is long enough (`policy`); what is recorded of a file
 //! (`devices::idle_write_rule`).
-//! Invariants: before each request everything else has its turn. No request is submitted while another of the
-//! device's writes is in flight. A look takes as long for a large file as for one of a few pages.
+//! Invariants: before each request everything else comes first. No request is submitted while another of the device's
+//! writes is in flight. A check takes as long for a large file as for one of a few pages.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use super::slice::FileSlice;
 use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
 
-/// Places of a file at which dirty pages are looked at, spread over it.
+/// Positions in a file at which dirty pages are sampled, spread over it.
 const SPOTS: u64 = 16;
-/// Dirty pages that are looked at from such a place on.
+/// Dirty pages that are sampled from such a position on.
 const SPOT_PAGES: u64 = 8;
 
 impl<P: Platform> Writeback<P> {
-    /// Gives the first file that has been left alone a turn of one request, and waits until that has ended or the
+    /// Gives the first file that has been left alone a slice of one request, and waits until that has ended or the
     /// flusher is woken.
     pub(super) async fn write_behind(self: &Arc<Self>, device: &Arc<DeviceState>, now: Nanos) {
         if device.requests().writes() == 0 {
@@ -49,8 +49,8 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot
-    /// files, too. No look is ever due under a policy that writes nothing behind.
+    /// Checks one file whose check is due, if there is one. So the flusher of a device that never idles finds hot
+    /// files, too. No check is ever due under a policy that writes nothing behind.
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
         let Some((file, _)) = device.worklist().next(FlushSlice::Idle { now }) else { return };
         let mut state = lock(&file.state);
@@ -60,7 +60,7 @@ impl<P: Platform> Writeback<P> {
         file.queue_more(&mut state);
     }
 
-    /// Looks at the file; whether it has been left alone for long enough.
+    /// Checks the file; returns whether it has been left alone for long enough.
     pub(super) fn check_idle(&self, file: &FileInner, state: &mut FileState, now: Nanos) -> bool {
         let (dirty, (looked_at, overwritten)) = (state.waiting_pages(), overwritten_pages(file));
         let seen = state.watch.look(now, dirty, dirty * overwritten / looked_at.max(1));
@@ -72,7 +72,7 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// Samples the file's dirty pages; returns how many, and how many of them were overwritten since the last look.
+/// Samples the file's dirty pages; returns how many, and how many of them were overwritten since the last check.
 fn overwritten_pages(file: &FileInner) -> (u64, u64) {
     let (pages, mut from) = (file.size().div_ceil(PAGE_BYTES), 0);
     let (mut looked_at, mut overwritten) = (0, 0);

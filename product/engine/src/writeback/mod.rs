@@ -1,11 +1,11 @@
 //! Writeback: dirty pages become durable.
 //!
 //! Owns: one flusher a device, the choice and size of its next write, the effect of a finished write on its pages,
-//! syncs; what a request keeps while it is in flight.
+//! syncs; what a request holds while it is in flight.
 //! Does not own: how pages get dirty (`writing`), how long writers wait (`throttle`), which amounts are too much
 //! (`policy`).
-//! Invariants: a task that submits writes has a free request in hand before it claims pages. A page that failed to
-//! write stays dirty and its file says so until it has been written.
+//! Invariants: a task that submits writes has a free request before it claims pages. A page that failed to write stays
+//! dirty and its file says so until it has been written.
 
 mod batch;
 mod complete;
@@ -32,7 +32,7 @@ pub(crate) struct Writeback<P: Platform> {
     pub(crate) base: Base<P>,
     spare: RecycledMemory<WriteEnds<P>, CallEnds<P>>,
     idle_tasks: Recycler<Arc<IdleTask>>,
-    /// Held while a range gets its place in the order, so that no two make a circle.
+    /// Held while a range gets its position in the order, so that no two make a circle.
     pub(crate) ordering: Mutex<()>,
 }
 

@@ -55,7 +55,7 @@ impl<P: Platform> Writeback<P> {
         waits
     }
 
-    /// Waits until there is room for a request, on a device whose calls overlap. True as soon as a sync waits that goes
+    /// Waits until a request slot is free, on a device whose calls overlap. True as soon as a sync waits that goes
     /// ahead: the flusher has to see to it.
     pub(super) async fn wait_for_slot_or_sync(&self, device: &DeviceState) -> bool {
         let settings = self.base.settings();

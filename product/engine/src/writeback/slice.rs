@@ -1,9 +1,9 @@
-//! A file's turn to be written: the steps of flushers.
+//! A file's slice: the steps of flushers.
 //!
-//! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
+//! Owns: taking a file off its list, writing a run of it, putting it on the list for its next slice.
 //! Does not own: which reason comes next (`flusher`), the run (`batch`), requests (`requests`).
-//! Invariants: a run is claimed only with a request in hand. A file that was taken is put back: dropping a
-//! [`FileSlice`] does it.
+//! Invariants: a run is claimed only with a free request. A file that was taken is put back: dropping a [`FileSlice`]
+//! does it.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::devices::file::{FileInner, FileState};
 use crate::devices::{DeviceState, Size};
 use crate::trace::EngineEvent;
 
-/// Time before another look at pages that a writer was copying to.
+/// Time before another check of pages that a writer was copying to.
 const BUSY_NS: u64 = 50_000;
 
 /// A run that a step submitted.
@@ -44,22 +44,22 @@ pub(crate) struct FileSlice {
 }
 
 impl FileSlice {
-    /// The file, while it has its turn.
+    /// The file, while it has its slice.
     pub(crate) fn file(&self) -> Option<Arc<FileInner>> {
         self.open.clone()
     }
 
-    /// Whether a sync waits for this turn.
+    /// Whether a sync waits for this slice.
     pub(crate) fn is_for_sync(&self) -> bool {
         self.slice == FlushSlice::Sync
     }
 
-    /// Whether a sync waits that goes ahead of this turn.
+    /// Whether a sync waits that goes ahead of this slice.
     pub(super) fn must_yield_to_sync(&self) -> bool {
         self.slice != FlushSlice::Sync && self.device.should_sync_go_first()
     }
 
-    /// Ends a sync's turn if no marked page is left, without waiting for a request. Returns whether it does.
+    /// Ends a sync's slice if no marked page remains, without waiting for a request. Returns whether it does.
     pub(super) fn ends_if_written(&mut self) -> bool {
         let Some(file) = self.open.as_ref().filter(|_| self.slice == FlushSlice::Sync) else { return false };
         let _state = lock(&file.state);
@@ -70,7 +70,7 @@ impl FileSlice {
         has_all
     }
 
-    /// Whether the turn's present run goes on, for at most `bytes` bytes.
+    /// Whether the slice's present run goes on, for at most `bytes` bytes.
     pub(super) fn does_run_end_within(&self, bytes: u64) -> bool {
         let Some(file) = &self.open else { return false };
         let state = lock(&file.state);
@@ -79,7 +79,7 @@ impl FileSlice {
         (from + 1..end).contains(&index.next_untagged(nodes, from, end, self.tag()))
     }
 
-    /// A slice of `bytes` bytes from the turn's position, or fewer, so that it ends at a multiple of `align`.
+    /// `bytes` bytes from the slice's position, or fewer, so that it ends at a multiple of `align`.
     pub(super) fn aligned_slice(&self, bytes: u64, align: u64) -> u64 {
         let Some(file) = self.open.as_ref().filter(|_| (1..=bytes).contains(&align)) else { return bytes };
         let from = lock(&file.state).position.cursor() * PAGE_BYTES % align;
@@ -94,7 +94,7 @@ impl FileSlice {
         if self.slice == FlushSlice::Sync { Tag::ToWrite } else { Tag::Dirty }
     }
 
-    /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
+    /// Claims the file's next run. If the slice goes by passes, an ended pass sets the file's age.
     fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, FileRemainder> {
         let by_passes = self.slice.is_by_passes() && !state.is_held();
         if by_passes {
@@ -111,7 +111,7 @@ impl FileSlice {
         claimed
     }
 
-    /// Whether the file is no longer as old as the turn requires.
+    /// Whether the file is no longer as old as the slice requires.
     fn is_unexpired(&self, state: &FileState) -> bool {
         matches!(self.slice, FlushSlice::Oldest { before, .. } if state.marks.dirtied_at() > before)
     }
@@ -121,7 +121,7 @@ impl FileSlice {
         self.slice != FlushSlice::Sync && state.failures.backs_off(now).is_some()
     }
 
-    /// Ends the turn at once if the file pauses after a failure.
+    /// Ends the slice at once if the file pauses after a failure.
     pub(super) fn try_pause(&mut self, now: Nanos) -> bool {
         let Some(file) = self.open.clone() else { return true };
         let pauses = self.must_pause(&lock(&file.state), now);
@@ -131,7 +131,7 @@ impl FileSlice {
         pauses
     }
 
-    /// Puts the file where its next turn will be looked for.
+    /// Puts the file on the list for its next slice.
     fn close(&mut self, now: Nanos) {
         let Some(file) = self.open.take() else { return };
         self.device.worklist().slice_ends();
@@ -146,7 +146,7 @@ impl FileSlice {
             return;
         }
         if self.slice != FlushSlice::Retry {
-            // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
+            // The slice took the file off its list; writers that dirtied the file meanwhile relied on that.
             state.marks.slice_ends();
         }
         if let FlushSlice::Oldest { before, .. } = self.slice {
@@ -171,20 +171,20 @@ impl Drop for FileSlice {
 }
 
 impl<P: Platform> Writeback<P> {
-    /// Gives the next file of the reason's list its turn.
+    /// Gives the next file of the reason's list its slice.
     pub(crate) fn take(&self, device: &Arc<DeviceState>, slice: FlushSlice) -> Option<FileSlice> {
         let file = self.next_file(device, slice)?;
         match slice {
             FlushSlice::Sync => lock(&file.state).marks.sync_begins(),
             FlushSlice::Retry => lock(&file.state).marks.retry_begins(),
-            // These keep their mark until the turn ends.
+            // These retain their mark until the slice ends.
             FlushSlice::InOrder | FlushSlice::Largest { .. } | FlushSlice::Idle { .. } => {}
             FlushSlice::Queued { .. } | FlushSlice::Old { .. } | FlushSlice::Oldest { .. } => {}
         }
         Some(self.begin_slice(file, slice))
     }
 
-    /// Gives a file a turn that is in no list for it.
+    /// Gives a slice to a file that is in no list for it.
     pub(super) fn begin_slice(&self, file: Arc<FileInner>, slice: FlushSlice) -> FileSlice {
         let device = Arc::clone(&file.device);
         self.base.local().count(Counter::FlusherTurns, 1);
@@ -193,7 +193,7 @@ impl<P: Platform> Writeback<P> {
         FileSlice { open: Some(file), device, slice, remainder, taken_at, pages: 0, batch }
     }
 
-    /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was
+    /// The next file for a slice. A file that the reason no longer fits is listed again: a sync wrote it since it was
     /// listed, so its dirty pages are younger or fewer, or it was not left alone.
     fn next_file(&self, device: &DeviceState, slice: FlushSlice) -> Option<Arc<FileInner>> {
         loop {
@@ -202,7 +202,7 @@ impl<P: Platform> Writeback<P> {
             match slice {
                 FlushSlice::Old { before } | FlushSlice::Oldest { before, .. } if state.marks.dirtied_at() > before => {
                     state.marks.slice_ends();
-                    // `before` is good enough as the instant: a pause that has ended since is found at the next look.
+                    // `before` is good enough as the instant: a pause that has ended since is found at the next check.
                     file.requeue(&mut state, before);
                 }
                 FlushSlice::Queued { before } if state.marks.dirtied_at() > before.max(listed.dirtied_at) => {
@@ -242,7 +242,7 @@ impl<P: Platform> Writeback<P> {
         let now = self.base.now();
         let claimed = {
             let mut state = lock(&file.state);
-            // A write of this turn may have failed: the remaining pages wait for the pause, too.
+            // A write of this slice may have failed: the remaining pages wait for the pause, too.
             if taken.must_pause(&state, now) {
                 Err(FileRemainder::Paused)
             } else if taken.is_unexpired(&state) {
@@ -261,7 +261,7 @@ impl<P: Platform> Writeback<P> {
         };
         let first = run.offset / PAGE_BYTES;
         let place = (file.pages.slot, first + run.pages);
-        // All requests may have ended together while the turn waited for one: nothing came between.
+        // All requests may have ended together while the slice waited for one: nothing came between.
         run.continues |= device.figures.try_continue_write(first, place) && waited;
         if matches!(taken.slice, FlushSlice::Idle { .. }) {
             // Each waits for the one before, but the device's head is where that ended.

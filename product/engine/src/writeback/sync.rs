@@ -240,7 +240,7 @@ impl<P: Platform> Writeback<P> {
         }
         let kept = {
             let mut state = lock(&file.state);
-            // No page of it is to be kept any more, and no caller to be told.
+            // No page of it has to stay any more, and no caller waits for the answer.
             if state.is_discarded() {
                 return Ok(());
             }
@@ -385,7 +385,7 @@ fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
 }
 
 impl<P: Platform> Writeback<P> {
-    /// Has a task run the rounds requested in the file's state, until none is left.
+    /// Has a task run the rounds requested in the file's state, until none remains.
     pub(super) fn start_rounds(self: &Arc<Self>, file: &Arc<FileInner>) {
         let file = Arc::clone(file);
         match self.idle_tasks.take() {

@@ -191,7 +191,7 @@ impl<P: Platform> Writing<P> {
         }
         let new = means.frame()?;
         // A writer that came before the page became stable may still be copying into it. The guard that made the page
-        // stable may go at any moment: ours stays until the new version has its place.
+        // stable may go at any moment: ours stays until the new version is in the index.
         if !cache.pages.try_freeze(old) {
             cache.unguard(old);
             cache.free_frame(new);
@@ -214,7 +214,7 @@ impl<P: Platform> Writing<P> {
         cache.eviction.replaced(&cache.pages, old, new);
         state.failures.remove_pages(u64::from(word.has(FAILED)));
         if word.has_any(DIRTY) {
-            // The new version takes over the old one's place in the accounts.
+            // The new version takes over the old one's charge.
             state.watch.note_changed();
         } else {
             means.charge.spend(runs);

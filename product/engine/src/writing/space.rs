@@ -1,16 +1,16 @@
-//! Room on the device for accepted data.
+//! Space on the device for accepted data.
 //!
 //! While a device has plenty of free space, writes are accepted without asking. Once free space comes within a margin
-//! (`reserve_below_bytes`) of the dirty data, all dirty data gets its place first. From then on each write gets its
-//! place before it is accepted. So the writer learns of a full disk, and not the flusher. Plenty is twice the margin,
-//! so that the border is not crossed at every write. A device with limits that free space does not show, such as quotas
-//! of users, says that nothing is free. So there the writer learns of a limit, too.
+//! (`reserve_below_bytes`) of the dirty data, space for all dirty data is reserved first. From then on each write
+//! reserves its space before it is accepted. So the writer learns of a full disk, and not the flusher. Plenty is twice
+//! the margin, so that the border is not crossed at every write. A device with limits that free space does not show,
+//! such as quotas of users, says that nothing is free. So there the writer learns of a limit, too.
 //!
 //! Owns: when to reserve, and for which ranges; the pass over the dirty files, one for all writers of the device.
 //! Does not own: the count of free bytes (the device's), the stage of the pass (`devices::placing`).
-//! Invariants: near the border nothing is accepted before the pass has requested a place for all dirty data. A file
-//! whose dirty pages got no place refuses its own writers until they get one. Other files' writers go on. On a device
-//! that cannot reserve, writes are accepted without a reservation.
+//! Invariants: near the border nothing is accepted before the pass has requested space for all dirty data. A file whose
+//! dirty pages got no space refuses its own writers until they get it. Other files' writers go on. On a device that
+//! cannot reserve, writes are accepted without a reservation.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl<P: Platform> Writing<P> {
         Ok(reserve(&self.writeback, file, range).await?)
     }
 
-    /// Starts the tasks that give all dirty data on the device its place.
+    /// Starts the tasks that reserve space for all dirty data on the device.
     fn begin_pass(&self, device: &Arc<DeviceState>) {
         let (writeback, device) = (Arc::clone(&self.writeback), Arc::clone(device));
         let tasks = device.worklist().unclean_count().min(TOGETHER);
@@ -93,7 +93,7 @@ impl<P: Platform> Pass<P> {
         }
     }
 
-    /// Requests a place for the file's dirty pages. An error is kept for the file's own writers.
+    /// Requests space for the file's dirty pages. An error is stored for the file's own writers.
     async fn allocate(&self, file: &Arc<FileInner>) {
         let known_to_lack = {
             let state = &mut *lock(&file.state);
@@ -115,7 +115,7 @@ impl<P: Platform> Drop for Pass<P> {
     }
 }
 
-/// Reserves space for the file's dirty pages, from a page on. If that fails, the file keeps the page where it failed.
+/// Reserves space for the file's dirty pages, from a page on. If that fails, the file records the page where it failed.
 async fn allocate<P: Platform>(
     writeback: &Arc<Writeback<P>>,
     file: &Arc<FileInner>,

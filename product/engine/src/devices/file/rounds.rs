@@ -47,7 +47,7 @@ pub(crate) struct SyncRound {
     pub range: Range<u64>,
     /// The answers of its callers.
     pub shared: Arc<SharedRound>,
-    /// A caller of the round waits for the permit to run it.
+    /// A caller of the round waits for the grant to run it.
     is_led: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct SyncRound {
 pub(crate) enum RoundPart {
     /// No rounds were running: the caller runs it, or starts a task that does.
     Starts,
-    /// The caller runs it, once it has the permit. A caller that cannot steps down (`step_down`).
+    /// The caller runs it, once it has the grant. A caller that cannot steps down (`step_down`).
     Leads,
     /// Somebody else runs it.
     Follows,
@@ -68,12 +68,12 @@ pub(crate) enum NextRunner {
     Nobody,
     /// A task, to be started unless it runs already.
     Task,
-    /// A caller of the round, to be given the permit.
+    /// A caller of the round, to be given the grant.
     Caller(Arc<SharedRound>),
 }
 
 impl NextRunner {
-    /// Gives the permit to the caller that runs it, if one does.
+    /// Gives the grant to the caller that runs it, if one does.
     pub(crate) fn wake_caller(&self) {
         if let Self::Caller(round) = self {
             round.granted.give(());
@@ -117,7 +117,7 @@ impl Rounds {
         (shared, part)
     }
 
-    /// The caller that leads this round will not run it. Returns whether the caller had the permit already. If so, it
+    /// The caller that leads this round will not run it. Returns whether the caller had the grant already. If so, it
     /// has to start a task.
     pub(crate) fn try_step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
         let next = self.next.as_mut().filter(|next| Arc::ptr_eq(&next.shared, shared));
