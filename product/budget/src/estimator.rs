@@ -4,14 +4,14 @@
 //! completion and yields the work done in it. The ratio of its time to the modelled cost corrects the prices. Reads and
 //! writes have separate windows and prices.
 //!
-//! A window knows its time between bounds. Some of the time may not have been the device's: nobody looked for
+//! A window knows its time between bounds. Some of the time may not have been the device's: nobody checked for
 //! completions, a flush was in the way, or the flusher had too little to write. For a device of long calls that
 //! overlap, too little is fewer calls than it likes. Only the rest of the time can prove the device slow. A flush that
-//! follows writes may have carried out writes left in volatile memory: only with its time added can a window prove the
-//! device fast. While a request is in flight that all others overtook, prices do not fall. One stalled window moves a
-//! price little; two that agree are a change of speed. A window in which a run began is compared with other such
-//! windows only: where few runs begin, the cost of a run would look like a stall. The first windows are short. The
-//! first windows of runs are short as well, if many runs prove far cheaper than their price.
+//! follows writes may have written out data in volatile memory: only with its time added can a window prove the device
+//! fast. While a request is in flight that all others overtook, prices do not fall. One stalled window moves a price
+//! little; two that agree are a change of speed. A window in which a run began is compared with other such windows
+//! only: where few runs begin, the cost of a run would look like a stall. The first windows are short. The first
+//! windows of runs are short as well, if many runs prove far cheaper than their price.
 //!
 //! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of work
 //! has such a cache. The estimator then forgets the prices learned in that stretch. From then on no such beginning
@@ -67,7 +67,7 @@ const CACHE_BYTES_MAX: u64 = 512 * MIB;
 const FILLED_RATIO: u64 = ONE * 3 / 2;
 /// The step of a single completion.
 const COMPLETION_DAMPING: u64 = 64;
-/// The step of reads that are charged with the time left by writes.
+/// The step of reads that are charged with the time that writes did not use.
 const REST_DAMPING: u64 = 16;
 /// A ratio above which one window alone is not believed.
 const STALL_RATIO: u64 = 2 * ONE;
@@ -143,7 +143,7 @@ impl Estimator {
         Self { reads: known(remembered.reads()), writes: known(remembered.writes()), ..Self::new(depth) }.marked()
     }
 
-    /// The prices to keep for the next start; `None` before enough is known.
+    /// The prices to persist for the next start; `None` before enough is known.
     pub fn remembered(&self) -> Option<RememberedPrices> {
         (!self.is_cold()).then(|| RememberedPrices::of(self.reads.prices, self.writes.prices))
     }
@@ -309,7 +309,7 @@ impl DirectionState {
         self.window.work.cost_ns(&self.prices)
     }
 
-    /// Whether the flusher had too little to write up to now to keep the device at work. The device did the little in a
+    /// Whether the flusher had too little to write up to now to occupy the device. The device did the little in a
     /// moment, and nothing is in flight or nothing more is dirty. Or the device's calls are long, and it had few of
     /// them.
     fn is_dry(&self, facts: &Facts, done: &CompletedRequest, passed: Elapsed) -> bool {

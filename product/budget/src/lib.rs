@@ -38,10 +38,10 @@
 //! 3. *Smooth.* One request that completes moves a pause by 15 % at most in the middle of the band.
 //! 4. *One pause* is 100 ms at most, then a fresh decision; under 1 ms the debt is carried instead.
 //! 5. *Backlog* stays below T, plus an allowance for each payer, plus T/8 for light payers.
-//! 6. *Isolation.* A decision reads its own device, and the memory guard's room for it.
+//! 6. *Isolation.* A decision reads its own device, and the memory guard's limit for it.
 //! 7. *Fair by cost*: equal payers get equal bytes for any size of their writes. Waiting clients get equal parts,
 //!    however many files each writes.
-//! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `T/8N` at most.
+//! 8. *Light payers* do not wait below 9T/8: an unused part becomes credit, `T/8N` at most.
 //! 9. *No starvation.* At `D >= T` waiting payers are admitted in order, by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
 //!     Beside flushes of a volatile cache a window lasts a second, so prices follow in some seconds there.
@@ -55,13 +55,13 @@
 //! 17. *An idle device never waits* for a token, a timer or a batch.
 //! 18. *Hot sets.* Writers overwrite a set of pages that owes less than F at the speed of memory, also beside other
 //!     programs on the disk. The flusher writes a page of the set at most once in T, except for syncs and age.
-//! 19. *Other programs.* Two seconds after another program has left the disk, writers have nine tenths of their earlier
-//!     rate.
+//! 19. *Other programs.* Two seconds after another program has stopped using the disk, writers have nine tenths of
+//!     their earlier rate.
 //!
 //! Where runs are dear and many payers wait, T alone would have to be stretched far for runs of a good length. There
 //! payers have *portions*. A payer dirties a whole long run at once, which counts as backlog as soon as it is granted,
-//! and then waits for its cost. A payer that has paid and finds no room queues in order; the queue admits one payer at
-//! a time (9).
+//! and then waits for its cost. A payer that has paid and finds the limit reached queues in order; the queue admits one
+//! payer at a time (9).
 //!
 //! Sources: OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's
 //! discount of work-limited samples. CoDel gave time instead of bytes, and FQ-CoDel the light flows that never wait.

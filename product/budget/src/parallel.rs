@@ -38,7 +38,7 @@ const REFUSED_NS: u64 = 1000 * MILLISECOND;
 const GIVE_UP_ROUNDS: u64 = 4;
 /// The part of a latency in the average before the first measurement.
 const AVERAGE_PART: u64 = 8;
-/// Twice as many requests have to bring this part more, where nothing else tells whether they are too many.
+/// Twice as many requests have to bring this part more, where nothing else shows whether they are too many.
 const GAIN_PART: u64 = 8;
 const SECOND_NS: u64 = 1000 * MILLISECOND;
 
@@ -130,7 +130,7 @@ pub struct Parallelism {
     unloaded: Unloaded,
     /// When the latency is measured again, from the first completion on.
     measure_at_ns: Option<u64>,
-    /// Completions left before the running measurement is given up.
+    /// Remaining completions before the running measurement is given up.
     measuring: Option<u64>,
     /// The mean latency of the round before the measurement.
     before_ns: u64,

@@ -4,9 +4,10 @@
 //! Owns: the two prices, their bounds, the step of learning; the limit of device time in flight, the size of a request;
 //! products that may not fit in a word.
 //! Does not own: which times are believed (`estimator`), how many requests a device likes at once (`parallel`).
-//! Invariants: prices stay within their bounds. Blame for a wrong estimate goes by squared share of the modelled cost,
-//! so that streams never touch the price of a run, and scattered pages never that of bytes. An fsync waits behind the
-//! requests in flight, so they are a small part of the budget. Quotients are exact, however large the product.
+//! Invariants: prices stay within their bounds. Blame for a wrong estimate is in proportion to the squared part of the
+//! modelled cost, so that streams never touch the price of a run, and scattered pages never that of bytes. An fsync
+//! waits behind the requests in flight, so they are a small part of the budget. Quotients are exact, however large the
+//! product.
 
 use crate::{MIB, MILLISECOND, ONE};
 

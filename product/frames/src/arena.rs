@@ -28,7 +28,7 @@ pub struct Arena {
     backed_bytes: usize,
 }
 
-// SAFETY: the frames are a fixed range of memory that is kept until drop; it has no thread affinity.
+// SAFETY: the frames are a fixed range of memory that stays mapped until drop; it has no thread affinity.
 unsafe impl Send for Arena {}
 // SAFETY: shared use only computes addresses; the caller synchronises the accesses to the memory behind them.
 unsafe impl Sync for Arena {}
@@ -117,7 +117,7 @@ impl Arena {
         self.backed_bytes
     }
 
-    /// As [`Arena::address`], one instruction less, for arenas known to keep whole frames. The address is valid for
+    /// As [`Arena::address`], one instruction less, for arenas known to back whole frames. The address is valid for
     /// 4096 bytes there; in a stamped arena it must not be read or written.
     ///
     /// # Panics

@@ -7,7 +7,7 @@
 //! thread does.
 //!
 //! Slots go by thread and not by CPU, since the thread's number costs almost nothing to read (0.2 ns; the CPU's number
-//! 0.5 ns by `rdpid`, 1.7 ns by the C library). A thread also keeps its slot between two instructions, while it may
+//! 0.5 ns by `rdpid`, 1.7 ns by the C library). A thread also holds its slot between two instructions, while it may
 //! change its CPU. So its innermost list needs no atomic.
 
 use std::cell::Cell;

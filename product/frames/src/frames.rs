@@ -1,7 +1,7 @@
 //! The arena and its free frames.
 //!
 //! Owns: the interface that the engine sees; the abort on a bad free.
-//! Does not own: the memory (the arena), the keeping of free frames (`magazines`), waits for a frame (the engine).
+//! Does not own: the memory (the arena), the storage of free frames (`magazines`), waits for a frame (the engine).
 //! Invariants: a frame is either free or handed out, never both. No call blocks or makes a system call, except when it
 //! finds that the holder of a lock was switched out.
 

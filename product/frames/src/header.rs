@@ -1,4 +1,4 @@
-//! The header of an arena's memory: what the memory is, and how its last user left it.
+//! The header of an arena's memory: what the memory is, and the state in which its last user ended.
 //!
 //! Owns: the constant part with its checksum; the write verifier, the state, the recoveries in a row, the holder, the
 //! number of the servers.
@@ -21,7 +21,7 @@ const IS_RECORDED: u64 = 1 << 33;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"afflux\0\x01");
 
-/// Places of the words.
+/// Offsets of the words.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const FORM: usize = 1;
@@ -40,7 +40,7 @@ mod at {
     pub(super) const NUMBER: usize = 12;
 }
 
-/// How the last user left the memory.
+/// The state of the memory when its last user ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum ArenaState {
@@ -48,7 +48,7 @@ pub enum ArenaState {
     Fresh = 0,
     /// An engine works in it, or was killed there.
     Serving = 1,
-    /// A successor looks through it, or was killed doing so.
+    /// A successor scans it, or was killed doing so.
     Recovering = 2,
     /// Everything was written, and the user has ended.
     Clean = 3,
@@ -140,8 +140,8 @@ impl<'a> Header<'a> {
         self.set(at::VERIFIER, verifier);
     }
 
-    /// How the last user left the memory. An unknown number counts as [`ArenaState::Serving`]: the memory is looked
-    /// through.
+    /// The state of the memory when its last user ended. An unknown number counts as [`ArenaState::Serving`]: the
+    /// memory is scanned.
     pub fn state(self) -> ArenaState {
         match self.get(at::STATE) {
             0 => ArenaState::Fresh,

@@ -1,4 +1,4 @@
-//! Where the parts of an arena's memory are: header, file slots, page records, kept replies, marks of dirty pages,
+//! Where the parts of an arena's memory are: header, file slots, page records, stored replies, marks of dirty pages,
 //! clients' state, frames.
 //!
 //! Owns: the sizes that an arena may have, the sizes of the entries, the offsets, the hash of a
@@ -22,7 +22,7 @@ pub(crate) const HUGE_BYTES: usize = HUGE_FRAMES as usize * FRAME_BYTES;
 
 /// Fewest bytes an arena may have: 64 frames.
 pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
-/// Bytes that a stamped arena keeps of each frame.
+/// Bytes that a stamped arena stores of each frame.
 pub const STAMP_BYTES: usize = 16;
 /// Most bytes an arena may have, on any machine: frame numbers are 32 bits wide and the last is reserved.
 pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
@@ -62,9 +62,9 @@ pub const FILE_SLOT_BYTES: usize = 128;
 pub const PAGE_RECORD_BYTES: usize = 32;
 /// Bytes of a frame's mark.
 pub(crate) const PAGE_MARK_BYTES: usize = 8;
-/// Bytes of a kept reply.
+/// Bytes of a stored reply.
 pub const REPLY_BYTES: usize = 512;
-/// The kept replies of an arena.
+/// The stored replies of an arena.
 const REPLIES: usize = 4096;
 /// Bytes of a piece of clients' state.
 pub const CLIENT_STATE_BYTES: usize = 1024;
@@ -82,7 +82,7 @@ pub struct Layout {
     backed_bytes: usize,
     files: u32,
     form: Form,
-    /// There is room for as much of clients' state as any arena has.
+    /// It has as much memory for clients' state as any arena has.
     has_most_client_state: bool,
 }
 
@@ -132,7 +132,7 @@ impl Layout {
         Self::keeping(bytes, FRAME_BYTES, files)
     }
 
-    /// An arena that keeps the first `backed_bytes` of each frame.
+    /// An arena that backs the first `backed_bytes` of each frame.
     pub(crate) fn keeping(bytes: u64, backed_bytes: usize, files: u32) -> Result<Self, ArenaError> {
         let min = ARENA_BYTES_MIN;
         let max = ARENA_BYTES_MAX.min(memory_bytes().saturating_mul((FRAME_BYTES / backed_bytes) as u64));
@@ -153,8 +153,8 @@ impl Layout {
         Self { form, ..self }
     }
 
-    /// The same with room for as much of clients' state as any arena has: for memory that ends with its process. Unused
-    /// room takes no memory.
+    /// The same with as much memory for clients' state as any arena has: for memory that ends with its process. The
+    /// unused part takes no frames of the host.
     pub(crate) fn with_most_client_state(self) -> Self {
         Self { has_most_client_state: true, ..self }
     }

@@ -36,7 +36,7 @@ pub struct Memory {
     _mapping: Mapping,
 }
 
-// SAFETY: the memory is a fixed range that its owner keeps until drop; it has no thread affinity.
+// SAFETY: the memory is a fixed range that its owner holds until drop; it has no thread affinity.
 unsafe impl Send for Memory {}
 // SAFETY: shared use only computes addresses, or reads and writes atomic numbers.
 unsafe impl Sync for Memory {}
@@ -71,7 +71,7 @@ impl Memory {
     }
 
     /// The memory of a file, which outlives the process: a memory file, or one on a tmpfs. Its contents may be any
-    /// bytes: [`Header::check`] tells whether they are an arena's. It stays mapped after the file is closed.
+    /// bytes: [`Header::check`] reports whether they are an arena's. It stays mapped after the file is closed.
     ///
     /// # Errors
     /// The kernel refuses the mapping.
@@ -164,8 +164,8 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(page, FRAME_BYTES / 8) }
     }
 
-    /// Anonymous memory with the same bytes: the memory as the kernel would keep it if the process were killed now. For
-    /// simulations, in which nothing else runs meanwhile.
+    /// Anonymous memory with the same bytes: the memory as it would be in the kernel if the process were killed now.
+    /// For simulations, in which nothing else runs meanwhile.
     ///
     /// # Errors
     /// The kernel refuses the mapping.

@@ -32,7 +32,7 @@ mod spin {
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Looks at a held lock before its holder counts as switched out.
+    /// Checks of a held lock before its holder counts as switched out.
     const SPINS_MAX: u32 = 1 << 10;
 
     /// A lock for a few dozen instructions. A waiter spins; it yields only if the holder was switched out in the

@@ -1,6 +1,6 @@
 //! Tables whose entries all begin as zeros, and tables over memory that may hold anything.
 //!
-//! Owns: the types of their entries, how zeroed tables are made, the reference that keeps the memory.
+//! Owns: the types of their entries, how zeroed tables are made, the reference that holds the memory.
 //! Does not own: the memory, the meaning of entries.
 //! Invariants: an entry over shared memory is read and written by atomic numbers alone, so that other users of the
 //! memory do no harm. An entry of a zeroed table that nobody wrote to takes neither time nor memory, as far as the
@@ -27,7 +27,7 @@ unsafe impl AnyBytes for AtomicU64 {}
 // SAFETY: any bytes are each of its entries.
 unsafe impl<T: AnyBytes, const N: usize> AnyBytes for [T; N] {}
 
-/// Entries in memory that the table keeps.
+/// Entries in memory that the table holds.
 pub struct FrameTable<T> {
     start: NonNull<T>,
     len: usize,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the slots of one thread, the steps of an announcement and its end.
 //! Does not own: the meaning of an announcement (`page::entry`); the list of all threads' slots, and the fence between
-//! an announcement and a look at the slots (`cache::lending`).
+//! an announcement and a check of the slots (`cache::lending`).
 //! Invariants: only the slots' thread fills a slot, and only the holder of the announcement empties it, on any thread.
 //! The slots serve one cache in their life. An announcement counts once the record was looked at after it.
 
@@ -95,7 +95,7 @@ impl Hazards {
 }
 
 impl HazardSlot {
-    /// Ends the announcement. The holder then looks at the record once more, and still uses the cache.
+    /// Ends the announcement. The holder then reads the record once more, and still uses the cache.
     #[inline]
     pub(crate) fn leave(&self) {
         self.0.store(LEAVING, Ordering::Release);

@@ -1,7 +1,7 @@
 //! Atomics and locks for lock-free code: std's, or loom's while a model is checked.
 //!
-//! Owns: that choice, made by `--cfg loom`; the wrapper that keeps values of different threads apart; the cheap side of
-//! a fence whose other side is a call of the world.
+//! Owns: that choice, made by `--cfg loom`; the wrapper that puts values of different threads on different cache lines;
+//! the cheap side of a fence whose other side is a call of the world.
 //! Does not own: any protocol; the models stand beside the modelled code, in `loom_models.rs`.
 //! Invariants: code that a model runs takes its types from here. Everything else may use std's: outside of a model the
 //! two are the same.
@@ -37,8 +37,7 @@ impl<T> std::ops::Deref for OwnLines<T> {
 }
 
 /// Orders this thread's earlier stores before its later loads, as seen by a thread that calls the world's fence of all
-/// threads: only the compiler has to be told. Loom
-/// has no such fence. There both sides have a full one.
+/// threads: only the compiler must not reorder them. Loom has no such fence. There both sides have a full one.
 #[inline]
 pub(crate) fn light_fence() {
     #[cfg(not(loom))]

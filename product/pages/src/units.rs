@@ -2,8 +2,9 @@
 //!
 //! Owns: the size of a page; counts of pages, where they meet bytes or a policy's cost; instants of a world's clocks.
 //! Does not own: a clock; the units of a policy's prices, which only the policy understands (`policy`); those of knobs
-//! that are times, which their rows know (`settings`). A count that never meets another unit is a plain number.
-//! Invariants: a conversion that rounds says which way. Sums and differences of instants saturate.
+//! that are times, which their rows know (`settings`). A count that is never combined with another unit is a plain
+//! number.
+//! Invariants: a conversion that rounds says in which direction. Sums and differences of instants saturate.
 
 use std::ops::{Add, Div, Mul};
 

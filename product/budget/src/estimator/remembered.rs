@@ -1,6 +1,6 @@
 //! The part of an estimator that outlives it, for display and for the next start.
 //!
-//! Owns: both forms. Does not own: where they are kept, and under which name of the device.
+//! Owns: both forms. Does not own: where they are persisted, and under which name of the device.
 //! Invariants: plain numbers. Prices read back from outside their bounds are refused, or brought within.
 
 use std::collections::BTreeMap;
@@ -31,10 +31,10 @@ pub struct EstimatorSnapshot {
     pub generation: u64,
 }
 
-/// Names under which prices are kept.
+/// Names under which prices are persisted.
 const NAMES: [&str; 4] = ["write_run_ns", "write_mib_ns", "read_run_ns", "read_mib_ns"];
 
-/// The prices of a device to keep until the next start.
+/// The prices of a device to persist until the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RememberedPrices {
     /// r of writes.

@@ -35,12 +35,12 @@ pub(super) struct EstimatorWindow {
     both_ns: u64,
     /// Time with requests of either direction in flight.
     either_ns: u64,
-    /// Time that may not have been the device's: nobody looked for completions, a call was in the way, or the flusher
+    /// Time that may not have been the device's: nobody checked for completions, a call was in the way, or the flusher
     /// had too little to write.
     doubtful_ns: u64,
-    /// Time with only calls in flight. A flush carries out writes left in the device's memory.
+    /// Time with only calls in flight. A flush writes out data in the device's memory.
     calls_ns: u64,
-    /// Time of flushes, with and without other requests in flight, that carried out writes left in a volatile cache.
+    /// Time of flushes, with and without other requests in flight, that wrote out data in a volatile cache.
     flushes_ns: u64,
     completions: u64,
     latency_ns_max: u64,

@@ -46,14 +46,14 @@ impl PayerMemory {
         self.decided_ns = Some(now_ns);
     }
 
-    /// Whether the payer has not used its share for a while: any pause leaves crumbs of credit.
+    /// Whether the payer has not used its part for a while: any pause leaves crumbs of credit.
     pub(super) fn is_light(&self, standing: &DeviceView) -> bool {
         let most = standing.band.credit_ns_max(standing.payers) as i64;
         self.payer.debt_ns() < -(most / 2)
     }
 
-    /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
-    /// for a portion queues.
+    /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer for whose
+    /// portion the limit is reached queues.
     pub(super) fn take_portion(
         &mut self,
         view: &View,

@@ -25,14 +25,14 @@ const REQUESTS_MIN: u32 = 4;
 /// The memory of a device.
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
-    /// Prices kept from an earlier start.
+    /// Prices persisted by an earlier start.
     remembered: Option<RememberedPrices>,
     learned: Option<Learned>,
     pub(super) waiting: WaitingPayers,
     pub(super) trickle: Trickle,
     pub(super) portions: Portions,
     pub(super) read_interference: ReadInterference,
-    /// Work completed since room was last asked for.
+    /// Work completed since the charge bounds were last asked for.
     pub(super) done: DirectionWork,
 }
 
@@ -79,7 +79,7 @@ impl CompletedRequest {
 }
 
 impl DeviceMemory {
-    /// The memory of a device whose prices were kept.
+    /// The memory of a device whose prices were persisted.
     pub(super) fn of_known(remembered: RememberedPrices) -> Self {
         Self { remembered: Some(remembered), ..Self::default() }
     }
@@ -94,7 +94,7 @@ impl DeviceMemory {
         (estimator.snapshot(view.now.0), *parallelism)
     }
 
-    /// The prices to keep for the next start.
+    /// The prices to persist for the next start.
     pub(super) fn remembered(&mut self, view: &View) -> Option<RememberedPrices> {
         self.learned(view).estimator.remembered()
     }
@@ -159,7 +159,7 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// Requests have ended. Reads are learned from without the prices of writes. Writes that are told together are
+    /// Requests have ended. Reads are learned from without the prices of writes. Writes that are reported together are
     /// judged by the terms before the first of them.
     pub(super) fn completed(&mut self, view: &View, ends: &[Completed]) {
         let is_write = |done: &Completed| done.direction == Direction::Write;
@@ -232,12 +232,12 @@ const TAKEN_PART: Cost = 4;
 pub(super) struct Trickle {
     /// Negative: more was admitted than allowed.
     remaining_ns: i64,
-    /// Work that was dirty at the last look: in work, since prices move.
+    /// Work that was dirty at the last question: in work, since prices move.
     dirty: DirectionWork,
 }
 
 impl Trickle {
-    /// Some work completed and left `dirty` work, which costs `backlog_ns` at these prices; the limit is `end_ns`.
+    /// Some work completed; `dirty` work remains, which costs `backlog_ns` at these prices; the limit is `end_ns`.
     /// Returns the backlog up to which waiting writers are admitted.
     pub(super) fn completed(
         &mut self,
@@ -254,7 +254,7 @@ impl Trickle {
             self.remaining_ns = 0;
             return end_ns;
         }
-        // No writer is kept out for long because of others' work.
+        // No writer waits for long because of others' work.
         let least_ns = -signed(end_ns / TAKEN_PART);
         let remaining_ns = self.remaining_ns.saturating_sub(entered_ns).max(least_ns);
         self.remaining_ns = remaining_ns.saturating_add(signed(done.cost_ns(prices) / TRICKLE_PART));
@@ -262,7 +262,7 @@ impl Trickle {
     }
 }
 
-/// Time over which a payer's share is averaged.
+/// Time over which a payer's part is averaged.
 const SHORT_AVERAGE_NS: u64 = 100 * MILLISECOND;
 /// Time over which the number of payers that stretches the budget is averaged.
 const LONG_AVERAGE_NS: u64 = 1000 * MILLISECOND;
@@ -333,7 +333,7 @@ impl WaitingPayers {
 
 /// Time with writes in flight after which the factor is updated.
 const FACTOR_WINDOW_NS: u64 = 250 * MILLISECOND;
-/// The part of that time that reads must share.
+/// The part of that time that reads have in common.
 const SHARED_PART: u64 = 8;
 /// A larger factor means that readers starve writes: the backlog must not vanish for that.
 const FACTOR_MAX: u64 = 8 * ONE;

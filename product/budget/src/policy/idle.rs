@@ -3,13 +3,13 @@
 //! A file that has been left alone for q is written. If the writes turn out useless, because the pages are overwritten
 //! soon after, or would have been, q doubles. If they were useful, or nobody writes to the file any more, q halves. A
 //! file with a q of at least a second is *hot*: then the background passes it over, too, until the backlog reaches the
-//! point where pauses begin. The flusher also looks at files while it writes others, so that a device that never idles
+//! point where pauses begin. The flusher also checks files while it writes others, so that a device that never idles
 //! has hot files like any other.
 //!
 //! Owns: q and its bounds, when a device is idle, the size of requests. Does not own: observing and looking at files
 //! (the engine).
 //! Invariants: pure. Readers, callers that wait for a flush, and throttled writers come first: for a moment after each,
-//! the policy waits for the next. Hot files are not passed over if that would keep others from writing.
+//! the policy waits for the next. Hot files are not passed over if that would prevent others from writing.
 
 use afflux_device::platform::Nanos;
 use afflux_device::policy::{DirtyFiles, FlushSlice, Idle, IdleWriteRule, Next, Rewrites, View};

@@ -2,7 +2,7 @@
 //!
 //! Owns: the answers. Does not own: the terms that they are made from (`device_view`, `rates`), the arithmetic (the
 //! crate's other modules), any action (the engine).
-//! Invariants: a decision looks at its own device and the memory guard's room for it, at nothing that devices share. A
+//! Invariants: a decision reads its own device and the memory guard's limit for it, and nothing that devices share. A
 //! payer's debt is counted at the prices of the moment of the question.
 
 mod account;
@@ -33,7 +33,7 @@ use crate::{Cost, KNOBS, MIB, MILLISECOND, RememberedPrices, Verdict, snapshot_d
 /// The name of this policy: what runs if nothing is asked for.
 pub const OWN_POLICY: &str = "afflux";
 
-/// How far syncs may be ahead of other writes before the two take turns, in budgets. A sync pays twice for its runs, so
+/// How far syncs may be ahead of other writes before the two alternate, in budgets. A sync pays twice for its runs, so
 /// that a sync of everything that a device owes goes first, to its end.
 const SYNC_TIMES: Cost = 2;
 /// Slices end at multiples of this in a file: flash writes blocks of this size, and file systems align extents to it.
@@ -41,7 +41,7 @@ const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 /// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
 
-/// Knobs in pages and requests: this law has device time in their place.
+/// Knobs in pages and requests: this law has device time in place of them.
 const IGNORED: [IgnoredKnob; 4] = [
     IgnoredKnob { name: "dirty_background_ratio", instead: "dirty_background_bytes or dirty_background_centisecs" },
     IgnoredKnob { name: "writeback_slice_bytes", instead: "budget_ms" },

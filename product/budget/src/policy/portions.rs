@@ -2,9 +2,9 @@
 //!
 //! A hundred writers that enter evenly own a hundredth of the band each. Their runs are so short that a disk seeks most
 //! of the time, and a flash stick copies a whole block for each. A band stretched for them makes runs longer, and a
-//! sync of everything that much later. A portion makes one payer's run long and leaves the others' for later. The
-//! device is at full speed with few runs dirty, each payer has the same share as before, and a light writer waits
-//! little. Portions end in their file at multiples of their size, as flash blocks and file systems' extents do.
+//! sync of everything that much later. A portion makes one payer's run long; the others' follow later. The device is at
+//! full speed with few runs dirty, each payer has the same part as before, and a light writer waits little. Portions
+//! end in their file at multiples of their size, as flash blocks and file systems' extents do.
 //!
 //! Owns: when there are portions and how large they are; how much of the given portions is not dirtied yet.
 //! Does not own: debts (`payer`), the queue (the engine's).
@@ -99,7 +99,7 @@ impl Portions {
         looks
     }
 
-    /// Lowers the rest of an open portion. A portion with nothing left is closed.
+    /// Lowers the rest of an open portion. A portion with nothing remaining is closed.
     fn set_remaining(&mut self, number: u64, remaining_ns: Cost) {
         let Some(open) = self.open.get_mut(&number) else { return };
         self.remaining_ns -= open.remaining_ns - remaining_ns;
@@ -147,7 +147,7 @@ impl PayerPortion {
         }
     }
 
-    /// Pages left of the payer's portion.
+    /// Remaining pages of the payer's portion.
     pub(super) fn remaining_pages(&self) -> Option<u64> {
         self.portion.map(|portion| portion.remaining_pages)
     }
@@ -172,7 +172,7 @@ impl PayerPortion {
     }
 
     /// The pages of a portion that the payer takes, up to a multiple of its size from the page where it writes; none if
-    /// the band has no room for them.
+    /// the band is full.
     pub(super) fn takes(
         &mut self,
         portions: &mut Portions,

@@ -1,7 +1,7 @@
 //! The free frames: stashes, magazines, and the shared frames behind them.
 //!
-//! Owns: the way of a frame between a thread's stash (up to 15 frames in one cache line), its slot's magazine and the
-//! shared frames; the shorter way when frames are few; the search in others' magazines; the state of each frame, and
+//! Owns: the path of a frame between a thread's stash (up to 15 frames in one cache line), its slot's magazine and the
+//! shared frames; the shorter path when frames are few; the search in others' magazines; the state of each frame, and
 //! its last events, in two bytes.
 //! Does not own: the choice of a thread's slot (`cpu`), the memory (the arena).
 //! Invariants: a frame is handed out, or in one stash, or in one magazine, or shared. A slot's lock is taken before
@@ -11,11 +11,11 @@
 //!
 //! An allocation and a free on one thread cost one locked instruction. By it the free claims the frame's state, so that
 //! every double free is found. Only its thread touches a stash. The magazine behind it is locked once in eight frames,
-//! the shared frames once in 128. Frames that another thread allocated go the same way back, in batches.
+//! the shared frames once in 128. Frames that another thread allocated go back on the same path, in batches.
 //!
-//! When frames are few, or an allocation found none, nothing is kept aside. Frees are shared at once, and each thread
-//! empties its stash and magazine at its next call. A thread that still lacks frames empties the other slots'. Only the
-//! stashes of other live threads stay out of reach, 15 frames each, until those threads next allocate or free.
+//! When frames are few, or an allocation found none, threads hold no free frames. Frees are shared at once, and each
+//! thread empties its stash and magazine at its next call. A thread that still lacks frames empties the other slots'.
+//! Only the stashes of other live threads stay out of reach, 15 frames each, until those threads next allocate or free.
 
 #[cfg(all(test, loom))]
 mod loom_models;
@@ -132,8 +132,8 @@ impl Magazines {
         self.stashes.get(place.own_slot())
     }
 
-    /// Whether this effort may take frames that are kept aside without counting them: the shared frames alone are
-    /// those that the effort must leave.
+    /// Whether this effort may take frames that threads hold without counting them: the shared frames alone are those
+    /// that the effort must leave.
     #[inline]
     fn has_plenty(&self, effort: Effort) -> bool {
         !self.shared.is_short() && (effort != Effort::NoRetry || self.shared.free_frames() >= self.shared.marks.low)
@@ -173,7 +173,7 @@ impl Magazines {
         if taken < out.len() { taken + self.gather_rest(place, effort, &mut out[taken..]) } else { taken }
     }
 
-    /// Takes frames when they are few: keeps nothing aside, and empties others' magazines.
+    /// Takes frames when they are few: leaves none in the caller's slot, and empties others' magazines.
     #[cold]
     fn gather_rest(&self, place: ListSlot, effort: Effort, out: &mut [u32]) -> usize {
         self.empty_own(place);
@@ -186,8 +186,8 @@ impl Magazines {
         taken
     }
 
-    /// Frees a frame for which there is no stash or no room in it, or when frames are few. The frames that have been in
-    /// the stash and in the magazine longest make room.
+    /// Frees a frame for which there is no stash or no free entry in it, or when frames are few. The frames that have
+    /// been in the stash and in the magazine longest move on.
     #[cold]
     fn free_further(&self, place: ListSlot, frame: u32) {
         if self.shared.is_short() {
@@ -211,7 +211,7 @@ impl Magazines {
         magazine.extend_from_slice(leaving);
     }
 
-    /// Shares all frames that the caller's slot keeps aside.
+    /// Shares all frames that the caller's slot holds.
     fn empty_own(&self, place: ListSlot) {
         if let Some(stash) = self.own_stash(place) {
             self.empty_stash(stash);
@@ -274,7 +274,7 @@ impl Stash {
         Some(frame)
     }
 
-    /// Adds a frame if there is room.
+    /// Adds a frame unless the list is full.
     #[inline]
     fn try_push(&self, frame: u32) -> bool {
         let len = self.len();

@@ -46,7 +46,7 @@ impl Shared {
         self.free.0.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing may be kept aside.
+    /// Whether frames are so few that threads may hold no free ones.
     #[inline]
     pub(super) fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
@@ -217,8 +217,8 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// The marks of an arena: 1/256 of the frames is for writeback's progress (4 to 1,024), and readahead stops with
-    /// 1/64 left (8 to 8,192). Linux's square root would leave a cache of a few MiB nothing to use.
+    /// The marks of an arena: 1/256 of the frames is for writeback's progress (4 to 1,024), and readahead stops when
+    /// 1/64 remains (8 to 8,192). Linux's square root would leave a cache of a few MiB nothing to use.
     pub fn of(frames: u32) -> Self {
         let low = (frames / 64).clamp(8, 8192);
         Self { min: (frames / 256).clamp(4, 1024), low, high: low + low / 2 }

@@ -1,7 +1,7 @@
 //! One file's pages: the index, and the size that hits see.
 //!
 //! Owns: the index, the size that readers of the cache see, the file's slot and number, the offset past which a hit
-//! tells readahead.
+//! notifies readahead.
 //! Does not own: the file's dirty, in-flight and synced pages (`devices`); readahead itself (`reading`).
 //! Invariants: bytes of cached pages past the size are zero. The size may be read without a lock; it changes with the
 //! file's lock held.

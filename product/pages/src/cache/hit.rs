@@ -1,12 +1,12 @@
 //! The hit path: reads and overwrites of cached bytes.
 //!
 //! Owns: the copies, and the checks that they copied the right bytes.
-//! Does not own: waiting; a page that is not simply there is left to other modules.
+//! Does not own: waiting; a page that is not simply there (other modules).
 //! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become another page since.
 //! A read holds nothing and is checked after the copy. So it writes no memory that other readers read, and the copy
 //! need not wait for the frame's record. If the frame was reused during the copy, the bytes are read again under a pin.
-//! An overwrite holds the page as a writer, and leaves it as dirty as it was. If the arena keeps only the first bytes
-//! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
+//! An overwrite holds the page as a writer, and does not change whether it is dirty. If the arena backs only the first
+//! bytes of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
 
@@ -111,7 +111,7 @@ impl PageCache {
         self.try_overwrite(file, at, from) || self.try_overwrite_lent(file, at, from)
     }
 
-    /// An overwrite of a page that only a lent guard keeps from it.
+    /// An overwrite of a page that only a lent guard protects.
     #[cold]
     fn try_overwrite_lent(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
         let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
@@ -232,7 +232,8 @@ impl PageCache {
         }
     }
 
-    /// Announces that all of the frame will be filled soon. Not worth its instructions if little of the frame is kept.
+    /// Announces that all of the frame will be filled soon. Not worth its instructions if little of the frame is
+    /// backed.
     pub fn expect_copy(&self, frame: FrameId) {
         if self.frames.backed_bytes() == FRAME_BYTES {
             copy::prefetch_to_fill(self.address(frame));
@@ -250,7 +251,7 @@ impl PageCache {
         unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
     }
 
-    /// Copies part of a frame to the same place in `to`, which the caller may change.
+    /// Copies part of a frame to the same offsets in `to`, which the caller may change.
     pub fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
         assert!(from != to);
         let range = self.backed(range);

@@ -171,7 +171,7 @@ impl Index {
         let Some((mut node, height)) = self.root() else {
             return match SinglePage::of(self.root.load(Ordering::Relaxed)) {
                 _ if page == 0 => 0,
-                // A leaf for the lone page, the levels above it, and the other page's way down from there.
+                // A leaf for the lone page, the levels above it, and the other page's path down from there.
                 Some(_) => 2 * levels - 1,
                 None => levels,
             };
@@ -391,7 +391,7 @@ impl Index {
         }
     }
 
-    /// Whether any page has the tag. Looks only at the root.
+    /// Whether any page has the tag. Reads only the root.
     pub fn has_tagged(&self, nodes: &Nodes, tag: Tag) -> bool {
         match self.root() {
             Some((root, _)) => nodes.node(root).tags(tag) != 0,
@@ -407,7 +407,7 @@ impl Index {
         self.next(nodes, from, |node| node.tags(tag))
     }
 
-    /// The first page at or after `from` without the tag; `end` if no page before has none. Looks once at each leaf.
+    /// The first page at or after `from` without the tag; `end` if no page before has none. Reads each leaf once.
     pub fn next_untagged(&self, nodes: &Nodes, from: u64, end: u64, tag: Tag) -> u64 {
         let mut page = from;
         while page < end {

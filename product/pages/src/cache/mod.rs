@@ -138,17 +138,17 @@ impl PageCache {
         Some(frame)
     }
 
-    /// Tells the eviction policy of a new page.
+    /// Reports a new page to the eviction policy.
     pub fn admit(&self, file: &FilePages, page: u64, frame: FrameId, why: Admitted) {
         self.eviction.admitted(&self.pages, &[Arrival { frame, key: file.key(page), why }]);
     }
 
-    /// Tells the eviction policy of new pages.
+    /// Reports new pages to the eviction policy.
     pub fn admit_all(&self, arrivals: &[Arrival]) {
         self.eviction.admitted(&self.pages, arrivals);
     }
 
-    /// Tells the eviction policy of a page that may be clean now.
+    /// Reports a page that may be clean now to the eviction policy.
     pub fn note_clean(&self, frame: FrameId) {
         self.eviction.cleaned(&self.pages, &mut std::iter::once(frame));
     }

@@ -23,16 +23,16 @@ use crate::sync::{Mutex, OwnLines, lock, zeros};
 pub(crate) const FANOUT: u64 = 1 << LEVEL_BITS;
 /// Levels that 52 bits of page offset need.
 pub(crate) const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
-/// The most nodes that an absent page needs: levels above the tree, and a way down to the page.
+/// The most nodes that an absent page needs: levels above the tree, and a path down to the page.
 const TAKEN_MAX: usize = 2 * LEVELS_MAX;
 /// Bits of a page offset that one level decides.
 pub(crate) const LEVEL_BITS: u32 = if cfg!(loom) { 1 } else { 6 };
 /// Nodes in a frame. Each has cache lines of its own, since writers of different files change them.
 const IN_FRAME: usize = if cfg!(loom) { 4 } else { 12 };
-/// Low bits of a node's number: its place in its frame.
+/// Low bits of a node's number: its position in its frame.
 const IN_FRAME_BITS: u32 = 4;
-/// Unused frames kept for the next nodes: as many as one page may need. So a reader that gets one frame at a time has
-/// its nodes after some tries.
+/// Unused frames reserved for the next nodes: as many as one page may need. So a reader that gets one frame at a time
+/// has its nodes after some tries.
 const SPARE_FRAMES: usize = TAKEN_MAX.div_ceil(IN_FRAME);
 
 /// A mark of a page in its file's index, by which pages are found.
@@ -130,7 +130,7 @@ impl IndexNode<'_> {
     }
 }
 
-/// All nodes. A node's number is its frame's place in the table, above its own place in the frame.
+/// All nodes. A node's number is its frame's position in the table, above its own position in the frame.
 pub struct Nodes {
     /// The address of each frame of nodes; null where there is none.
     table: Box<[AtomicPtr<NodeFrame>]>,
@@ -142,15 +142,15 @@ pub struct Nodes {
 
 #[derive(Default)]
 struct NodesState {
-    /// By place in the table, up to the highest place ever used.
+    /// By position in the table, up to the highest position ever used.
     held: Vec<FrameUse>,
-    /// Places without a frame.
+    /// Positions without a frame.
     vacant: Vec<u32>,
-    /// Places with a free node. The lowest are used first, so that the others become empty.
+    /// Positions with a free node. The lowest are used first, so that the others become empty.
     partial: BTreeSet<u32>,
     free: usize,
     in_use: usize,
-    /// Places of frames without a node in use.
+    /// Positions of frames without a node in use.
     unused: BTreeSet<u32>,
 }
 
@@ -314,7 +314,7 @@ impl Nodes {
 }
 
 impl Drop for Nodes {
-    /// Frees heap memory, which only this table owns. No reader is left.
+    /// Frees heap memory, which only this table owns. No reader remains.
     fn drop(&mut self) {
         if self.arena.as_ref().is_some_and(|arena| arena.backed_bytes() == FRAME_BYTES) {
             return;
@@ -340,7 +340,7 @@ impl ReservedNodes<'_> {
     /// The next of the taken nodes.
     ///
     /// # Panics
-    /// If none is left: the caller counted wrong.
+    /// If no node remains: the caller counted wrong.
     pub(crate) fn next(&mut self) -> u32 {
         self.len -= 1;
         self.numbers[self.len]

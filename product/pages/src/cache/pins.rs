@@ -3,7 +3,7 @@
 //! Owns: guards on frames of both kinds, and the slices that they make safe; the slots that count guards and hold the
 //! cache, so that threads that take guards seldom change the same word.
 //! Does not own: waiting for pages (`reading`), the frames' own counts of guards (`page`), the steps of lent guards
-//! (`lending::guard`) and their share of the limit (`lending`).
+//! (`lending::guard`) and their part of the limit (`lending`).
 //! Invariants: a guarded frame's bytes do not change and the frame is not reused until the guard is dropped: writers go
 //! to another frame. A guard's reference to its slot also counts the first page, so that one atomic change serves both.
 //! A small limit is never passed. Otherwise each slot may pass it by [`SLACK_PAGES_MAX`], or a little more when several
@@ -24,7 +24,7 @@ use crate::hazards::{HazardSlot, Hazards};
 /// pages that can be evicted. A reply beyond that is copied.
 const PINNED_PART: u64 = 4;
 
-/// The bytes that a stamped arena did not keep.
+/// The bytes that a stamped arena did not store.
 static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 
 /// Bytes of a file straight from the page frames, stable until dropped.
@@ -39,7 +39,7 @@ pub struct PinnedPages {
     len: usize,
 }
 
-/// What guards the frames, and keeps the cache.
+/// What guards the frames, and holds the cache.
 #[derive(Clone, Copy)]
 enum Holder {
     /// One frame, by announcement: the usual case.
@@ -86,7 +86,7 @@ impl PinnedPages {
 
     #[inline]
     fn cache(&self) -> &PageCache {
-        // SAFETY: the holder keeps the cache while `self` lives.
+        // SAFETY: the holder holds the cache while `self` lives.
         unsafe { self.cache.as_ref() }
     }
 
@@ -118,8 +118,8 @@ impl PinnedPages {
         }
     }
 
-    /// The bytes as one slice, if they lie in one page: the quick way to a record. `None` for more pages, and where a
-    /// stamped arena did not keep all bytes.
+    /// The bytes as one slice, if they lie in one page: the quick form for a record. `None` for more pages, and where a
+    /// stamped arena did not store all bytes.
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
         if matches!(self.holder, Holder::Many(_)) {
@@ -128,13 +128,13 @@ impl PinnedPages {
         let (arena, start) = (&self.cache().frames, self.start as usize);
         (start + self.len <= arena.backed_bytes()).then(|| {
             let address = arena.address(self.frame).as_ptr().wrapping_add(start);
-            // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives, and the frame has
+            // SAFETY: the guard holds the frame's memory mapped and unchanged while `self` lives, and the frame has
             // memory for the range.
             unsafe { std::slice::from_raw_parts(address, self.len) }
         })
     }
 
-    /// The bytes, one slice a page, in the file's order. A page of a stamped arena is two slices: the kept bytes, and
+    /// The bytes, one slice a page, in the file's order. A page of a stamped arena is two slices: the stored bytes, and
     /// zeros.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
         let arena = &self.cache().frames;
@@ -150,8 +150,8 @@ impl PinnedPages {
             let here = len.min(kept.saturating_sub(start));
             let address = arena.address(frame).as_ptr().wrapping_add(start.min(kept));
             (start, left, zeros) = (0, left - len, len - here);
-            // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives,
-            // and the frame has memory for the range.
+            // SAFETY: the guard holds the frame's memory mapped and unchanged while `self` lives, and the frame has
+            // memory for the range.
             Some(unsafe { std::slice::from_raw_parts(address, here) })
         })
     }

@@ -4,7 +4,7 @@
 //! Does not own: which pages are worth remembering, the consequence of a return.
 //! Invariants: takes no lock; its size is fixed when it is made. Time is counted in pages remembered. An entry is
 //! forgotten once somewhat more pages than the table has entries have come after it. It is also forgotten if it is the
-//! oldest in a full bucket. One page in some thousands is mistaken for an evicted one: only the page's place in the
+//! oldest in a full bucket. One page in some thousands is mistaken for an evicted one: only the page's queue in the
 //! cache depends on that.
 
 use super::PageKey;
@@ -43,7 +43,7 @@ impl Bucket {
     }
 }
 
-/// The place of a page's entry, and its fingerprint.
+/// The position of a page's entry, and its fingerprint.
 struct GhostSlot<'a> {
     bucket: &'a Bucket,
     fingerprint: u32,

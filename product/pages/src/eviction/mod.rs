@@ -3,7 +3,7 @@
 //! Owns: the seam, its events, the key of a page beyond the life of its frame, the policies by name.
 //! Does not own: taking pages out (`reclaim`), the pages' states (`page`).
 //! Invariants: a use is no event: a hit notes it in the page's record at no further cost, and a policy reads it when it
-//! looks. A page's key is never another page's, so that an evicted page may be remembered. A policy sees a page's
+//! scans. A page's key is never another page's, so that an evicted page may be remembered. A policy sees a page's
 //! record and the queues only: no other mechanism of the engine.
 
 mod ghost;
@@ -68,11 +68,11 @@ pub struct Victim {
     pub frame: FrameId,
     /// The page that the frame held.
     pub identity: PageIdentity,
-    /// Whether the policy wants to be told the key once the page is gone.
+    /// Whether the policy wants the key once the page is gone.
     pub remember: bool,
 }
 
-/// The result of one look for victims.
+/// The result of one search for victims.
 pub struct Scan {
     /// Pages that may go.
     pub victims: Vec<Victim>,
@@ -110,8 +110,8 @@ impl Scan {
     }
 }
 
-/// Whether a page that the policy is told of is clean, so that it may be put on a queue. The end of a read tells of its
-/// page: before that, a page that comes was not admitted.
+/// Whether a reported page is clean, so that it may be put on a queue. The end of a read reports its page: before that,
+/// a page that comes was not admitted.
 pub fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
     let word = pages.word(frame);
     // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A
@@ -153,7 +153,7 @@ pub trait Eviction: Send + Sync {
     /// are `cleaned`.
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan;
 
-    /// Bytes that the policy keeps besides the frame table.
+    /// Bytes that the policy has besides the frame table.
     fn bytes(&self) -> u64 {
         0
     }

@@ -8,7 +8,7 @@ use afflux_frames::FrameId;
 use super::{Admitted, Arrival, Eviction, EvictionKind, PageKey};
 use crate::page::{DIRTY, PRESENT, PageIdentity, PageTable, UPTODATE};
 
-/// The most pages that reclaim, too, looks at for one batch.
+/// The most pages that reclaim, too, scans for one batch.
 const SCAN_MAX: u64 = 256;
 
 /// A cache of pages without bytes.
@@ -70,7 +70,7 @@ impl Offline {
         self.policy.cleaned(&self.pages, &mut frames.iter().copied());
     }
 
-    /// One look for up to `want` pages that may go; reports each page that goes. Returns the number of pages looked at.
+    /// One search for up to `want` pages that may go; reports each page that goes. Returns the number of scanned pages.
     pub fn evict(&mut self, want: usize, mut gone: impl FnMut(u64)) -> u64 {
         let scan = self.policy.victims(&self.pages, want, SCAN_MAX);
         self.scanned += scan.scanned;

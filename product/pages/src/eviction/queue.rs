@@ -63,7 +63,7 @@ impl Queue {
         frame(self.tail)
     }
 
-    /// The neighbour on the way to the head.
+    /// The neighbour towards the head.
     #[cfg(test)]
     pub(crate) fn newer(pages: &PageTable, than: FrameId) -> Option<FrameId> {
         frame(pages.links(than).0)

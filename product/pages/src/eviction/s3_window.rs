@@ -1,15 +1,15 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
 //! Owns: its three queues, the fate of pages that left a queue because they could not go.
-//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the share of the
-//! small queues, fresh and probation, which is measured (`small_queue`).
+//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the size of the small
+//! queues, fresh and probation, which is measured (`small_queue`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
 //!
 //! | a page | goes |
 //! |-|-|
 //! | that comes | to *fresh*; to *main* if it was read or written on demand and went from probation not long ago |
-//! | at the tail of fresh, which has half of the share | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
+//! | at the tail of fresh, which has half of that size | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
 //! | at the tail of probation, hit since | to main |
 //! | there, read ahead and not used yet | back to probation's head, three times, while such pages are at most a quarter of the frames |
 //! | there otherwise | out of the cache; it is remembered |
@@ -18,7 +18,7 @@
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
-//! Probation gives first while it and fresh have more than their share of the frames. The limit is higher, up to 3/8,
+//! Probation gives first while it and fresh have more than their part of the frames. The limit is higher, up to 3/8,
 //! while pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go
 //! does.
 
@@ -37,7 +37,7 @@ use crate::wait::lock;
 const FRESH: u8 = 1;
 const PROBATION: u8 = 2;
 const MAIN: u8 = 3;
-/// On no queue: the hand met the page while it could not go.
+/// On no queue: a scan found the page while it could not go.
 const PARKED: u8 = 4;
 /// On no queue: the page has just come, or was written and has not been clean yet. It goes to fresh.
 const COMING: u8 = 5;
@@ -50,7 +50,8 @@ const LOOKS_MAX: u64 = 128;
 /// Looks at each page after which one that stays counts as held.
 const LOOKS_A_PAGE: u64 = 4;
 
-/// The most pages of fresh that move on when a page comes. So one arrival has little to do when the share shrinks.
+/// The most pages of fresh that move on when a page comes. So one arrival has little to do when the small queues
+/// shrink.
 const AGED_MAX: u64 = 2;
 
 pub(super) struct S3Window {
@@ -60,7 +61,7 @@ pub(super) struct S3Window {
     queues: OwnLines<Mutex<Queues>>,
 }
 
-/// What does not depend on the share, in frames.
+/// What does not depend on the small queues' size, in frames.
 struct Sizes {
     /// Fresh and probation together, at most, for the sake of pages read ahead.
     small_max: u64,
@@ -142,7 +143,7 @@ impl Queues {
         }
     }
 
-    /// A page that comes makes room in fresh for itself.
+    /// A page that comes moves older pages out of fresh first.
     fn push_fresh(&mut self, pages: &PageTable, small: u64, frame: FrameId) {
         self.fresh.push_head(pages, frame);
         let over = self.fresh.count().saturating_sub((small / 2).max(1));
@@ -178,7 +179,7 @@ impl Queues {
         }
     }
 
-    /// The queue that gives after too many looks: all by turns, main first.
+    /// The queue that gives after too many looks: one queue after the other, main first.
     fn any_victim_queue(&mut self, looks: u64) -> Option<u8> {
         let order = match (looks - LOOKS_MAX) % 3 {
             0 => [MAIN, PROBATION, FRESH],
@@ -226,7 +227,7 @@ impl Eviction for S3Window {
         frames.for_each(|frame| queues.list(pages, small, frame));
     }
 
-    /// The new frame takes the old one's place, with one more use.
+    /// The new frame takes the old one's position, with one more use.
     fn replaced(&self, pages: &PageTable, old: FrameId, new: FrameId) {
         let now = match listed(pages, old) {
             UNLISTED | COMING | FRESH => COMING,

@@ -1,12 +1,12 @@
-//! The share of the small queues, measured: two miniatures of the cache go by two rules, over sampled pages only, and
+//! The size of the small queues, measured: two miniatures of the cache go by two rules, over sampled pages only, and
 //! the cache follows the rule that misses less.
 //!
 //! Owns: the sample, with the frame of each page as far as it is known; the miniatures' queues and memories; the rules,
 //! the count of misses of each, the choice, the size of the small queues in force.
 //! Does not own: the cache's queues (`s3_window`), the uses of a frame (`page`).
 //! Invariants: only a page that comes does work here, and few do: a hit costs nothing. The lock is held with no other
-//! lock of the policy. The same arrivals and uses give the same share. A miniature holds as many pages as it was made
-//! for, and goes by the table of `s3_window`, but none of its pages is ever dirty or held. A page keeps its number in
+//! lock of the policy. The same arrivals and uses give the same size. A miniature holds as many pages as it was made
+//! for, and goes by the table of `s3_window`, but none of its pages is ever dirty or held. A page retains its number in
 //! the sample while a miniature knows it. Its uses are read from its frame's record some time later: if the frame's
 //! reuse is seen too late, one use is counted wrong.
 
@@ -22,7 +22,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::wait::lock;
 
 /// Small queues for sets that fit but for a little, loops and scans; and queues that grow while pages come back which
-/// larger ones had kept.
+/// larger ones would have retained.
 const RULES: [Rule; 2] = [Rule { least: 20, most: 20 }, Rule { least: 100, most: 750 }];
 /// Of so many frames a miniature has one, but at least [`FRAMES_MIN`] and at most [`FRAMES_MAX`].
 const FRAMES_A_FRAME: u32 = 64;
@@ -167,7 +167,7 @@ pub(super) struct Sample {
     /// The page of each number; 0 if there is none.
     hashes: Box<[u32]>,
     entries: Box<[SampleEntry]>,
-    /// The next number to look at.
+    /// The next number to check.
     hand: usize,
 }
 
@@ -212,7 +212,7 @@ impl Sample {
         self.entries[usize::from(number)] = SampleEntry { frame: frame.raw(), file, index: index as u32, uses };
     }
 
-    /// Looks at the next sampled page; returns its number if it was used since the last look.
+    /// Checks the next sampled page; returns its number if it was used since the last check.
     pub(super) fn look(&mut self, pages: &PageTable) -> Option<u16> {
         let at = self.hand;
         self.hand = (at + 1) % self.pages();
@@ -250,7 +250,7 @@ const HITS_MAX: u8 = 3;
 /// Pages that stay, after which the next goes whatever its uses.
 const LOOKS_MAX: u32 = 128;
 
-/// The share of the cache that its small queues may have, in thousandths.
+/// The part of the cache that its small queues may have, in thousandths.
 #[derive(Clone, Copy)]
 pub(super) struct Rule {
     pub(super) least: u64,
@@ -368,7 +368,7 @@ impl Miniature {
         }
     }
 
-    /// Whether the page went from the small queues not long ago: larger ones would have kept it. One that went from
+    /// Whether the page went from the small queues not long ago: larger ones would have retained it. One that went from
     /// main says the opposite.
     fn adapt_to_return(&mut self, page: u16) -> bool {
         let (least, most, now) = self.small;

@@ -26,7 +26,7 @@ pub struct Piece {
 /// Pieces in order. A single piece needs no heap memory.
 pub type Pieces = SmallVec<[Piece; 1]>;
 
-/// Keeps an arena alive for as long as requests need it. On its own cache lines, with its own reference count: a
+/// Holds an arena alive for as long as requests need it. On its own cache lines, with its own reference count: a
 /// mechanism that makes many requests has its own `SharedArena`.
 #[repr(align(128))]
 pub struct SharedArena(pub Arc<Frames>);
@@ -68,7 +68,7 @@ impl FrameMemory {
         let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
         let mut done = 0;
         frames.allocate_bulk(count, Effort::Normal, |frame| {
-            // A frame keeps its page's first bytes, so a piece has the same place in the frame as in its page.
+            // A frame backs its page's first bytes, so a piece has the same offset in the frame as in its page.
             let start = if done == 0 { skip } else { 0 };
             let here = (len - done).min(FRAME_BYTES - start);
             pieces.push(Piece { frame, start: start as u16, len: here as u16 });
@@ -113,7 +113,7 @@ impl FrameMemory {
     /// The address and length of each piece.
     ///
     /// # Panics
-    /// If the frames keep only their first bytes.
+    /// If the frames back only their first bytes.
     pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
         assert!(self.frames.backed_bytes() == FRAME_BYTES, "stamped frames have no memory for all their bytes");
         self.pieces.iter().map(|piece| {
@@ -159,7 +159,7 @@ impl FrameMemory {
         })
     }
 
-    /// Calls `step` for each run of backed bytes: its address, its place in the range, and the number of backed bytes
+    /// Calls `step` for each run of backed bytes: its address, its offset in the range, and the number of backed bytes
     /// before it. Returns the number of backed bytes.
     fn walk(&self, at: usize, len: usize, mut step: impl FnMut(*mut u8, std::ops::Range<usize>, usize)) -> usize {
         let backed_bytes = self.frames.backed_bytes();
@@ -182,7 +182,7 @@ impl FrameMemory {
         kept
     }
 
-    /// The piece that holds byte `at`, and the place in it. Pieces between the first and the last are whole pages in
+    /// The piece that holds byte `at`, and the offset in it. Pieces between the first and the last are whole pages in
     /// all requests of the engine; otherwise the pieces are searched.
     fn piece_at(&self, at: usize) -> (usize, usize) {
         let Some(first_len) = self.pieces.first().map(|piece| usize::from(piece.len)) else { return (0, at) };

@@ -3,12 +3,12 @@
 //! A holder holds first and asks afterwards, about the word from just before the hold. A reader that holds nothing
 //! asks, copies, and then checks that the frame was not reused meanwhile. A page may have a lent guard: a thread that
 //! announces the frame and then finds the guard lent is a guard of the page until it ends the announcement. A recall
-//! takes the lent guard away, then has all threads fenced, then looks at their announcements: so a thread either finds
-//! the guard gone, or is seen. During the recall an ordinary guard stands in, so that no writer comes in between.
+//! takes the lent guard away, then has all threads fenced, then reads their announcements: so a thread either finds the
+//! guard gone, or is seen. During the recall an ordinary guard stands in, so that no writer comes in between.
 //!
 //! Owns: the order of these steps, the questions that each kind of user asks; the announcement that a thread will fill
 //! a frame, so that no reader of new bytes misses the change.
-//! Does not own: the way to the frame (`cache::index`), the use of the bytes, announcements (`hazards`), who recalls
+//! Does not own: the lookup of the frame (`cache::index`), the use of the bytes, announcements (`hazards`), who recalls
 //! (`cache::lending`). A holder takes back the hold itself, after either answer.
 //! Invariants: between a yes and the end of the hold the frame is this page. A guarded page does not change, and no
 //! flusher takes a page that is being written to. A copy without a hold that stands has bytes that the page had, and

@@ -1,6 +1,6 @@
 //! Records as a later process finds them.
 //!
-//! Owns: what a record means that a kill left; the return of a record to a state between two steps.
+//! Owns: what a record means after a kill; the return of a record to a state between two steps.
 //! Does not own: the rules about several records (`recovery::look`).
 //! Invariants: any bytes are read without harm. A record that is being settled has the same meaning after each store.
 
@@ -65,7 +65,7 @@ impl PageTable {
         self.forget_uses(frame);
     }
 
-    /// Makes a frame free that holds nothing to keep.
+    /// Makes a frame free that holds nothing to persist.
     pub fn settle_free(&self, frame: FrameId) {
         self.set_word(frame, 0);
         self.forget_mark(frame);

@@ -2,7 +2,7 @@
 //!
 //! Owns: the state word (pins, guards, writers, flags, reuses), the identity of a frame's page, which of its sectors
 //! are valid and which are dirty.
-//! Does not own: the bytes (`frames`), the way to a page (`cache::index`), lists of pages.
+//! Does not own: the bytes (`frames`), the lookup of a page (`cache::index`), lists of pages.
 //! Invariants: the record, and after a kill its mark, says which sectors of which file are dirty. Identity is stored
 //! before the page is marked, and the mark before a write is acknowledged; the mark is cleared after the device has the
 //! bytes. Flags change only with the file's lock held. The exception is the release of a detached frame by its last
@@ -20,7 +20,7 @@ pub use sectors::{SECTOR_BYTES, Sectors};
 pub use table::{FrameRecord, PageIdentity, PageTable, mixed};
 pub use unread::PagesAhead;
 
-/// One transient reader: a copy in progress; does not keep writers out.
+/// One transient reader: a copy in progress; does not exclude writers.
 pub const PIN: u64 = 1;
 /// One holder that relies on unchanged bytes.
 pub const GUARD: u64 = 1 << 16;
@@ -100,7 +100,7 @@ impl Word {
         self.0 & WRITERS > WRITER
     }
 
-    /// Whether anybody holds the frame, as far as the word tells. A lent guard may have no user: it can be recalled.
+    /// Whether anybody holds the frame, as far as the word shows. A lent guard may have no user: it can be recalled.
     pub fn is_held(self) -> bool {
         self.0 & HOLDERS & !LENT != 0
     }
@@ -119,7 +119,7 @@ impl Word {
 /// | reading | clean, free (the read failed), detached |
 /// | clean | dirty, reading (the missing sectors), detached |
 /// | dirty | writeback, reading (likewise), clean (cut off), detached |
-/// | writeback | clean, dirty (sectors left, or failed), detached |
+/// | writeback | clean, dirty (sectors remain, or failed), detached |
 /// | detached | free |
 pub(crate) fn is_legal(from: u64, to: u64) -> bool {
     let state = |word: u64| word & (PRESENT | DIRTY | WRITEBACK | READING | DETACHED);

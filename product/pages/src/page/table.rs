@@ -2,7 +2,7 @@
 //!
 //! Owns: the records, and the marks of dirty pages. Does not own: lists and indexes that name them; the memory, which
 //! may outlive the process.
-//! Invariants: 32 bytes a record, at fixed places, so that a later process can read them; no pointers. Any bytes are a
+//! Invariants: 32 bytes a record, at fixed offsets, so that a later process can read them; no pointers. Any bytes are a
 //! record, if a wrong one. A present page has a mark while its record has dirty sectors. A mark is one word with its
 //! own check. So a later process needs no flag of the record. It believes no mark of another frame, page or set of
 //! sectors (`no_flipped_bit_moves_a_page_or_its_sectors_or_loses_one_untold`).
@@ -50,7 +50,7 @@ fn parity(uses: u8) -> Parity {
     usize::from(uses & ODD != 0)
 }
 
-/// In a record's `index`: the page's number, which a 63-bit file length keeps below this. The bits above are the high
+/// In a record's `index`: the page's number, which a 63-bit file length bounds below this. The bits above are the high
 /// bits of the frame's number of reuses.
 const INDEX_BITS: u32 = 52;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
@@ -212,7 +212,7 @@ impl PageTable {
         self.record(frame).word.store(word, Ordering::Release);
     }
 
-    /// Forgets uses and places in lists that an earlier process noted.
+    /// Forgets uses and positions in lists that an earlier process noted.
     pub(super) fn forget_uses(&self, frame: FrameId) {
         let record = self.record(frame);
         record.uses.store(0, Ordering::Relaxed);
@@ -308,7 +308,7 @@ impl PageTable {
         }
     }
 
-    /// Takes the mark of a frame away that holds nothing to keep.
+    /// Takes the mark of a frame away that holds nothing to persist.
     pub(super) fn forget_mark(&self, frame: FrameId) {
         if self.marks.as_ref().is_some_and(|marks| marks[frame.index()].load(Ordering::Relaxed) != NO_MARK) {
             self.set_mark(frame, NO_MARK);
@@ -493,7 +493,7 @@ impl PageTable {
         self.touch_at(self.record(frame), frame);
     }
 
-    /// [`PageTable::touch`] of a frame whose record is at hand.
+    /// [`PageTable::touch`] of a frame whose record the caller has.
     #[inline]
     pub(crate) fn touch_at(&self, record: &FrameRecord, frame: FrameId) {
         let seen = record.uses.load(Ordering::Relaxed);
@@ -528,7 +528,7 @@ impl PageTable {
         }
     }
 
-    /// Looks at a dirty page; returns whether it was overwritten since the last look. A concurrent use may be lost.
+    /// Checks a dirty page; returns whether it was overwritten since the last check. A concurrent use may be lost.
     pub fn take_overwritten(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
@@ -578,7 +578,7 @@ impl PageTable {
         self.record(frame).uses.fetch_or(USED, Ordering::Relaxed);
     }
 
-    /// A page moves to another frame, and keeps its uses.
+    /// A page moves to another frame, and retains its uses.
     pub(crate) fn copy_hits(&self, from: FrameId, to: FrameId) {
         let kept = self.record(from).uses.load(Ordering::Relaxed) & COUNTED;
         self.record(to).uses.fetch_or(kept, Ordering::Relaxed);

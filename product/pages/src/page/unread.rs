@@ -6,7 +6,7 @@
 //! Invariants: a page is counted once, from its readahead until its first use or its end. A page counts as waste once:
 //! when it leaves unread, or when it is old.
 //!
-//! Files share a count of their own if their slots differ by a multiple of [`FILES`].
+//! Files have a count in common if their slots differ by a multiple of [`FILES`].
 //!
 //! Time passes in spells of [`SPELL_NS`]. A page bears the parity of the spell in which it was read ahead. At the start
 //! of a spell, the unread pages of its parity come from the last spell but one, or from earlier spells: they are old.

@@ -1,6 +1,6 @@
 //! Waiting: the few forms that the engine has.
 //!
-//! Owns: queues of wakers in order of asking, single answers, places in a line that serves first come, first served
+//! Owns: queues of wakers in order of asking, single answers, slots in a line that serves first come, first served
 //! (`permits`).
 //! Does not own: conditions; a waiter checks its own, and the code that changes one wakes.
 //! Invariants: a dropped waiter strands nobody: a permit granted to it goes to the next one. It leaves nothing behind:
@@ -32,7 +32,7 @@ pub fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 struct Wakers(Tickets<Waker>);
 
 impl Wakers {
-    /// Gives the waiter a place, unless it still has one. Returns whether the place is new.
+    /// Gives the waiter a slot, unless it still has one. Returns whether the slot is new.
     fn try_add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
         if let Some(known) = ticket.and_then(|ticket| self.0.get_mut(ticket)) {
             known.clone_from(waker);
@@ -46,12 +46,12 @@ impl Wakers {
         self.0.len()
     }
 
-    /// Takes the waiter's place away; to be dropped without a lock held.
+    /// Takes the waiter's slot away; to be dropped without a lock held.
     fn remove(&mut self, ticket: u64) -> Option<Waker> {
         self.0.leave(ticket)
     }
 
-    /// All wakers; no waiter has a place afterwards.
+    /// All wakers; no waiter has a slot afterwards.
     fn take(&mut self) -> impl Iterator<Item = Waker> + use<> {
         self.0.take()
     }
@@ -136,7 +136,7 @@ impl WaitQueue {
     }
 }
 
-/// A waiter, which may have a place in the queue.
+/// A waiter, which may have a slot in the queue.
 struct Waiter<'a> {
     queue: &'a WaitQueue,
     ticket: Option<u64>,
@@ -154,7 +154,7 @@ impl Waiter<'_> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        // Zero comes from a wake-up after it got its place: there is none to give back.
+        // Zero comes from a wake-up after it got its slot: there is none to give back.
         if self.queue.waiting.load(Ordering::Relaxed) > 0 {
             let mut wakers = sync::lock(&self.queue.wakers);
             let place = wakers.remove(ticket);

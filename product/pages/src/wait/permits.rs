@@ -1,11 +1,11 @@
 //! A number of equal items, such as a device's requests: taken and given back without a lock while nobody waits, and
 //! granted in order of asking otherwise; and the slots of the tasks that wait.
 //!
-//! Owns: the count, the order of waiters, the grant to each task until the task takes it, the tasks that look at
+//! Owns: the count, the order of waiters, the grant to each task until the task takes it, the tasks that check
 //! something else first. Does not own: the meaning of a permit, the amounts and the lock of other users of the slots.
-//! Invariants: nobody passes while a task waits: the count's mark for waiters is set before a waiter looks the last
+//! Invariants: nobody passes while a task waits: the count's mark for waiters is set before a waiter checks the last
 //! time. Both the mark and the line change with the line's lock held. Grants are given from the front; a waiter that
-//! leaves gives back a grant that it has not taken, and nobody waits for a task that looks at something else. Each step
+//! leaves gives back a grant that it has not taken, and nobody waits for a task that checks something else. Each step
 //! takes time in the logarithm of the number of slots (`many_waiters_take_and_leave_their_places_in_any_order`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,8 +47,8 @@ impl Permits {
     }
 
     /// Takes up to `most` for a task that has `own` of the taken permits; returns how many. If others have some: at
-    /// least `least`, and so that twice as many are left as the task then has. If nobody else has any: all of `most`,
-    /// if they are free. None while a task waits.
+    /// least `least`, and so that twice as many remain as the task then has. If nobody else has any: all of `most`, if
+    /// they are free. None while a task waits.
     pub fn try_take_part(&self, least: u64, most: u64, own: u64) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
         let share = |used: u64| {
@@ -61,7 +61,7 @@ impl Permits {
         before.ok().and_then(share).unwrap_or(0)
     }
 
-    /// Waits for `amount` in turn.
+    /// Waits for `amount`, first come, first served.
     pub fn take(&self, amount: u64) -> PermitTaking<'_> {
         PermitTaking { permits: self, amount, ticket: None }
     }
@@ -171,7 +171,7 @@ impl Drop for PermitTaking<'_> {
 #[derive(Default)]
 pub struct WaitSlots {
     waiting: BTreeMap<u64, WaitSlot>,
-    /// Tasks that look at something else before they wait on.
+    /// Tasks that check something else before they wait on.
     looking: BTreeMap<u64, WaitSlot>,
     /// Tickets of tasks that have yet to take their grants.
     granted: BTreeSet<u64>,
@@ -230,7 +230,7 @@ impl WaitSlots {
         !had_place && self.granted.remove(&ticket)
     }
 
-    /// Has a task without a grant look at something else. It gets none before it calls [`WaitSlots::try_wait_on`].
+    /// Has a task without a grant check something else. It gets none before it calls [`WaitSlots::try_wait_on`].
     /// Returns whom to wake.
     pub fn look(&mut self, ticket: u64) -> Option<Waker> {
         let slot = self.waiting.remove(&ticket)?;
@@ -239,7 +239,7 @@ impl WaitSlots {
         Some(waker)
     }
 
-    /// A task that was to look at something else waits again, at its slot. Returns whether it was to look.
+    /// A task that was to check something else waits again, at its slot. Returns whether it was to check.
     pub fn try_wait_on(&mut self, ticket: u64) -> bool {
         let Some(slot) = self.looking.remove(&ticket) else { return false };
         self.waiting.insert(ticket, slot);

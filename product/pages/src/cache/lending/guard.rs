@@ -1,15 +1,15 @@
 //! Guards by announcement: a thread takes one, a recall ends unused ones, and a cache outlives its engine while one is
 //! in use.
 //!
-//! Owns: the announcement, from the look at the page's record to its end, on any thread; the search for lent pages and
+//! Owns: the announcement, from the check of the page's record to its end, on any thread; the search for lent pages and
 //! the end of a recall; a reference to each cache that outlives its engine.
 //! Does not own: the slots (`hazards`), the record (`page::entry`), to which threads the cache lends and the order of a
 //! recall's steps (`lending`).
 //! Invariants: no step of a guard on a lent page changes memory that other threads change, or waits for their view of
 //! it. Pages that go together are recalled together, with one fence; a page in use stays guarded. A recall frees a
-//! frame that was detached with a lent guard. When an engine ends, the count of kept caches rises before the slots are
-//! looked at, and a guard reads the count after its slot is empty. All threads are fenced in between, so either the
-//! engine sees the slot empty, or the guard sees the count.
+//! frame that was detached with a lent guard. When an engine ends, the count of kept caches rises before the engine
+//! reads the slots, and a guard reads the count after its slot is empty. All threads are fenced in between, so either
+//! the engine sees the slot empty, or the guard sees the count.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -140,7 +140,7 @@ impl PageCache {
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static CACHES: Mutex<Vec<Arc<PageCache>>> = Mutex::new(Vec::new());
 
-/// Keeps the cache of an engine that ends, as long as guards need it.
+/// Holds the cache of an engine that ends, as long as guards need it.
 pub(in crate::cache) fn keep(cache: &Arc<PageCache>) {
     if cache.lending.leased() == 0 {
         return;

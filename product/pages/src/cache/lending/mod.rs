@@ -1,6 +1,6 @@
 //! The guards that the cache lends: to which threads, and when.
 //!
-//! Owns: the list of threads that have slots, their share of the pages that guards may hold; the debt of recalls; the
+//! Owns: the list of threads that have slots, their part of the pages that guards may hold; the debt of recalls; the
 //! order of a recall's steps.
 //! Does not own: the steps on a page's record (`page::entry`), the slots (`hazards`), a guard and what a recall is for
 //! (`guard`).
@@ -20,7 +20,7 @@ use crate::hazards::{Hazards, SLOTS};
 use crate::page::PageTable;
 use crate::sync::{Mutex, lock};
 
-/// Threads that have slots in a cache: a recall looks at all of them.
+/// Threads that have slots in a cache: a recall reads all of them.
 const THREADS_MAX: u64 = 64;
 /// Slots take at most this part of the pages that guards may hold.
 const SLOTS_PART: u64 = 2;
@@ -31,7 +31,7 @@ pub(super) const DEBT_MAX: u64 = 1024;
 /// Of a thread's guards in debt, one in so many is lent, and pays for one recall.
 pub(super) const DEBT_PASSES: u32 = 64;
 
-/// Tells the caches of a process apart.
+/// Distinguishes the caches of a process.
 static CACHES: AtomicU64 = AtomicU64::new(1);
 
 pub(crate) struct Lending {
@@ -62,7 +62,7 @@ impl Lending {
         self.leased.load(Ordering::Relaxed)
     }
 
-    /// Gives this thread slots, unless the thread has slots in some cache or the share is used up.
+    /// Gives this thread slots, unless the thread has slots in some cache or the threads' part is used up.
     #[cold]
     pub(super) fn enlist(&self, hazards: &Arc<Hazards>, pages_max: u64) {
         let share = (pages_max / SLOTS_PART).min(THREADS_MAX * SLOTS as u64);
