@@ -2,7 +2,7 @@
 //!
 //! Owns: the public calls on a whole cache; one type for the engine's knobs and those of the flush budget.
 //! Does not own: files (`file`), the beginning (`builder`) and the end (`ending`).
-//! Invariants: the only state here is the life that all handles share.
+//! Invariants: the only state here is the life that all handles have in common.
 
 use std::future::poll_fn;
 use std::os::fd::OwnedFd;

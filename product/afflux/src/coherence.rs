@@ -121,7 +121,7 @@ impl EngineSnapshot {
     }
 }
 
-/// A change by others: the file's new size, and the engine's count of changes before the look.
+/// A change by others: the file's new size, and the engine's count of changes before the check.
 pub(crate) struct SizeChange {
     pub(crate) size: u64,
     pub(crate) seen: u64,

@@ -1,10 +1,10 @@
 //! The state that all handles of a cache share.
 //!
-//! Owns: one of each part, and the way of a call to the engine: past the gate, blocking or not; the thread for ends
+//! Owns: one of each part, and the path of a call to the engine: past the gate, blocking or not; the thread for ends
 //! that no caller can wait for.
 //! Does not own: the parts; the work of a call (`file`), the beginning (`builder`) and the end (`ending`).
-//! Invariants: every call that may wait goes past the gate. Tasks of the cache's own keep it only weakly. The thread
-//! for ends starts with the cache, since the host may refuse a thread later, and loses no job.
+//! Invariants: every call that may wait goes past the gate. Tasks of the cache's own hold only a weak reference to it.
+//! The thread for ends starts with the cache, since the host may refuse a thread later, and loses no job.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
@@ -106,7 +106,7 @@ impl Core {
         // Declared first and dropped last: a waker may close the cache, which waits for the calls inside.
         let _held = DeferredWakes::new();
         // This covers the whole call. At its end the requests of this thread's ring have completed, unless the thread
-        // keeps them in flight (`ThreadReactor`).
+        // holds them in flight (`ThreadReactor`).
         let inside = self.gate.enter(stripe);
         let result = match &inside {
             Ok(_) => call(),
@@ -182,7 +182,7 @@ pub(crate) struct EndThread(Mutex<Option<RunningEndThread>>);
 struct RunningEndThread {
     jobs: Sender<EndJob>,
     thread: JoinHandle<()>,
-    /// Closed when the thread has no job left.
+    /// Closed when the thread has ended its last job.
     is_over: Receiver<()>,
 }
 

@@ -21,7 +21,7 @@ use crate::files::HostFileKey;
 /// Time for requests that the kernel has in flight after the time for writing.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Keeps a cache alive: all its handles share it, and dropping the last one ends the cache.
+/// Holds a cache alive: all its handles share it, and dropping the last one ends the cache.
 pub(crate) struct Life(pub(crate) Arc<Core>);
 
 impl Drop for Life {
@@ -119,7 +119,7 @@ impl Core {
         for device in self.devices.all() {
             all_ended &= device.host.try_stop_within(left());
         }
-        // These only look at files and open them, which changes nothing.
+        // These only check files and open them, which changes nothing.
         let _ = self.work.try_stop_within(left());
         for device in self.devices.all() {
             let _ = device.calls.try_stop_within(left());
@@ -162,7 +162,7 @@ impl Core {
     }
 }
 
-/// Closes descriptors, and waits at most `patience`: a mount that hangs keeps a thread that closes its files. The
+/// Closes descriptors, and waits at most `patience`: a mount that hangs holds a thread that closes its files. The
 /// remaining descriptors are closed when the mount goes on.
 fn close_within(descriptors: Vec<RevokedDescriptors>, patience: Duration) {
     if descriptors.is_empty() {

@@ -38,7 +38,7 @@ pub enum Error {
     /// A task of the cache panicked. The memory may be wrong, so that no page is read or written any more.
     #[error("the cache is out of use: {panic}; please report it")]
     Poisoned {
-        /// The place and the message of the panic.
+        /// The location and the message of the panic.
         panic: Arc<str>,
     },
     /// The cache belongs to the process that this one was forked from.
@@ -172,7 +172,7 @@ pub enum Error {
     Device {
         /// Path that the file was opened by.
         path: PathBuf,
-        /// Failure of the device, as the file keeps it.
+        /// Failure of the device, as the file stores it.
         error: DeviceError,
     },
 }

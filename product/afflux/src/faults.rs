@@ -1,8 +1,8 @@
 //! Faults of the disks under a cache, so that a program can test its answers to them.
 //!
 //! Owns: the rules, the counts of requests, the requests that hang.
-//! Does not own: the requests' usual way (`linux`), the cache's answers to failures (the engine).
-//! Invariants: a request is carried out, failed, or kept until it is released. No lock is held while one goes on.
+//! Does not own: the requests' usual path (`linux`), the cache's answers to failures (the engine).
+//! Invariants: a request is carried out, failed, or held until it is released. No lock is held while one goes on.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -177,7 +177,7 @@ impl Rule {
     }
 }
 
-/// A disk that meets faults.
+/// A disk with faults.
 struct FaultyDevice {
     device: Arc<HostDevice>,
     faults: Faults,

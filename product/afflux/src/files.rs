@@ -1,13 +1,13 @@
 //! The files of a cache, one for each file of the host, and their descriptors.
 //!
 //! Owns: the set of cached files, their handles, their claims, when they give up their descriptors, how many files
-//! without a handle keep their pages; the turn of each append to a file.
+//! without a handle retain their pages; the exclusive access of each append to a file.
 //! Does not own: the pages (the engine), descriptors beside the one that a file was opened with (`platform-linux`),
 //! noticing others' changes (`coherence`).
-//! Invariants: a device and an inode are one file. A file with a handle keeps the descriptor that it was opened with; a
-//! file without a handle gives its descriptors up once all of it is durable. Only such files are dropped from the
+//! Invariants: a device and an inode are one file. A file with a handle retains the descriptor that it was opened with;
+//! a file without a handle gives its descriptors up once all of it is durable. Only such files are dropped from the
 //! cache. The host is never called under the lock of all files: a mount that hangs blocks only the users of its files.
-//! A dropped append, also one that has the turn, blocks no further append.
+//! A dropped append, also one that has the access, blocks no further append.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -100,8 +100,8 @@ impl CachedFile {
     }
 
     /// Saves the file's state as it gives up its descriptors. False if the state is unknown, or others have changed the
-    /// file. Asks the host only if we have changed the file since the last look. If others have, the next opening finds
-    /// another state than the saved one.
+    /// file. Asks the host only if we have changed the file since the last check. If others have, the next opening
+    /// finds another state than the saved one.
     fn try_save_look(&self) -> bool {
         let before = self.before_look();
         if self.known().is_unchanged(&before) {
@@ -117,7 +117,7 @@ impl CachedFile {
     }
 
     /// Whether all writes are durable. Bytes written during a sync may be on the device when it ends, without being
-    /// flushed by it; the engine keeps track of that.
+    /// flushed by it; the engine tracks that.
     pub(crate) fn is_durable(&self) -> bool {
         self.is_flushed() && !self.unsynced.load(Ordering::SeqCst)
     }
@@ -134,7 +134,7 @@ struct FileEntry {
     handles: usize,
     /// The kind of claim on the host's file, while there is a descriptor.
     claim: Option<FileClaim>,
-    /// Whether a call is asking the host to turn the claim into one for writing.
+    /// Whether a call is asking the host to change the claim into one for writing.
     is_upgraded: bool,
     /// Its position among the files without a handle.
     idle: Option<u64>,
@@ -148,7 +148,7 @@ pub(crate) struct Files {
     bounds: ClosedFileBounds,
 }
 
-/// The bounds of kept files.
+/// The bounds of cached files without a handle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClosedFileBounds {
     /// Most files without a handle that are not durable yet, each with a descriptor.
@@ -250,7 +250,7 @@ impl Files {
         self.upgraded.wait_while(self.state(), changes).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens another handle of a file that has a descriptor. The file keeps that one, unless it cannot be used for
+    /// Opens another handle of a file that has a descriptor. The file retains that one, unless it cannot be used for
     /// writing.
     fn open_again(&self, mut state: MutexGuard<'_, FilesState>, wanted: OpenRequest) -> Result<OpenOutcome, Error> {
         let Some(entry) = state.entries.get_mut(&wanted.key) else { return Ok(OpenOutcome::TooLate(wanted)) };
@@ -269,8 +269,8 @@ impl Files {
         Ok(OpenOutcome::In { file, was_held: true })
     }
 
-    /// Has the host turn the claim into one for writing, and the file keep the descriptor with that claim. The caller
-    /// has counted the new handle already; an error gives it back.
+    /// Has the host change the claim into one for writing, and the file retain the descriptor with that claim. The
+    /// caller has counted the new handle already; an error gives it back.
     fn upgrade(&self, file: &Arc<CachedFile>, wanted: OpenRequest) -> Result<(), Error> {
         let OpenRequest { fd, path, .. } = wanted;
         // The file's own shared claim would be in the way.
@@ -296,7 +296,7 @@ impl Files {
     }
 
     /// Claims the host's file; none if this cache has it already. Waits a moment for another cache: a killed process
-    /// keeps its files until the kernel has finished its requests. Blocks.
+    /// holds its files until the kernel has finished its requests. Blocks.
     pub(crate) fn claim_first(
         &self,
         wanted: &OpenRequest,
@@ -335,7 +335,7 @@ impl Files {
     /// idle longest, if there are too many. Blocks.
     pub(crate) fn release_descriptors(&self, file: &Arc<CachedFile>) {
         let Some(idle) = self.releasable_idle(file) else { return };
-        // The last look for others' changes: afterwards there is nothing to compare with.
+        // The last check for others' changes: afterwards there is nothing to compare with.
         let is_known = file.try_save_look();
         let Some((taken_back, dropped)) = self.takes_back(file, idle, is_known) else { return };
         // Otherwise the claim would live as long as a read that is still in flight.
@@ -501,11 +501,11 @@ struct TailState {
     waiting: Vec<Waker>,
 }
 
-/// A turn; it ends when this is dropped.
+/// The exclusive access; it ends when this is dropped.
 pub(crate) struct TailGuard<'a>(&'a Tail);
 
 impl Tail {
-    /// Waits for a turn. When one ends, the first task that looks gets the next.
+    /// Waits for exclusive access. When one ends, the first task that checks gets the next.
     pub(crate) async fn enter(&self) -> TailGuard<'_> {
         poll_fn(|cx| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

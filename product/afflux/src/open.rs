@@ -209,7 +209,7 @@ impl Core {
         let stamp = Stamp::from(&stat);
         let wanted = OpenRequest { fd, key, path, device, stamp, write: rights.write };
         let (file, was_held) = self.enter_file(wanted)?;
-        // Another look, since the first may be older than a change of ours.
+        // Another check, since the first may be older than a change of ours.
         let look = || {
             let before = file.before_look();
             Some((before, Stamp::of(file.host.given()?).ok()?))
@@ -235,7 +235,7 @@ impl Core {
     pub(crate) async fn release_surplus(self: &Arc<Self>) -> Result<(), Error> {
         while let Some(file) = self.files.file_to_release() {
             if !self.try_release_within(&file, RELEASE_PATIENCE).await {
-                // The file keeps its descriptor until it can be written.
+                // The file retains its descriptor until it can be written.
                 self.files.later(&file);
                 break;
             }

@@ -84,7 +84,7 @@ impl Stats {
         self.counters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// All zero in a forked child, which must not look at the cache.
+    /// All zero in a forked child, which must not read the cache.
     pub(crate) fn of(core: &Core) -> Self {
         if core.gate.is_forked() {
             return Self::default();

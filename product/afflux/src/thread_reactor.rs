@@ -2,7 +2,7 @@
 //!
 //! Owns: the time limit of a part, the handle of the cache.
 //! Does not own: the ring and operations in flight (`linux-device`).
-//! Invariants: a part that has no time left looks once for completed reads (`a_part_without_time_looks_once`).
+//! Invariants: a part without remaining time checks once for completed reads (`a_part_without_time_looks_once`).
 
 use std::future::poll_fn;
 use std::io;

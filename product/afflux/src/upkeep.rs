@@ -2,7 +2,7 @@
 //!
 //! Owns: one task for each device. It notices others' changes of open files, and has idle files give up their
 //! descriptors.
-//! Does not own: the conclusion from a look (`coherence`), the list of files (`files`).
+//! Does not own: the conclusion from a check (`coherence`), the list of files (`files`).
 //! Invariants: the tasks hold the cache only while they work. Each asks the host about a bounded number of files a
 //! round, on threads of the device. A device that hangs delays only its own round.
 
@@ -21,7 +21,7 @@ use crate::files::CachedFile;
 /// Between two rounds.
 pub(crate) const ROUND: Duration = Duration::from_secs(1);
 
-/// Most files that a round asks the host about; if there are more, they take turns.
+/// Most files that a round asks the host about; if there are more, a later round asks about them.
 const LOOKS_A_ROUND: usize = 1024;
 
 /// Runs rounds until the cache is gone.
@@ -57,7 +57,7 @@ impl Core {
         }
     }
 
-    /// Looks at files with a handle, starting where the last round ended.
+    /// Checks files with a handle, starting where the last round ended.
     async fn look_at_some(&self, device: &CacheDevice) {
         let open = self.files.open_now(device.id);
         if open.is_empty() {

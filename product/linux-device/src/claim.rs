@@ -1,6 +1,6 @@
 //! Claims: at most one cache writes a host file.
 //!
-//! Owns: the place of the lock in a file, taking and changing it.
+//! Owns: the offset of the lock in a file, taking and changing it.
 //! Does not own: the moment of a claim; the descriptor (its close ends the claim).
 //! Invariants: a claim is an *open file description* lock (of `fcntl`). It belongs to the descriptor and not to the
 //! process, so that two caches of one process see each other. The locked byte is one where no file has data, so other

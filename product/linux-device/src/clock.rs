@@ -20,7 +20,7 @@ pub fn monotonic() -> Nanos {
     Nanos((time.tv_sec as u64).wrapping_mul(Nanos::SECOND).wrapping_add(time.tv_nsec as u64))
 }
 
-/// The time of day as of the last tick. The host's file systems take times from the same clock, so a time told to a
+/// The time of day as of the last tick. The host's file systems take times from the same clock, so a time reported to a
 /// client is not later than the one that a file has after its write.
 pub fn wall() -> WallNanos {
     WallNanos(nanos(clock_gettime(ClockId::RealtimeCoarse)))

@@ -1,7 +1,7 @@
 //! Devices over host files: requests become io_uring operations, or calls on worker threads.
 //!
 //! Owns: a device as the engine sees it.
-//! Does not own: names (the volume), the choice of writes (the engine), the way of a request to a ring or a thread
+//! Does not own: names (the volume), the choice of writes (the engine), the path of a request to a ring or a thread
 //! (`launch`), its steps (`flight`).
 //! Invariants: `submit` never blocks. A device and its requests share one core.
 
@@ -204,7 +204,7 @@ impl Device for HostDevice {
         // Nothing may have been written to the device for long, but other programs write, too.
         self.flights.refresh_free_bytes(HINT_AGE_NS);
         match self.core().hidden_limits() {
-            // No room is sure without a reservation.
+            // No space is sure without a reservation.
             HiddenLimits::Reservable if !self.core().is_without_reservations() => 0,
             _ => self.core().free_bytes(),
         }
@@ -218,7 +218,7 @@ impl Device for HostDevice {
         let refuses_late = match self.core().hidden_limits() {
             HiddenLimits::None => is_without_reservations && is_nearly_full,
             HiddenLimits::AtRewriting => is_nearly_full,
-            // A list of extents may need a block that no reservation keeps.
+            // A list of extents may need a block that no reservation covers.
             HiddenLimits::Reservable => is_without_reservations || self.core().frees_reserved,
             HiddenLimits::AtWriting => true,
         };

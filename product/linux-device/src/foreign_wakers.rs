@@ -1,7 +1,7 @@
 //! Wakers of other programs' tasks: foreign code that this program has to run.
 //!
 //! Owns: a waker that stands for a foreign one; where and when the foreign one is cloned, woken and dropped.
-//! Does not own: the waiting. Queues everywhere keep the stand-in, and know of no foreign waker.
+//! Does not own: the waiting. Queues everywhere hold the stand-in, and know of no foreign waker.
 //! Invariants: foreign code runs with no lock of ours held, so it may call us again. A panic in it ends at our call
 //! site. Only a panic in a clone goes on, to the polling caller, since that caller passed the waker. A queue never
 //! drops a foreign waker.
@@ -44,7 +44,7 @@ impl DueWake {
     }
 }
 
-/// The engine's queues keep this in place of a foreign waker.
+/// The engine's queues hold this in place of a foreign waker.
 struct ProxyWaker {
     /// Present between a poll and the wake after it, while a caller has the future.
     theirs: Mutex<Option<Waker>>,
@@ -158,7 +158,7 @@ impl Drop for DeferredWakes {
             make_wakes();
         }
         let _ = HELD.try_with(|held| held.depth.set(depth.saturating_sub(1)));
-        // A waker may run a task at once, which wakes others in turn. This thread does not make wakes without end.
+        // A waker may run a task at once, which wakes others as well. This thread does not make wakes without end.
         while depth == 1
             && let Some(due) = next_due()
         {

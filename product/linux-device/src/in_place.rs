@@ -3,7 +3,7 @@
 //! Owns: the mark of a thread that asks before it blocks, its permission, the work that it leaves for later.
 //! Does not own: which thread gets a permission (`fuse::resting`), the calls (`pool`), tasks (`platform`).
 //! Invariants: a thread is marked only while it polls one future. From the permission on, its other duties are somebody
-//! else's. Work left for later is done on the same thread, after the future's result was used, under the permission.
+//! else's. Deferred work is done on the same thread, after the future's result was used, under the permission.
 //!
 //! A call of the host mostly ends within microseconds. Two hand-overs to other threads and back take several times as
 //! long.
@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Work that is left for later.
+/// Deferred work.
 type Work = Box<dyn FnOnce() + Send>;
 
 /// The giver of permissions to block.
@@ -71,7 +71,7 @@ pub fn leave(work: Work) -> Option<Work> {
     work
 }
 
-/// Does work that may block in parts, and may ask `leave`. Then does the work that these parts left, and ends the
+/// Does work that may block in parts, and may ask `leave`. Then does the work that these parts deferred, and ends the
 /// permission; also after a panic.
 pub fn scope<T>(leave: Arc<dyn Leave>, work: impl FnOnce(&InPlace) -> T) -> T {
     THREAD.set(Some(ThreadState { leave, permitted: None, later: Vec::new() }));
@@ -96,7 +96,7 @@ impl InPlace {
         part()
     }
 
-    /// The thread makes no more host calls, but for work that it left. Without such work the permission ends here.
+    /// The thread makes no more host calls, but for work that it deferred. Without such work the permission ends here.
     pub fn end_calls(&self) {
         let thread = THREAD.take();
         match thread {

@@ -5,9 +5,8 @@
 //! Does not own: questions to one file system or directory (`host::file_system_facts`, `device::hidden_limits`), the
 //! consequences: the host shows others as empty directories, the library refuses their files.
 //! Invariants: an unknown kind counts as one that stores nothing without a block device, lists unsure numbers, may fold
-//! names and has limits that a write alone tells. So it costs calls or is refused, and gives no wrong answer. In
-//! `/proc` or `/sys` a write is an order to the kernel, and sizes say nothing about the bytes to read: neither can be
-//! cached.
+//! names and has limits that only a write shows. So it costs calls or is refused, and gives no wrong answer. In `/proc`
+//! or `/sys` a write is an order to the kernel, and sizes say nothing about the bytes to read: neither can be cached.
 
 use std::os::fd::BorrowedFd;
 
@@ -35,13 +34,13 @@ pub enum Unsure {
 pub enum Folding {
     /// No directory does.
     Never,
-    /// A flag of each directory says it, where the kernel knows the flag. It tells so below `/sys/fs` and this name.
+    /// A flag of each directory says it, where the kernel knows the flag. It shows that below `/sys/fs` and this name.
     ByFlag(Option<&'static str>),
     /// The geometry of an XFS says it.
     ByGeometry,
     /// Names that differ in case are one name.
     Always,
-    /// Nothing tells.
+    /// Nothing shows it.
     MayBe,
 }
 
@@ -50,7 +49,7 @@ pub enum Folding {
 pub enum TimeUnit {
     /// So many nanoseconds.
     Ns(u32),
-    /// A small inode has room for whole seconds alone.
+    /// A small inode stores whole seconds alone.
     ByInode,
 }
 

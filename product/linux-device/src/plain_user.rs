@@ -1,7 +1,7 @@
 //! The identity that writes the bytes of users.
 //!
-//! A file system may keep blocks for root: ext4 keeps a twentieth of a disk. Bytes of users reach it by threads of the
-//! server, which are root's. So the threads write as an unused user, who owns no kept blocks.
+//! A file system may reserve blocks for root: ext4 reserves a twentieth of a disk. Bytes of users reach it by threads
+//! of the server, which are root's. So the threads write as an unused user, who owns no reserved blocks.
 //!
 //! Owns: the number of the unused user, a thread's change to this number for one call, a ring's personality.
 //! Does not own: which bytes are so written (`device`), the rights of callers (`host`).
@@ -14,8 +14,8 @@ use std::sync::OnceLock;
 use io_uring::Submitter;
 use rustix::process::geteuid;
 
-/// Unused numbers of users: the last ones of a kernel, and the last ones of a container. 65534 is
-/// not among them, since administrators give kept blocks to it.
+/// Unused numbers of users: the last ones of a kernel, and the last ones of a container. 65534 is not among them, since
+/// administrators give reserved blocks to it.
 const NOBODYS: [u32; 2] = [0xffff_fff0, 65_519];
 
 /// No user's number: the kernel treats it as a query.

@@ -130,7 +130,7 @@ impl Drop for PollsHere<'_> {
 }
 
 struct Shared {
-    /// Tells platforms of one process apart.
+    /// Distinguishes platforms of one process.
     number: u64,
     ability: Option<RingAbility>,
     /// Why io_uring is not used.
@@ -317,7 +317,7 @@ impl LinuxPlatform {
         Ok(Visit::begin(self.waiting_reactor(), true)?.reactor.block_on(future))
     }
 
-    /// Keeps this thread's reactor, and what is in flight there, until the value is dropped.
+    /// Retains this thread's reactor, and what is in flight there, until the value is dropped.
     pub fn keep_reactor(&self) -> RetainedReactor {
         RetainedReactor::new(self.waiting_reactor())
     }
@@ -343,8 +343,8 @@ impl LinuxPlatform {
     }
 
     /// Gives back this thread's ring, if it did I/O in [`LinuxPlatform::block_on`]; the next thread that needs a ring
-    /// gets it. Otherwise the thread keeps the ring until its end, or until a wait on another platform after the end of
-    /// this one.
+    /// gets it. Otherwise the thread retains the ring until its end, or until a wait on another platform after the end
+    /// of this one.
     pub fn forget_this_thread(&self) {
         let mine = WAITING.try_with(|waiting| {
             let mut waiting = waiting.borrow_mut();
@@ -384,7 +384,7 @@ impl LinuxPlatform {
         };
         self.known_waiting_reactor().unwrap_or_else(|| {
             let reactor = made();
-            // At the very end of a thread nothing is kept any more.
+            // At the very end of a thread nothing is retained any more.
             let _ = WAITING.try_with(|waiting| {
                 let mut waiting = waiting.borrow_mut();
                 waiting.retain(|(shared, _)| shared.strong_count() > 0);
@@ -438,7 +438,7 @@ impl LinuxPlatform {
         Reactor::current(self.shared.number)
     }
 
-    /// The next reactor's `Remote`, each in turn.
+    /// The next reactor's `Remote`, one after the other.
     pub(crate) fn next_reactor(&self) -> &Arc<Remote> {
         let next = self.shared.next_reactor.fetch_add(1, Ordering::Relaxed);
         self.reactor(next)

@@ -1,16 +1,16 @@
 //! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
 //!
-//! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue; when each
+//! Owns: its threads (started when needed, ended when idle), the callers that wait for a slot in the queue; when each
 //! call began that a thread is making now, without a lock.
 //! Does not own: the work; the tasks that wait for it; the order of work (`queue`), how long a call may take
 //! (`device`).
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait. Posted work does not count,
 //! since its caller bounds it. Queued work runs, even if its waiter has gone. A stopped pool takes no work. While
-//! queued work may have a thread, and a thread is free, a thread is on its way to the queue.
+//! queued work may have a thread, and a thread is free, a thread is coming to the queue.
 //!
 //! The thread that has been idle for the shortest time is woken first: its stack is still in the processor's cache. No
-//! more threads are on their way at a time than there are processors: a thread that takes work wakes the next if there
-//! is more. So one thread does several short pieces in a row, and a blocking piece holds up nothing else.
+//! more threads are coming at a time than there are processors: a thread that takes work wakes the next if there is
+//! more. So one thread does several short pieces in a row, and a blocking piece holds up nothing else.
 
 mod call;
 mod queue;
@@ -58,7 +58,7 @@ impl PoolTask {
     }
 }
 
-/// Work that keeps its memory and may run again.
+/// Work that retains its memory and may run again.
 pub trait Job: Send + Sync {
     /// Runs it, on the thread that took it out of the queue.
     fn run(&self);
@@ -67,7 +67,7 @@ pub trait Job: Send + Sync {
 /// The result of an attempt to queue work.
 enum Entrance {
     Queued,
-    /// There is no room; the next attempt uses this ticket.
+    /// The queue is full; the next attempt uses this ticket.
     Waits(u64),
     /// The pool takes no more.
     Closed,
@@ -86,7 +86,7 @@ struct Inner {
     name: String,
     threads_max: usize,
     queue_max: usize,
-    /// Most threads that may be on their way to the queue.
+    /// Most threads that may be coming to the queue.
     coming_max: usize,
     underway: Arc<Underway>,
     state: Mutex<PoolState>,
@@ -101,17 +101,17 @@ struct PoolState {
     idle: Vec<Thread>,
     /// Threads that were woken or started and have not looked at the queue since.
     coming: usize,
-    /// Futures that wait for room, oldest first.
+    /// Futures that wait for a slot, oldest first.
     waiting: BTreeMap<u64, Waker>,
-    /// Futures that were given room and have not used it yet: their places are taken.
+    /// Futures that were granted a slot and have not used it yet: their slots are taken.
     granted: BTreeSet<u64>,
     next_ticket: u64,
     closed: bool,
 }
 
 impl WorkerPool {
-    /// A pool of at most `threads_max` threads called `name`, with room for `queue_max` pieces of work that no thread
-    /// is free for; both at least 1 (0 counts as 1). Starts no thread yet.
+    /// A pool of at most `threads_max` threads called `name`, with `queue_max` slots for work that no thread is free
+    /// for; both at least 1 (0 counts as 1). Starts no thread yet.
     pub fn new(name: &str, threads_max: usize, queue_max: usize) -> Self {
         Self {
             owner: Arc::new(Owner(Arc::new(Inner {
@@ -137,7 +137,7 @@ impl WorkerPool {
         &self.owner.0.underway
     }
 
-    /// Queues a call if there is room, or if room was granted to its `ticket` from an earlier attempt.
+    /// Queues a call if a slot is free, or if one was granted to its `ticket` from an earlier attempt.
     fn enter(&self, lane: Lane, call: Arc<dyn Job>, ticket: Option<u64>, waker: &Waker) -> Entrance {
         let inner = &self.owner.0;
         let mut state = inner.lock();
@@ -160,17 +160,17 @@ impl WorkerPool {
         Entrance::Queued
     }
 
-    /// Ends the wait for room with this ticket.
+    /// Ends the wait for a slot with this ticket.
     fn leave(&self, ticket: u64) {
         let mut state = self.owner.0.lock();
         state.waiting.remove(&ticket);
-        // A place that was granted to it goes to the next.
+        // A slot that was granted to it goes to the next.
         let next = if state.granted.remove(&ticket) { state.grant() } else { None };
         drop(state);
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// Queues `work` whether there is room or not, for callers that bound their own posts. A stopped pool drops the
+    /// Queues `work` whether a slot is free or not, for callers that bound their own posts. A stopped pool drops the
     /// work; the objects in it then report that they are lost.
     pub fn post(&self, work: impl FnOnce() + Send + 'static) {
         self.post_on(Lane::default(), work);
@@ -246,7 +246,7 @@ struct OwnThread {
     inner: Arc<Inner>,
     /// The work to do after the current result was given.
     deferred: Vec<PoolTask>,
-    /// The place of the current call.
+    /// The slot of the current call.
     slot: Option<usize>,
 }
 
@@ -264,7 +264,7 @@ pub fn begin_next_call() {
     });
 }
 
-/// Called by long work on a thread of a pool: does the work left for later.
+/// Called by long work on a thread of a pool: does the deferred work.
 pub fn run_deferred() {
     let next = || OWN.with_borrow_mut(|own| own.as_mut()?.deferred.pop());
     while let Some(work) = next() {
@@ -290,8 +290,8 @@ impl Inner {
         idle.iter().for_each(Thread::unpark);
     }
 
-    /// Called with work in the queue: wakes or starts a thread, unless enough are on their way. Does the work here if
-    /// the host gives us no thread at all.
+    /// Called with work in the queue: wakes or starts a thread, unless enough are coming. Does the work here if the
+    /// host gives us no thread at all.
     fn ensure_threads(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) {
         if state.coming >= self.coming_max {
             return;
@@ -363,7 +363,7 @@ impl Inner {
         OWN.set(None);
     }
 
-    /// Does a piece of work, and the work that it left for later.
+    /// Does a piece of work, and the work that it deferred.
     fn carry_out(&self, work: PoolTask) {
         let begun = self.underway.begin();
         OWN.with_borrow_mut(|own| own.iter_mut().for_each(|own| own.slot = begun.slot()));
@@ -413,7 +413,7 @@ impl PoolState {
         }
     }
 
-    /// The next piece of work that may have a thread, and the future that gets its place in the queue.
+    /// The next piece of work that may have a thread, and the future that gets its slot in the queue.
     fn take(&mut self) -> (Option<(Lane, PoolTask)>, Option<Waker>) {
         match self.queue.take() {
             Some(taken) => (Some(taken), self.grant()),
@@ -421,7 +421,7 @@ impl PoolState {
         }
     }
 
-    /// Gives a free place to the future that waited longest.
+    /// Gives a free slot to the future that waited longest.
     fn grant(&mut self) -> Option<Waker> {
         let (ticket, waker) = self.waiting.pop_first()?;
         self.granted.insert(ticket);

@@ -64,7 +64,7 @@ impl ProcessWord {
 
 impl Drop for ProcessWord {
     fn drop(&mut self) {
-        // SAFETY: `new` mapped the page, and no reference to it is left.
+        // SAFETY: `new` mapped the page, and no reference to it remains.
         let _ = unsafe { munmap(self.word.as_ptr().cast(), PAGE_BYTES) };
     }
 }

@@ -39,9 +39,9 @@ use crate::watch::ReportedLook;
 pub(crate) use self::ring::RingAbility;
 pub use self::sleep::Sleep;
 
-/// Tasks polled in one turn before sockets and files are looked at again.
+/// Tasks polled in one round before the reactor checks sockets and files again.
 const POLLS_A_ROUND: usize = 256;
-/// Completions reported in one turn. The woken tasks mostly submit more. With a larger number, a disk that completes
+/// Completions reported in one round. The woken tasks mostly submit more. With a larger number, a disk that completes
 /// many requests at once would be idle until the last of them was reported.
 const REPORTS_A_ROUND: usize = 8;
 
@@ -66,7 +66,7 @@ pub struct Reactor {
     drives: Drives,
     /// A visitor waits for one call, and nothing else waits meanwhile.
     is_one_call: Cell<bool>,
-    /// Values that keep a visitor's operations in flight between two waits.
+    /// Values that hold a visitor's operations in flight between two waits.
     users: Cell<u32>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
@@ -77,7 +77,7 @@ pub struct Reactor {
     mail: RefCell<Vec<Mail>>,
     tasks: RefCell<SlotTable<Task>>,
     ready: RefCell<VecDeque<Arc<TaskWake>>>,
-    /// Tasks that woke themselves while they were polled: they are ready in the next turn.
+    /// Tasks that woke themselves while they were polled: they are ready in the next round.
     again: RefCell<VecDeque<Arc<TaskWake>>>,
     /// The key of the task that is being polled.
     polled: Cell<Option<usize>>,
@@ -87,7 +87,7 @@ pub struct Reactor {
     root_ready: Cell<bool>,
     stopping: Cell<bool>,
     running: Cell<&'static str>,
-    /// The time of its last look for completions.
+    /// The time of its last check for completions.
     looked: Cell<Nanos>,
     /// The earliest time at which completions may have arrived unseen; none if they were seen at once.
     there_since: Cell<Option<Nanos>>,
@@ -240,17 +240,17 @@ impl Reactor {
         self.is_one_call.set(is_one);
     }
 
-    /// Whether the thread comes back for operations left in flight.
+    /// Whether the thread comes back for operations still in flight.
     pub(crate) fn is_retained(&self) -> bool {
         self.users.get() > 0
     }
 
-    /// One more value keeps the operations in flight.
+    /// One more value holds the operations in flight.
     pub(crate) fn retain(&self) {
         self.users.update(|users| users + 1);
     }
 
-    /// One value less keeps the operations in flight. The last one waits for them.
+    /// One value less holds the operations in flight. The last one waits for them.
     pub(crate) fn release(self: &Rc<Self>) {
         self.users.update(|users| users - 1);
         if !self.is_retained() {
@@ -268,7 +268,7 @@ impl Reactor {
         self.operations.borrow().len() == 0
     }
 
-    /// Adds a task; it is polled in a later turn.
+    /// Adds a task; it is polled in a later round.
     pub fn add_task(&self, name: &'static str, future: TaskFuture) {
         let mut tasks = self.tasks.borrow_mut();
         let wake = TaskWake::new(tasks.next_key(), &self.remote);
@@ -347,7 +347,7 @@ impl Reactor {
         true
     }
 
-    /// Submits started operations now, not at the end of the turn: for operations that take the kernel long while this
+    /// Submits started operations now, not at the end of the round: for operations that take the kernel long while this
     /// thread computes.
     pub(crate) fn submit(&self) {
         self.try_queue_lone();
@@ -442,7 +442,7 @@ impl Reactor {
         }
     }
 
-    /// Turns until it is told to stop, then drops its tasks and ends its operations.
+    /// Runs rounds until [`Reactor::stop`], then drops its tasks and ends its operations.
     pub(crate) fn run(self: &Rc<Self>) {
         while !self.stopping.get() {
             self.round();
@@ -462,7 +462,7 @@ impl Reactor {
         self.drain();
     }
 
-    /// Ends [`Reactor::run`] after this turn.
+    /// Ends [`Reactor::run`] after this round.
     pub(crate) fn stop(&self) {
         self.stopping.set(true);
     }
@@ -474,7 +474,7 @@ impl Reactor {
         }
     }
 
-    /// A turn, or the lone operation alone.
+    /// A round, or the lone operation alone.
     fn step(self: &Rc<Self>) {
         if self.has_only_lone() {
             make_wakes();
@@ -527,7 +527,7 @@ impl Reactor {
         }
     }
 
-    /// Polls ready tasks, and the tasks that these wake: a call through several tasks waits for no turn between them.
+    /// Polls ready tasks, and the tasks that these wake: a call through several tasks waits for no round between them.
     fn poll_tasks(&self) {
         let noted = match &self.drives {
             Drives::Shared(longest) if !self.ready.borrow().is_empty() => Some(longest),
@@ -584,7 +584,7 @@ impl Reactor {
         }
     }
 
-    /// Submits, waits, and reports completions to their owners. If there are many, some are left for the next turn,
+    /// Submits, waits, and reports completions to their owners. If there are many, some remain for the next round,
     /// which then only submits.
     fn drive(&self, wait: Option<Duration>) {
         if self.reaped.borrow().is_empty() {
@@ -596,7 +596,7 @@ impl Reactor {
             None
         } else {
             let away_ns = self.there_since.get().map_or(0, |since| clock::monotonic().since(since));
-            // The remaining completions were there at this look.
+            // The remaining completions were there at this check.
             self.there_since.update(|since| since.or(Some(self.looked.get())));
             Some(ReportedLook::after(away_ns))
         };
@@ -650,7 +650,7 @@ impl Drop for Reactor {
                 spare.try_keep(*ring);
             }
         }
-        // A late wake and its `Remote` would keep each other alive for ever.
+        // A late wake and its `Remote` would hold each other alive for ever.
         drop(self.remote.0.close());
     }
 }
@@ -789,7 +789,7 @@ impl Wake for TaskWake {
         });
         if let Some(wake) = wake {
             let remote = Arc::clone(&wake.remote);
-            // An ended reactor has dropped its tasks, so no task is left to wake.
+            // An ended reactor has dropped its tasks, so no task remains to be woken.
             let _ = remote.send(Mail::Wake(wake));
         }
     }

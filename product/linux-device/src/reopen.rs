@@ -22,7 +22,7 @@ pub fn open_without_waiting(directory: impl AsFd, name: &str, flags: OFlags) -> 
 }
 
 /// Makes a descriptor of a regular file read-only. The number stays, so requests with this descriptor go on. It works
-/// also if the process has no descriptor left.
+/// also if the process has no free descriptor.
 pub fn make_read_only(fd: &OwnedFd) -> Result<(), Errno> {
     let flags = fcntl_getfl(fd)?;
     if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == OFlags::RDONLY {

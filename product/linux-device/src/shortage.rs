@@ -1,7 +1,7 @@
-//! A process, or a host, that has no descriptor left.
+//! A process, or a host, that has no free descriptor.
 //!
-//! Owns: the pools whose descriptors can be closed, some descriptors that are kept for calls which give others up.
-//! Does not own: the descriptors of the pools (`device::file`), the bounds that keep a shortage from coming.
+//! Owns: the pools whose descriptors can be closed, some descriptors that are reserved for calls which give others up.
+//! Does not own: the descriptors of the pools (`device::file`), the bounds that prevent a shortage.
 //! Invariants: a call that finds no descriptor tries again once those that can be opened anew are closed. A call that
 //! closes what it opens finds one even then, so giving descriptors up takes none that the process lacks.
 
@@ -19,7 +19,7 @@ pub(crate) trait SparePool: Send + Sync {
 
 static POOLS: Mutex<Vec<Weak<dyn SparePool>>> = Mutex::new(Vec::new());
 static RESERVE: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
-/// Descriptors that are kept.
+/// Descriptors that are reserved.
 const RESERVE_COUNT: usize = 8;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -56,7 +56,8 @@ pub fn close_spare() {
     pools.iter().for_each(|pool| pool.close_idle());
 }
 
-/// Keeps descriptors for [`open_with_reserve`], as far as some are missing. To be called before descriptors are short.
+/// Reserves descriptors for [`open_with_reserve`], as far as some are missing. To be called before descriptors are
+/// short.
 pub fn keep_descriptors() {
     keep(&mut lock(&RESERVE));
 }
@@ -70,7 +71,7 @@ fn keep(reserve: &mut Vec<OwnedFd>) {
 }
 
 /// As [`open_or_close_spare`], for a call that closes what it opens, or that ends soon: as a last resort it takes a
-/// descriptor that is kept. May block.
+/// descriptor that is reserved. May block.
 ///
 /// # Errors
 /// Those of `open`.

@@ -1,10 +1,10 @@
 //! How long the completions that this thread reports may have been unseen.
 //!
-//! A computing thread does not look for completions. A thread that waits in the kernel does, but it may be woken late
+//! A computing thread does not check for completions. A thread that waits in the kernel does, but it may be woken late
 //! because other threads have its CPU. The kernel counts that as the thread's run delay (/proc/thread-self/schedstat,
 //! the second number).
 //!
-//! Owns: the answer for the completions of one look. Does not own: looking (`reactor`), the calls of worker threads.
+//! Owns: the answer for the completions of one check. Does not own: checking (`reactor`), the calls of worker threads.
 //! Invariants: the run delay is read at most once in [`READ_NS`], and not at all if nothing asks for it. A host without
 //! the file has no delays.
 
@@ -21,10 +21,10 @@ use crate::clock;
 /// device's completions are farther apart, so each of them has a reading of its own.
 const READ_NS: u64 = 10 * Nanos::MILLISECOND;
 
-/// The look whose completions are reported now.
+/// The check whose completions are reported now.
 #[derive(Clone, Copy)]
 enum Look {
-    /// No look, or completions of a call that has ended at once.
+    /// No check, or completions of a call that has ended at once.
     None,
     /// Not asked for yet; the thread had not looked for this long before.
     Away(u64),
@@ -44,14 +44,14 @@ struct RunDelays {
     total_ns: u64,
     /// When that was.
     read: Nanos,
-    /// Looks since then that were asked about.
+    /// Checks since then that were asked about.
     looks: u64,
-    /// The delay of a look between the last two readings.
+    /// The delay of a check between the last two readings.
     mean_ns: u64,
 }
 
 impl RunDelays {
-    /// The delay of a look at `now`; `total_ns` reads the run delay.
+    /// The delay of a check at `now`; `total_ns` reads the run delay.
     fn of_look(&mut self, now: Nanos, total_ns: impl FnOnce() -> u64) -> u64 {
         self.looks += 1;
         if now.since(self.read) >= READ_NS {
@@ -63,7 +63,7 @@ impl RunDelays {
     }
 }
 
-/// While this lives, the thread reports the completions of one look.
+/// While this lives, the thread reports the completions of one check.
 pub(crate) struct ReportedLook;
 
 impl ReportedLook {

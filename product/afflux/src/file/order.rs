@@ -27,7 +27,7 @@ impl Withheld {
 
 impl Drop for Withheld {
     fn drop(&mut self) {
-        // Writers that wait for room may be foreign tasks.
+        // Writers that wait to be admitted may be foreign tasks.
         let _held = DeferredWakes::new();
         self.0 = None;
     }

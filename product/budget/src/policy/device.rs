@@ -333,7 +333,7 @@ impl WaitingPayers {
 
 /// Time with writes in flight after which the factor is updated.
 const FACTOR_WINDOW_NS: u64 = 250 * MILLISECOND;
-/// The part of that time that reads have in common.
+/// The part of that time in which reads must be in flight, too.
 const SHARED_PART: u64 = 8;
 /// A larger factor means that readers starve writes: the backlog must not vanish for that.
 const FACTOR_MAX: u64 = 8 * ONE;

@@ -40,7 +40,7 @@ struct Map {
 impl Extent {
     /// Whether a write to it takes no further block.
     fn is_own(&self) -> bool {
-        /// No place yet, compressed, beside other data in a block, or shared with another file.
+        /// No address yet, compressed, beside other data in a block, or shared with another file.
         const ELSEWHERE: u32 = 0x2 | 0x4 | 0x8 | 0x100 | 0x200 | 0x400 | 0x2000;
         self.flags & ELSEWHERE == 0
     }

@@ -1,7 +1,7 @@
 //! A device's knowledge of its host, for all its requests.
 //!
 //! Owns: how a directory's files are reached (O_DIRECT or not), the limits, the device's own threads, the guess at the
-//! free space, the identity that takes room for the bytes of users; whether the device is quick enough for a reactor's
+//! free space, the identity that takes space for the bytes of users; whether the device is quick enough for a reactor's
 //! thread to begin its reads.
 //! Does not own: requests (`flight`), the files (`file`), the questions that a new device asks (`probe`), the threads
 //! that may wait (`reactor::ring`).
@@ -24,7 +24,7 @@ use crate::pool::{Underway, WorkerPool};
 
 /// Most bytes of one request: one bio of 256 pages.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// Requests in flight that keep fast disks busy; more of them only wait in the disks' queues.
+/// Requests in flight that occupy fast disks; more of them only wait in the disks' queues.
 const DEPTH: u32 = 64;
 /// Threads for operations that no ring does. Each carries one request.
 const THREADS_MAX: usize = 16;
@@ -68,11 +68,11 @@ pub(super) struct DeviceCore {
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
     free_asking: AtomicBool,
-    /// The files are those of a server's users: blocks that a file system keeps for root are not for them.
+    /// The files are those of a server's users: blocks that a file system reserves for root are not for them.
     pub(super) is_of_users: bool,
     /// A [`HiddenLimits`].
     hidden_limits: AtomicU8,
-    /// The host has refused to reserve room, and not for the lack of it.
+    /// The host has refused to reserve space, and not for the lack of it.
     is_without_reservations: AtomicBool,
 }
 
@@ -88,7 +88,7 @@ impl DeviceCore {
             depth: DEPTH,
             file_bytes_max: place.file_bytes_max,
             volatile_cache: true,
-            // The host tells an error of its page cache to one caller only.
+            // The host reports an error of its page cache to one caller only.
             syncs_overlap: matches!(access, Access::Direct { .. }),
             ..Limits::default()
         };
@@ -137,7 +137,7 @@ impl DeviceCore {
         self.hidden_limits.store(limits as u8, Ordering::Relaxed);
     }
 
-    /// Whether each write of the file has to end inside the file, so that a refused one frees no reserved room.
+    /// Whether each write of the file has to end inside the file, so that a refused one frees no reserved space.
     pub(super) fn must_end_inside(&self, file: &HostFile) -> bool {
         // Without quotas the host has blocks of its own for lists of extents.
         self.frees_reserved && self.hidden_limits() == HiddenLimits::Reservable && file.has_reserved()

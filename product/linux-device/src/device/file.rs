@@ -4,8 +4,8 @@
 //! descriptors that the files of a pool have opened; the meaning of the host's error numbers.
 //! Does not own: names and identity (the opener of the file), the bytes to read or write.
 //! Invariants: the first write to a file opens it for writing. A descriptor in use by the kernel stays open, since the
-//! request holds a reference. A descriptor that a writer has kept stays open, too. The last user of a tree's file never
-//! closes its descriptors.
+//! request holds a reference. A descriptor that a writer has retained stays open, too. The last user of a tree's file
+//! never closes its descriptors.
 
 mod spare_descriptors;
 
@@ -71,9 +71,9 @@ pub struct HostFile {
     growth_refused: AtomicBool,
     /// The host does not take O_DIRECT for this file.
     direct_refused: AtomicBool,
-    /// Room was reserved for bytes of it.
+    /// Space was reserved for bytes of it.
     has_reserved: AtomicBool,
-    /// Root alone may write it: its bytes may take blocks that the file system keeps for root.
+    /// Root alone may write it: its bytes may take blocks that the file system reserves for root.
     roots: AtomicBool,
     /// It has been read since its last write.
     was_read: AtomicBool,
@@ -165,7 +165,7 @@ impl Descriptors {
         descriptors
     }
 
-    /// Takes out descriptors that can be opened anew. Descriptors in use by a request or kept by a writer stay.
+    /// Takes out descriptors that can be opened anew. Descriptors in use by a request or retained by a writer stay.
     fn take_spare(&mut self, carries: u8) -> Vec<Arc<OwnedFd>> {
         let idle = |found: &mut Descriptor| found.is_spare && Arc::strong_count(&found.fd) == 1;
         let (direct, buffered) = (&mut self.direct, &mut self.buffered);
@@ -302,7 +302,7 @@ impl HostFile {
         self.carries.load(Ordering::SeqCst) >= if in_blocks { CARRIES_BLOCKS } else { CARRIES_ALL }
     }
 
-    /// Keeps the descriptor for all writes, if it is open. Returns whether it is.
+    /// Retains the descriptor for all writes, if it is open. Returns whether it is.
     pub fn try_keep_writable(&self) -> bool {
         let descriptors = self.lock();
         let is_open = descriptors.buffered.as_ref().is_some_and(|found| found.writable);
@@ -312,23 +312,23 @@ impl HostFile {
         is_open
     }
 
-    /// Opens a descriptor for all writes, and keeps it. Blocks.
+    /// Opens a descriptor for all writes, and retains it. Blocks.
     ///
     /// # Errors
     /// The host's errors. If descriptors are short, it first closes all that can be opened anew, and tries again.
     pub fn open_writable(&self) -> std::io::Result<()> {
-        // This reference keeps the pool from closing it again.
+        // While this reference lives, the pool does not close it again.
         let _opened = self.try_open(Path::Buffered, DescriptorUse::Write)?;
         self.try_keep_writable();
         Ok(())
     }
 
-    /// Lets the pool close the descriptor that a writer has kept. If `is_needed` then returns true, the file keeps it
-    /// after all.
+    /// Lets the pool close the descriptor that a writer has retained. If `is_needed` then returns true, the file
+    /// retains it after all.
     pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
         let descriptors = self.lock();
         let kept = self.carries.swap(descriptors.carries(self.is_direct_refused()), Ordering::SeqCst);
-        // From here on, `has_retained_writable` finds nothing kept.
+        // From here on, `has_retained_writable` finds nothing retained.
         if is_needed() {
             self.carries.store(kept, Ordering::SeqCst);
         }
@@ -402,12 +402,12 @@ impl HostFile {
         self.size_seen.fetch_min(size, Ordering::Relaxed);
     }
 
-    /// Room was reserved for bytes of it.
+    /// Space was reserved for bytes of it.
     pub(super) fn reserved(&self) {
         self.has_reserved.store(true, Ordering::Relaxed);
     }
 
-    /// Whether room was ever reserved for bytes of it.
+    /// Whether space was ever reserved for bytes of it.
     pub(super) fn has_reserved(&self) -> bool {
         self.has_reserved.load(Ordering::Relaxed)
     }
@@ -552,7 +552,7 @@ impl Drop for HostFile {
         let descriptors = std::mem::take(&mut *self.lock());
         self.closed(descriptors.spare_count());
         if let Some(pool) = &self.closes {
-            // Bounded by the inodes that the volume keeps.
+            // Bounded by the inodes that the volume caches.
             pool.post_near(move || drop(descriptors));
         }
     }

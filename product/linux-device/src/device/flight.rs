@@ -1,4 +1,4 @@
-//! A request on its way: which system operation comes next, until it is done.
+//! A request in flight: which system operation comes next, until it is done.
 //!
 //! Owns: the request, and the vectors and descriptor of the operation in progress; the memory of flights that have
 //! ended.
@@ -6,8 +6,8 @@
 //! Invariants: the request is answered once. A write never makes the file larger than the request says, not even for a
 //! moment. Parts that fill no block are written through the host's page cache; a small sync write goes through it as a
 //! whole. There are two exceptions, which extend the file to the accepted size first: when several writes make the file
-//! longer, and when the host would free reserved room (`DeviceCore::must_end_inside`).
-//! The operation for this makes no file smaller, whatever other programs do to the file meanwhile.
+//! longer, and when the host would free reserved space (`DeviceCore::must_end_inside`). The operation for this makes no
+//! file smaller, whatever other programs do to the file meanwhile.
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -29,8 +29,8 @@ use crate::reactor::io::{IOVECS_MAX, IoVec, RingOperation};
 /// Times in a row that the host may ask for another try.
 const RETRIES_MAX: u32 = 1_000;
 const PAGE_BYTES: u64 = 4096;
-/// A removed file's space comes back a moment after its name is gone: when its last descriptor is
-/// closed, and the host's journal has moved on. A full device is told after 150 ms of trying.
+/// A removed file's space comes back a moment after its name is gone: when its last descriptor is closed, and the
+/// host's journal has moved on. A full device is reported after 150 ms of trying.
 const SPACE_RETRIES_MAX: u32 = 5;
 const SPACE_PAUSE: Duration = Duration::from_millis(10);
 /// The most bytes of a new end of a file to write in one piece through the host's page cache. Otherwise whole pages
@@ -64,7 +64,7 @@ impl Job for DeviceFlights {
     }
 }
 
-/// A request and its progress. Without a request, a flight is kept for the next one, with its memory.
+/// A request and its progress. Without a request, a flight is pooled for the next one, with its memory.
 pub(super) struct RequestFlight {
     request: Option<Request>,
     flights: Option<Arc<DeviceFlights>>,
@@ -142,7 +142,7 @@ impl RequestFlight {
         flight
     }
 
-    /// The turns of the file and this flight's share in them; none if it needs no turn.
+    /// The gate of the file and this flight's sharing; none if it needs no grant.
     pub(super) fn sharing(&mut self) -> Option<(Arc<WriteGate>, WriteSharing)> {
         let file = self.file()?;
         if let Operation::Write { .. } = self.operation() {
@@ -386,8 +386,8 @@ impl RequestFlight {
         if self.path == Path::Buffered {
             return len - self.done;
         }
-        // The part that ends on a block boundary; the rest goes the other way. This part is whole pages, so that no
-        // page of the file is written both ways in one request.
+        // The part that ends on a block boundary; the rest goes the other path. This part is whole pages, so that no
+        // page of the file is written on both paths in one request.
         let block = u64::from(self.core().limits.block_bytes);
         let whole = if len.is_multiple_of(block) { len } else { whole_pages(offset, len) };
         if whole <= self.done || !self.is_aligned(offset + self.done, whole - self.done) {

@@ -1,10 +1,10 @@
 //! Transfers and syncs on the thread of their blocked caller: one system call each, past the host's page cache.
 //!
-//! Owns: which of them go this way.
-//! Does not own: requests (`flight`), which also repeat what the host shortens or refuses; the turns of writes
-//! (`gate`).
+//! Owns: which of them take this path.
+//! Does not own: requests (`flight`), which also repeat what the host shortens or refuses; the grants of writes
+//! (`write_gate`).
 //! Invariants: a transfer from here is whole. A shorter one, or one with an error, becomes a request, which transfers
-//! all of it again. A write from here has its turn, as a request's write has.
+//! all of it again. A write from here has its grant, as a request's write has.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 

@@ -1,8 +1,8 @@
 //! Limits of a file system that its free bytes do not show.
 //!
-//! Owns: the question to the host whether there can be such limits, and how they are met.
+//! Owns: the question to the host whether there can be such limits, and when a write reaches them.
 //! Does not own: the kinds of file systems (`kinds`), reservations (the engine), the wait at a close (front ends).
-//! Invariants: where the host does not say, there can be limits. A disk without quotas pays one call for each look at
+//! Invariants: where the host does not say, there can be limits. A disk without quotas pays one call for each check of
 //! its free space.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -18,10 +18,9 @@ use crate::kinds::{FileSystemKind, FreeBytes};
 pub(super) enum HiddenLimits {
     /// None does: the free bytes tell, and a reservation does when there are few.
     None,
-    /// None does while there are plenty of free bytes. A rewrite takes new blocks, and no reservation keeps them for
-    /// it.
+    /// None does while there are plenty of free bytes. A rewrite takes new blocks, and no reservation covers them.
     AtRewriting,
-    /// One of an owner, a group or a project: a reservation before the acceptance meets it.
+    /// One of an owner, a group or a project: a reservation before the acceptance counts against it.
     Reservable,
     /// A limit that the host checks when bytes are written: a limit of a server, of a subvolume, of a file system
     /// below, of a pool that several disks share.
@@ -64,7 +63,7 @@ fn has_quotas(directory: BorrowedFd<'_>) -> Option<bool> {
     const GET_STATE: i32 = 0x5805 << 8;
     /// Limits for users, groups and projects are enforced.
     const ENFORCED: u16 = 0b10_1010;
-    /// `struct fs_quota_stat` with its flags, and room for more than it has.
+    /// `struct fs_quota_stat` with its flags, and memory for more than it has.
     #[repr(C, align(8))]
     struct State {
         version: i8,

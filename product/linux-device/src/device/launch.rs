@@ -1,10 +1,10 @@
-//! The place of a flight's next step: a ring, or a thread of the device.
+//! Where a flight's next step runs: a ring, or a thread of the device.
 //!
-//! Owns: the way of each request to a ring or a thread, the start of a write whose turn has come.
-//! Does not own: the steps (`flight`), which writes may be under way together (`gate`), rings and threads (`reactor`,
-//! `pool`).
+//! Owns: the path of each request to a ring or a thread, the start of a write that has its grant.
+//! Does not own: the steps (`flight`), which writes may be under way together (`write_gate`), rings and threads
+//! (`reactor`, `pool`).
 //! Invariants: a launch never blocks. A flight launched on a reactor, or by a thread that waits in `block_on`, is done
-//! by that thread. The thread uses its ring, or a system call if it has no other work. Other threads hand theirs to a
+//! by that thread. The thread uses its ring, or a system call if it has no other work. Other threads send theirs to a
 //! reactor. No reactor that others share is held by a slow disk. The device's own threads do reservations, and the
 //! kernel's threads begin such a reactor's writes and those reads that the host may hold (`core`). The thread of the
 //! device's flusher begins its writes itself. The memory of a request belongs to the reactor until the kernel has
@@ -20,12 +20,12 @@ use crate::reactor::io::{Owner, RingOperation};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::ReportedLook;
 
-/// A transfer of at least this size begins at once, not at the end of the reactor's turn. Until then the disk might
+/// A transfer of at least this size begins at once, not at the end of the reactor's round. Until then the disk might
 /// have nothing to do while a reader copies the pages that it has read ahead. Beside such a transfer, one system call
 /// is cheap.
 const AT_ONCE_BYTES: u32 = 64 << 10;
 
-/// Takes a flight to the place of its next step: this reactor, a worker thread, or another reactor.
+/// Takes a flight to where its next step runs: this reactor, a worker thread, or another reactor.
 pub(super) fn launch(mut flight: Box<RequestFlight>) {
     let flights = Arc::clone(flight.flights());
     let core = &flights.core;
@@ -60,8 +60,8 @@ fn go_on(reactor: &Reactor, mut flight: Box<RequestFlight>) {
                 _ => {}
             }
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
-            // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and
-            // its descriptor is kept by the flight.
+            // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and its flight holds
+            // its descriptor.
             if let Err(flight) = unsafe { reactor.start(io, flight) } {
                 block(flight);
             } else if is_large {

@@ -84,9 +84,9 @@ pub(super) fn may_grow_files(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
-/// Whether a refused write that makes a file longer frees all room that is reserved beyond the file's end, on this file
-/// system. The host refuses such a write where it divides reserved room, and finds no block for its longer list of
-/// extents. Quotas count such blocks, and a reservation does not keep them.
+/// Whether a refused write that makes a file longer frees all space that is reserved beyond the file's end, on this
+/// file system. The host refuses such a write where it divides reserved space, and finds no block for its longer list
+/// of extents. Quotas count such blocks, and a reservation does not cover them.
 pub(super) fn does_free_reserved(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4))
 }

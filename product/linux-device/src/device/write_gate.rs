@@ -9,11 +9,11 @@
 //! So such writes go one at a time. Once several of them wait, the file is made longer first, and they go together
 //! (`notebook/performance-notes.md` has the other approaches that were tried).
 //!
-//! Owns: the turns of one file's writes, and how far the file is extended ahead of waiting writes.
+//! Owns: the grants of one file's writes, and how far the file is extended ahead of waiting writes.
 //! Does not own: the start of a write (`launch`); sizes on the host (`file`); the order of writes to the same bytes.
 //! The engine has one of those in flight at a time.
 //! Invariants: once a write waits to be alone, writes begin in order of arrival, so that neither kind starves. A write
-//! has its turn until it is answered or dropped. A file is made no longer than the engine has accepted.
+//! has its grant until it is answered or dropped. A file is made no longer than the engine has accepted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ const PAGE_BYTES: u64 = 4096;
 /// extends a file, so extensions should be rare. After a crash, this many unsynced bytes may be zeros.
 const AHEAD_BYTES: u64 = 64 << 20;
 
-/// Which other writes may have their turn meanwhile.
+/// Which other writes may be under way meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WriteSharing {
     /// All writes of this kind, and one extending write.
@@ -42,8 +42,8 @@ pub(super) enum Begins {
     Leads(u64),
 }
 
-/// A write, as far as its turn depends on it. A file keeps the writes that wait, and each write keeps its file: so a
-/// turn knows its write by this trait alone.
+/// A write, as far as its grant depends on it. A file holds the writes that wait, and each write holds its file: so a
+/// grant knows its write by this trait alone.
 pub(super) trait GatedWrite: Send {
     /// The end of the write in the file.
     fn end(&self) -> u64;
@@ -51,21 +51,21 @@ pub(super) trait GatedWrite: Send {
     /// The size that the engine has accepted for the file.
     fn file_bytes(&self) -> u64;
 
-    /// The write keeps its turn until it has ended.
+    /// The write holds its grant until it has ended.
     fn take_grant(&mut self, grant: WriteGrant, begins: Begins);
 
-    /// Goes on, with its turn.
+    /// Goes on, with its grant.
     fn begin(self: Box<Self>);
 }
 
 /// A write that has waited, or waits.
 type WaitingWrite = Box<dyn GatedWrite>;
 
-/// The turns of a file.
+/// The grants of a file.
 #[derive(Default)]
 pub(super) struct WriteGate(Mutex<GateState>);
 
-/// A turn; it ends when this is dropped.
+/// The permission to write; it ends when this is dropped.
 pub(super) struct WriteGrant {
     gate: Arc<WriteGate>,
     sharing: WriteSharing,
@@ -89,12 +89,12 @@ struct GateState {
 type StartedWrites = Vec<(Begins, WaitingWrite)>;
 
 impl GateState {
-    /// Gives a write that comes its turn, if it may begin now.
+    /// Gives a write that comes its grant, if it may begin now.
     fn try_enter(&mut self, sharing: WriteSharing) -> bool {
         self.waiting.is_empty() && self.try_begin(sharing)
     }
 
-    /// Keeps a write that may not begin now.
+    /// Queues a write that may not begin now.
     fn keep(&mut self, sharing: WriteSharing, write: WaitingWrite) {
         match sharing {
             WriteSharing::Longer if self.waiting.is_empty() && !self.alone => self.longer_next.push_back(write),
@@ -102,7 +102,7 @@ impl GateState {
         }
     }
 
-    /// A write's turn has ended; the file is at least `size` long.
+    /// A write's grant has ended; the file is at least `size` long.
     fn leave(&mut self, sharing: WriteSharing, size: u64) -> StartedWrites {
         let mut begun = Vec::new();
         match sharing {
@@ -123,7 +123,7 @@ impl GateState {
         begun
     }
 
-    /// Gives a write its turn, if it may begin now.
+    /// Gives a write its grant, if it may begin now.
     fn try_begin(&mut self, sharing: WriteSharing) -> bool {
         let is_free = match sharing {
             WriteSharing::Together => !self.alone,
@@ -180,7 +180,7 @@ impl WriteGate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the write a turn and returns the write, or keeps the write until then.
+    /// Gives the write a grant and returns the write, or queues the write until then.
     pub(super) fn enter<W: GatedWrite + 'static>(
         self: &Arc<Self>,
         sharing: WriteSharing,
@@ -196,7 +196,7 @@ impl WriteGate {
         Some(write)
     }
 
-    /// A turn for a write that does not wait for one. None if it would have to.
+    /// A grant for a write that does not wait for one. None if it would have to.
     pub(super) fn enter_now(self: &Arc<Self>, sharing: WriteSharing) -> Option<WriteGrant> {
         self.lock().try_enter(sharing).then(|| self.grant(sharing))
     }
@@ -205,7 +205,7 @@ impl WriteGate {
         WriteGrant { gate: Arc::clone(self), sharing, size: 0 }
     }
 
-    /// Writes that have waited go on, each with its turn.
+    /// Writes that have waited go on, each with its grant.
     fn begin(self: &Arc<Self>, begun: StartedWrites) {
         for (begins, mut write) in begun {
             let sharing = if let Begins::As(sharing) = begins { sharing } else { WriteSharing::Longer };
@@ -216,7 +216,7 @@ impl WriteGate {
 }
 
 impl WriteGrant {
-    /// The file was extended to `size` for this write. The turn of a leading write now counts as a shared one.
+    /// The file was extended to `size` for this write. The grant of a leading write now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
         if self.sharing == WriteSharing::Alone {
             return;

@@ -1,13 +1,13 @@
-//! A thread's visit to its reactor, for one wait; the reactor that a thread keeps between two waits.
+//! A thread's visit to its reactor, for one wait; the reactor that a thread retains between two waits.
 //!
 //! Owns: entering the reactor, what happens to operations in flight at the end of a visit; the wait for them at the end
-//! of a kept reactor.
+//! of a retained reactor.
 //! Does not own: the reactor (`reactor`), the futures that the thread waits for.
-//! Invariants: a thread is in one visit at a time. After the visit no operation of the reactor is left unsubmitted
-//! (`a_part_submits_what_it_leaves_in_flight`). A thread with a kept reactor comes back for the reads of an earlier
+//! Invariants: a thread is in one visit at a time. After the visit every operation of the reactor is submitted
+//! (`a_part_submits_what_it_leaves_in_flight`). A thread with a retained reactor comes back for the reads of an earlier
 //! part (`a_thread_leaves_its_reads_in_flight_and_comes_back_for_them`). A blocking call on this thread drives the same
 //! ring, so the call can wait for such a read (`a_blocking_call_gets_a_page_that_its_thread_left_in_flight`). The drop
-//! of a kept reactor waits for all of them, except in a forked child, which has none.
+//! of a retained reactor waits for all of them, except in a forked child, which has none.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use crate::reactor::{Reactor, ReactorEntered};
 pub struct WaitInside;
 
 /// A thread's wait on its reactor. Its end waits for what is in flight there, also after a panic in the future: others
-/// may wait for the same pages. If the reactor is kept, the end only submits it.
+/// may wait for the same pages. If the reactor is retained, the end only submits it.
 pub(super) struct Visit {
     pub(super) reactor: Rc<Reactor>,
     entered: Option<ReactorEntered>,
@@ -37,13 +37,13 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
-        // thread could be kept for ever.
+        // thread could be held for ever.
         drop(self.entered.take());
         leave(&self.reactor);
     }
 }
 
-/// Waits for the operations in flight, or only submits them if the reactor is kept.
+/// Waits for the operations in flight, or only submits them if the reactor is retained.
 pub(super) fn leave(reactor: &Rc<Reactor>) {
     if reactor.is_retained() {
         reactor.submit();

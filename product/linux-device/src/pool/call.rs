@@ -1,7 +1,7 @@
 //! Calls that a pool's threads make for waiting tasks.
 //!
 //! Owns: a call's work and its result, in one piece of memory, and the stage of the call.
-//! Does not own: the queue, threads, room (`pool`).
+//! Does not own: the queue, threads, free slots (`pool`).
 //! Invariants: queued work is done once, whether a task waits for it or not; work dropped before that is not done. No
 //! lock of a call is held while its pool's is taken, nor while work is done or a task is woken. A thread that may block
 //! does the work itself, and never queues it.
@@ -31,7 +31,7 @@ impl<R, F: FnOnce() -> (R, Option<PoolTask>) + Send> PoolWork<R> for F {
 
 impl WorkerPool {
     /// Runs `work` on a thread of the pool and returns its result. Nothing happens before the first poll; while the
-    /// queue is full the future waits for room, first come first served. If the future is dropped before the work was
+    /// queue is full the future waits for a slot, first come first served. If the future is dropped before the work was
     /// queued, the work never runs; a later drop discards its result. A panic of the work comes out of the future.
     pub fn run<R: Send + 'static, W: FnOnce() -> R + Send + 'static>(
         &self,
@@ -45,7 +45,7 @@ impl WorkerPool {
 pub struct PoolCall<W, R>(Mutex<Stage<W, R>>);
 
 enum Stage<W, R> {
-    /// Not queued yet; with its ticket if it waits for room.
+    /// Not queued yet; with its ticket if it waits for a slot.
     New {
         pool: WorkerPool,
         lane: Lane,
@@ -90,7 +90,7 @@ impl<W: PoolWork<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         std::mem::replace(&mut *self.lock(), stage)
     }
 
-    /// Queues it as `job`, or lets it wait for room.
+    /// Queues it as `job`, or lets it wait for a slot.
     fn begin(&self, cx: &Context<'_>, pool: WorkerPool, lane: Lane, work: W, job: Arc<dyn Job>, ticket: Option<u64>) {
         self.replace(Stage::Queued { work, waiter: Waiter::Waits(cx.waker().clone()) });
         match pool.enter(lane, job, ticket, cx.waker()) {

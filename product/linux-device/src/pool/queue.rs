@@ -1,11 +1,11 @@
 //! The queue of a pool: the order in which work begins.
 //!
 //! Owns: the order of work, the threads of each object and each user.
-//! Does not own: threads, room in the queue (`pool`).
+//! Does not own: threads, free slots in the queue (`pool`).
 //! Invariants: the work of one user begins in order of arrival, except for work about an object that has all its
-//! threads. Users take turns. An object has at most half of the threads and a user at most three quarters. So blocking
-//! calls keep others out only if many objects and several users block. Work of no user, such as the server's own,
-//! counts for its object alone.
+//! threads. Users are served one after the other. An object has at most half of the threads and a user at most three
+//! quarters. So blocking calls stop others only if many objects and several users block. Work of no user, such as the
+//! server's own, counts for its object alone.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,13 +18,13 @@ pub struct Lane {
     pub user: Option<u32>,
 }
 
-/// Users without work that keep the memory of their lines; their next call allocates nothing.
+/// Users without work whose lines' memory is pooled; their next call allocates nothing.
 const POOLED_LINES: usize = 64;
 
 /// Work that waits for a thread, and the lanes of running work.
 pub(super) struct WorkQueue<W> {
     lines: BTreeMap<Option<u32>, Line<W>>,
-    /// The users with work in the queue; the first one's turn is next.
+    /// The users with work in the queue; the first one is served next.
     order: VecDeque<Option<u32>>,
     /// The number of threads that each object has.
     objects: BTreeMap<u64, usize>,

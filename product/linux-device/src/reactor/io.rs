@@ -2,7 +2,7 @@
 //!
 //! Owns: the shapes of vectors and messages as the kernel reads them; the table of what is in flight, with keys that
 //! are used again.
-//! Does not own: the memory; the `Owner` has it, and a reactor keeps the owner until the kernel is done.
+//! Does not own: the memory; the `Owner` has it, and a reactor holds the owner until the kernel is done.
 //! Invariants: an owner gets the outcome once, on the thread that started the operation, with nothing of the reactor
 //! borrowed. A key of the table names one value from `insert` to `remove`.
 
@@ -61,7 +61,7 @@ impl Message {
 
 /// One operation. Descriptors and pointers belong to its [`Owner`]. A transfer that `may_wait` is begun by a thread of
 /// the kernel. An uncached write goes through the host's page cache, which drops the pages once they are on the device
-/// (`RWF_DONTCACHE`). A `plain` one is made as the plain user, who owns no blocks that the file system keeps.
+/// (`RWF_DONTCACHE`). A `plain` one is made as the plain user, who owns no blocks that the file system reserves.
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the names are those of the system calls and of their arguments")]
 pub enum RingOperation {
@@ -187,7 +187,7 @@ unsafe fn slices_of<'a, S>(iovecs: *const IoVec, count: u32) -> &'a mut [S] {
     unsafe { std::slice::from_raw_parts_mut(iovecs.cast_mut().cast::<S>(), count as usize) }
 }
 
-/// Keeps an operation's memory and descriptor, and gets its outcome.
+/// Holds an operation's memory and descriptor, and gets its outcome.
 pub trait Owner {
     /// `result` is as system calls return it to the kernel's own callers: a negative value is an errno.
     fn completed(self: Box<Self>, result: i32);

@@ -2,8 +2,8 @@
 //!
 //! Owns: the mail, and the doorbell that ends the thread's wait for it.
 //! Does not own: the meaning of the mail; the receiving thread carries it out (`reactor`).
-//! Invariants: the thread sees mail sent before its last look before it waits again. A notification costs a system call
-//! only while the thread sleeps. After `close` the mailbox takes no more mail.
+//! Invariants: the thread sees mail sent before its last check before it waits again. A notification costs a system
+//! call only while the thread sleeps. After `close` the mailbox takes no more mail.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -94,14 +94,14 @@ impl Poller {
         polled.push(PollFd::new(doorbell, PollFlags::IN));
         for io in self.waiting.values() {
             let (fd, readiness) = interest(io);
-            // SAFETY: the operation's owner keeps the descriptor open until it was reported.
+            // SAFETY: the operation's owner holds the descriptor open until it was reported.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             polled.push(PollFd::from_borrowed_fd(fd, readiness));
         }
-        // Nobody may be told of completions of a refused ring.
+        // Nothing may report completions of a refused ring.
         let mut wait = wait;
         if let Some(earlier_ring) = &self.earlier_ring {
-            // SAFETY: the ring keeps the descriptor open.
+            // SAFETY: the ring holds the descriptor open.
             polled.push(PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(earlier_ring.fd()) }, PollFlags::IN));
             wait = Some(wait.map_or(DEAF_PAUSE, |wait| wait.min(DEAF_PAUSE)));
         }
@@ -110,7 +110,7 @@ impl Poller {
         let is_told = match poll(&mut polled, limit.as_ref()) {
             Ok(_) => true,
             Err(Errno::INTR) => return,
-            // Without the call each operation is tried in turn.
+            // Without the call each operation is tried, one after the other.
             Err(_) => false,
         };
         let of_doorbell = polled[0].revents();
@@ -148,14 +148,14 @@ fn interest(io: &RingOperation) -> (RawFd, PollFlags) {
 /// The pointers in `io` are valid.
 unsafe fn attempt(io: &RingOperation) -> Option<i32> {
     let (fd, _) = interest(io);
-    // SAFETY: the operation's owner keeps the descriptor open.
+    // SAFETY: the operation's owner holds the descriptor open.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     loop {
         let outcome = match *io {
             RingOperation::WaitReadable { .. } => {
                 let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
                 let ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&at_once));
-                // The owner looks again.
+                // The owner checks again.
                 let ready = ready.or_else(|error| if error == Errno::INTR { Err(error) } else { Ok(1) });
                 ready.and_then(|ready| if ready > 0 { Ok(0) } else { Err(Errno::AGAIN) })
             }

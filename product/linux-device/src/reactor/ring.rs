@@ -2,10 +2,10 @@
 //!
 //! Owns: the ring, submissions for which it was full, the read of the doorbell.
 //! Does not own: the memory of operations (their owners), the consequences of a completion.
-//! Invariants: one system call a turn submits and, if there is nothing else to do, waits. Every started operation is
+//! Invariants: one system call a round submits and, if there is nothing else to do, waits. Every started operation is
 //! reported once, or given back if the kernel never took the operation. A kernel that refuses the ring for good ends no
 //! process: the thread enters a refused ring no more, and takes back the untaken operations ([`Ring::is_refused`]). The
-//! ring is closed only after the doorbell's read has ended. A read without an end keeps the memory.
+//! ring is closed only after the doorbell's read has ended. A read without an end retains the memory.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -21,7 +21,7 @@ use rustix::net::SendFlags;
 use super::io::{RWF_DONTCACHE, RingOperation};
 use crate::plain_user::{PlainUser, plain_user};
 
-/// Submissions that fit before an extra system call. Only a turn with 1,024 connections and a device's depth of
+/// Submissions that fit before an extra system call. Only a round with 1,024 connections and a device's depth of
 /// requests active at once makes more.
 const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 4096;
@@ -44,7 +44,7 @@ const SHORTAGES_MAX: u32 = 1_000;
 const SHORTAGES_AT_ONCE: u32 = 64;
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(1);
 
-/// The longest wait of a thread that cannot be woken, before it looks again.
+/// The longest wait of a thread that cannot be woken, before it checks again.
 pub(super) const DEAF_PAUSE: Duration = Duration::from_millis(10);
 
 /// The number of a ring's own user.
@@ -115,7 +115,7 @@ pub(crate) struct Ring {
     is_deaf: bool,
     /// The number of the plain user in this ring, once a write has needed it.
     plain: Option<u16>,
-    /// Entries for the kernel's next turn, in their order: operations, and the ring's own.
+    /// Entries for the next system call, in their order: operations, and the ring's own.
     untaken: VecDeque<(u64, Untaken)>,
     /// The number of operations in the kernel.
     taken: usize,
@@ -145,7 +145,7 @@ impl Ring {
         }
         let ring = builder.build(if stays { ENTRIES } else { ENTRIES_OF_ONE_WAIT })?;
         if stays {
-            // An old kernel keeps its own number.
+            // An old kernel uses its own number.
             let _ = ring.submitter().register_iowq_max_workers(&mut [WORKERS_MAX, 0]);
         }
         Ok(Self {
@@ -224,7 +224,7 @@ impl Ring {
         }
     }
 
-    /// Queues an operation; the next turn submits it.
+    /// Queues an operation; the next round submits it.
     ///
     /// # Safety
     /// The pointers in `io` stay valid until `token` was reported.
@@ -246,7 +246,7 @@ impl Ring {
 
     fn push(&mut self, entry: Entry, pushed: (u64, Untaken)) {
         self.untaken.push_back(pushed);
-        // SAFETY: callers keep the memory of the entry until the operation was reported. That is after its submission,
+        // SAFETY: callers hold the memory of the entry until the operation was reported. That is after its submission,
         // wherever the entry waits until then.
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.backlog.push_back(entry);
@@ -353,13 +353,13 @@ impl Ring {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             // The wait has ended, or a signal came.
             Some(Errno::TIME | Errno::INTR) if !is_stuck => {}
-            // Completions must be taken first, or the kernel is short of memory: it takes the rest in a later turn.
+            // Completions must be taken first, or the kernel is short of memory: it takes the rest in a later round.
             Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN | Errno::NOMEM) => self.note_shortage(),
             _ => self.refused = true,
         }
     }
 
-    /// Counts what the kernel has taken. Returns how much is left.
+    /// Counts what the kernel has taken. Returns how much remains.
     fn note_taken(&mut self) -> usize {
         let left = self.ring.submission().len() + self.backlog.len();
         let now = self.untaken.len() - left;

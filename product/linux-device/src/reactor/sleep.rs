@@ -16,7 +16,7 @@ use super::timers::TimerKey;
 use super::{Mail, Reactor, Remote};
 use crate::clock;
 
-/// Ends at its deadline. The reactor of the polling thread keeps the timer, or `home` if that thread has none.
+/// Ends at its deadline. The reactor of the polling thread holds the timer, or `home` if that thread has none.
 pub struct Sleep {
     deadline: Nanos,
     home: Arc<Remote>,
@@ -71,7 +71,7 @@ impl Future for Sleep {
                 let before = reactor.timers.borrow_mut().set(key, waker);
                 drop(before);
             })));
-            // No reactor is left to keep time; this happens only after a platform has stopped.
+            // No reactor remains for the timer; this happens only after a platform has stopped.
             drop(sent);
         }
         Poll::Pending

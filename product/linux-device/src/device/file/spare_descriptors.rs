@@ -48,7 +48,7 @@ impl SpareDescriptors {
         self.close_until(0);
     }
 
-    /// Closes descriptors until no more than `most` are left, or until every file was tried once.
+    /// Closes descriptors until no more than `most` remain, or until every file was tried once.
     fn close_until(&self, most: usize) {
         let mut left = self.files().len();
         while self.open() > most && left > 0 {
@@ -84,7 +84,7 @@ impl SpareMember {
         Self { pool: Arc::clone(pool), file }
     }
 
-    /// Makes room for a descriptor that the file is about to open.
+    /// Closes a descriptor for one that the file is about to open.
     pub(super) fn close_for_next(&self) {
         self.pool.close_until(self.pool.max.saturating_sub(1));
     }
