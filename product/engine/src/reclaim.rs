@@ -151,11 +151,11 @@ pub(crate) struct Evicted {
 pub struct Dropped {
     /// Count of pages that were dropped.
     pub pages: u64,
-    /// Looks at pages until the last of these had gone; each look counts.
+    /// Checks of pages until the last of these had gone; each check counts.
     pub looks: u64,
 }
 
-/// Fruitless looks in a row, for each page, after which no remaining page can go: a policy spares a page that was used
+/// Fruitless checks in a row, for each page, after which no remaining page can go: a policy spares a page that was used
 /// four times at most.
 const LOOKS_FOR_NOTHING: u64 = 5;
 
@@ -379,7 +379,7 @@ impl RunState {
     }
 }
 
-/// Fruitless looks at pages in a row after which it ends.
+/// Fruitless checks of pages in a row after which it ends.
 const FRUITLESS_MAX: u64 = 1024;
 /// Batches that a reader frees for one request.
 const MADE_UP_MAX: u64 = 8;

@@ -212,7 +212,7 @@ impl<P: Platform> Reshaping<P> {
         Ok(result?)
     }
 
-    /// Tells the device the file's size before dirty pages are dropped: the last of them would have done so.
+    /// Passes the file's size to the device before dirty pages are dropped: the last of them would have done so.
     async fn extend_device(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         let size = file.size();
         if size > lock(&file.state).host.size() {
@@ -412,7 +412,7 @@ impl<P: Platform> Reshaping<P> {
 
     /// [`Engine::release`](crate::Engine::release).
     pub(crate) fn release(self: &Arc<Self>, file: Arc<FileInner>) {
-        // A file with dirty pages or other users keeps its pages.
+        // A file with dirty pages or other users retains its pages.
         if Arc::strong_count(&file) > 1 || !file.is_settled() {
             return;
         }

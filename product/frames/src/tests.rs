@@ -91,7 +91,7 @@ fn a_stamped_arena_keeps_the_first_bytes_of_each_frame_apart() {
     let address = |frame| frames.address(FrameId::new(frame)).as_ptr();
     assert_eq!(address(frames.total() - 1) as usize - address(0) as usize, (frames.total() as usize - 1) * STAMP_BYTES);
     for frame in 0..frames.total() {
-        // SAFETY: the arena keeps 16 bytes of the frame, and no other code has it.
+        // SAFETY: the arena backs 16 bytes of the frame, and no other code has it.
         unsafe { address(frame).cast::<u32>().write(frame) };
     }
     // SAFETY: as above; written before.

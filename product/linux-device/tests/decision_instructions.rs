@@ -8,9 +8,9 @@ use counted::{build, can_count, check, instructions};
 
 /// A decision about a payer. Every third decision pauses it.
 const DECISION: f64 = 1286.0;
-/// The ends of 6,000 writes, for each: the policy learns from it, and gives anew the room and the bound on writes in
-/// flight. While the device is new, each page is asked about, so each end is told of alone: 2,000 of these. Later 16
-/// are told of together.
+/// The ends of 6,000 writes, for each: the policy learns from it, and gives anew the charge bounds and the bound on
+/// writes in flight. While the device is new, each page is asked about, so each end is reported alone: 2,000 of these.
+/// Later 16 are reported together.
 const COMPLETION: f64 = 1216.0;
 
 /// The clock is stepped, so two counts differ by nothing that was seen.

@@ -15,7 +15,7 @@ const READ_HIT: f64 = 194.0;
 // 232 before the nodes of indexes moved into frames of the arena.
 const OVERWRITE_HIT: f64 = 241.0;
 /// The same for 64 bytes shown in place, until they are released.
-// 302 while each hit changed the page's word and a shared count, and asked for the share of all guards.
+// 302 while each hit changed the page's word and a shared count, and asked for the part of all guards.
 const PINNED_HIT: f64 = 217.0;
 /// The count is exact for one compiler. Each figure moves by an instruction or two when code beside the hit changes.
 const SLACK: f64 = 0.015;

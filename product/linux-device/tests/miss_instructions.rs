@@ -7,7 +7,7 @@ use counted::{build, can_count, check, instructions};
 /// Instructions of a read of an uncached page, with its request, its eviction and the copy of 4 KiB. With two lists and
 /// no reclaim ahead of need it was 5,380.
 // 6,324 before a miss checked which of its pages are cached, and took its index nodes from the arena; 6,706 before a
-// frame had a mark of its dirty sectors; 6,951 before the share of the small queues was measured. That takes 327 of an
+// frame had a mark of its dirty sectors; 6,951 before the size of the small queues was measured. That takes 327 of an
 // eviction here, since a small cache samples many pages, and 75 with 4,096 frames.
 const MISS: f64 = 7191.0;
 /// The same on the thread of a blocked caller, up to the device: without a request, a future and a wait.

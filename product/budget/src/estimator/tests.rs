@@ -56,7 +56,7 @@ impl Device {
         self.request(Side::Write, runs, bytes, 0, 0);
     }
 
-    /// Streams and scattered pages by turns.
+    /// Streams and scattered pages alternately.
     fn mixed_writes(&mut self, rounds: u32) {
         for _ in 0..rounds {
             self.write(1, 4096);
@@ -414,7 +414,7 @@ fn the_time_that_a_few_reads_took_is_not_charged_to_the_writes_beside_them() {
     assert!(within(after.mib_ns, DISK.mib_ns, 1), "{before:?} became {after:?}");
 }
 
-/// Reads and writes by turns, both always in flight, with `reads` reads to a write.
+/// Reads and writes alternately, both always in flight, with `reads` reads to a write.
 fn beside(device: &mut Device, seconds: u64, read: (u64, u64), reads: u32) {
     let end = device.now() + seconds * SECOND;
     device.reading = true;

@@ -107,7 +107,7 @@ fn bad_sectors_fail_their_file_alone_and_move_no_price() {
     });
     assert_eq!(bad.disk.durable_size(bad.id), 4 * PAGE as u64);
     for at in (0..4 * PAGE as u64).step_by(PAGE) {
-        // Frames here keep the first bytes of each sector.
+        // Frames here back the first bytes of each sector.
         assert_eq!(bad.disk.durable_bytes(bad.id, at, 16), bytes(2, at, 16));
     }
 }
@@ -130,7 +130,7 @@ fn writes_whatever_is_said(lab: &EngineFixture, disk: usize) -> Arc<AtomicU64> {
     accepted
 }
 
-/// Failed pages take no room from other files, and give none to the writers of their own.
+/// Failed pages take nothing of the limit from other files, and give nothing to the writers of their own.
 #[test]
 fn while_writes_fail_no_more_is_dirty_than_the_budget_and_the_neighbour_is_left_alone() {
     for error in [IO, DeviceError::NoSpace, DeviceError::Quota] {

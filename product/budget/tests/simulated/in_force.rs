@@ -1,5 +1,5 @@
 //! The limits in force for a device and their reasons, as the flush budget reports them; and the knowledge of a device
-//! that is kept until the next start.
+//! that is persisted until the next start.
 
 use afflux_engine::policy::{FigureValue, Remembered};
 use afflux_engine::settings::Knob;
@@ -86,7 +86,7 @@ fn learned(bytes_per_second: u64) -> Remembered {
     lab.here.engine.remembered(lab.here.devices[0])
 }
 
-/// A lab with a disk for which this knowledge was kept.
+/// A lab with a disk for which this knowledge was persisted.
 fn known(bytes_per_second: u64, remembered: &Remembered) -> EngineFixture {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let mut machine = SimMachine::new(&world, Memory::Stamped(1 << 30), Setup::of(OWN_POLICY).unwrap()).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A policy answers four questions. The *admission*: the next step of a payer with a used-up allowance. The *charge
 //! bounds*: the most that may be charged to the device before its writers queue, and the prices of a charge. The *next*
-//! step: the flusher's next write, or when it looks again. The *limits*, and their explanation: figures to show. The
+//! step: the flusher's next write, or when it chooses again. The *limits*, and their explanation: figures to show. The
 //! engine reports every write request that ends to the policy, and reads if the policy wants that.
 //!
 //! Owns: the trait, the view for decisions, the answers: slices of files, causes of pauses, figures to show, data to
@@ -239,7 +239,7 @@ pub struct Flight {
 /// How files are written behind while a device would idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
-    /// The time from a file's becoming dirty to the first look at it.
+    /// The time from a file's becoming dirty to the first check of it.
     pub look_ns: u64,
     /// The most bytes of a request: a new reader or writer waits behind that.
     pub request_bytes: u64,
@@ -291,7 +291,7 @@ pub struct Rewrites {
     /// Pages that became dirty and had not been written lately.
     pub fresh: u64,
     /// Pages that were, or would have been, written for nothing and then overwritten. They are dirty pages overwritten
-    /// between two looks, estimated from a sample, and written pages overwritten before a flush.
+    /// between two checks, estimated from a sample, and written pages overwritten before a flush.
     pub again: u64,
     /// The time of the observations.
     pub over_ns: u64,
@@ -307,7 +307,7 @@ pub enum Next {
 }
 
 impl Next {
-    /// Writes data older than `dirty_expire_centisecs`; otherwise the flusher looks again when some data expires.
+    /// Writes data older than `dirty_expire_centisecs`; otherwise the flusher chooses again when some data expires.
     pub fn write_expired(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
         match files.dirty_since(true).map(|since| since.after(expire_ns)) {
@@ -430,9 +430,9 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The pace before the first decision, on a machine with so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
 
-    /// The device's charge bounds. Called after a change of a knob or of the number of devices, and whenever it was
-    /// told of writes that ended. The caller may hold a file's lock: the policy must not read anything that devices
-    /// share.
+    /// The device's charge bounds. Called after a change of a knob or of the number of devices, and whenever the engine
+    /// has reported writes that ended. The caller may hold a file's lock: the policy must not read anything that
+    /// devices share.
     fn charge_bounds(&self, view: &View, device: &mut Self::Device) -> ChargeBounds;
 
     /// The limits in flight. Called together with [`DevicePolicy::charge_bounds`], and after it.
@@ -472,7 +472,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     }
 
     /// How to treat a file from now on, given its last treatment and the observations since; `None`: no change, as it
-    /// is too early to tell. Called at a look at a dirty file, if there is a [`Flight::idle`].
+    /// is too early to decide. Called at a check of a dirty file, if there is a [`Flight::idle`].
     fn idle_write_rule(&self, _: &View, _before: IdleWriteRule, _: &Rewrites) -> Option<IdleWriteRule> {
         None
     }
@@ -545,7 +545,7 @@ pub enum FlushSlice {
         /// Whether to take hot files, too.
         hot: bool,
     },
-    /// A file left alone for long enough: one request, while the device would idle. Files due for a look are looked at
+    /// A file left alone for long enough: one request, while the device would idle. Files due for a check are checked
     /// first. Only for policies that set [`Flight::idle`](crate::policy::Flight::idle).
     Idle {
         /// The present instant.

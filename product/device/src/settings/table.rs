@@ -20,7 +20,7 @@ pub enum Scope {
 pub enum Acts {
     /// At once: everything that depends on it is recomputed, and affected waiters are decided about again.
     AtOnce,
-    /// At the next request, call or look that it governs.
+    /// At the next request, call or check that it governs.
     NextUse,
 }
 
@@ -166,7 +166,7 @@ fn units_of_time(text: &str, unit_ns: u64) -> Option<u64> {
     (numerator % divisor == 0).then(|| u64::try_from(numerator / divisor).ok())?
 }
 
-/// The knobs of one owner. Each table is one static: a registry tells tables apart by their addresses.
+/// The knobs of one owner. Each table is one static: a registry distinguishes tables by their addresses.
 #[derive(PartialEq, Eq, Debug)]
 pub struct KnobTable {
     /// The crate that declares and uses them.

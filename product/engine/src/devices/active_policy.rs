@@ -21,7 +21,7 @@ pub(crate) struct ActivePolicy {
     needs: Needs,
     /// On its own cache lines, apart from the fields that every write reads. `None` if the policy has no such memory.
     shared: Option<OwnLines<Mutex<PolicyMemory>>>,
-    /// Looks at that memory.
+    /// Counts accesses to that memory.
     pub(crate) looks: Number,
 }
 

@@ -128,7 +128,7 @@ pub(crate) struct DirtyTotals {
     part_pages: AtomicU64,
     /// Writers that wait in an admission queue.
     waiting: OwnLines<AtomicU64>,
-    /// Looks at state that all devices share.
+    /// Counts accesses to state that all devices share.
     pub(crate) looks: Number,
 }
 
@@ -212,7 +212,7 @@ impl DirtyTotals {
 pub(crate) struct WriterWait<'a>(&'a DirtyTotals);
 
 impl WriterWait<'_> {
-    /// The writer is now in its device's queue. The writer sees earlier releases at the next look, and later releases
+    /// The writer is now in its device's queue. The writer sees earlier releases at the next check, and later releases
     /// wake the queue.
     pub(crate) fn fence_queued(&self) {
         fence(Ordering::SeqCst);

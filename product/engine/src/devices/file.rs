@@ -282,7 +282,7 @@ impl FileInner {
         self.device.worklist.unlist_clean(self.pages.slot)
     }
 
-    /// Tells the device how many pages of the file failed, and how many cannot be written now.
+    /// Reports to the device how many pages of the file failed, and how many cannot be written now.
     pub(crate) fn note_failed(&self, state: &mut FileState) {
         let (before, now) = state.failures.report();
         self.device.failures.note_pages(before, now);

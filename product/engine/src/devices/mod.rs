@@ -3,7 +3,7 @@
 //! Owns: the list of devices, the table of files, the knobs and the policy in force. Also the state that devices share:
 //! sums.
 //! Does not own: the files' pages (`cache`), any step that waits or submits (`writeback`, `reading`, `reshape`).
-//! Invariants: devices are added and never removed. A device keeps its dirty files alive until they are written or the
+//! Invariants: devices are added and never removed. A device holds its dirty files alive until they are written or the
 //! engine is gone.
 
 pub(crate) mod active_policy;
@@ -384,7 +384,7 @@ impl Devices {
 }
 
 impl Drop for Devices {
-    /// Dirty files and their device keep each other alive. The cycle is cut here, or the frames would never come back.
+    /// Dirty files and their device hold each other alive. The cycle is cut here, or the frames would never come back.
     /// Data still dirty is lost: drain first.
     fn drop(&mut self) {
         for device in self.all() {

@@ -10,7 +10,7 @@
 //!
 //! Owns: the position, when a pass ends. Does not own: the file's age (`file`), which page is next (`batch`).
 //! Invariants: pure. Offsets ascend except for one step back to the start. A step back to a clean page costs nothing,
-//! since the next run is looked for from there.
+//! since the next run is searched for from there.
 
 use afflux_device::platform::Nanos;
 
@@ -26,7 +26,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// The page from which to look for the next run, at `now` and in a file of `file_end` pages. `is_old`: the pages
+    /// The page from which to search for the next run, at `now` and in a file of `file_end` pages. `is_old`: the pages
     /// behind have to be written.
     fn go_on(&mut self, now: Nanos, file_end: u64, is_old: bool) -> u64 {
         if self.began.is_none() {

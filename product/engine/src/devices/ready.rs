@@ -9,8 +9,8 @@
 //! Owns: these orders, and their lists of numbers, which are rings of links in one vector. Does not own: the files, the
 //! lock around this (`worklist`), which order is followed.
 //! Invariants: holds no file alive. A number is in one list at most, leaves it from any position, and no step there
-//! looks at more than its neighbours. Taking a file costs at most a search by age among all files. One exception is
-//! [`Ready::next_expired`], which looks at the round's files up to the first old one; rounds are nearly in the order of
+//! visits more than its neighbours. Taking a file costs at most a search by age among all files. One exception is
+//! [`Ready::next_expired`], which visits the round's files up to the first old one; rounds are nearly in the order of
 //! age. The other is [`Ready::next_queued`], which moves each file into a round once.
 
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ pub(super) struct ReadyEntry<F> {
     /// The file's number, which stays valid when the file is gone.
     pub(super) slot: u32,
     pub(super) dirtied_at: Nanos,
-    /// The most dirty pages found at a look.
+    /// The most dirty pages found at a check.
     pub(super) size: Size,
     /// Whether the file is rewritten over and over.
     pub(super) hot: bool,

@@ -7,7 +7,7 @@
 //! open stream a read is the stream's. If no stream is open yet, pages that are being read count as cached.
 //!
 //! Owns: one file's stream: its position, how far ahead was read, how much trust it has; what may be read for nothing;
-//! how a stride is told from chance, and the pages read ahead of it.
+//! how a stride is distinguished from chance, and the pages read ahead of it.
 //! Does not own: the windows that suit the device (`prices`), what openings of files may read ahead (`seam`), the
 //! counts of pages (`page::unread`), the limit on unread pages (`reading`).
 //! Invariants: a window is never larger than the stream's consumption so far, except the first. Once pages of the file

@@ -1,9 +1,9 @@
 //! The cost of a device's reads in its own time, learned from their ends, and the size of windows that follows.
 //!
-//! Three prices: a run that the device has to seek to; the latency, which requests in flight share; and bytes. A window
-//! of time with only reads in flight yields their work: the runs, the number of starts from an idle device, the bytes.
-//! The ratio of the time to the cost of that work corrects the prices. Blame is in proportion to the squared part of
-//! the cost, so that streams hardly touch the price of a run, and scattered pages that of bytes.
+//! Three prices: a run that the device has to seek to; the latency, which requests in flight divide; and bytes. A
+//! window of time with only reads in flight yields their work: the runs, the number of starts from an idle device, the
+//! bytes. The ratio of the time to the cost of that work corrects the prices. Blame is in proportion to the squared
+//! part of the cost, so that streams hardly touch the price of a run, and scattered pages that of bytes.
 //!
 //! The engine learns these prices by itself, apart from the policy for writers: readahead must work under every policy.
 //! It needs the prices only for sizes of windows, where a factor of two does not matter. A window is worth reading

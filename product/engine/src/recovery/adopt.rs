@@ -3,7 +3,7 @@
 //!
 //! Owns: the order of steps, the cut of pages to the size that clients know, the bytes of sectors that nobody knows.
 //! Does not own: the scan of the memory (`recovery`), the writing (`writeback`), the change of shape (`reshape`).
-//! Invariants: found pages are charged, listed and written as any others. A page keeps its frame and its record, so a
+//! Invariants: found pages are charged, listed and written as any others. A page retains its frame and its record, so a
 //! kill during the adoption loses nothing. A separate task adopts, so that nothing stays half done if the caller goes
 //! away. No reader sees the file before it is whole.
 

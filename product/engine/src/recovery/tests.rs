@@ -219,7 +219,7 @@ fn a_look_changes_nothing_and_a_settled_arena_is_found_again() {
     assert_eq!(arena.memory.header().verifier(), 5);
 }
 
-/// No bytes in slots, records and marks make a look panic. Without a right checksum no file is found, and without a
+/// No bytes in slots, records and marks make a scan panic. Without a right checksum no file is found, and without a
 /// file no page.
 #[test]
 fn random_bytes_yield_no_page_to_write_home() {
@@ -242,7 +242,7 @@ fn random_bytes_yield_no_page_to_write_home() {
     assert!(illegal > 300, "the records are looked at: {illegal}");
 }
 
-/// Random records name files that exist. Each page that the look finds keeps the rules.
+/// Random records name files that exist. Each page that the scan finds obeys the rules.
 #[test]
 fn random_records_of_live_files_are_taken_only_if_they_keep_the_rules() {
     for form in [Form::Unchecked, Form::PRESENT] {
@@ -303,7 +303,7 @@ fn a_flipped_bit_moves_no_page_to_a_file_that_did_not_have_it_but_by_its_own_nam
     }
 }
 
-/// What a look would write home, and where.
+/// What a scan would write home, and where.
 #[derive(PartialEq, Debug)]
 struct Home {
     pages: Vec<(FileKey, FoundPage)>,
@@ -319,8 +319,8 @@ impl Home {
         }
     }
 
-    /// Checks that a look at damaged memory found nothing else, and told what it did not find. Returns how much that
-    /// was.
+    /// Checks that a scan of damaged memory found nothing else, and reported what it did not find. Returns how much
+    /// that was.
     fn is_found_or_told(&self, arena: &Arena, damage: &dyn std::fmt::Debug) -> usize {
         let seen = arena.look();
         let found = Self::of(&seen);
@@ -350,8 +350,8 @@ fn damaged_arena() -> Arena {
     arena
 }
 
-/// Each bit of all slots, records and marks: each dirty page is found with its place and its dirty sectors, or its loss
-/// is told.
+/// Each bit of all slots, records and marks: each dirty page is found with its position and its dirty sectors, or its
+/// loss is reported.
 #[test]
 fn no_flipped_bit_moves_a_page_or_its_sectors_or_loses_one_untold() {
     let arena = damaged_arena();
@@ -389,7 +389,7 @@ fn flags_and_sectors_of_a_record_may_have_any_value_beside_a_mark() {
     }
 }
 
-/// Each word that is in use, and each whole entry, is put over each other one of its table, or changes places with it.
+/// Each word that is in use, and each whole entry, is put over each other one of its table, or swapped with it.
 #[test]
 fn no_damage_of_one_word_moves_a_page_to_another_place() {
     let arena = damaged_arena();

@@ -241,7 +241,7 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// Whether nothing of the file stands in the way of a round at once.
+/// Whether nothing of the file prevents a round at once.
 fn may_claim_at_once(file: &FileInner, state: &FileState, others: Others) -> bool {
     let has_failed = state.failures.error().is_some() || state.failures.pages() > 0 || state.flushes.has_failed();
     let is_quiet = !has_failed && !state.is_discarded() && state.unplaced_from.is_none() && !file.is_withholding();

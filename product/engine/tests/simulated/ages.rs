@@ -26,7 +26,7 @@ impl Dated {
         let now = lab.now_ns();
         let bytes = now.to_le_bytes().repeat(PAGE / 8);
         lab.engine.write(&self.file.file, (page * PAGE) as u64, &bytes).await.unwrap();
-        // The page is noted when it is in the cache: a writer that waits for room is not late.
+        // The page is noted when it is in the cache: a writer that waits to be admitted is not late.
         self.written.lock().unwrap()[page].push_back(now);
     }
 

@@ -1,4 +1,4 @@
-//! Background writeback starts and stops in the device's own time, and shares turns.
+//! Background writeback starts and stops in the device's own time, and slices alternate.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use afflux_simulator::DiskOptions;
 
 use crate::fixture::{EngineFixture, PAGE, SECOND};
 
-/// 10 MB/s, with no other reason to write than time; turns of 64 KiB.
+/// 10 MB/s, with no other reason to write than time; slices of 64 KiB.
 fn timed(knobs: &[&str]) -> EngineFixture {
     let disk = DiskOptions { bytes_per_second: 10_000_000, request_bytes_max: 64 << 10, ..DiskOptions::default() };
     let quiet = ["dirty_ratio=90", "dirty_background_ratio=100", "writeback_slice_bytes=65536"];

@@ -24,7 +24,7 @@ const QUIET: [&str; 4] = [
     "dirty_writeback_centisecs=360000",
 ];
 
-/// Frames that keep only their first bytes, so that a test can afford very many.
+/// Frames that back only their first bytes, so that a test can afford very many.
 fn lab(frames: u64, disk: DiskOptions, more: &[&str]) -> EngineFixture {
     let world = World::new(WorldOptions::seed(1));
     let setup = Setup::default().with_knobs(&QUIET).unwrap().with_knobs(more).unwrap();
@@ -72,7 +72,7 @@ fn a_files_lock_is_held_for_as_many_pages_however_many_are_cached() {
     assert!(holds[1] <= 4096, "{} pages at once", holds[1]);
 }
 
-/// The most pages that become free while this task waits for its next turn, until all of these are.
+/// The most pages that become free while this task waits for its next poll, until all of these are.
 async fn longest_step(lab: &EngineFixture, pages: u64) -> u64 {
     let free = || lab.here.engine.status().free_bytes / PAGE as u64;
     let (begin, mut last, mut longest) = (free(), free(), 0);

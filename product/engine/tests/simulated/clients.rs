@@ -54,7 +54,7 @@ fn in_seconds(lab: &EngineFixture, seconds: u64, written: &[Written]) -> Vec<f64
     now().iter().zip(before).map(|(now, before)| (now - before) as f64).collect()
 }
 
-/// A client keeps this many calls of `len` bytes in flight, like an NFS client that copies a large file. Returns the
+/// A client has this many calls of `len` bytes in flight, like an NFS client that copies a large file. Returns the
 /// longest call and the bytes of a minute.
 fn copies(in_flight: u64, len: usize) -> (u64, u64) {
     let lab = lab(1 << 30, &[disk(SLOW)]);
@@ -135,13 +135,13 @@ fn a_client_of_small_files_gets_no_more_than_a_stream_beside_it() {
         streams(&lab, &Client::named("10.0.0.1"), &written[0]);
         writes_small_files(&lab, &Client::named("10.0.0.2"), len, &written[1]);
         let bytes = in_seconds(&lab, 15, &written);
-        // The share is of device time, and a small file takes more of it than its bytes do.
+        // The part is of device time, and a small file takes more of it than its bytes do.
         assert!(bytes[0] >= SLOW as f64 * 15.0 * 0.45, "{len}: {bytes:?}");
         assert!(bytes[1] >= SLOW as f64 * 15.0 * 0.3, "{len}: {bytes:?}");
     }
 }
 
-/// Keeps this many calls of 32 KiB of one file in flight, as a kernel's NFS client does.
+/// Holds this many calls of 32 KiB of one file in flight, as a kernel's NFS client does.
 fn streams_with_calls_in_flight(lab: &EngineFixture, client: &Client, calls: u64, written: &Written) {
     let (to, next) = (Arc::new(lab.file(0, 0, 0)), Arc::new(AtomicU64::new(0)));
     for _ in 0..calls {

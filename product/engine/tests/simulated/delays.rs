@@ -87,7 +87,7 @@ fn a_sync_is_its_caller_s_and_agrees_with_the_counter() {
     lab.run(async {
         lab.here.write(&file, 0, 8 * PAGE, 1).await.unwrap();
         lab.here.engine.sync_for(Some(&clients[0]), &file.file, 0..u64::MAX).await.unwrap();
-        // There is nothing left to wait for.
+        // There is nothing to wait for any more.
         lab.here.engine.sync_for(Some(&clients[1]), &file.file, 0..u64::MAX).await.unwrap();
     });
     let sync = of_client(&lab, 0, &clients[0]).of(Delay::Sync);

@@ -25,7 +25,7 @@ struct DeviceTime {
     /// The largest backlog found, in nanoseconds; below, the number of runs found last.
     most_ns: AtomicU64,
     runs: AtomicU64,
-    /// How often room was asked for.
+    /// How often the charge bounds were asked for.
     asked: AtomicU64,
     /// The completed requests reported to it, and the device's busy time at the end of the last.
     told: Mutex<(Vec<Completed>, u64)>,
@@ -60,7 +60,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        // No payer is asked about while there is room.
+        // No payer is asked about while the limit is not reached.
         Pace::UNASKED
     }
 
@@ -212,7 +212,7 @@ fn a_payer_with_many_calls_has_one_place_in_the_queue() {
 
 #[test]
 fn a_policy_is_told_of_ends_together_and_of_each_once() {
-    // The time of a write, what may be dirty, and how many ends are told together at least and at most.
+    // The time of a write, what may be dirty, and how many ends are reported together at least and at most.
     let long = 100 * SECOND;
     for (latency_ns, limit_ns, least, most) in
         [(5_000, long, 8, 16), (300_000, long, 2, 16), (MILLISECOND, long, 1, 1), (5_000, SECOND / 10, 1, 2)]
@@ -220,12 +220,12 @@ fn a_policy_is_told_of_ends_together_and_of_each_once() {
         let (lab, policy) = lab_on(latency_ns, 8192, limit_ns);
         let before = policy.asked.load(Ordering::Relaxed);
         write(&lab, 500, 3);
-        // A status is a question, so the last are told now.
+        // A status is a question, so the last are reported now.
         assert_eq!(lab.here.engine.status().devices[0].written_bytes, 500 * PAGE as u64);
         let told = policy.told.lock().unwrap().0.clone();
         let groups = policy.asked.load(Ordering::Relaxed) - before;
         assert_eq!(told.len(), 500);
-        // With little room, writers wait for each answer.
+        // With a low limit, writers wait for each answer.
         assert!((500 / most..=500 / least).contains(&groups), "{groups} times told of ends of {latency_ns} ns");
         assert!(
             told.is_sorted_by_key(|done| (done.at, done.device.busy.writes_ns)),

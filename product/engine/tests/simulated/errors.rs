@@ -198,7 +198,7 @@ fn a_file_that_can_never_be_written_leaves_room_to_others() {
     assert_eq!(bad.disk.durable_bytes(bad.id, 0, 4 * PAGE), bytes(2, 0, 4 * PAGE));
 }
 
-/// A file whose writes fail for a while waits, as long as there is room for it.
+/// A file whose writes fail for a while waits, as long as the limit admits it.
 #[test]
 fn one_failed_write_refuses_no_writer() {
     let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &[]);
@@ -216,7 +216,7 @@ fn one_failed_write_refuses_no_writer() {
     assert!(file.disk.durable(file.id) == bytes(2, 0, 2000 * PAGE));
 }
 
-/// Pages accepted while there was plenty of room get their blocks before other files get the rest: here 160 of 200
+/// Pages accepted while there was plenty of space get their blocks before other files get the rest: here 160 of 200
 /// blocks are dirty in one file when space gets small for another.
 #[test]
 fn what_was_accepted_without_asking_keeps_its_room() {
@@ -339,7 +339,7 @@ fn a_hole_that_the_device_cannot_punch_is_written_as_zeros_up_to_a_bound() {
     assert_eq!(file.disk.durable_bytes(id, 0, 4 * PAGE), right);
 }
 
-/// The writers wait for room that another file's hung write holds. Meanwhile each flush of a third file fails.
+/// The writers wait for charges that another file's hung write holds. Meanwhile each flush of a third file fails.
 #[test]
 fn a_file_whose_syncs_fail_moves_and_wakes_no_writer_of_another() {
     let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &["dirty_bytes=256KiB"]);
@@ -379,8 +379,8 @@ fn a_file_whose_syncs_fail_moves_and_wakes_no_writer_of_another() {
     assert_eq!(ends.load(Ordering::Relaxed), 6, "and enters when there is room");
 }
 
-/// Failing files keep all the room that was free before their failure was known. A device with more than two of them
-/// may count as failing itself, and refuse other files; no writer waits for ever.
+/// Failing files hold all of the limit that was free before their failure was known. A device with more than two of
+/// them may count as failing itself, and refuse other files; no writer waits for ever.
 #[test]
 fn files_that_fail_leave_room_to_the_others_of_their_device() {
     const PAGES: usize = 500;

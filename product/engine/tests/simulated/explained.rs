@@ -175,7 +175,7 @@ fn what_begins_in_the_trace_ends_there_and_the_times_agree() {
 
 #[test]
 fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
-    // More than one request per turn.
+    // More than one request per slice.
     let disk = DiskOptions { request_bytes_max: PAGE as u32, ..slow() };
     let lab = EngineFixture::new(1, 256, &[disk], &["dirty_ratio=5"]);
     let mut follower = lab.here.engine.follow();

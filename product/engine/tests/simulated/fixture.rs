@@ -80,7 +80,7 @@ impl EngineFixture {
         TestFile { file, disk: Arc::clone(on), id }
     }
 
-    /// A file of this many bytes that have their places on the first disk, and read as zeros.
+    /// A file of this many bytes that have their blocks on the first disk, and read as zeros.
     pub(crate) fn laid_out(&self, bytes: u64) -> TestFile {
         let disk = &self.here.disks[0];
         let id = disk.create_file();

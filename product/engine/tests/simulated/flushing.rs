@@ -1,4 +1,4 @@
-//! A policy in device time controls the flusher: the order and length of turns, and the requests in flight.
+//! A policy in device time controls the flusher: the order and length of slices, and the requests in flight.
 
 //! rule: a policy may ask for the largest file first, a bound on the cost in flight, and slices of whole runs
 //! kept in: `product/engine/src/devices/ready.rs`, `product/engine/src/devices/in_flight.rs`
@@ -23,13 +23,13 @@ fn the_file_with_most_that_is_dirty_has_its_turn_first_and_equals_have_turns() {
         for (file, pages) in files.iter().zip(sizes) {
             lab.here.write(file, 0, pages * PAGE, 1).await.unwrap();
         }
-        // 2840 pages are half a second. The first turn lasts until the large file has no more than the next, not
+        // 2840 pages are half a second. The first slice lasts until the large file has no more than the next, not
         // counting its pages in flight.
         assert!(lab.here.until(SECOND, || left()[1] < 1200).await);
         assert_eq!(left().map(|pages| pages as usize)[2..], sizes[2..], "the large one goes first");
         assert_eq!(left()[0], 100);
         lab.here.sleep(SECOND).await;
-        // 200 ms are 1220 pages: the three files of equal size each had a turn, the small ones none.
+        // 200 ms are 1220 pages: the three files of equal size each had a slice, the small ones none.
         assert_eq!((left()[0], left()[2]), (100, 90));
         assert!(left()[1] < 512, "{:?}", left());
         assert!(left().iter().sum::<u64>() <= 1230, "{:?}", left());
@@ -124,7 +124,7 @@ fn a_slice_ends_with_the_run_that_it_is_in() {
     let (cut, whole) = (turns(0), turns(9 * PAGE as u64));
     assert!((13..=18).contains(&cut), "{cut} turns of 16 pages");
     assert!((8..=11).contains(&whole), "{whole} turns of a run");
-    // 9 pages are left after the first slice of a run.
+    // 9 pages remain after the first slice of a run.
     assert!(turns(8 * PAGE as u64) > whole);
 }
 
@@ -146,7 +146,7 @@ fn slices_end_at_multiples_of_what_the_device_writes_whole() {
         });
         lab.count(Counter::FlusherTurns)
     };
-    // All turns have 64 pages, or the first ends at the next multiple and the last takes the rest.
+    // All slices have 64 pages, or the first ends at the next multiple and the last takes the rest.
     let (anywhere, aligned) = (turns(0), turns(64 * PAGE as u64));
     assert!((8..=10).contains(&anywhere) && aligned >= anywhere + 2, "{anywhere} turns, {aligned} aligned");
 }

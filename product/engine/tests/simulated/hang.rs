@@ -36,7 +36,7 @@ fn hung(ns: u64) -> EngineFixture {
     lab
 }
 
-/// A writer writes until it is refused. Returns the place where the instant of the refusal is stored.
+/// A writer writes until it is refused. Returns the variable where the instant of the refusal is stored.
 fn writes_until_refused(lab: &EngineFixture, file: &TestFile) -> Arc<AtomicU64> {
     let (here, to, at) = (Arc::clone(&lab.here), file.clone(), Arc::new(AtomicU64::new(0)));
     let own = Arc::clone(&at);
@@ -249,7 +249,7 @@ fn changes_of_shape_are_refused_as_writes_are_and_one_that_was_not_begun_is_neve
     assert_eq!((files[0].file.size(), files[2].file.size()), (4 * BYTES, 0));
 }
 
-/// A change goes on although its caller was refused, or has left. It owes a flush after that.
+/// A change goes on although its caller was refused, or has gone. It owes a flush after that.
 #[test]
 fn a_drain_waits_for_a_change_of_shape_whose_caller_has_left() {
     let lab = lab(1 << 30, &[disk(SLOW)]);

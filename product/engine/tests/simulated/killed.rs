@@ -1,4 +1,4 @@
-//! A process is killed before each store of one operation in turn; its successor has every accepted byte.
+//! A process is killed before each store of one operation, one after the other; its successor has every accepted byte.
 
 //! rule: 12: a kill before any store of a write, a replacement, a writeback or a change of shape loses nothing accepted
 //! kept in: `product/engine/src/recovery/mod.rs`, `product/engine/src/recovery/adopt.rs`
@@ -50,7 +50,7 @@ fn key() -> FileKey {
     FileKey::new(b"the file").unwrap()
 }
 
-/// What a kill left.
+/// What remains after a kill.
 struct Killed {
     memory: ArenaMemory,
     files: DiskFiles,
@@ -62,7 +62,7 @@ fn options(block_bytes: u32) -> DiskOptions {
     DiskOptions { block_bytes, ..DiskOptions::default() }
 }
 
-/// A kept file on a disk, which has bytes of it that the cache has not.
+/// A persistent file on a disk, which has bytes of it that the cache has not.
 fn opened(block_bytes: u32) -> (EngineFixture, TestFile) {
     let lab = EngineFixture::new(7, 64, &[options(block_bytes)], &[]);
     let disk = Arc::clone(&lab.here.disks[0]);
@@ -275,7 +275,7 @@ fn a_change_of_shape_that_waits_for_the_disk_is_carried_out() {
 }
 
 /// Flags, the count of writers and the masks of sectors in each record in use, and the sectors in its mark: one bit of
-/// them flips while nobody runs. (The look's own tests flip all bits.)
+/// them flips while nobody runs. (The scan's own tests flip all bits.)
 // rule: 12: a flipped flag or sector of an arena's record sends no wrong byte home, and loses no page without a word
 // kept in: `product/pages/src/page/table.rs`, `product/pages/src/page/found.rs`
 #[test]
@@ -312,7 +312,7 @@ fn a_flipped_flag_or_sector_sends_no_wrong_byte_home_and_loses_none_untold() {
     }
 }
 
-/// Checks what a successor of damaged memory makes of the file. Returns whether it tells of a loss.
+/// Checks what a successor of damaged memory makes of the file. Returns whether it reports a loss.
 fn goes_home(left: &Killed, block_bytes: u32, contents: &[u8], what: &str) -> bool {
     let recovered = Recovered::look(left.memory.copy().unwrap());
     let is_told = recovered.needs_new_verifier();

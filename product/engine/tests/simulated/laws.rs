@@ -156,7 +156,7 @@ fn a_write_that_is_not_due_looks_at_nothing_that_devices_share() {
         };
         lab.run(async {
             write(0).await;
-            // The flushers are told of their first file and look.
+            // The flushers are notified of their first file and choose.
             lab.here.sleep(SECOND / 100).await;
             let looks = lab.here.engine.shared_looks();
             assert!(looks > 0, "this build counts");
@@ -184,18 +184,18 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would() {
         let file = lab.file(0, 0, 0);
         lab.run(async {
             lab.here.write(&file, (PAGES * PAGE) as u64, PAGE, 1).await.unwrap();
-            // The flusher is told of its first file.
+            // The flusher is notified of its first file.
             lab.here.sleep(SECOND / 100).await;
             let looks = lab.here.engine.shared_looks();
             for page in 0..PAGES {
                 lab.here.write(&file, (page * PAGE) as u64, PAGE, 1).await.unwrap();
             }
-            // The law is asked after 32 pages, and then after 2 to the power of half the logarithm of the room left of
-            // 13,107 pages: 64.
+            // The law is asked after 32 pages, and then after 2 to the power of half the logarithm of the 13,107
+            // remaining pages: 64.
             let calls = 1 + (PAGES as u64 + 1 - 32) / 64;
             assert_eq!(lab.count(Counter::BalanceCalls), calls, "{name}");
-            // It looks at the sums of dirty pages and of pages under writeback, and at the law's memory of all devices:
-            // at that also before and after each write, since it counts the pages of each CPU.
+            // It reads the sums of dirty pages and of pages under writeback, and at the law's memory of all devices: at
+            // that also before and after each write, since it counts the pages of each CPU.
             assert_eq!(lab.here.engine.shared_looks() - looks, 3 * calls + 2 * PAGES as u64, "{name}");
         });
     }

@@ -1,4 +1,4 @@
-//! Why a file's bytes are not written, as people are told.
+//! Why a file's bytes are not written, as reported to people.
 
 //! rule: a file whose dirty bytes stay says why
 //! kept in: `product/engine/src/devices/file.rs`

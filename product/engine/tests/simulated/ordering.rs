@@ -400,7 +400,7 @@ fn changes(seed: u64) -> (usize, u64) {
                 (number >> 33) % below
             };
             while !store.stops.load(Ordering::Relaxed) {
-                // Errors are the log's faults, or the room of withheld bytes.
+                // Errors are the log's faults, or the limit of withheld bytes.
                 let _ = match draw(12) {
                     0 => here.sync(&store.data).await,
                     1 => here.sync(&store.log).await,
@@ -484,7 +484,7 @@ fn bytes_after_bytes_that_wait_themselves_stay_off_the_device() {
     assert!(files.iter().all(|file| file.disk.durable(file.id) == page_of(2, 0)));
 }
 
-/// Each link twice, over ranges that overlap: the number of ways along the chain doubles with each file.
+/// Each link twice, over ranges that overlap: the number of paths along the chain doubles with each file.
 #[test]
 fn equal_orders_along_a_chain_are_searched_once() {
     let lab = lab(13, 4096, 1);
@@ -508,7 +508,7 @@ fn equal_orders_along_a_chain_are_searched_once() {
     }
 }
 
-/// The pages of two files wait for each other in turn, as many as there may be.
+/// The pages of two files wait for each other alternately, as many as there may be.
 #[test]
 fn a_chain_of_orders_as_long_as_two_files_may_have_is_synced_and_dropped() {
     const LINKS: u64 = 8190;

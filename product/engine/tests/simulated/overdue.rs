@@ -1,4 +1,4 @@
-//! Files that cannot be written, or whose requests do not end: other files get their places and their room.
+//! Files that cannot be written, or whose requests do not end: other files get their slots and their charges.
 
 //! rule: 6: files whose requests do not end keep no other file of their device waiting
 //! kept in: `product/engine/src/writeback/hang_watch.rs`
@@ -16,7 +16,7 @@ use afflux_simulator::{
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 use crate::streams::{FAST, MIB, SLOW, Writer, disk, lab};
 
-/// A fast disk under the policy, with a memory that keeps all bytes.
+/// A fast disk under the policy, with a memory that stores all bytes.
 fn with_bytes() -> EngineFixture {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let setup = Setup::of(OWN_POLICY).unwrap();

@@ -21,7 +21,7 @@ use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 #[test]
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
     let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
-    // This policy evicts every page that was used once; others keep some for good.
+    // This policy evicts every page that was used once; others retain some for good.
     let policies = Policies { eviction: afflux_linux_policies::TWO_LISTS, ..Policies::default() };
     let lab =
         EngineFixture::with_policies(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"], policies);
@@ -187,7 +187,7 @@ async fn read_and_overwrite(lab: &EngineFixture, file: &TestFile, pages: usize) 
 
 #[test]
 fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() {
-    // There is no other reason to write: there is room for more, and no page gets old.
+    // There is no other reason to write: more may be dirty, and no page gets old.
     let quiet = ["dirty_ratio=90", "dirty_background_ratio=90", "dirty_expire_centisecs=360000"];
     let knobs = [&quiet[..], &["dirty_writeback_centisecs=360000", "readahead_bytes_max=0"]].concat();
     for kind in afflux_linux_policies::EVICTIONS {

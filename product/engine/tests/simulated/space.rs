@@ -1,4 +1,4 @@
-//! Space on the device: a write gets its room before its bytes are accepted, and a refusal concerns only the writer's
+//! Space on the device: a write gets its space before its bytes are accepted, and a refusal concerns only the writer's
 //! own file.
 
 //! rule: 6: a file over its quota, or without space, refuses its own writers alone
@@ -23,7 +23,7 @@ fn lab_with_blocks() -> (EngineFixture, TestFile) {
     (lab, placed)
 }
 
-/// Other programs fill the disk: this many blocks are left besides the allocated file's.
+/// Other programs fill the disk: this many blocks remain besides the allocated file's.
 fn leave(lab: &EngineFixture, blocks: u64) {
     lab.here.disks[0].set_capacity((PLACED as u64 + blocks) * PAGE as u64);
 }
@@ -88,7 +88,7 @@ fn on_a_full_disk_writers_that_need_no_blocks_go_on_and_others_are_refused() {
             lab.here.write(&placed, at * PAGE as u64, PAGE, 3).await.expect("it has its blocks");
         }
         let no_space = Err(Error::Device(DeviceError::NoSpace));
-        // The accepted pages need ten blocks, and four are left.
+        // The accepted pages need ten blocks, and four remain.
         assert_eq!(lab.here.write(&waiting, 10 * PAGE as u64, PAGE, 2).await, no_space);
         for at in 0..10 {
             let result = lab.here.write(&new, at * PAGE as u64, PAGE, 4).await;

@@ -1,4 +1,4 @@
-//! Frames, disks and files that keep stamps: parallel random jobs, crashes, and the checks that are always on.
+//! Frames, disks and files that store stamps: parallel random jobs, crashes, and the checks that are always on.
 
 use std::sync::{Arc, Mutex};
 
@@ -141,7 +141,7 @@ fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
             let mut bytes = vec![1; 10_000];
             assert_eq!(engine.read(file, 0, &mut bytes).await.unwrap(), 10_000);
             assert!(bytes == right);
-            // Overwrites in place at the end of the kept part, and reads without a copy.
+            // Overwrites in place at the end of the stored part, and reads without a copy.
             engine.write(file, 4096 + 8, &[9; 100]).await.unwrap();
             right[4104..4112].fill(9);
             engine.sync(file, 0..u64::MAX).await.unwrap();

@@ -101,7 +101,7 @@ fn a_flush_that_fails_beside_others_leaves_the_pages_of_all_dirty() {
     }
 }
 
-/// The second write ends before the first flush fails, and the disk may lose both. The second flush tells no error.
+/// The second write ends before the first flush fails, and the disk may lose both. The second flush reports no error.
 #[test]
 fn a_flush_that_fails_is_about_writes_that_ended_meanwhile() {
     for seed in 1..9 {

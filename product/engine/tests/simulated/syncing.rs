@@ -142,7 +142,8 @@ fn a_failed_device_flush_fails_the_sync_until_one_succeeds() {
     assert_eq!(file.disk.durable(file.id), bytes(2, 0, PAGE));
 }
 
-/// The pages become dirty again piece by piece. In between, a reader may find what the device has left of the lost one.
+/// The pages become dirty again piece by piece. In between, a reader may find what the device still has of the lost
+/// one.
 #[test]
 fn a_loss_is_told_before_all_other_pages_are_dirty_again() {
     const PAGES: u64 = 256;

@@ -241,7 +241,7 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
     assert_ne!(hash(1), hash(2));
 }
 
-/// A quarter of a device's slots is left to readers.
+/// A quarter of a device's slots is reserved for readers.
 // rule: 8: requests in flight, retries and readahead are bounded
 // kept in: `product/engine/src/writeback/requests.rs`
 #[test]

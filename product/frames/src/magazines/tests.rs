@@ -18,7 +18,7 @@ fn give(magazines: &Magazines, frame: u32) -> Result<(), BadFree> {
     magazines.free(cpu::slot(), frame)
 }
 
-/// Checks that each free frame is in one place only, and that the count is exact.
+/// Checks that each free frame is in one list only, and that the count is exact.
 fn check(magazines: &Magazines, frames: u32, handed_out: u32) {
     assert_eq!(magazines.free_count() + handed_out, frames);
 }
@@ -112,7 +112,7 @@ fn found_after_a_threads_end() -> u32 {
 
 #[test]
 fn frames_that_other_threads_keep_aside_are_found() {
-    // A new thread of another test may take over the stash, and keeps its frames aside then.
+    // A new thread of another test may take over the stash, and holds its frames then.
     assert!((0..100).any(|_| found_after_a_threads_end() == FRAMES_WITH_STASHES));
 }
 
@@ -129,7 +129,7 @@ fn an_idle_thread_withholds_its_hand_and_no_more() {
             taken.iter().for_each(|frame| give(magazines, *frame).unwrap());
             filled.send(()).unwrap();
             is_done.recv().expect("the other thread has looked");
-            // The next call gives up all frames: the one freed now, and those kept aside.
+            // The next call gives up all frames: the one freed now, and those in stash and magazine.
             let frame = single(magazines).expect("its own hand");
             give(magazines, frame).unwrap();
             let free = magazines.free_count();

@@ -40,7 +40,7 @@ struct Rig {
 
 type Outcome = (Result<(), DeviceError>, Vec<u8>);
 
-/// The place where a test waits for an outcome.
+/// The slot where a test waits for an outcome.
 struct Slot(Mutex<(Option<Outcome>, Option<Waker>)>);
 
 impl Rig {
@@ -285,7 +285,7 @@ fn size_is_never_rounded_up_at_any_moment() {
             let seen = most.load(Ordering::SeqCst);
             assert!(seen <= len, "a size of {seen} was seen for {len} bytes with {}", rig.name());
         }
-        // The file is larger than the end of the write, and keeps its size.
+        // The file is larger than the end of the write, and retains its size.
         rig.ok(&backing, Operation::SetSize { size: 9_000 }, &[]);
         rig.write(&backing, 4096, &pattern(3, 700));
         assert_eq!(file.metadata().unwrap().len(), 9_000);
@@ -372,7 +372,7 @@ fn writes_that_make_a_file_longer_go_together() {
     }
 }
 
-/// A local program may make the file longer between the look at its size and the growth.
+/// A local program may make the file longer between the check of its size and the growth.
 #[test]
 fn a_growth_cuts_nothing_off() {
     const PAGE: u64 = 4096;
@@ -587,7 +587,7 @@ fn requests_that_cannot_be() {
         assert_eq!(rig.run(&good, Operation::Punch { offset: 4096, len: u64::MAX }, &[]).0, too_large);
         assert_eq!(rig.run(&good, Operation::Reserve { offset: 1 << 62, len: 1 << 63 }, &[]).0, too_large);
         assert_eq!(file.metadata().unwrap().len(), 0);
-        // The engine allows larger files than most file systems can keep.
+        // The engine allows larger files than most file systems can store.
         let result = rig.run(&good, Operation::Write { offset: 1 << 62, len: 4096 }, &[0; 4096]).0;
         assert!(matches!(result, Ok(()) | Err(DeviceError::TooLarge)), "{result:?} with {}", rig.name());
     }
@@ -627,7 +627,7 @@ fn is_cached(file: &File, offset: u64) -> bool {
     page & 1 == 1
 }
 
-/// A flight of a write of `len` bytes at `offset`, with its turn.
+/// A flight of a write of `len` bytes at `offset`, with its grant.
 fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync: bool) -> Box<RequestFlight> {
     let bytes = pattern(offset, len as usize);
     let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
@@ -732,7 +732,7 @@ fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
             afflux_scratch::skipped!("no uncached writes with {}", rig.name());
             continue;
         }
-        // The host now and then keeps a page that another task looks at just when the page would be dropped.
+        // The host now and then retains a page that another task uses just when the page would be dropped.
         assert!(for_sync < COUNT / 2 && alone == COUNT, "{for_sync} and {alone} of {COUNT}, {}", rig.name());
     }
 }
@@ -832,7 +832,7 @@ fn a_sync_that_somebody_wanted_whole_says_so_only_once_it_was() {
         assert!(!file.is_metadata_synced(wanted), "{}: by a sync before it was wanted", rig.name());
         rig.ok(&backing, Operation::Sync, &[]);
         assert!(file.is_metadata_synced(wanted), "{}", rig.name());
-        // No request for times and mode is left.
+        // No request for times and mode remains.
         assert_eq!(file.pending_metadata_sync(), None);
         let (first, second) = (file.request_metadata_sync(), file.request_metadata_sync());
         file.note_metadata_synced(first);
@@ -860,7 +860,7 @@ const REFUSALS: [Errno; 10] = [
     Errno::INTR,
 ];
 
-/// Writes and reads many places at once, then makes all durable.
+/// Writes and reads many offsets at once, then makes all durable.
 fn write_and_read(rig: &Rig, backing: &Backing, seed: u64) {
     let places = 0..16_u64;
     let bytes = |at: u64| pattern(seed + at, 8192);

@@ -155,7 +155,7 @@ fn a_panic_in_a_drop_reaches_nobody_and_queues_drop_no_foreign_waker() {
     assert!(dropped.try_recv().is_err());
     drop(work);
     assert_eq!(dropped.try_recv(), Ok(()), "it goes with the future, on this thread");
-    // Only a stand-in without a waker is left in the queue.
+    // Only a stand-in without a waker remains in the queue.
     waits.end();
     assert!(dropped.try_recv().is_err());
 }

@@ -26,7 +26,7 @@ fn blocks_of_ended_threads_are_used_again() {
     assert_eq!(counters.get(Counter::SyncCalls), 101);
 }
 
-/// One thread uses many platforms in turn; other threads end before or after their platform.
+/// One thread uses many platforms, one after the other; other threads end before or after their platform.
 #[test]
 fn blocks_of_ended_platforms_are_given_back() {
     let first = u64::MAX - 1000;

@@ -84,7 +84,7 @@ fn full_queue_makes_futures_wait_in_order() {
         assert!(poll_once(future.as_mut()).is_pending());
     }
     assert_eq!(pool.queued(), 1, "only one has room");
-    // A waiter that gives up loses its own turn and no other's.
+    // A waiter that gives up loses its own slot and no other's.
     drop(futures.remove(2));
     go.send(()).unwrap();
     wait(running);
@@ -169,7 +169,7 @@ fn queued_work_runs_after_the_pool_is_dropped() {
     assert_eq!(is_done.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
 }
 
-/// A pool with at most one thread on its way to the queue, as with a single processor.
+/// A pool with at most one thread coming to the queue, as with a single processor.
 fn with_one_coming(threads_max: usize) -> WorkerPool {
     let mut pool = WorkerPool::new("test", threads_max, 100);
     let owner = Arc::get_mut(&mut pool.owner).unwrap();

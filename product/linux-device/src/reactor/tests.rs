@@ -148,7 +148,7 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
     reactor.read_mail();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 3);
-    // A wake after the task's end meets no task, even if its place was given away.
+    // A wake after the task's end finds no task, even if its slot was given away.
     let others = Rc::new(Cell::new(0));
     let late = waker.borrow().clone().unwrap();
     reactor.add_task("other", {

@@ -21,7 +21,7 @@ fn a_call_that_finds_no_descriptor_is_made_again_and_another_error_is_not() {
 #[test]
 fn a_call_that_closes_what_it_opens_gets_a_kept_descriptor() {
     keep_descriptors();
-    // The call finds one only while none is kept.
+    // The call finds one only while none is reserved.
     let is_free = || if RESERVE.try_lock().is_ok() { Err(Errno::NFILE) } else { Ok(()) };
     assert_eq!(open_with_reserve(is_free), Ok(()));
     assert_eq!(lock(&RESERVE).len(), RESERVE_COUNT, "the next call finds it again");

@@ -1,4 +1,4 @@
-//! The answers during a look, and without one.
+//! The answers during a check, and without one.
 
 use super::*;
 

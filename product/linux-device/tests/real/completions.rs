@@ -19,7 +19,7 @@ use afflux_scratch::Scratch;
 const PAGE: u64 = 4096;
 const FILE_BYTES: u64 = 8 << 20;
 
-/// The report of one completion, with the instant and the oldest request that was left.
+/// The report of one completion, with the instant and the oldest request that remained.
 type CompletionReport = (Nanos, Completed, BusyTimes, Option<Nanos>);
 
 /// Records the reports.

@@ -1,6 +1,6 @@
 //! One engine, used by many threads at once, over real files.
 //!
-//! Every byte identifies its place: its high half is a hash of it. A thread knows the bytes that it owns exactly.
+//! Every byte identifies its offset: its high half is a hash of it. A thread knows the bytes that it owns exactly.
 //! Shared bytes are checked one by one, since a reader may see any mix of old and new. Nothing here depends on timing:
 //! each thread does a fixed number of steps.
 
@@ -46,7 +46,7 @@ impl Numbers {
     }
 }
 
-/// The byte at a place of a file, with this mark (1 to 15) in it.
+/// The byte at an offset of a file, with this mark (1 to 15) in it.
 fn byte_at(file: u64, offset: u64, mark: u8) -> u8 {
     let place = (file << 48 ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (place >> 60) as u8 * 16 + mark
@@ -56,7 +56,7 @@ fn filled(file: u64, offset: u64, len: usize, mark: u8) -> Vec<u8> {
     (0..len as u64).map(|at| byte_at(file, offset + at, mark)).collect()
 }
 
-/// Checks that each byte is zero or was written at this place.
+/// Checks that each byte is zero or was written at this offset.
 fn check_places(file: u64, offset: u64, bytes: &[u8], what: &str) {
     for (at, byte) in bytes.iter().enumerate() {
         let offset = offset + at as u64;
@@ -72,7 +72,7 @@ struct World {
     caching: Caching,
 }
 
-/// Past the host's page cache; only a last part of a page is written through it. The two ways must not meet in one
+/// Past the host's page cache; only a last part of a page is written through it. The two paths must not be mixed in one
 /// file, or the host reports an error.
 const DIRECT: World = World { choice: IoChoice::Auto, caching: Caching::Auto };
 /// Through the host's page cache, which takes any size.
@@ -333,7 +333,7 @@ fn check_accounts(rig: &Rig) {
     }
 }
 
-/// Waits until readahead in flight has ended. Then no frame is held by anything, and no file is left: a file goes just
+/// Waits until readahead in flight has ended. Then no frame is held by anything, and no file remains: a file goes just
 /// after its last frame.
 fn check_frames_come_back(rig: &Rig) {
     let left = || {

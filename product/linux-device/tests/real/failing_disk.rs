@@ -51,7 +51,7 @@ impl Disk {
         self.place.path().join("mounted")
     }
 
-    /// From now on the disk has no room for blocks that it never had.
+    /// From now on the disk has no space for blocks that it never had.
     fn breaks(&self) {
         rustix::fs::syncfs(File::open(self.directory()).unwrap()).unwrap();
         let _ = fs::write(self.place.path().join("memory/other"), vec![1; 24 << 20]);

@@ -96,7 +96,7 @@ impl Scan {
         self.victims.len() < self.wanted.0 && self.scanned < self.wanted.1
     }
 
-    /// The page in this frame cannot go, and has left its queue.
+    /// The page in this frame cannot go, and is no longer on its queue.
     pub fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
         if word.has_any(DIRTY) && !word.has_any(WRITEBACK) {
             self.waiting_to_be_written.push(pages.identity(frame).file);

@@ -1,6 +1,6 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
-//! Owns: its three queues, the fate of pages that left a queue because they could not go.
+//! Owns: its three queues, the fate of pages that were taken off a queue because they could not go.
 //! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`); the size of the small
 //! queues, fresh and probation, which is measured (`small_queue`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
@@ -47,7 +47,7 @@ const COMING_BACK: u8 = 6;
 /// Pages looked at in search of one, before the next that can go does. With fewer, a loop a little larger than the
 /// cache loses ten points of its hits: main's pages then go in the order in which they come again.
 const LOOKS_MAX: u64 = 128;
-/// Looks at each page after which one that stays counts as held.
+/// Checks of each page after which one that stays counts as held.
 const LOOKS_A_PAGE: u64 = 4;
 
 /// The most pages of fresh that move on when a page comes. So one arrival has little to do when the small queues

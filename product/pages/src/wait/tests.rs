@@ -178,7 +178,7 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
                 *waiter = None;
             }
         }
-        // A waiter that is polled again keeps its place.
+        // A waiter that is polled again retains its slot.
         for (waiter, count) in waiting.iter_mut().zip(&counts) {
             assert!(waiter.as_mut().is_none_or(|waiter| poll(waiter.as_mut(), count).is_pending()));
         }
@@ -188,7 +188,7 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
         queue.wake_all();
         let left = |at: usize| u32::from(leaving & 1 << at == 0);
         assert!(counts.iter().enumerate().all(|(at, count)| woken(count) == left(at)), "{leaving:b}");
-        // A woken waiter that leaves takes no other waiter's place.
+        // A woken waiter that leaves takes no other waiter's slot.
         let late = Arc::new(Count::default());
         let mut later = Box::pin(queue.until(|| None::<()>));
         assert!(poll(later.as_mut(), &late).is_pending());
@@ -209,7 +209,7 @@ fn many_waiters_take_and_leave_their_places_in_any_order() {
     let mut taking: Vec<_> = (0..WAITERS).map(|_| Some(Box::pin(permits.take(1)))).collect();
     queued.iter_mut().flatten().for_each(|waiter| assert!(poll(waiter.as_mut(), &count).is_pending()));
     taking.iter_mut().flatten().for_each(|waiter| assert!(poll(waiter.as_mut(), &count).is_pending()));
-    // Each asks again, and those in the odd places leave, from the end and from the middle on.
+    // Each asks again, and those in the odd slots leave, from the end and from the middle on.
     for at in (0..WAITERS).rev().chain(WAITERS / 2..WAITERS) {
         if at % 2 == 1 {
             (queued[at], taking[at]) = (None, None);

@@ -34,7 +34,7 @@ fn a_sixteenth_of_what_completes_enters_above_it_however_large_writes_are() {
             backlog -= 160;
             done += 160;
             let most = completed(&mut trickle, 160, backlog);
-            // A writer always waits, and is admitted whole if anything is left.
+            // A writer always waits, and is admitted whole if anything remains.
             while backlog < most {
                 backlog += write;
                 entered += write;

@@ -133,7 +133,7 @@ fn a_decision_looks_at_few_portions_however_many_are_open() {
     }
 }
 
-/// The sum is kept beside the portions: both must agree after any history.
+/// The sum is stored beside the portions: both must agree after any history.
 #[test]
 fn the_sum_agrees_with_the_portions() {
     let (mut portions, mut shares) = (Portions::default(), vec![PayerPortion::default(); 7]);

@@ -1,4 +1,4 @@
-//! The failed writes and flushes of a file, and its next try. Linux keeps a file's failed writeback as an `errseq_t`.
+//! The failed writes and flushes of a file, and its next try. Linux records a file's failed writeback as an `errseq_t`.
 //!
 //! Owns: the file's error, the failures in a row, the time of the next try, the counts of failed pages and of those
 //! written since.

@@ -12,7 +12,7 @@ fn all(mut next: impl FnMut() -> Option<ReadyEntry<()>>) -> Vec<u32> {
     std::iter::from_fn(|| next().map(|entry| entry.slot)).collect()
 }
 
-/// Files 0 to 5, of which 4 and 5 have had a turn.
+/// Files 0 to 5, of which 4 and 5 have had a slice.
 fn six() -> Ready<()> {
     let mut ready = Ready::default();
     for (slot, dirtied_at, pages) in [(0, 10, 5), (1, 20, 100), (2, 30, 4), (3, 40, 1)] {
@@ -83,7 +83,7 @@ fn a_file_that_grows_moves_and_one_that_has_left_does_not() {
     assert_eq!(ready.grow(grown, 6, 200), None, "it has its turn");
 }
 
-/// Equal files have equal turns, and a file that is filled up again and again does not outrun them.
+/// Equal files have equal slices, and a file that is filled up again and again does not outrun them.
 #[test]
 fn equals_take_turns() {
     let mut ready = Ready::default();

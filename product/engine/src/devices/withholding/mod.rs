@@ -11,7 +11,7 @@
 //! once: who lets go of a range that waits for more by now lets go of nothing
 //! (`a_range_that_waits_for_more_has_another_number`). A question about one page takes time in the logarithm of the
 //! number of ranges, whatever their order and nesting (`questions_about_ranges_have_the_answers_of_a_plain_list`). A
-//! question about overlaps looks at the ranges of each size class within twice that size.
+//! question about overlaps visits the ranges of each size class within twice that size.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

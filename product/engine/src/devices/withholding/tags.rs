@@ -3,7 +3,7 @@
 //! Owns: which dirty pages have the tag `Withheld` in place of `Dirty`, and when that changes.
 //! Does not own: the ranges (`withholding`), when a range is let go (`withholding` of the engine), the lists of files.
 //! Invariants: a dirty page in a range has the tag `Withheld`. A page that was dirty before, and that a sync has to
-//! write, keeps `Dirty` and is marked for the sync. Pages that are let go are listed as any dirty page.
+//! write, retains `Dirty` and is marked for the sync. Pages that are let go are listed as any dirty page.
 
 use std::ops::Range;
 use std::sync::Arc;

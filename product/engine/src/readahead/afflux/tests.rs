@@ -194,7 +194,7 @@ fn the_knob_bounds_the_window_and_zero_closes_it() {
     assert_eq!((file.read - read, file.window.trigger()), (100, None));
 }
 
-/// Short runs in many places, and then a long one.
+/// Short runs at many offsets, and then a long one.
 #[test]
 fn runs_that_end_early_cost_a_small_part_of_what_they_read_and_a_long_one_earns_its_windows() {
     for (window_sizes, run) in [(A, 3), (A, 40), (HDD, 3), (HDD, 24), (HDD, 200), (NVME, 40)] {
@@ -210,7 +210,7 @@ fn runs_that_end_early_cost_a_small_part_of_what_they_read_and_a_long_one_earns_
     }
 }
 
-/// Large late calls of a stream may come for many pages. None comes for pages that an earlier stream left.
+/// Large late calls of a stream may come for many pages. None comes for pages that an earlier stream read.
 #[test]
 fn large_calls_hide_no_pages_that_earlier_streams_left() {
     for window_sizes in [A, NVME] {

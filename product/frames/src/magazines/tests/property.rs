@@ -64,7 +64,7 @@ fn behaves_as_a_set_of_free_frames() {
             crate::run_as_cpu((random.below(5) > 0).then_some(random.below(4) as u32));
             if random.below(100) < if step / 500 % 2 == 0 { 70 } else { 30 } {
                 let effort = [Effort::Normal, Effort::NoRetry, Effort::Reserve][random.below(3)];
-                // By one, or so many that the marks are met in the large arenas, too.
+                // By one, or so many that the marks are reached in the large arenas, too.
                 for _ in 0..[1, 1, 1, 40][random.below(4)] {
                     let above_mark = count > marks.floor(effort);
                     let Some(frame) = take(&magazines, effort) else {

@@ -20,7 +20,7 @@ fn kernels_orders_are_no_files() {
     }
     let proc = File::open("/proc/self").unwrap();
     assert_eq!(file_system_kind(proc.as_fd()), "proc");
-    // No place of the file system shows this one.
+    // No path of the file system shows this one.
     let namespace = File::open("/proc/self/ns/uts").unwrap();
     assert!(!is_storing(&namespace));
     assert_eq!(file_system_kind(namespace.as_fd()), "0x6e736673");

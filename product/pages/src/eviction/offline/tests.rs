@@ -158,7 +158,7 @@ fn the_default_policy_looks_at_few_pages_for_each_that_goes() {
         let before = (tried.cache.scanned(), tried.there.len());
         tried.evict(1);
         let (looked, gone) = (tried.cache.scanned() - before.0, before.1 - tried.there.len());
-        // Each parked page is met once, each held page as often as the hand comes round meanwhile.
+        // Each parked page is found once, each held page as often as the scan comes round meanwhile.
         assert!(gone == 0 || looked <= 129 + 2 * held, "round {round}: {looked} looks with {held} that cannot go");
     }
 }

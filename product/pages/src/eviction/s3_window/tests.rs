@@ -185,7 +185,7 @@ fn a_page_that_nobody_comes_for_is_spared_three_times() {
     assert_eq!(world.pages.hits(FrameId::new(0)), 0, "being spared is no hit");
 }
 
-/// Its hand comes round to the same unread page again and again.
+/// Its scan comes round to the same unread page again and again.
 #[test]
 fn an_unread_page_goes_once_it_was_spared_three_times() {
     let world = World::new(100);

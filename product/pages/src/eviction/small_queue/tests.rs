@@ -5,7 +5,7 @@ use super::*;
 use crate::eviction::{Admitted, EvictionKind, Offline};
 
 impl SmallQueueSize {
-    /// A share that is not measured.
+    /// A size that is not measured.
     pub(in crate::eviction) fn fixed(frames: u32, small: u32) -> Self {
         let share = Self { below: 0, ..Self::new(frames) };
         share.small.store(small, Ordering::Relaxed);

@@ -54,7 +54,7 @@ fn a_change_of_speed_is_learned_within_a_second_and_a_half() {
     assert_eq!(bandwidth.bytes_per_second(), Some(25_000_000));
     write(&mut bandwidth, &mut now, 75, 40, 0);
     let after = bandwidth.bytes_per_second().unwrap_or(0);
-    // After 3 s of the new speed 1/e of the difference is left.
+    // After 3 s of the new speed 1/e of the difference remains.
     assert!((10_600_000..10_900_000).contains(&after), "{after}");
 }
 

@@ -3,7 +3,7 @@ use super::super::*;
 const SMALL: Rule = Rule { least: 20, most: 20 };
 const GROWING: Rule = Rule { least: 100, most: 750 };
 
-/// Reads pages in order, and tells how many the miniature did not hold.
+/// Reads pages in order, and returns how many the miniature did not hold.
 fn misses(miniature: &mut Miniature, reads: impl IntoIterator<Item = u16>) -> usize {
     let missed = reads.into_iter().filter(|page| {
         let holds = miniature.has_page(*page);

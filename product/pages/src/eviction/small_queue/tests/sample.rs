@@ -23,7 +23,7 @@ fn of_one() -> (Sample, PageTable, u16) {
     (sample, pages, number)
 }
 
-/// The pages that were used, by one look at each.
+/// The pages that were used, by one check of each.
 fn used(sample: &mut Sample, pages: &PageTable) -> Vec<u16> {
     (0..sample.pages()).filter_map(|_| sample.look(pages)).collect()
 }
