@@ -355,8 +355,8 @@ impl DirectionState {
         self.single.learn(done.runs, done.bytes, ratio, COMPLETION_DAMPING);
     }
 
-    /// Completions come in bunches, and the ratio that each may prove is bounded: by them alone prices would drift. So
-    /// they move one price against the other, and leave the window's total cost unchanged.
+    /// Completions come in bunches, and the ratio that each may prove is bounded: from them alone prices would drift.
+    /// So they move one price against the other, and leave the window's total cost unchanged.
     fn adopt_singles(&mut self) {
         let DirectionWork { runs, bytes } = self.window.work;
         let ratio = self.single.ratio(runs, bytes, self.prices.cost_ns(runs, bytes));

@@ -32,8 +32,8 @@
 //!
 //! Properties, each a test here or of the engine that runs the law:
 //!
-//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters, except by 8 and 9. In the middle of the band with N payers
-//!    each gets 1/N of the device.
+//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters, except under 8 and 9. In the middle of the band with N
+//!    payers each gets 1/N of the device.
 //! 2. *Monotonic* in the backlog, in the debt and in N.
 //! 3. *Smooth.* One request that completes moves a pause by 15 % at most in the middle of the band.
 //! 4. *One pause* is 100 ms at most, then a fresh decision; under 1 ms the debt is carried instead.
@@ -80,7 +80,7 @@
 //! allowance each time.
 //!
 //! Owns: the law's arithmetic (prices and their learning, the curve, debts, the amount in flight, sizes of requests);
-//! its knobs; the policy that answers by it (`policy`).
+//! its knobs; the policy that applies it (`policy`).
 //! Does not own: clocks, lists, tasks, pages; carrying any answer out.
 //! Invariants: integers only, in ns; divisions truncate toward zero. Pure: the same calls give the same answers.
 

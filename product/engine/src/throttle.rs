@@ -178,7 +178,7 @@ impl<P: Platform> Throttle<P> {
     /// Asks for one call of the payer after the other, and a call that has to queue does so before the next is asked
     /// for. If each call were asked for separately, a new one would enter as soon as one that has waited for long, and
     /// some would wait for ever. If each queued separately, a payer with many calls would have as many slots in the
-    /// queue, and could not use what it is given at its slot: its other calls would be far behind.
+    /// queue, and could not use what it is given when it is served: its other calls would be far behind.
     async fn charge_by_policy(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         let _question = match payer.account().try_question() {

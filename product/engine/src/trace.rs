@@ -95,7 +95,7 @@ pub enum EngineEvent {
     },
     /// The engine has a new device.
     DeviceAdded,
-    /// Writes to the device keep failing, and its writers get the error; or they no longer do.
+    /// Writes to the device keep failing, and its waiting writers get the error; or they no longer do.
     DeviceFailing {
         /// The last error; `None` once a write has succeeded.
         error: Option<DeviceError>,

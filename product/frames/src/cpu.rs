@@ -6,9 +6,9 @@
 //! that runs as a given CPU. Everything that a thread did before its end happens before anything that the slot's next
 //! thread does.
 //!
-//! Slots go by thread and not by CPU, since the thread's number costs almost nothing to read (0.2 ns; the CPU's number
-//! 0.5 ns by `rdpid`, 1.7 ns by the C library). A thread also holds its slot between two instructions, while it may
-//! change its CPU. So its innermost list needs no atomic.
+//! Slots belong to threads and not to CPUs, since the thread's number costs almost nothing to read (0.2 ns; the CPU's
+//! number 0.5 ns by `rdpid`, 1.7 ns by the C library). A thread also holds its slot between two instructions, while it
+//! may change its CPU. So its innermost list needs no atomic.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -149,7 +149,7 @@ struct Shared {
 }
 
 impl Reactors {
-    /// Starts `count` reactor threads (1 to [`REACTORS_MAX`]) that do their I/O by `choice`.
+    /// Starts `count` reactor threads (1 to [`REACTORS_MAX`]) that do their I/O as `choice` says.
     pub fn start(count: usize, choice: IoChoice) -> Result<Self, StartError> {
         Self::start_as(count, choice, None)
     }

@@ -37,7 +37,7 @@ impl<T> std::ops::Deref for OwnLines<T> {
 }
 
 /// Orders this thread's earlier stores before its later loads, as seen by a thread that calls the world's fence of all
-/// threads: only the compiler must not reorder them. Loom has no such fence. There both sides have a full one.
+/// threads: a fence for the compiler is enough. Loom has no such fence. There both sides have a full one.
 #[inline]
 pub(crate) fn light_fence() {
     #[cfg(not(loom))]

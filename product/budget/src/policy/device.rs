@@ -112,7 +112,7 @@ impl DeviceMemory {
         self.waiting.note(view.now.0, view.device().payers_waiting);
     }
 
-    /// The prices to count writes by.
+    /// The prices for counting writes.
     fn prices(&mut self, knobs: &Knobs, view: &View) -> DirectionPrices {
         let held_ns = self.held_run_ns(view);
         let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);

@@ -1,4 +1,4 @@
-//! Writing behind: files written while a device would idle, and how rewriting is told from writing.
+//! Writing behind: files written while a device would idle, and how rewriting is distinguished from writing.
 //!
 //! A file that has been left alone for q is written. If the writes turn out useless, because the pages are overwritten
 //! soon after, or would have been, q doubles. If they were useful, or nobody writes to the file any more, q halves. A

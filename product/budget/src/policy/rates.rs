@@ -1,6 +1,6 @@
 //! Costs of work on a device at one instant.
 //!
-//! Owns: the prices that all questions of the instant are answered by, the size of a request.
+//! Owns: the prices for all questions of the instant, the size of a request.
 //! Does not own: the device's learned prices (`device`).
 //! Invariants: pure.
 

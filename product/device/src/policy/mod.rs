@@ -387,7 +387,7 @@ pub struct LentMemory<'a, L: DevicePolicy + ?Sized> {
 /// How long a device may complete nothing while it has requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HangLimits {
-    /// After this time the device counts as hung, and its waiters get the error.
+    /// After this time the device counts as hung, and waits for it have that cause.
     pub stalled_ns: u64,
     /// After this time writers and syncs are refused until the device completes a request.
     pub refused_ns: u64,

@@ -8,8 +8,8 @@
 //! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
 //! function that needs the lock takes the state that it guards. While a request is set aside, its file is held and gets
-//! no other; its pages stay under writeback and dirty, beyond the device's limit. A file without an obstacle waits for
-//! its slice alone (`each_obstacle_of_a_file_is_named`). A slot is not reused while its file lives, and a file is made
+//! no other; its pages stay under writeback and dirty, beyond the device's limit. A file without an obstacle waits only
+//! for its slice (`each_obstacle_of_a_file_is_named`). A slot is not reused while its file lives, and a file is made
 //! without the table's lock (`a_file_is_made_without_the_lock`).
 
 mod failures;

@@ -221,7 +221,7 @@ impl InFlight {
         self.is_sync_ahead_by(&self.terms())
     }
 
-    /// As [`InFlight::is_sync_ahead`], by this answer of the policy.
+    /// As [`InFlight::is_sync_ahead`], under this answer of the policy.
     pub(crate) fn is_sync_ahead_by(&self, terms: &Terms) -> bool {
         let lead_max = terms.flight.sync_lead;
         lead_max != Cost::MAX && Cost(self.lead.load(Ordering::Relaxed)) >= lead_max

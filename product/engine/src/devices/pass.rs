@@ -65,7 +65,7 @@ pub(crate) struct Position {
     cursor: u64,
     /// The page after the last write request.
     write_end: u64,
-    /// The position and progress, if the flusher goes by passes.
+    /// The position and progress, if the flusher writes in passes.
     pass: Pass,
 }
 
@@ -85,7 +85,7 @@ impl Position {
         (self.cursor, self.write_end) = (end, end);
     }
 
-    /// The flusher goes by passes: it continues where [`Pass::go_on`] says.
+    /// The flusher writes in passes: it continues where [`Pass::go_on`] says.
     pub(crate) fn go_on(&mut self, now: Nanos, file_end: u64, is_old: bool) {
         self.cursor = self.pass.go_on(now, file_end, is_old);
     }

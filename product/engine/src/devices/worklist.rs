@@ -41,7 +41,7 @@ pub(crate) struct FlusherView {
     pub memory_short: bool,
     /// When the first retry is due.
     pub next_retry: Option<Nanos>,
-    /// The interval between choices; [`u64::MAX`] is never.
+    /// The interval between periodic checks; [`u64::MAX`] is never.
     pub interval_ns: u64,
     /// How often a file was put among the files that may be written.
     pub listed: u64,

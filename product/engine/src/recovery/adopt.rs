@@ -144,7 +144,7 @@ impl<P: Platform> Adopting<P> {
     }
 
     /// Carries out a change of shape that the earlier process had begun. If the device refuses the change now, it has
-    /// not happened, and the earlier process has reported nothing else.
+    /// not happened, and the earlier process has reported no success.
     async fn reshape(&self, file: &Arc<FileInner>, intent: Option<Intent>) {
         let result = match intent {
             None => return,

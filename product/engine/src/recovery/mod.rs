@@ -343,8 +343,7 @@ impl Recovered {
         Ok(written)
     }
 
-    /// The memory for a fresh engine, once each file is home. `verifier` is used as by
-    /// `Engine::recover`.
+    /// The memory for a fresh engine, once each file is home. `verifier` is used as in `Engine::recover`.
     pub fn written(mut self, verifier: u64) -> Frames {
         self.seen.files.clear();
         let memory = std::sync::Arc::clone(&self.memory);

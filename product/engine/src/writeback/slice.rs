@@ -94,7 +94,7 @@ impl FileSlice {
         if self.slice == FlushSlice::Sync { Tag::ToWrite } else { Tag::Dirty }
     }
 
-    /// Claims the file's next run. If the slice goes by passes, an ended pass sets the file's age.
+    /// Claims the file's next run. If the slice writes in passes, an ended pass sets the file's age.
     fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, FileRemainder> {
         let by_passes = self.slice.is_by_passes() && !state.is_held();
         if by_passes {

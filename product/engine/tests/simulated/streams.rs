@@ -60,8 +60,7 @@ impl Done {
 }
 
 /// Writes a new file on the disk from its start, with calls of `piece` bytes and pauses of `apart_ns` besides the
-/// copy's time. It stops at `most` bytes or when `stop` is set. Calls in the first `unseen_ns` do not count as long
-/// ones.
+/// copy's time. It stops at `most` bytes or when told to. Calls in the first `unseen_ns` do not count as long ones.
 pub(crate) struct Writer {
     pub(crate) disk: usize,
     pub(crate) piece: usize,

@@ -98,7 +98,7 @@ impl Poller {
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             polled.push(PollFd::from_borrowed_fd(fd, readiness));
         }
-        // Nothing may report completions of a refused ring.
+        // The kernel may notify nobody of completions of a refused ring.
         let mut wait = wait;
         if let Some(earlier_ring) = &self.earlier_ring {
             // SAFETY: the ring holds the descriptor open.

@@ -1,4 +1,4 @@
-//! The size of the small queues, measured: two miniatures of the cache go by two rules, over sampled pages only, and
+//! The size of the small queues, measured: two miniatures of the cache follow two rules, over sampled pages only, and
 //! the cache follows the rule that misses less.
 //!
 //! Owns: the sample, with the frame of each page as far as it is known; the miniatures' queues and memories; the rules,
@@ -6,7 +6,7 @@
 //! Does not own: the cache's queues (`s3_window`), the uses of a frame (`page`).
 //! Invariants: only a page that comes does work here, and few do: a hit costs nothing. The lock is held with no other
 //! lock of the policy. The same arrivals and uses give the same size. A miniature holds as many pages as it was made
-//! for, and goes by the table of `s3_window`, but none of its pages is ever dirty or held. A page retains its number in
+//! for, and follows the table of `s3_window`, but none of its pages is ever dirty or held. A page retains its number in
 //! the sample while a miniature knows it. Its uses are read from its frame's record some time later: if the frame's
 //! reuse is seen too late, one use is counted wrong.
 

@@ -107,7 +107,7 @@ impl Lending {
         lock(&self.threads).iter().for_each(|hazards| hazards.retire());
     }
 
-    /// Whether a thread uses the cache by a lent guard.
+    /// Whether a thread uses the cache through a lent guard.
     pub(super) fn has_users(&self) -> bool {
         !lock(&self.threads).iter().all(|hazards| hazards.are_empty())
     }
