@@ -34,7 +34,8 @@ pub enum Unsure {
 pub enum Folding {
     /// No directory does.
     Never,
-    /// A flag of each directory says it, where the kernel knows the flag. It shows that below `/sys/fs` and this name.
+    /// A flag of each directory says it, where the kernel knows the flag. The kernel shows that below `/sys/fs` and
+    /// this name.
     ByFlag(Option<&'static str>),
     /// The geometry of an XFS says it.
     ByGeometry,

@@ -65,7 +65,7 @@ fn a_frame_has_one_holder_while_threads_take_and_give() {
         assert!(held[0] != held[1] || held[0].is_none(), "{held:?}");
         let count = held.iter().flatten().count() as u32;
         assert_eq!(magazines.free_count(), 2 - count);
-        // A second search finds every frame that a failed search did not find.
+        // A second search finds every frame that remained after a failed search.
         for _ in count..2 {
             assert!(take(&magazines, ListSlot::shared(0)).is_some());
         }

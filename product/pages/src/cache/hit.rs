@@ -5,8 +5,8 @@
 //! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become another page since.
 //! A read holds nothing and is checked after the copy. So it writes no memory that other readers read, and the copy
 //! need not wait for the frame's record. If the frame was reused during the copy, the bytes are read again under a pin.
-//! An overwrite holds the page as a writer, and does not change whether it is dirty. If the arena backs only the first
-//! bytes of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
+//! An overwrite holds the page as a writer, and does not change which of its sectors are dirty. If the arena backs only
+//! the first bytes of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
 
