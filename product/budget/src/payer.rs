@@ -64,7 +64,7 @@ impl PayerDebt {
         }
     }
 
-    /// It was idle for `idle_ns` while the entry was `entry`: what it did not use becomes credit.
+    /// It was idle for `idle_ns` while the entry was `entry`: the unused part becomes credit.
     pub fn idled(&mut self, idle_ns: u64, band: Band, entry: AdmissionRule, payers: u64) {
         let factor = if let AdmissionRule::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
         let share = mul_div(idle_ns, ONE, factor.saturating_mul(payers.max(1)));

@@ -130,7 +130,7 @@ fn writes_whatever_is_said(lab: &EngineFixture, disk: usize) -> Arc<AtomicU64> {
     accepted
 }
 
-/// Failed pages take nothing of the limit from other files, and give nothing to the writers of their own.
+/// Failed pages take no part of the limit from other files, and give none to the writers of their own.
 #[test]
 fn while_writes_fail_no_more_is_dirty_than_the_budget_and_the_neighbour_is_left_alone() {
     for error in [IO, DeviceError::NoSpace, DeviceError::Quota] {
