@@ -34,7 +34,7 @@ macro_rules! questions {
         pub trait AnyPolicy: Send + Sync + 'static {
             /// Memory of a new payer.
             fn new_payer(&self) -> Box<dyn Any + Send>;
-            /// Memory of a new device, with the data remembered of it: [`DevicePolicy::recall`].
+            /// Memory of a new device, with the data kept of it: [`DevicePolicy::recall`].
             fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send>;
             /// Memory of all devices together.
             fn new_shared(&self) -> Box<dyn Any + Send>;
