@@ -9,7 +9,7 @@ fn a_question_is_a_function_that_returns_a_bool_and_needs_its_word() {
     let wrong = |text: &str| !misnamed(&file("product/a/src/b.rs", text)).is_empty();
     for text in [
         "fn begins(&self) -> bool { true }",
-        "pub(crate) async fn begins<T: Fn() -> bool>(look: impl Fn(u64) -> bool) -> bool where T: Copy { true }",
+        "pub(crate) fn begins<T: Fn() -> bool>(look: impl Fn(u64) -> bool) -> bool where T: Copy { true }",
         "trait A { fn isolated(&self) -> bool; }",
         "fn inserts(self) -> bool { true }",
     ] {
