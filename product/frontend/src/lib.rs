@@ -1,8 +1,8 @@
 //! The common part of all front ends: the machine that a world moves bytes for, and the callers.
 //!
 //! Owns: the seam between protocols and transports; the facts about a peer and about the caller of one call; the
-//! recording of callers' requests, and their counts; the quotas of what callers make a server hold, and the choice of
-//! what is evicted for others; records that outlive the process (items, and the journal of calls).
+//! recording of callers' requests, and their counts. Also: the quotas of what callers make a server hold, the choice of
+//! what is evicted for others, and records that outlive the process (items, and the journal of calls).
 //! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the volume:
 //! they are the roots above which no handle and no `..` leads, for every front end.
 //! Invariants: nothing here depends on the protocol or on its transport. A front end sees this crate and the volume; a

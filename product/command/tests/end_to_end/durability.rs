@@ -68,7 +68,7 @@ fn the_write_verifier_changes_with_a_restart() {
 }
 
 // rule: the write verifier outlives an end with everything written, and no other
-// kept in: `product/command/src/serve/persisted/kept_verifier.rs`
+// kept in: `product/command/src/serve/persisted/last_run.rs`
 #[test]
 fn the_write_verifier_is_kept_over_a_clean_end_alone() {
     let scratch = Scratch::new();

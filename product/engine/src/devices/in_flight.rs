@@ -11,8 +11,8 @@
 //! so a few files cannot take all slots.
 //!
 //! Owns: the slots for transfers and for calls without data, the frames of reads in flight, an entry for each request,
-//! the mark of a request set aside; the policy's answer, the runs in flight, how much more than the rest syncs have
-//! used, which of their writes were passed.
+//! the mark of a request set aside. Also: the policy's answer, the runs in flight, how much more than the rest syncs
+//! have used, which of their writes were passed.
 //! Does not own: the pages in flight (`charges`), the waiting for a request to end (`writeback`), the time that is too
 //! long (the policy), the checks (`writeback::hang_watch`).
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never

@@ -1,11 +1,12 @@
 //! Writing: overwrites of dirty pages at once, everything else under the file's lock.
 //!
-//! Owns: the resources that a write needs before it takes the file's lock: a charge to the dirty budget, space on the
-//! device, frames, the rest of a partly covered sector; what a piece of a write holds, and why it stopped.
+//! Owns: the resources that a write needs before it takes the file's lock. These are a charge to the dirty budget,
+//! space on the device, frames, and the rest of a partly covered sector. Also: what a piece of a write holds, and why
+//! it stopped.
 //! Does not own: the change of each page (`page`), the copy (`cache::hit`), the flusher.
 //! Invariants: a write has all resources before it takes the lock; under the lock nothing waits. Bytes are charged
-//! before they are dirtied and marked dirty before the write is acknowledged. A piece that lacks something leaves the
-//! page unchanged for which it lacks it.
+//! before they are dirtied, and the write is acknowledged after they are marked dirty. A piece that lacks something
+//! leaves its page unchanged.
 
 mod page;
 mod space;

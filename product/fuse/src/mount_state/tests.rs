@@ -74,7 +74,7 @@ fn a_number_that_the_kernel_gives_again_is_a_new_request() {
 }
 
 // rule: a request that a server has refused is refused once more after a kill, whatever was changed since
-// kept in: `product/fuse/src/state/changes.rs`
+// kept in: `product/fuse/src/mount_state.rs`
 #[test]
 fn a_refused_change_stays_refused() {
     let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();

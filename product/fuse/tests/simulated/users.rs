@@ -4,7 +4,7 @@
 //! kept in: `product/fuse/src/open_files.rs`, `product/fuse/src/answering.rs`
 
 //! rule: messages that wait take bounded memory, and one user's leave room for those of others
-//! kept in: `product/fuse/src/waiting.rs`, `product/fuse/src/answering.rs`
+//! kept in: `product/frontend/src/quota/mod.rs`, `product/fuse/src/answering.rs`
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};

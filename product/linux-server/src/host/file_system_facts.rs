@@ -10,9 +10,9 @@
 //! earlier server leads to its own disk or nowhere (`host::tests::moved_disks`). Where the host does not answer,
 //! numbers are unsure and names are folded. So it costs calls, and never a wrong answer.
 //!
-//! The host is asked for an id in this order: for its own id of 64 bits (`f_fsid`), which is a digest of the UUID on
-//! ext4 and Btrfs, where each subvolume has its own; for the UUID, by a call; for the UUID that udev has read; for the
-//! source of a file system of a network.
+//! The server asks the host for an id in this order: for the file system's own id of 64 bits (`f_fsid`); for the UUID,
+//! by a call; for the UUID that udev has read; for the source of a file system of a network. On ext4 and Btrfs the own
+//! id is a digest of the UUID. On Btrfs each subvolume has an id of its own.
 
 use std::fs;
 use std::hash::Hasher;

@@ -1,7 +1,7 @@
 //! An open object of the host.
 //!
-//! Owns: its descriptor, the location where it was last found below an export, its own group of shared syncs where
-//! objects cannot share syncs with each other, its slot among the files that the service manager stores.
+//! Owns: its descriptor, the location where it was last found below an export, its slot among the files that the
+//! service manager stores. Where objects cannot share syncs with each other, also its own group of shared syncs.
 //! Does not own: names; its identity, which `identity` computes.
 //! Invariants: the thread that drops the last reference to an object never closes it. The close of an object without a
 //! name frees its blocks, and the host may wait for its journal there. Nor does that thread notify the service manager.

@@ -7,9 +7,9 @@
 //! the store would idle for a round trip after each such end. Therefore more is read ahead than is in flight, and each
 //! piece that comes frees quota for the next call. So calls begin as evenly as bytes come.
 //!
-//! Owns: which lines one GET fetches: those of a segment that lie together, in parts of 4 MiB, all parts at once; parts
-//! of segments as the store holds them, 64 at most of a MiB each, with one GET at a time for each part; how many bytes
-//! are read ahead at once, and the order of those that wait.
+//! Owns: which lines one GET fetches: those of a segment that lie together, in parts of 4 MiB, all parts at once. Also:
+//! at most 64 parts of segments as the store holds them, of a MiB each, with one GET at a time for each part. Also: how
+//! many bytes are read ahead at once, and the order of reads that wait.
 //! Does not own: the map of the file (`read`), checksums (`format::segment`), how far ahead of a reader is read (the
 //! engine).
 //! Invariants: bytes are copied out of the pieces that the store sent, once, and after their checksums matched.

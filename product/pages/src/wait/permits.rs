@@ -4,8 +4,8 @@
 //! Owns: the count, the order of waiters, the grant to each task until the task takes it, the tasks that check
 //! something else first. Does not own: the meaning of a permit, the amounts and the lock of other users of the slots.
 //! Invariants: nobody passes while a task waits: the count's mark for waiters is set before a waiter checks the last
-//! time. Both the mark and the line change with the line's lock held. Grants are given from the front; a waiter that
-//! leaves gives back a grant that it has not taken, and nobody waits for a task that checks something else. Each step
+//! time. Both the mark and the line change with the line's lock held. Grants are given from the front. A waiter that
+//! leaves gives back a grant that it has not taken. Nobody waits for a task that checks something else. Each step
 //! takes time in the logarithm of the number of slots (`many_waiters_take_and_leave_their_places_in_any_order`).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,12 +1,11 @@
 //! Reading and writing a file's bytes.
 //!
 //! Owns: opening a file's bytes on first use, the limits of a range, sizes set by clients, clearing setuid and setgid
-//! bits when a file's bytes change; the answer to the question whether a change that failed has changed bytes all the
-//! same.
+//! bits when a file's bytes change. Also: whether a change that failed has changed bytes all the same.
 //! Does not own: pages, dirty limits, writeback (the engine); times of writes (`objects::inode`).
 //! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is accepted only after the
 //! tree has said that the file can be written, and a setuid bit is gone from the host before any byte changes. The
-//! times show changed bytes, also if the caller of a write went away in the middle of it: changed bytes are dirty, or
+//! times show changed bytes, also if the caller of a write went away in the middle of it. Changed bytes are dirty, or
 //! the engine has counted their writes to the host (`product/volume/tests/simulated/holes.rs`).
 
 use std::ops::Range;

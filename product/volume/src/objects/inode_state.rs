@@ -2,8 +2,8 @@
 //! clients.
 //!
 //! Owns: both states and the moves from one to the other; the storage that a file is reported to use while some of its
-//! data may not be on the host; the unit of the times that a file system stores, as the tree reports it or as it was
-//! learnt from a time that was set.
+//! data may not be on the host. Also: the unit of a file system's times, which the tree reports or which a time that
+//! was set has shown.
 //! Does not own: the lock around the state, the engine's file (`inode`); the units of known file systems (the tree).
 //! Invariants: our own changes never move times back. The storage reported is never less than the file's data needs,
 //! since backup tools take the difference for holes and leave the data out. A figure that is too large lasts until the

@@ -1,8 +1,8 @@
 //! Known locations of objects that are not in memory, and the searches for others.
 //!
 //! Owns: a bounded map from identity to the directory and name where the object was found last; the objects wanted and
-//! those known to be gone; the directories that were moved past a walk of the exports; the results of the last walk of
-//! each export; the news for the record of locations.
+//! those known to be gone; the news for the record of locations. Also: the directories that were moved past a walk of
+//! the exports, and the results of each export's last walk.
 //! Does not own: walks of the exports and following locations (`walk`), which compare identities; whether the tree
 //! opens an object (`search`).
 //! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The four locks are short, and
