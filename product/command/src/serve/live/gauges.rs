@@ -16,14 +16,26 @@ use afflux_engine::{AccountOwner, Backing, Client, Delayed, Operation, PauseStat
 use afflux_frontend::RecordedCall;
 use afflux_linux_device::HostFile;
 use afflux_linux_server::PeerCounts;
+#[cfg(feature = "object")]
+use afflux_object::HeldNode;
 use afflux_tls::SecuredPeer;
 
 use crate::control::messages::{DelayGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TraceEvent, WaiterGauges};
 
-/// The path of a file on the host, if it has one.
+/// The path of a file on the host, or the number of a file in a store.
 pub(crate) fn name(file: &Backing) -> String {
+    #[cfg(feature = "object")]
+    if let Some(node) = file.get::<HeldNode>() {
+        return numbered(node.ino());
+    }
     let path = file.get::<HostFile>().and_then(HostFile::host_path);
     path.map_or_else(|| "a file without a name".to_owned(), |path| path.display().to_string())
+}
+
+/// The name of a file in a store: its inode number, as `ls -i` shows it.
+#[cfg(feature = "object")]
+pub(crate) fn numbered(ino: u64) -> String {
+    format!("file number {ino}")
 }
 
 fn address(client: &Client) -> String {

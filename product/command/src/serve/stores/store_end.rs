@@ -16,7 +16,7 @@ use afflux_report::output;
 
 use crate::control::messages::{ControlReply, DirtyFileReport};
 use crate::control::socket_paths::BoundSocket;
-use crate::serve::live::{Running, nanos};
+use crate::serve::live::{Running, gauges, nanos};
 use crate::serve::persisted::arena;
 use crate::serve::stores::VolumeLocation;
 use crate::serve::stores::store_writer::OpenVolume;
@@ -108,7 +108,7 @@ impl UnstoredView {
         }
         let unwritten = |(number, bytes)| {
             let reason = if bytes == 0 { "its last sync has no answer" } else { "the store did not take them" };
-            DirtyFileReport { file: format!("file number {number}"), bytes, reason: Some(reason.to_owned()) }
+            DirtyFileReport { file: gauges::numbered(number), bytes, reason: Some(reason.to_owned()) }
         };
         files.into_iter().map(unwritten).collect()
     }
