@@ -55,6 +55,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     violations.extend(circles::check(&files, &written(circles::LIST)?));
     violations.extend(names::check(&files, &written(names::LIST)?)?);
     violations.extend(tests_of_rules(&files)?);
+    files.iter().for_each(|file| violations.extend(documents::missing_rule_paths(file, &paths)));
     // Pages of the notebook are never edited: they name files as these were called then.
     let mut documents = repository::files(&paths, "md")?;
     documents.retain(|file| !file.path.starts_with("notebook/"));

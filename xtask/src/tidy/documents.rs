@@ -16,12 +16,30 @@ const USERS: &[&str] = &["afflux.toml"];
 
 /// Violations for every path in backticks that does not exist. `paths` are the repository's files.
 pub(crate) fn missing_paths(document: &TextFile, paths: &[String]) -> Vec<Violation> {
+    missing_in(unfenced(&document.text), &document.path, paths)
+}
+
+/// The same for the paths that a rule is kept in, in a source's comments.
+pub(crate) fn missing_rule_paths(source: &TextFile, paths: &[String]) -> Vec<Violation> {
+    let mut is_inside = false;
+    let kept_in = (1..).zip(source.text.lines()).filter(|(_, line)| {
+        let is_comment = line.trim_start().starts_with("//");
+        is_inside = is_comment && (is_inside || line.contains("kept in: `"));
+        is_inside
+    });
+    missing_in(kept_in, &source.path, paths)
+}
+
+fn missing_in<'a>(lines: impl Iterator<Item = (usize, &'a str)>, path: &str, paths: &[String]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (number, line) in unfenced(&document.text) {
+    for (number, line) in lines {
         for quoted in line.split('`').skip(1).step_by(2) {
-            if is_path(quoted, paths) && !exists(quoted, &document.path, paths) {
-                let place = format!("{}:{number}", document.path);
-                violations.push(Violation::new(place, "docs-fresh", format!("there is no {quoted}")));
+            if is_path(quoted, paths) && !exists(quoted, path, paths) {
+                violations.push(Violation::new(
+                    format!("{path}:{number}"),
+                    "docs-fresh",
+                    format!("there is no {quoted}"),
+                ));
             }
         }
     }

@@ -233,6 +233,13 @@ fn a_document_names_paths_that_exist() {
     assert_eq!(missing("`product/engine/src/lib.rs` `engine/src/lib.rs` `product/engine/` `knobs.md` `lib.rs`"), 0);
     assert_eq!(missing("`std::fs` `a/b` `/mnt/x` `nfs://h/f` `--set KNOB=VALUE` `~/.config/afflux/config.toml`"), 0);
     assert_eq!(missing("```\n`product/gone.rs`\n```"), 0);
+    let source = |text: &str| TextFile { path: "product/engine/src/lib.rs".into(), text: text.into() };
+    let missing = |text: &str| documents::missing_rule_paths(&source(text), &paths).len();
+    assert_eq!(
+        missing("//! rule: a\n//! kept in: `product/engine/src/gone.rs`, `lib.rs`,\n//! `gone.rs`\nuse `gone.rs`"),
+        2
+    );
+    assert_eq!(missing("// See `product/engine/src/gone.rs`.\n// kept in: `product/engine/src/lib.rs`"), 0);
 }
 
 #[test]

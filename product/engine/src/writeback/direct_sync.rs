@@ -1,50 +1,32 @@
-//! Syncs by their callers: at once, beside each other, or a round in the call of a blocked thread, so that no other
-//! thread has to be woken.
+//! Rounds at once: a caller that waits for its sync of few pages takes requests, and claims the file's few runs of
+//! dirty pages. Then the device gets the bytes, and the flush. Then the pages become clean and durable at once. Until
+//! then they stay under writeback, so no tag has to say that a flush will follow.
 //!
-//! *At once*: a caller that waits for its sync of few pages takes requests, and claims the file's few runs of dirty
-//! pages. Then the device gets the bytes, and the flush. Then the pages become clean and durable at once. Until then
-//! they stay under writeback, so no tag has to say that a flush will follow.
-//!
-//! *Beside*: a caller that comes while a round at once is under way claims the dirty pages, notes the rounds under way,
-//! writes and flushes. Then it waits for the noted rounds: they or the caller have each page that was dirty at its
-//! call.
-//!
-//! *In the call*: a blocked caller runs its own round, the next one if it is that round's first caller. It gives the
-//! file one slice, as the flusher would, if a request is free. The flusher writes the rest. If the caller goes away, a
-//! task goes on with its round.
-//!
-//! Owns: which rounds have these forms, the order of their steps, the handover of a round.
-//! Does not own: the steps of other rounds and their tasks (`sync`), the effect of each end (`complete`, `sync`), the
-//! choice of a runner (`devices::file::rounds`).
+//! Owns: which rounds have this form, and which may begin beside others; the claim, the write and the flush of one.
+//! Does not own: the steps of ordinary rounds (`round`), who drives a round (`sync`), the effect of each end
+//! (`complete`, `flush`).
 //! Invariants: pages are clean after the flush, not before (test `pages_stay_under_writeback_until_the_flush`; loom's
 //! model of the page is `loom_a_page_under_writeback_does_not_change_and_loses_no_overwrite`). If the write fails, its
-//! pages are as after any failed write, and an ordinary round goes on. If the flush fails, they are as after any failed
-//! flush (`a_failed_flush_at_once_leaves_its_pages_dirty`). A failed flush fails each round at once whose writes began
-//! before the failure was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`), and has ordinary writes
-//! that ended before written again (the seed `failed-flush-beside-an-ordinary-write`). No round begins beside others
-//! while a caller waits for an ordinary round, or on a device that says that syncs may not overlap. A caller that may
-//! be refused while the device hangs runs no round.
+//! pages are as after any failed write. If the flush fails, they are dirty again, as after a failed write
+//! (`a_failed_flush_at_once_leaves_its_pages_dirty`). A failed flush fails each round at once whose writes began before
+//! the failure was known (`a_flush_that_fails_is_about_writes_that_ended_meanwhile`), and has ordinary writes that
+//! ended before written again (the seed `failed-flush-beside-an-ordinary-write`).
 
-use std::future::Future;
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 
 use afflux_device::counters::Counter;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
-use afflux_device::policy::FlushSlice;
 use afflux_device::request::{Completion, Operation, Request, TransferHere};
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::memory::FrameMemory;
-use afflux_pages::rare::Rare;
 use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::{Answer, lock};
 use smallvec::SmallVec;
 
 use crate::devices::DeviceState;
-use crate::devices::file::{FileInner, FileState, RoundPart, SharedRound};
+use crate::devices::file::{FileInner, FileState};
 use crate::devices::in_flight::Terms;
 use crate::writeback::batch::{Run, claim};
 use crate::writeback::complete::{Durable, Moved};
@@ -65,6 +47,8 @@ pub(super) enum Others {
 pub(super) struct WritesAtOnce<P: Platform> {
     claimed: SmallVec<[Run; 1]>,
     begun: SmallVec<[WriteAtOnce<P>; 1]>,
+    /// Requests taken for the runs.
+    requests: usize,
     /// The file's failed flushes before.
     failures: u64,
 }
@@ -73,98 +57,115 @@ pub(super) struct WritesAtOnce<P: Platform> {
 struct WriteAtOnce<P: Platform> {
     ends: WriteEnds<P>,
     operation: Operation,
-    /// None while a request has it.
     memory: Option<FrameMemory>,
-    moved: Option<Moved>,
+    moved: Moved,
 }
 
 impl<P: Platform> Default for WritesAtOnce<P> {
     fn default() -> Self {
-        Self { claimed: SmallVec::new(), begun: SmallVec::new(), failures: 0 }
+        Self { claimed: SmallVec::new(), begun: SmallVec::new(), requests: 0, failures: 0 }
     }
 }
 
 impl<P: Platform> WritesAtOnce<P> {
-    pub(super) fn is_empty(&self) -> bool {
-        self.claimed.is_empty() && self.begun.is_empty()
-    }
-
     /// Ends those whose bytes are at the device. The others have ended.
-    pub(super) fn end(&mut self, result: Result<(), DeviceError>, durable: Durable) {
+    fn end(&mut self, result: Result<(), DeviceError>, durable: Durable) {
         self.begun.iter().for_each(|write| write.end(result, durable));
         self.begun.clear();
     }
 }
 
 impl<P: Platform> Writeback<P> {
-    /// Runs a round at once, if it is one for the whole file, and the file has few runs of dirty pages. None: an
-    /// ordinary round has to go on.
-    pub(super) async fn round_at_once(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        range: &Range<u64>,
-    ) -> Option<Result<(), Error>> {
-        if *range != (0..u64::MAX) {
-            return None;
-        }
+    /// Claims all dirty pages of a file that runs no other round, for a round at once. None: an ordinary round has to
+    /// go on.
+    pub(super) fn claim_alone(self: &Arc<Self>, file: &Arc<FileInner>) -> Option<WritesAtOnce<P>> {
         let mut writes = WritesAtOnce::default();
-        self.claim_at_once(file, Others::None, &mut writes, |state| state.rounds.set_at_once(true))?;
-        if !self.try_write_at_once(file, &mut writes).await {
-            lock(&file.state).rounds.set_at_once(false);
-            return None;
+        let has_all = {
+            let mut state = lock(&file.state);
+            let has_all = self.try_claim_at_once(file, &mut state, Others::None, &mut writes);
+            state.rounds.set_at_once(has_all);
+            has_all
+        };
+        if has_all {
+            return Some(writes);
         }
-        self.base.rare_yield().await;
-        // Writes that end from here on owe another flush.
-        let owed = lock(&file.state).flushes.try_begin();
-        let result = self.flush_at_once(file, &writes).await;
-        self.base.rare_yield().await;
-        let durable = if result.is_ok() { Durable::Now } else { Durable::Later };
-        writes.end(Ok(()), durable);
-        // Without earlier writes that owed a flush, no page has a tag to be removed.
-        match result {
-            Ok(()) if !owed => Some(Ok(())),
-            _ => Some(self.flush_ended(file, false, result).await),
-        }
+        self.give_up_claims(file, writes);
+        None
     }
 
-    /// Claims all dirty pages of the file for a round at once. None if the file has failed lately, has other writes in
-    /// flight, or more runs than a round at once writes. `begin` is called in the same hold of the file's lock.
-    pub(super) fn claim_at_once<T>(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
+    /// Claims all dirty pages of the file for a round at once beside those under way. If false, the caller gives up
+    /// what it has claimed, once the file's lock is free.
+    pub(super) fn try_claim_beside(
+        &self,
+        file: &FileInner,
+        state: &mut FileState,
+        range: &Range<u64>,
+        writes: &mut WritesAtOnce<P>,
+    ) -> bool {
+        let may = *range == (0..u64::MAX) && file.device.limits().syncs_overlap;
+        may && self.try_claim_at_once(file, state, Others::AtOnce, writes)
+    }
+
+    /// False if the file has failed lately, has other writes in flight, or more runs than a round at once writes.
+    fn try_claim_at_once(
+        &self,
+        file: &FileInner,
+        state: &mut FileState,
         others: Others,
         writes: &mut WritesAtOnce<P>,
-        begin: impl FnOnce(&mut FileState) -> T,
-    ) -> Option<T> {
+    ) -> bool {
+        let wanted = state.dirty_runs();
+        if wanted > RUNS_MAX || !may_claim_at_once(file, state, others) {
+            return false;
+        }
         let terms = file.device.in_flight.terms();
-        let has_request = self.try_take_request_in_call(&file.device, &terms);
-        let (mut taken, mut begun) = (usize::from(has_request), None);
-        let claimed = &mut writes.claimed;
-        {
-            let mut state = lock(&file.state);
-            let wanted = state.dirty_runs();
-            if has_request && wanted <= RUNS_MAX && may_claim_at_once(file, &state, others) {
-                writes.failures = state.flushes.failures();
-                for count in 0..wanted {
-                    if count >= taken && !self.try_take_request_in_call(&file.device, &terms) {
-                        break;
-                    }
-                    taken = taken.max(count + 1);
-                    let Some(run) = claim_next(file, &mut state, &terms) else { break };
-                    claimed.push(run);
-                }
-                // Sectors of the same page may be dirty beyond its run.
-                if claimed.len() == wanted && !file.has_tagged(Tag::Dirty) {
-                    claimed.iter().for_each(|run| state.flight.mark_at_once(run.sequence));
-                    begun = Some(begin(&mut state));
-                }
-            }
+        writes.failures = state.flushes.failures();
+        while writes.claimed.len() < wanted && self.try_take_request_in_call(&file.device, &terms) {
+            writes.requests += 1;
+            let Some(run) = claim_next(file, state, &terms) else { break };
+            writes.claimed.push(run);
         }
-        (claimed.len()..taken).for_each(|_| self.release_request(&file.device));
-        if begun.is_none() {
-            claimed.drain(..).for_each(|run| self.submit_write(file, run, true));
+        // Sectors of the same page may be dirty beyond its run.
+        let has_all = writes.claimed.len() == wanted && !file.has_tagged(Tag::Dirty);
+        if has_all {
+            writes.claimed.iter().for_each(|run| state.flight.mark_at_once(run.sequence));
         }
-        begun
+        has_all
+    }
+
+    /// Writes the claimed pages as any others, and gives back the requests that no run uses.
+    pub(super) fn give_up_claims(self: &Arc<Self>, file: &Arc<FileInner>, writes: WritesAtOnce<P>) {
+        (writes.claimed.len()..writes.requests).for_each(|_| self.release_request(&file.device));
+        writes.claimed.into_iter().for_each(|run| self.submit_write(file, run, true));
+    }
+
+    /// Writes what a round claimed, flushes the device, and marks the pages durable. None if a write failed or was set
+    /// aside: its pages have ended as those of any write.
+    pub(super) async fn write_and_flush_at_once(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        mut writes: WritesAtOnce<P>,
+        others: Others,
+    ) -> Option<Result<(), Error>> {
+        if writes.claimed.is_empty() {
+            return Some(Ok(()));
+        }
+        if !self.try_write_at_once(file, &mut writes).await {
+            return None;
+        }
+        self.base.rare_yield().await;
+        // Alone, the flush covers earlier writes, too. Those that end from here on owe another.
+        let covers_earlier = others == Others::None && lock(&file.state).flushes.try_begin();
+        let result = self.call_flush(file, writes.failures).await;
+        self.base.rare_yield().await;
+        // After a failed flush the bytes may be gone: they are dirty again, as after a failed write. So are those of
+        // ordinary writes that ended meanwhile.
+        writes.end(result, Durable::Now);
+        match result {
+            // No page has a tag to be removed.
+            Ok(()) if !covers_earlier => Some(Ok(())),
+            _ => Some(self.flush_ended(file, false, result).await),
+        }
     }
 
     /// Takes a request for a caller that writes beside the flusher, if one is free.
@@ -183,18 +184,13 @@ impl<P: Platform> Writeback<P> {
 
     /// Writes what was claimed, one run after the other. False if a write failed, or took so long that it was set
     /// aside: then all have ended as any write.
-    pub(super) async fn try_write_at_once(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        writes: &mut WritesAtOnce<P>,
-    ) -> bool {
+    async fn try_write_at_once(self: &Arc<Self>, file: &Arc<FileInner>, writes: &mut WritesAtOnce<P>) -> bool {
         let mut all = true;
         for run in std::mem::take(&mut writes.claimed) {
             let (operation, memory, ends) = self.begin_write(file, run, true);
-            let mut write = WriteAtOnce { ends, operation, memory: Some(memory), moved: None };
-            let result = self.carry(file, &mut write).await;
-            let moved = write.ends.end_transfer(operation, result);
-            write.moved = Some(moved);
+            let (memory, result) = self.carry(file, operation, memory).await;
+            let moved = ends.end_transfer(operation, result);
+            let write = WriteAtOnce { ends, operation, memory, moved };
             if !moved.was_aside() {
                 self.release_request(&file.device);
             }
@@ -211,33 +207,25 @@ impl<P: Platform> Writeback<P> {
         all
     }
 
-    /// Flushes after the writes of a round at once. Fails, too, if another flush of the file has failed since the
-    /// writes were claimed: the device may have dropped their bytes then.
-    pub(super) async fn flush_at_once(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        writes: &WritesAtOnce<P>,
-    ) -> Result<(), DeviceError> {
-        self.base.local().count(Counter::SyncRequests, 1);
-        self.call(file, Operation::Sync).await?;
-        lock(&file.state).flushes.failure_since(writes.failures).map_or(Ok(()), Err)
-    }
-
     /// Brings bytes to the device: on this thread if it may wait and the device can, or by a request.
-    async fn carry(&self, file: &Arc<FileInner>, write: &mut WriteAtOnce<P>) -> Result<(), DeviceError> {
-        if let (Operation::Write { offset, .. }, Some(memory)) = (write.operation, &write.memory)
+    async fn carry(
+        &self,
+        file: &Arc<FileInner>,
+        operation: Operation,
+        memory: FrameMemory,
+    ) -> (Option<FrameMemory>, Result<(), DeviceError>) {
+        if let Operation::Write { offset, .. } = operation
             && self.base.platform.may_wait_on_this_thread()
-            && file.device.write_here(&TransferHere::new(&file.backing, offset, memory)).is_some()
+            && file.device.write_here(&TransferHere::new(&file.backing, offset, &memory)).is_some()
         {
-            return Ok(());
+            return (Some(memory), Ok(()));
         }
-        let carried = Arc::new(Carried { memory: Mutex::default(), answer: Answer::default() });
-        let ends = CarriedEnds { file: Arc::clone(file), carried: Arc::clone(&carried) };
-        let request = Request::new(Box::new(ends), file.backing.clone(), write.operation, write.memory.take());
+        let carried = Arc::new(Carried { file: Arc::clone(file), memory: Mutex::default(), answer: Answer::default() });
+        let sink = Box::new(CarriedEnds(Arc::clone(&carried)));
+        let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
         file.device.submit(request.for_sync(true));
         let result = carried.answer.wait().await;
-        write.memory = lock(&carried.memory).take();
-        result
+        (lock(&carried.memory).take(), result)
     }
 }
 
@@ -270,225 +258,27 @@ fn claim_next(file: &FileInner, state: &mut FileState, terms: &Terms) -> Option<
 impl<P: Platform> WriteAtOnce<P> {
     fn end(&self, result: Result<(), DeviceError>, durable: Durable) {
         let pieces = self.memory.as_ref().map_or(&[][..], FrameMemory::pieces);
-        let Some(moved) = self.moved else { return };
-        self.ends.end_pages(self.operation, pieces, result, moved, durable);
+        self.ends.end_pages(self.operation, pieces, result, self.moved, durable);
         self.ends.wake_waiters();
     }
 }
 
 /// A request that only carries bytes: its waiter ends the pages.
 struct Carried {
+    file: Arc<FileInner>,
     memory: Mutex<Option<FrameMemory>>,
     answer: Answer<Result<(), DeviceError>>,
 }
 
-struct CarriedEnds {
-    file: Arc<FileInner>,
-    carried: Arc<Carried>,
-}
+struct CarriedEnds(Arc<Carried>);
 
 impl Completion for CarriedEnds {
     fn file_bytes(&self) -> u64 {
-        self.file.size()
+        self.0.file.size()
     }
 
     fn completed(self: Box<Self>, _: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        *lock(&self.carried.memory) = memory;
-        self.carried.answer.give(result);
-    }
-}
-
-/// A round at once that has begun beside others.
-pub(super) struct Beside<P: Platform> {
-    own: Arc<SharedRound>,
-    writes: WritesAtOnce<P>,
-    /// The rounds under way when it began.
-    earlier: Vec<Arc<SharedRound>>,
-}
-
-impl<P: Platform> Writeback<P> {
-    /// Begins a round beside those under way, if nothing else has to be waited for.
-    pub(super) fn try_begin_beside(self: &Arc<Self>, file: &Arc<FileInner>) -> Option<Beside<P>> {
-        let (own, mut writes) = (self.spare.round(), WritesAtOnce::default());
-        let begin = |state: &mut FileState| state.rounds.begin_beside(Arc::clone(&own));
-        let earlier = self.claim_at_once(file, Others::AtOnce, &mut writes, begin)?;
-        Some(Beside { own, writes, earlier })
-    }
-
-    /// Carries the round out, and waits for those that were under way before it.
-    ///
-    /// # Errors
-    /// The first error of them.
-    pub(super) async fn sync_beside(self: &Arc<Self>, file: &Arc<FileInner>, beside: Beside<P>) -> Result<(), Error> {
-        let Beside { own, writes, earlier } = beside;
-        let (writeback, of, shared) = (Arc::clone(self), Arc::clone(file), Arc::clone(&own));
-        RoundInCall::begin(self, async move { writeback.run_beside(&of, &shared, writes).await }).await;
-        let mut result = own.result.wait().await;
-        for round in earlier {
-            result = result.and(round.result.wait().await);
-        }
-        result
-    }
-
-    async fn run_beside(self: &Arc<Self>, file: &Arc<FileInner>, own: &Arc<SharedRound>, mut writes: WritesAtOnce<P>) {
-        let done = self.write_and_flush_beside(file, &mut writes).await;
-        let runner = lock(&file.state).rounds.end(own);
-        runner.wake_caller();
-        if runner.is_task() {
-            self.start_rounds(file);
-        }
-        let result = match done {
-            Some(result) => result,
-            // A write failed or was set aside: an ordinary round finds out what became of it.
-            None => match self.join_round(file, 0..u64::MAX) {
-                Some(round) => round.result.wait().await,
-                None => Ok(()),
-            },
-        };
-        own.result.give(result);
-    }
-
-    /// None if a write did not do as it should: its pages have ended as those of any write.
-    async fn write_and_flush_beside(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        writes: &mut WritesAtOnce<P>,
-    ) -> Option<Result<(), Error>> {
-        if writes.is_empty() {
-            return Some(Ok(()));
-        }
-        if !self.try_write_at_once(file, writes).await {
-            return None;
-        }
-        self.base.rare_yield().await;
-        let result = self.flush_at_once(file, writes).await;
-        self.base.rare_yield().await;
-        // After a failed flush the bytes may be gone: they are dirty again, as after a failed write. So are those of
-        // ordinary writes that ended meanwhile.
-        writes.end(result, Durable::Now);
-        match result {
-            Ok(()) => Some(Ok(())),
-            Err(_) => Some(self.flush_ended(file, false, result).await),
-        }
-    }
-}
-
-/// A caller's own round, which it has not begun. If the caller goes away, a task runs it.
-pub(super) struct OwnRound<'a, P: Platform> {
-    writeback: &'a Arc<Writeback<P>>,
-    file: &'a Arc<FileInner>,
-    round: &'a Arc<SharedRound>,
-    part: RoundPart,
-}
-
-impl<P: Platform> OwnRound<'_, P> {
-    /// Waits for the grant, then runs the round.
-    pub(super) async fn runs(self) {
-        if self.part == RoundPart::Leads {
-            self.round.granted.wait().await;
-        }
-        let (writeback, file) = (Arc::clone(self.writeback), Arc::clone(self.file));
-        std::mem::forget(self);
-        let running = Arc::clone(&writeback);
-        // The next round of the file, which nobody else runs.
-        let round = async move {
-            if running.run_next_round(&file, true).await {
-                running.start_rounds(&file);
-            }
-        };
-        RoundInCall::begin(&writeback, round).await;
-    }
-}
-
-impl<P: Platform> Drop for OwnRound<'_, P> {
-    fn drop(&mut self) {
-        if self.part == RoundPart::Starts || lock(&self.file.state).rounds.try_step_down(self.round) {
-            self.writeback.start_rounds(self.file);
-        }
-    }
-}
-
-/// A round that its caller polls. If the caller goes away, a task polls it.
-pub(super) struct RoundInCall<P: Platform> {
-    writeback: Arc<Writeback<P>>,
-    /// None while it is polled, and once it has ended.
-    round: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-impl<P: Platform> RoundInCall<P> {
-    pub(super) fn begin(writeback: &Arc<Writeback<P>>, round: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self { writeback: Arc::clone(writeback), round: Some(Box::pin(round)) }
-    }
-}
-
-impl<P: Platform> Future for RoundInCall<P> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(mut round) = self.round.take() else { return Poll::Ready(()) };
-        let polled = round.as_mut().poll(cx);
-        if polled.is_pending() {
-            self.round = Some(round);
-        }
-        polled
-    }
-}
-
-impl<P: Platform> Drop for RoundInCall<P> {
-    fn drop(&mut self) {
-        if let Some(round) = self.round.take() {
-            self.writeback.base.platform.spawn("sync", round);
-        }
-    }
-}
-
-impl<P: Platform> Writeback<P> {
-    /// Whether this caller of a sync runs the round itself.
-    pub(super) fn may_sync_in_call(&self, file: &FileInner) -> bool {
-        let base = &self.base;
-        let waits = base.platform.may_wait_on_this_thread() || base.cache.rare.is_forced(Rare::SyncInCall);
-        // A thread in a system call cannot go.
-        waits && !file.device.hang().may_refuse()
-    }
-
-    /// The round that falls to a caller of it, if `runs_itself`. Otherwise its drop leaves it to a task.
-    pub(super) fn own_round<'a>(
-        self: &'a Arc<Self>,
-        file: &'a Arc<FileInner>,
-        round: &'a Arc<SharedRound>,
-        part: RoundPart,
-        runs_itself: bool,
-    ) -> Option<OwnRound<'a, P>> {
-        let own = (part != RoundPart::Follows).then(|| OwnRound { writeback: self, file, round, part });
-        own.filter(|_| runs_itself)
-    }
-
-    /// Gives the file a slice to write marked pages; the flusher writes the rest.
-    pub(super) async fn write_marked(self: &Arc<Self>, file: &Arc<FileInner>) {
-        let terms = file.device.in_flight.terms();
-        if self.may_write_beside(&file.device, &terms) && file.device.may_send_write(self.base.settings()) {
-            let kept_off = lock(&file.state).marks.try_keep_off_list_for_sync();
-            let mut slice = self.begin_slice(Arc::clone(file), FlushSlice::Sync);
-            self.write_slice(&mut slice).await;
-            if kept_off {
-                lock(&file.state).marks.sync_begins();
-            }
-            self.put_back(slice);
-        }
-        // The flusher writes the remaining marked pages. They may have waited for a request that has ended meanwhile.
-        let mut state = lock(&file.state);
-        if file.has_tagged(Tag::ToWrite) {
-            file.queue_sync(&mut state);
-        }
-    }
-
-    /// Whether a caller may write beside the flusher, as soon as a request is free: no other writes go before syncs.
-    pub(super) fn may_write_beside(&self, device: &DeviceState, terms: &Terms) -> bool {
-        let is_ahead = device.in_flight.is_sync_ahead_by(terms);
-        if is_ahead && !device.worklist().are_others_due() {
-            device.in_flight.nothing_but_syncs();
-            return true;
-        }
-        !is_ahead
+        *lock(&self.0.memory) = memory;
+        self.0.answer.give(result);
     }
 }

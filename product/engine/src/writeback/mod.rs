@@ -10,10 +10,12 @@
 mod batch;
 mod complete;
 mod direct_sync;
+mod flush;
 mod flusher;
 mod hang_watch;
 mod idle;
 mod requests;
+mod round;
 mod slice;
 mod sync;
 

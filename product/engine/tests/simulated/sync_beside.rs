@@ -1,7 +1,7 @@
 //! Callers that wait for syncs of one file write and flush beside each other.
 
 //! rule: a sync by its caller waits for no other sync's flush before its own write; a failed flush fails all beside it
-//! kept in: `product/engine/src/writeback/direct_sync.rs`
+//! kept in: `product/engine/src/writeback/direct_sync.rs`, `product/engine/src/writeback/sync.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

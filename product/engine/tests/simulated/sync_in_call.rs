@@ -1,7 +1,7 @@
 //! Syncs that their callers run themselves.
 
 //! rule: when a caller that runs its own sync goes away, a task goes on with the round, begun or not; a caller runs one
-//! round kept in: `product/engine/src/writeback/direct_sync.rs`
+//! round kept in: `product/engine/src/writeback/sync.rs`
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,7 +1,7 @@
 //! Which thread carries out a sync.
 
 //! rule: blocked callers of syncs write and flush on their own threads, unless they may have to leave a hung disk
-//! kept in: `product/engine/src/writeback/direct_sync.rs`
+//! kept in: `product/engine/src/writeback/sync.rs`
 
 use std::fs::OpenOptions;
 use std::future::poll_fn;

@@ -6,8 +6,8 @@
 //! round, no more rounds begin beside the present ones. The last of these to end starts the next round.
 //!
 //! Owns: whether rounds run, the next round, the choice of its runner; whether a flush is owed, whether the last one
-//! failed, whether pages are gone that a flush has to cover. Does not own: the steps of a round (`writeback::sync`,
-//! `writeback::direct_sync`), the device's list of files with a flush owed (`worklist`).
+//! failed, whether pages are gone that a flush has to cover. Does not own: the steps of a round
+//! (`writeback::round`), the device's list of files with a flush owed (`worklist`).
 //! Invariants: a round that callers share covers the ranges of all of them. The next round has a caller that will run
 //! it, or a task gets it. It begins when no other is under way
 //! (`the_next_round_waits_for_all_that_run_beside_each_other`). A change that ends during a flush owes another.
@@ -31,7 +31,6 @@ pub(crate) struct SharedRound {
 
 #[derive(Default)]
 pub(crate) struct Rounds {
-    running: bool,
     /// The range of the rounds that run.
     now: Range<u64>,
     /// The answers of the rounds that run.
@@ -56,7 +55,7 @@ pub(crate) struct SyncRound {
 pub(crate) enum RoundPart {
     /// No rounds were running: the caller runs it, or starts a task that does.
     Starts,
-    /// The caller runs it, once it has the grant. A caller that cannot steps down (`step_down`).
+    /// The caller runs it, once it has the grant.
     Leads,
     /// Somebody else runs it.
     Follows,
@@ -87,8 +86,9 @@ impl NextRunner {
 }
 
 impl Rounds {
+    /// Whether a round is under way, or asked for.
     pub(crate) fn are_running(&self) -> bool {
-        self.running
+        self.next.is_some() || !self.under_way.is_empty()
     }
 
     /// Whether the round that runs, or the next one, covers some of these bytes.
@@ -107,7 +107,7 @@ impl Rounds {
             next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
             return (Arc::clone(&next.shared), RoundPart::Follows);
         }
-        let part = match (std::mem::replace(&mut self.running, true), may_lead) {
+        let part = match (self.are_running(), may_lead) {
             (false, _) => RoundPart::Starts,
             (true, true) => RoundPart::Leads,
             (true, false) => RoundPart::Follows,
@@ -115,13 +115,6 @@ impl Rounds {
         let shared = new();
         self.next = Some(SyncRound { range, shared: Arc::clone(&shared), is_led: part == RoundPart::Leads });
         (shared, part)
-    }
-
-    /// The caller that leads this round will not run it. Returns whether the caller had the grant already. If so, it
-    /// has to start a task.
-    pub(crate) fn try_step_down(&mut self, shared: &Arc<SharedRound>) -> bool {
-        let next = self.next.as_mut().filter(|next| Arc::ptr_eq(&next.shared, shared));
-        next.is_some_and(|next| !std::mem::replace(&mut next.is_led, false))
     }
 
     /// The round that runs writes and flushes at once, or goes on as any other.
@@ -148,7 +141,6 @@ impl Rounds {
             return NextRunner::Nobody;
         }
         (self.is_at_once, self.now) = (false, 0..0);
-        self.running = self.next.is_some();
         let Some(next) = &mut self.next else { return NextRunner::Nobody };
         match std::mem::replace(&mut next.is_led, false) {
             true => NextRunner::Caller(Arc::clone(&next.shared)),
@@ -158,10 +150,7 @@ impl Rounds {
 
     /// The next round, for its runner.
     pub(crate) fn take_next(&mut self) -> Option<SyncRound> {
-        let Some(next) = self.next.take() else {
-            self.running = !self.under_way.is_empty();
-            return None;
-        };
+        let next = self.next.take()?;
         self.now = next.range.clone();
         self.under_way.push(Arc::clone(&next.shared));
         Some(next)
