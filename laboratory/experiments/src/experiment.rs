@@ -43,7 +43,7 @@ impl OptionInfo {
 pub struct Request {
     /// Fewer cases, each as long as it has to be.
     pub quick: bool,
-    /// Whether to run on the hardware of this machine, beside or in place of the simulation.
+    /// Whether to run on the hardware of this machine, beside or instead of the simulation.
     pub measured: bool,
     /// Options given, by name, each with its value.
     pub given: Vec<(String, String)>,
@@ -159,7 +159,7 @@ impl Experiment {
     }
 }
 
-/// What an experiment reports to: keeps the rows, looks at their labels, and passes all on.
+/// What an experiment reports to: stores the rows, checks their labels, and passes all on.
 pub struct KeptRows<'a> {
     pub(crate) rows: Vec<Row>,
     seen: SeenLabels,

@@ -6,7 +6,7 @@
 //! (`hardware`), the host's memory and load (`host`) and files written side by side (`contenders`).
 //! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
 //! Invariants: a figure comes from a run, and says whether the run was simulated or measured. A published figure is
-//! shown beside it and never in its place.
+//! shown beside it and never instead of it.
 
 #![forbid(unsafe_code)]
 

@@ -117,7 +117,7 @@ pub(crate) struct Submitted {
     last_file: Option<DiskFileId>,
 }
 
-/// A disk that records its requests on their way in.
+/// A disk that records its requests at submission.
 pub(crate) struct WatchedDisk {
     pub(crate) disk: Arc<Disk>,
     limits: Limits,
@@ -187,7 +187,7 @@ pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, Lab
     Ok(model)
 }
 
-/// A built-in rotating disk with a limited queue of write requests. As in Linux, the queue has as many places for reads
+/// A built-in rotating disk with a limited queue of write requests. As in Linux, the queue has as many slots for reads
 /// beside those for writes.
 pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> {
     let allocation = if queue.at_submission { "at-submission" } else { "delayed" };

@@ -1,4 +1,4 @@
-//! Typed options: name, unit, range and default are in one place, and all experiments refuse a value in the same words.
+//! Typed options: name, unit, range and default are defined once, and all experiments refuse a value in the same words.
 //!
 //! Owns: the form of a declaration, the wording of a refusal, which names the value and the range.
 //! Does not own: the options and their ranges (the experiments).

@@ -1,12 +1,12 @@
 //! Confidence in a mean, and repetition until the mean is certain enough.
 //!
-//! The method of S2's author: variants take turns, so that a disturbance of the machine affects all of them. Each is
-//! repeated until the 99 % confidence interval of its mean (Student's t) is at most 1 % of the mean to each side. If a
-//! bound on the rounds ends the repetition first, the result says so.
+//! The method of S2's author: variants are measured alternately, so that a disturbance of the machine affects all of
+//! them. Each is repeated until the 99 % confidence interval of its mean (Student's t) is at most 1 % of the mean to
+//! each side. If a bound on the rounds ends the repetition first, the result says so.
 //!
 //! Owns: the interval, the repetition, the comparison of two means; percentiles.
 //! Does not own: the measurement, the median (`afflux_figures`).
-//! Invariants: fewer than three samples give no interval. A variant keeps its turns until all are certain, so that all
+//! Invariants: fewer than three samples give no interval. A variant is measured until all are certain, so that all
 //! see the same machine.
 
 /// Two-sided 99 % points of Student's t for 2 to 30 degrees of freedom (any table).

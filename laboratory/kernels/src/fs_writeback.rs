@@ -45,7 +45,7 @@ impl WritebackControl {
 /// The begin of an inode's writing.
 enum Begin {
     Writing,
-    /// Another task writes the inode, and wakes this place at the end.
+    /// Another task writes the inode, and wakes this waiter at the end.
     After(Place),
     /// Another task writes the inode, which is on `s_more_io` now.
     PutOff,
@@ -169,7 +169,7 @@ impl Kernel {
         }
     }
 
-    /// Writes pages of the inode from the place where the last slice ended, once around the file.
+    /// Writes pages of the inode from the index at which the last slice ended, once around the file.
     async fn write_cache_pages(self: &Arc<Self>, id: InodeId, wbc: &mut WritebackControl, task: &mut Task) {
         let (bdi, largest, start) = {
             let state = self.lock();

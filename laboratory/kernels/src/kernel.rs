@@ -24,7 +24,7 @@ use crate::sysctl::{INITIAL_JIFFIES, JIFFY_NS, PAGE_BYTES, Sysctl};
 use crate::vmstat::{BdiStat, VmStat};
 use crate::wait::{WaitQueue, lock};
 
-/// Frames beyond those that requests can hold: lists of free frames keep some back.
+/// Frames beyond those that requests can hold: lists of free frames reserve some.
 const SPARE_FRAMES: u64 = 4096;
 
 /// The machine.
@@ -147,7 +147,7 @@ impl Kernel {
         SuperBlock { lists: state.lists.len() - 1, bdi: disk }
     }
 
-    /// A file on a file system, at this place of its disk.
+    /// A file on a file system, at this position of its disk.
     pub fn create(&self, on: SuperBlock, backing: Backing) -> InodeId {
         let mut state = self.lock();
         state.inodes.push(Inode::new(on.lists, on.bdi, backing));

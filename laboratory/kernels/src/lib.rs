@@ -1,7 +1,7 @@
 //! A literal model of the page caches of Linux 2.6.31 and 2.6.32, and of the memory of 2.6.39, over simulated CPUs and
 //! disks; and of the page allocators of 2.6.31 to 6.1.
 //!
-//! It has the kernels' names and keeps no bytes: dirty inodes on their lists, the pdflush pool and the flushers by
+//! It has the kernels' names and stores no bytes: dirty inodes on their lists, the pdflush pool and the flushers by
 //! device, queues of requests with congestion, writers that write back themselves, and counters whose reads are
 //! counted. Read `writer` first: a page becomes dirty, and `balance` decides about its writer. `fs_writeback` writes.
 //! Reclaim has a machine of its own (`mm`) over a `zone`, since no thread compares it together with writeback.

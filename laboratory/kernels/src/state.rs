@@ -76,7 +76,7 @@ impl State {
         self.lists[lists].mark_dirty(&mut self.inodes, id, jiffies);
         self.vm.dirty += newly;
         self.bdis[bdi].stat.reclaimable += newly;
-        // Clean pages make room for new ones: nothing here uses a page twice.
+        // Clean pages are evicted for new ones: nothing here uses a page twice.
         let cached = newly.min(self.vm.free);
         self.vm.free -= cached;
         self.vm.inactive_file += cached;

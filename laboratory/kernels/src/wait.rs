@@ -1,7 +1,7 @@
 //! Queues of waiting tasks.
 //!
 //! Owns: the queues, in the order of arrival. Does not own: conditions; a woken task checks its own.
-//! Invariants: a place is left when its task is woken or gives up. A task takes its place before it checks its
+//! Invariants: an entry is removed when its task is woken or gives up. A task adds its entry before it checks its
 //! condition for the last time, so no wake-up is lost.
 
 use std::collections::VecDeque;
@@ -37,14 +37,14 @@ impl Waiter {
 #[derive(Clone, Default)]
 pub(crate) struct WaitQueue(Arc<Mutex<VecDeque<Arc<Waiter>>>>);
 
-/// A task's place in a queue: a future that ends when the task is woken.
+/// A task's entry in a queue: a future that ends when the task is woken.
 pub(crate) struct Place {
     queue: WaitQueue,
     waiter: Arc<Waiter>,
 }
 
 impl WaitQueue {
-    /// Takes a place at the end (`prepare_to_wait`).
+    /// Adds an entry at the end (`prepare_to_wait`).
     pub(crate) fn enter(&self) -> Place {
         let waiter = Arc::new(Waiter::default());
         lock(&self.0).push_back(Arc::clone(&waiter));

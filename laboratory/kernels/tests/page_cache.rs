@@ -137,8 +137,8 @@ fn whose_background_writeback_a_writer_starts() {
     }
 }
 
-/// `sync` of two disks with 60 MiB each at 40 MB/s takes 1.57 s of each. Without its first passes it takes both in
-/// turn. 2.6.31's first passes write A in the calling task; the pool writes B beside it.
+/// `sync` of two disks with 60 MiB each at 40 MB/s takes 1.57 s of each. Without its first passes it takes one after
+/// the other. 2.6.31's first passes write A in the calling task; the pool writes B beside it.
 #[test]
 fn a_sync_begins_everywhere_before_it_waits() {
     for kernel in ["linux-2.6.31", "linux-2.6.32"] {

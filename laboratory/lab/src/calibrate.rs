@@ -4,7 +4,7 @@
 //! Does not own: the measurements (`measure`), medians (`afflux_figures`), the format of tables of costs
 //! (`simulator`).
 //! Invariants: every figure is CPU time of the one thread that did the work. It is the median of rounds in which all
-//! measurements took turns; the first round is thrown away.
+//! measurements alternated; the first round is discarded.
 
 mod measure;
 mod rig;

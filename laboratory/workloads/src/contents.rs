@@ -16,11 +16,11 @@ const PAGE_BYTES: usize = 4096;
 /// The contents of files in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Contents {
-    /// Bytes that identify their file, place and version. Each read is checked against all that it may return. For
+    /// Bytes that identify their file, offset and version. Each read is checked against all that it may return. For
     /// short runs: time and memory grow with the square of the number of writes.
     Exact,
     /// 16 bytes at the start of each page that name file, page and version. Each read is checked against the versions
-    /// that it may return. No more of a page is kept, so a cache of 64 GB takes 256 MB.
+    /// that it may return. No more of a page is stored, so a cache of 64 GB takes 256 MB.
     #[default]
     Stamped,
     /// The same, checked only by the counters.
@@ -73,7 +73,7 @@ fn ranges(size: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..size).step_by(CHECK_BYTES as usize).map(move |offset| (offset, (size - offset).min(CHECK_BYTES)))
 }
 
-/// Puts the stamps that a disk kept at their places in the bytes of a range of whole pages.
+/// Puts the stamps that a disk stored at their offsets in the bytes of a range of whole pages.
 fn spread(kept: &[u8], into: &mut [u8]) {
     for (page, stamp) in into.chunks_mut(PAGE_BYTES).zip(kept.chunks(STAMP_BYTES)) {
         page[..stamp.len()].copy_from_slice(stamp);
@@ -229,7 +229,7 @@ impl FileContents for Stamped {
     }
 }
 
-/// A range of a disk's file, with stamps at their places and arbitrary bytes between them.
+/// A range of a disk's file, with stamps at their offsets and arbitrary bytes between them.
 fn stamps_of(disk: &Disk, file: DiskFileId, offset: u64, len: u64, into: &mut [u8]) {
     let kept = disk.backed_bytes(file, offset, len);
     if kept.is_empty() {

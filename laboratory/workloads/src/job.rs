@@ -146,7 +146,7 @@ pub struct BlockSizes {
     pub max: u64,
 }
 
-/// The place of an option or a job.
+/// The line of an option or a job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SourceLine {
     /// The job file.
@@ -180,7 +180,7 @@ pub struct Job {
     pub files: u64,
     /// `filename`: names that all clones share; empty: names of the clone's own.
     pub file_names: Vec<String>,
-    /// `directory`: the clones take turns at them; empty: the working directory.
+    /// `directory`: the clones use them in rotation; empty: the working directory.
     pub directories: Vec<String>,
     /// `fsync`: after this many writes; 0: never.
     pub fsync_every: u64,
@@ -287,7 +287,7 @@ pub struct More {
     pub stride: i64,
     /// `rw=randread:8`: one call in this many is random; the other calls follow the random call.
     pub random_every: u64,
-    /// `rw_sequencer=identical`: those other calls are at the same place.
+    /// `rw_sequencer=identical`: those other calls are at the same offset.
     pub repeat_place: bool,
     /// `unlink`.
     pub unlink: bool,
@@ -297,7 +297,7 @@ pub struct More {
     pub invalidate: bool,
     /// `pre_read`: the files are read before the job.
     pub pre_read: bool,
-    /// `openfiles`: the number of files that take turns; 0: all.
+    /// `openfiles`: the number of files that are used in rotation; 0: all.
     pub open_files: u64,
     /// `file_service_type`.
     pub service: Service,

@@ -59,7 +59,7 @@ pub struct JobLog {
     pub logs: Logs,
     /// The calls, in the order of their ends.
     pub calls: Vec<LoggedCall>,
-    /// Later calls, which were not kept.
+    /// Later calls, which were not stored.
     pub left_out: u64,
 }
 
@@ -291,7 +291,7 @@ pub struct DeviceOutcome {
     pub others: u64,
     /// Samples over time, `series[0]` first.
     pub samples: Vec<DeviceSample>,
-    /// The device's places of work, for the offset plot: at most 20,000 points, thinned evenly.
+    /// The device's positions, for the offset plot: at most 20,000 points, thinned evenly.
     pub offsets: Vec<OffsetSample>,
 }
 

@@ -22,7 +22,7 @@ use crate::simulated::{SimulatedSite, WorkFile};
 
 /// A kernel's answer if offset or length is not a multiple of the disk's block.
 const EINVAL: i32 = 22;
-/// Frames that an allocator may keep to itself, beyond those for requests.
+/// Frames that an allocator may reserve, beyond those for requests.
 const SPARE_FRAMES: u64 = 4096;
 
 /// The result of a request, and its memory.
@@ -95,7 +95,7 @@ impl SimulatedSite {
             return Err(DeviceError::Io { errno: EINVAL }.into());
         }
         if file.file.dirty_bytes() > 0 {
-            // Boxed, as it is rare and large: otherwise each call in flight would hold room for it.
+            // Boxed, as it is rare and large: otherwise each call in flight would hold memory for it.
             Box::pin(self.engine.sync_for(Some(task), &file.file, 0..u64::MAX)).await?;
         }
         let writes = direction == Direction::Write;

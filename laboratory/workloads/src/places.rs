@@ -1,7 +1,7 @@
 //! Offset and length of a job's next call in a file, by fio's rules.
 //!
 //! Owns: orders of offsets, lengths, zones.
-//! Does not own: the turns of files (`sequence`), draws of skewed ranks (`zipf`).
+//! Does not own: the order of files (`sequence`), draws of skewed ranks (`zipf`).
 //! Invariants: a call lies inside the job's part of the file, and is at least as long as the smallest block.
 
 use crate::blocks::Blocks;
@@ -72,8 +72,8 @@ impl Rules {
         self.block_bytes.iter().map(|sizes| sizes.max).max().unwrap_or(1)
     }
 
-    /// The length of a block in this much room: a multiple of the smallest block, or one from a list. It is drawn as in
-    /// fio, so that the largest block is more frequent than the others.
+    /// The length of a block in this much space: a multiple of the smallest block, or one from a list. It is drawn as
+    /// in fio, so that the largest block is more frequent than the others.
     fn length(&self, direction: Direction, by_chance: bool, room: u64, random: &mut Random) -> Option<u64> {
         let at = if self.sizes_by_order { usize::from(by_chance) } else { direction.sizes() };
         let BlockSizes { min, max } = self.block_bytes[at];
@@ -124,7 +124,7 @@ enum Order {
     Parts(Vec<(u64, u64, u64)>),
 }
 
-/// The places of calls in one file.
+/// The offsets of calls in one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     bytes: u64,
@@ -132,7 +132,7 @@ pub(crate) struct Places {
     order: Order,
     /// The next byte to read, to write, and to trim, in sequence.
     next: [u64; WAYS],
-    /// The place of the last call in each direction.
+    /// The offset of the last call in each direction.
     last: [u64; WAYS],
     /// Calls until one is random again.
     until_random: u64,
@@ -284,9 +284,9 @@ impl Places {
         Some((offset, len))
     }
 
-    /// The place behind a stride; `None` where the file has no more. As fio does, it compares a place in the job's part
-    /// of the file with the end of the whole file, and starts over at the offset in the part at which the part begins
-    /// in the file.
+    /// The offset behind a stride; `None` where the file has no more. As fio does, it compares an offset in the job's
+    /// part of the file with the end of the whole file, and starts over at the offset in the part at which the part
+    /// begins in the file.
     fn strided(&self, stride: i64, next: u64, extent: u64) -> Option<u64> {
         let steps = stride.unsigned_abs();
         if stride < 0 {

@@ -501,7 +501,7 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// Makes a call. Waits for the call's end, or until there is room for another call beside it.
+    /// Makes a call. Waits for the call's end, or until another call may be in flight.
     async fn block(&mut self, call: Call) -> Result<(), ()> {
         let Call { direction, block: Block { file: number, offset, len }, .. } = call;
         let began_ns = self.site.now_ns();

@@ -1,6 +1,6 @@
 //! The next operation of a clone of a job, by fio's rules.
 //!
-//! Owns: the turns of files, the times of syncs, the end of the job.
+//! Owns: the order of files, the times of syncs, the end of the job.
 //! Does not own: sizes of files (`shares`), offsets and lengths inside one (`places`), the time of an operation
 //! (`runner`), the operation itself.
 //! Invariants: the sequence depends only on the job and the generator. A job without `time_based` ends.
@@ -41,9 +41,9 @@ pub(crate) struct Sequence {
     files: Vec<FileState>,
     turn: usize,
     service: Service,
-    /// Calls to a file before the next file's turn, and how many of them are left.
+    /// Calls to a file before the next file follows, and how many of them are left.
     service_calls: (u64, u64),
-    /// Number of files that take turns, and the first file that does not take part yet.
+    /// Number of files that are used in rotation, and the first file that does not take part yet.
     open: (usize, usize),
     /// The bytes of one pass over the files.
     pass_bytes: u64,
@@ -149,7 +149,7 @@ impl Sequence {
     /// The sync that comes before anything else, if one is due: `true` for data only. Writes are counted as they are
     /// issued, and the count is checked again after a read, too.
     pub(crate) fn sync_due(&self) -> Option<bool> {
-        // In fio, a job that trims and then writes blocks has no turn for syncs.
+        // In fio, a job that trims and then writes blocks never syncs.
         let due = |every: u64| every > 0 && !self.trims && self.writes_issued.is_multiple_of(every);
         if self.synced_last || self.writes_issued == 0 {
             None
@@ -160,7 +160,7 @@ impl Sequence {
         }
     }
 
-    /// The file of a due sync, which takes a turn like a block's.
+    /// The file of a due sync, which counts like a block.
     pub(crate) fn sync(&mut self) -> Option<usize> {
         self.synced_last = true;
         self.take_turn()
@@ -234,7 +234,7 @@ impl Sequence {
         end
     }
 
-    /// The file whose turn it is, among open and unfinished files.
+    /// The next file in rotation, among open and unfinished files.
     fn take_turn(&mut self) -> Option<usize> {
         let count = self.window();
         if self.service_calls.1 > 0 && !self.files[self.turn].done {
@@ -253,7 +253,7 @@ impl Sequence {
         Some(file)
     }
 
-    /// Starts all files over. False if no file has room for a block.
+    /// Starts all files over. False if no file has space for a block.
     fn rewind_all(&mut self) -> bool {
         let smallest = self.rules.block_bytes_min();
         for (at, file) in self.files.iter_mut().enumerate() {

@@ -174,7 +174,7 @@ impl SimulatedSite {
         above.max_by_key(|(_, volume)| volume.directory.trim_end_matches('/').len()).map(|(at, _)| at)
     }
 
-    /// The file at `path`. If there is none it is created, empty or laid out with `bytes`. An existing file keeps its
+    /// The file at `path`. If there is none it is created, empty or laid out with `bytes`. An existing file retains its
     /// size.
     pub(crate) fn file(&self, path: &str, bytes: u64) -> Result<Arc<WorkFile>, String> {
         let mut files = lock(&self.files);
@@ -231,7 +231,7 @@ impl SimulatedSite {
         lock(&self.files).values().cloned().collect()
     }
 
-    /// Writes `buffer` at `offset`, filled with bytes of a new version if contents are kept.
+    /// Writes `buffer` at `offset`, filled with bytes of a new version if contents are stored.
     #[inline]
     pub(crate) async fn write(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the list, and fio's order of reading it.
 //! Does not own: the reads (`runner`).
-//! Invariants: a block written once is read once; for a place written twice the last write counts.
+//! Invariants: a block written once is read once; for an offset written twice the last write counts.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -8,7 +8,7 @@
 //! all events with their times, so equal lines are equal behaviour. With the file of an earlier run as its only
 //! argument, it prints the lines that differ, and fails if there are any.
 //!
-//! A file keeps a handful of these runs, and a test compares them: `world/checker/tests/behaviour/main.rs`.
+//! A file stores a handful of these runs, and a test compares them: `world/checker/tests/behaviour/main.rs`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is its purpose")]
 

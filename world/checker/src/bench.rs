@@ -2,7 +2,7 @@
 //!
 //! Owns: the files in their slots, the users of each slot, the first failure, the rules that always hold.
 //! Does not own: the operations (`ops`), the phases of a run (`run`), the parts of the machine (`machine`).
-//! Invariants: the first failure is kept. A slot's file is replaced only while no task uses the slot.
+//! Invariants: the first failure is stored. A slot's file is replaced only while no task uses the slot.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -119,7 +119,7 @@ impl ScenarioBench {
         self.slot_use.push(Mutex::default());
     }
 
-    /// Opens a file of a disk. All files are kept in the arena's slots.
+    /// Opens a file of a disk. All files are persisted in the arena's slots.
     pub(crate) fn open(&self, device: usize, disk_file: DiskFileId, size: u64) -> File {
         let (backing, key) = (self.disks[device].backing(disk_file), key_of(device, disk_file));
         let file = self.engine.open_persistent(self.devices[device], backing, &key, size);

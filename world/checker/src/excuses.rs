@@ -1,11 +1,11 @@
-//! Decides whether a device's error has a cause, and whether wrong bytes are a loss of the disk that nobody is told of.
+//! Decides whether a device's error has a cause, and whether wrong bytes are a loss of the disk that nobody learns of.
 //!
 //! Owns: the counts of failed requests at the begin and the end of an operation, the rule for the failures that explain
 //! its error, and the rule for lost bytes of a file that is discarded.
 //! Does not own: the operations (`ops`); the counts themselves (the disk).
 //! Invariants: a failed request of the same file explains an error if it failed since the operation began or while the
-//! file has been dirty. Failures of other files explain only a writer's error, since the writer may find no room, and
-//! only while they go on.
+//! file has been dirty. Failures of other files explain only a writer's error, since the writer may find no free space,
+//! and only while they go on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::locking::lock;
 /// For this time after the last failure of a disk, its writers may get errors. The engine may learn of a request's end
 /// later than the disk completes the request.
 const LATELY_NS: u64 = Nanos::SECOND;
-/// Time between two looks whether a loss is told.
+/// Time between two checks whether a loss is reported.
 const LOOK_NS: u64 = 50_000;
 
 /// The kind of operation that got an error.
@@ -29,7 +29,7 @@ pub(crate) enum ErrorSource {
     Own,
     /// A sync: a write before it may have failed.
     Sync,
-    /// A write, which may find no room; a punch, which may write zeros.
+    /// A write, which may find no free space; a punch, which may write zeros.
     Write,
 }
 

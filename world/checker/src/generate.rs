@@ -3,7 +3,7 @@
 //!
 //! Owns: the draws and their probabilities.
 //! Does not own: tasks with a habit (`patterns`), the meaning of the operations (`text`, `ops`).
-//! Invariants: equal seeds give equal scenarios in one version of this file; a scenario to keep is stored as text.
+//! Invariants: equal seeds give equal scenarios in one version of this file; a scenario for later is stored as text.
 
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::rare::Rare;

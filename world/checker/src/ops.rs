@@ -316,7 +316,7 @@ async fn drain(bench: &ScenarioBench, device: u64) {
     let files = bench.slots.iter().map(|slot| Arc::clone(&lock(slot)));
     let before: Vec<_> = files.map(|shared| (FailureCounts::now(bench, &shared), shared)).collect();
     for (file, error) in bench.engine.drain(bench.devices[at]).await {
-        // A file that is in no slot was discarded, or was clean when another took its place.
+        // A file that is in no slot was discarded, or was clean when another replaced it.
         let Some((before, shared)) = before.iter().find(|(_, shared)| shared.file.is_same(&file)) else { continue };
         let excused = match error {
             Error::Discarded => true,

@@ -28,7 +28,7 @@ pub(super) fn log(random: &mut Random, places: &Places, count: u64, files: u64) 
     ops
 }
 
-/// A task that rewrites one place again and again, as a program rewrites a header.
+/// A task that rewrites one range again and again, as a program rewrites a header.
 pub(super) fn rewriter(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
     let (file, offset) = (random.below(files), places.offset(random));
     let draw = |_| match random.below(8) {

@@ -1,8 +1,8 @@
-//! The places of a scenario's operations in a file.
+//! The ranges of a scenario's operations in a file.
 //!
-//! Owns: the used range of a file, the distance of its far part, the draws of places and lengths.
+//! Owns: the used range of a file, the distance of its far part, the draws of offsets and lengths.
 //! Does not own: the operations (`generate`, `patterns`).
-//! Invariants: equal draws give equal places.
+//! Invariants: equal draws give equal ranges.
 
 use afflux_simulator::Random;
 

@@ -34,7 +34,7 @@ pub struct RunOptions {
 }
 
 impl Default for RunOptions {
-    /// 2 million steps, nothing kept or printed.
+    /// 2 million steps, nothing stored or printed.
     fn default() -> Self {
         Self { steps_max: 2_000_000, keep_lines: false, loud: false }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the smaller scenarios to try, and their number.
 //! Does not own: running them (`run`).
-//! Invariants: the result fails in the same way as the original; the number of runs is bounded.
+//! Invariants: the result fails like the original; the number of runs is bounded.
 
 use crate::report::RunOptions;
 use crate::run::run_with;
@@ -44,7 +44,7 @@ pub fn kind(failure: &str) -> String {
     kind.chars().take(48).collect()
 }
 
-/// Tries smaller scenarios as long as one fails in the same way as `failure`.
+/// Tries smaller scenarios as long as one fails with the same kind of error as `failure`.
 pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
     let mut best = Shrunk { scenario: scenario.clone(), failure: failure.to_owned(), runs: 0, steps: 0 };
     loop {
@@ -61,7 +61,7 @@ pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
     }
 }
 
-/// Accepts the candidate if it fails in the same way. Tries its own seed and the next few.
+/// Accepts the candidate if it fails with the same kind of error. Tries its own seed and the next few.
 fn accept(best: &mut Shrunk, candidate: &Scenario) -> bool {
     if *candidate == best.scenario {
         return false;

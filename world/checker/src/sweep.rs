@@ -1,8 +1,8 @@
 //! Fails every request and every allocation of a scenario in turn.
 //!
-//! Owns: the scenarios of a sweep, the ways in which a request can fail.
+//! Owns: the scenarios of a sweep, the forms of a request's failure.
 //! Does not own: the run and its checks (`run`).
-//! Invariants: a sweep ends when the requested failure no longer occurs, so every request has had its turn. Each run
+//! Invariants: a sweep ends when the requested failure no longer occurs, so every request has failed once. Each run
 //! goes on to the end, with the liveness phase.
 
 use crate::report::{Report, RunOptions};
@@ -11,7 +11,7 @@ use crate::text::{FailRequest, Scenario};
 
 /// Most requests of one disk to fail in turn.
 const REQUESTS_MAX: u64 = 2_000;
-/// The ways in which a request fails: I/O error, no space, no answer, an error that loses written data.
+/// The forms of a failure: I/O error, no space, no answer, an error that loses written data.
 const WAYS: [u64; 4] = [0, 1, 2, 5];
 
 /// The scenarios of a sweep, by name.
@@ -42,7 +42,7 @@ pub fn scenarios() -> Result<Vec<(&'static str, Scenario)>, String> {
 }
 
 impl Sweep {
-    /// Fails each request of each disk in turn, in each way.
+    /// Fails each request of each disk in turn, in each form.
     pub fn requests(&mut self, base: &Scenario) {
         for device in 0..base.devices.len() as u64 {
             for what in WAYS {

@@ -1,4 +1,4 @@
-//! A scenario: a cache, disks, files and the operations of each task, as text that can be kept.
+//! A scenario: a cache, disks, files and the operations of each task, as text that can be stored.
 //!
 //! Owns: the operations and their numbers, the text form, its errors.
 //! Does not own: the effect of an operation (`ops`), the sources of scenarios (`generate`, `scopes`).

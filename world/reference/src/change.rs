@@ -21,7 +21,7 @@ pub enum Ending {
 /// A wrong content or size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// A description, with the place and the right values.
+    /// A description, with the offset and the right values.
     pub what: String,
 }
 

@@ -8,7 +8,7 @@
 //! Owns: the history of one file's changes, its possible sizes, the synced ranges.
 //! Does not own: the engine or a disk; callers pass in their answers.
 //! Invariants: a check never rejects a legal answer of the engine. Contents are patterns that name their version. So
-//! bytes of another file, place or time are recognized.
+//! bytes of another file, offset or time are recognized.
 
 use std::collections::BTreeSet;
 

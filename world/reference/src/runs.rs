@@ -1,4 +1,4 @@
-//! Version numbers of pages, kept as runs of pages with equal numbers.
+//! Version numbers of pages, stored as runs of pages with equal numbers.
 //!
 //! Owns: two versions for each page of a file (last written, synced); stream-like histories need few runs.
 //! Does not own: the meaning of the versions (`stamps`).

@@ -40,7 +40,7 @@ pub(super) struct Sizes {
     states: BTreeSet<SizeState>,
     under_way: Vec<Option<(usize, Effect)>>,
     /// The slots of changes that lost their caller. Such a change may have its effect at any time. The model
-    /// never learns of the end, so it keeps the change as if the effect could come again.
+    /// never learns of the end, so it treats the change as if the effect could come again.
     abandoned: u64,
     /// The possible sizes from each moment to the next.
     history: Vec<(Stamp, BTreeSet<u64>)>,

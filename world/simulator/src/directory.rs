@@ -2,7 +2,7 @@
 //!
 //! Owns: a volume's calls on the tree; other tasks may run before and after each call.
 //! Does not own: the objects (`objects`); which calls fail (`refusals`); file bytes and sizes, which a simulated disk
-//! keeps.
+//! stores.
 //! Invariants: the result of a call depends only on the calls before it and on the disk. An object lives while it has a
 //! name or a node. Names outlive each kill; the tree counts the objects that a crash of the host might undo.
 
@@ -38,11 +38,11 @@ pub struct TreeOptions {
     pub clock_tick_ns: u64,
     /// Whether files without a name can outlive a kill.
     pub keeps_unnamed: bool,
-    /// The unit of the times that objects keep, in nanoseconds.
+    /// The unit of objects' times, in nanoseconds.
     pub time_unit_ns: u32,
     /// Whether the tree tells that unit.
     pub tells_time_unit: bool,
-    /// Whether names are kept in small letters, whatever a caller writes.
+    /// Whether names are stored in small letters, whatever a caller writes.
     pub folds_names: bool,
 }
 
@@ -203,7 +203,7 @@ impl MemoryTree {
         self.refusals.refuse_nothing()
     }
 
-    /// A name as the tree keeps it.
+    /// A name as the tree stores it.
     fn kept_name(&self, name: Bytes) -> Bytes {
         if self.options.folds_names { name.to_ascii_lowercase().into() } else { name }
     }
@@ -234,7 +234,7 @@ impl MemoryTree {
         })
     }
 
-    /// A call about one object, which its node keeps.
+    /// A call about one object, which its node holds.
     fn with<T: Send + 'static>(
         &self,
         node: &Node,

@@ -16,7 +16,7 @@ mod quantity;
 pub use quantity::Unit;
 pub(crate) use quantity::{exact, with_unit};
 
-/// An error in a device or fault file, and its place.
+/// An error in a device or fault file, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
     /// The file, or the option on the command line.

@@ -3,7 +3,7 @@
 //! Owns: the assembly of these parts, for every run and test that needs an engine in virtual time.
 //! Does not own: the world (it has to outlive a panic of a task in it), policies and knobs (`setup`), the machine's
 //! workload.
-//! Invariants: a disk has the number that its device has in the engine. If frames keep stamps, so do disks.
+//! Invariants: a disk has the number that its device has in the engine. If frames store stamps only, so do disks.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ const KEY: [u8; 16] = [7; 16];
 /// Page frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
-    /// This many bytes, all of them kept.
+    /// This many bytes, all of them stored.
     Whole(u64),
-    /// Frames for this many bytes, each of which keeps only a stamp: a cache of 64 GB takes 256 MB.
+    /// Frames for this many bytes, each of which stores only a stamp: a cache of 64 GB takes 256 MB.
     Stamped(u64),
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-/// Most lines kept; the oldest are dropped first.
+/// Most lines stored; the oldest are dropped first.
 const LINES_MAX: usize = 20_000;
 
 pub(crate) struct Trace {

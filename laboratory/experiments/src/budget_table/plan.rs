@@ -3,7 +3,7 @@
 //! Owns: the loads with their default devices, the options with their ranges and defaults, the short form of a quick
 //! run, the order of the cells.
 //! Does not own: running the cells (`loads`).
-//! Invariants: a plan that was read can be run. The name of a load is written in one place.
+//! Invariants: a plan that was read can be run. The name of a load is written once.
 
 use super::devices::{self, Device};
 use super::laws::Law;

@@ -18,7 +18,7 @@ use crate::machine::PAGE_BYTES;
 
 /// Most requests in flight, if the device takes more.
 const DEPTH_MAX: u32 = 128;
-/// Places of random writes, 2 GiB in all; each is written once before any is written twice.
+/// Pages of random writes, 2 GiB in all; each is written once before any is written twice.
 pub(super) const PLACES: u64 = 1 << 19;
 
 /// The order of the writes.

@@ -194,7 +194,7 @@ impl Rig {
         self.sized_file(device, 0)
     }
 
-    /// A file whose bytes already have places on the medium.
+    /// A file whose bytes already have positions on the medium.
     pub(super) fn sized_file(&self, device: usize, bytes: u64) -> File {
         let file = laid_out(&self.engine, self.devices[device], &self.disks[device], bytes);
         lock(&self.files).push(file.clone());

@@ -2,7 +2,7 @@
 //!
 //! Owns: the columns, a run beside the buffered one of its repeat.
 //! Does not own: the figures (`load`), the published ones (`published`).
-//! Invariants: figures side by side are from the same place and the same repeats.
+//! Invariants: figures side by side are from the same medium and the same repeats.
 
 use afflux_report::{Quantity, Row};
 

@@ -1,7 +1,7 @@
 //! One run: classes of writers, each writer with a file of its own, until all data are durable.
 //!
 //! Owns: the threads and the counts.
-//! Does not own: the way to write (`contenders`), the parameters (`plan`).
+//! Does not own: the method of writing (`contenders`), the parameters (`plan`).
 //! Invariants: with two classes all writers end when the first has written its part, so that rates cover the time in
 //! which the classes compete. A thread that never waits for a writer looks at the dirty bytes.
 
@@ -155,7 +155,7 @@ fn run_in(plan: &Plan, load: Load, classes: &[Class], directory: &Path, stage: &
 
 type Contenders = Vec<(Way, Box<dyn Contender>)>;
 
-/// One contender for each way; two classes with the same way share one.
+/// One contender for each method; two classes with the same method share one.
 fn contenders(plan: &Plan, classes: &[Class], directory: &Path, stage: &Stage) -> Result<Contenders, String> {
     let mut contenders: Contenders = Vec::new();
     for Class { way, .. } in classes {

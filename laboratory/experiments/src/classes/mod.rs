@@ -1,5 +1,5 @@
 //! The four loads by which the kernel's RWF_DONTCACHE was judged in 2026: one writer, four, 32 files, and two classes
-//! of writers that compete. They run through the engine, and for comparison through each way of this kernel.
+//! of writers that compete. They run through the engine, and for comparison through each method of this kernel.
 //!
 //! Published: the posts' figures before and after the change by which the writer no longer flushes its own pages. They
 //! are from another machine and have a table of their own. Nothing is chosen to match, and nothing is predicted.
@@ -7,8 +7,8 @@
 //! Owns: the order of runs, the rows.
 //! Does not own: the options (`plan`), a run (`load`), tables and charts (`findings`), the published figures
 //! (`published`).
-//! Invariants: in each repeat all contenders take turns on every place; every run writes new files, and its time
-//! includes their sync.
+//! Invariants: in each repeat all contenders run one after the other on every medium; every run writes new files, and
+//! its time includes their sync.
 
 mod findings;
 mod load;
@@ -66,7 +66,7 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     Ok(findings::findings(&plan, std::mem::take(&mut watch.rows), host_load))
 }
 
-/// Where the runs take place. Fields are dropped in this order: the mount is inside the directory.
+/// The directories of the runs. Fields are dropped in this order: the mount is inside the directory.
 struct Places {
     memory: Option<MemoryDisk>,
     stage: Stage,
@@ -81,7 +81,7 @@ impl Places {
     }
 }
 
-/// Sets up the places of the plan. Removes an unavailable place from the plan, and reports the reason.
+/// Sets up the media of the plan. Removes an unavailable medium from the plan, and reports the reason.
 fn places(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Places, LabError> {
     let stage = Stage::new(&plan.directory, "classes").map_err(LabError::Failed)?;
     let mut places = Places { memory: None, stage };
@@ -103,7 +103,7 @@ fn places(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Places, LabErro
     Ok(places)
 }
 
-/// The ways that a directory's file system supports, and the reasons against the others.
+/// The methods that a directory's file system supports, and the reasons against the others.
 fn ways_of(plan: &Plan, directory: &Path) -> (Vec<Way>, Vec<String>) {
     let (mut has, mut has_not) = (Vec::new(), Vec::new());
     for way in [KernelWay::Buffered, KernelWay::DontCache, KernelWay::Direct] {

@@ -1,4 +1,4 @@
-//! The plan: loads, places, ways to write and classes of writers.
+//! The plan: loads, media, methods of writing and classes of writers.
 //!
 //! Owns: the options and their ranges, the short form, the expected time.
 //! Does not own: the runs.
@@ -60,7 +60,7 @@ impl FileMedium {
     }
 }
 
-/// The way to write.
+/// The method of writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     Kernel(KernelWay),
@@ -68,7 +68,7 @@ pub(super) enum Way {
     Ours(usize),
 }
 
-/// Writers that write in the same way.
+/// Writers with the same method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Class {
     pub(super) way: Way,
@@ -129,7 +129,7 @@ impl Plan {
         }
     }
 
-    /// The size of the disk in memory: room for two writers of `bytes` each, and for the file system.
+    /// The size of the disk in memory: space for two writers of `bytes` each, and for the file system.
     pub(super) fn memory_disk_bytes(&self) -> u64 {
         (2 * self.bytes / 10 * 11 + (64 << 20)).next_multiple_of(1 << 20)
     }

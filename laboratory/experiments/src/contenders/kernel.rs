@@ -1,8 +1,8 @@
 //! Writes through the kernel: through its page cache, through its page cache with RWF_DONTCACHE, or past it.
 //!
-//! Owns: the three ways, and a probe for each.
+//! Owns: the three methods, and a probe for each.
 //! Does not own: the limits of a device or of the machine (`hardware`).
-//! Invariants: a way that the file system lacks is an error, and is never replaced by another way.
+//! Invariants: a method that the file system lacks is an error, and is never replaced by another.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -36,7 +36,7 @@ impl KernelWay {
         if self == Self::Direct { OFlags::DIRECT.bits() as i32 } else { 0 }
     }
 
-    /// The reason why a directory's file system lacks this way, if it does.
+    /// The reason why a directory's file system lacks this method, if it does.
     pub(crate) fn missing(self, directory: &Path) -> Option<String> {
         let scratch = match Scratch::new(directory, "probe") {
             Ok(scratch) => scratch,

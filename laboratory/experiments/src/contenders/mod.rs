@@ -1,4 +1,4 @@
-//! Files of a real disk that are written side by side: through the kernel in its ways, and through the engine in this
+//! Files of a real disk that are written side by side: through the kernel's methods, and through the engine in this
 //! process.
 //!
 //! Owns: a writer's view of both.
@@ -24,8 +24,8 @@ pub(crate) use kernel::{Kernel, KernelWay};
 pub(crate) use ours::{EngineSetup, Ours};
 pub(crate) use stage::Stage;
 
-/// The runs of all races in their order, each with its repeat from 1. In each repeat the contenders of a race take
-/// turns, every other time in the reverse order, so that a drift of the machine affects all of them alike.
+/// The runs of all races in their order, each with its repeat from 1. In each repeat the contenders of a race run one
+/// after the other, every other time in the reverse order, so that a drift of the machine affects all of them alike.
 pub(crate) fn turns<R: Copy, C>(repeats: u64, races: &[R], contenders: impl Fn(R, u64) -> Vec<C>) -> Vec<(u64, R, C)> {
     let mut turns = Vec::new();
     for repeat in 1..=repeats {
@@ -57,7 +57,7 @@ pub(crate) trait Sink: Send + Sync {
     fn cut(&self) -> Result<(), String>;
 }
 
-/// A way to write files.
+/// A method of writing files.
 pub(crate) trait Contender: Sync {
     /// A new file in a directory, which is given by its index in the contender's list.
     fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String>;

@@ -1,6 +1,6 @@
 //! Throttled disks for contenders, in a directory of their own.
 //!
-//! Owns: making disks where there is room for them, their rates.
+//! Owns: making disks where there is space for them, their rates.
 //! Does not own: the disks themselves (`hardware`), what is written to them.
 //! Invariants: a new disk is empty and not throttled yet.
 

@@ -3,9 +3,9 @@
 //!
 //! Owns: the loop and its counts, the threads.
 //! Does not own: its end (the stop flag, the time, the bytes), the disks.
-//! Invariants: the memory of a block is aligned, so that every way accepts it. At a rate, each block is due one period
-//! after the block before was due, so a delayed writer catches up. A writer that waits for its next block sees the stop
-//! at once.
+//! Invariants: the memory of a block is aligned, so that every method accepts it. At a rate, each block is due one
+//! period after the block before was due, so a delayed writer catches up. A writer that waits for its next block sees
+//! the stop at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ScopedJoinHandle};

@@ -22,7 +22,7 @@ fn the_words_of_labels_fit_in_a_line() {
     }
 }
 
-/// Keeps what a run reports, for the tests of experiments.
+/// Stores what a run reports, for the tests of experiments.
 #[derive(Default)]
 pub(crate) struct Reported {
     pub(crate) rows: Vec<Row>,

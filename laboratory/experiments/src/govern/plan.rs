@@ -127,7 +127,7 @@ impl Plan {
         races.flat_map(|race| self.subjects(race).map(move |subject| (race, subject))).collect()
     }
 
-    /// The runs in turns, every other time in the reverse order.
+    /// The runs one after the other, every other time in the reverse order.
     pub(super) fn measured(&self) -> Vec<(GovernRace, Subject)> {
         let races = GovernRace::ALL.iter().map(|(_, race)| *race).collect::<Vec<_>>();
         let again = |subject: &Subject, repeat| repeat == 1 || *subject != Subject::Kernel;

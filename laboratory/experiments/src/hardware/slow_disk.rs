@@ -73,8 +73,8 @@ impl SlowDisk {
     }
 
     /// As [`SlowDisk::new`], with a queue of requests before the rate, as in a disk, and over a block device that did
-    /// not exist before. The kernel knows nothing about such a device; a used one keeps its bandwidth, rate limit and
-    /// share of completed writes. A drop removes the device again if the program perl is available, and otherwise
+    /// not exist before. The kernel knows nothing about such a device; a used one still has its bandwidth, rate limit
+    /// and share of completed writes. A drop removes the device again if the program perl is available, and otherwise
     /// leaves it unused.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ fn a_slow_disk_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
-/// The kernel keeps no state of a device that did not exist, and the device is gone afterwards.
+/// The kernel has no state of a device that did not exist, and the device is gone afterwards.
 #[test]
 fn a_fresh_disk_has_no_past_and_leaves_none() {
     let scratch = Scratch::new(&std::env::temp_dir(), "fresh-disk").unwrap();

@@ -22,7 +22,7 @@ use crate::machine::{measured_row, rounded};
 const ROUNDS: usize = 2001;
 /// Most rounds made for each round that counts.
 const TRIES: usize = 40;
-/// Turns in a round: few, so that most rounds see no change of task.
+/// Calls in a round: few, so that most rounds see no change of task.
 const TURNS: u32 = 50;
 /// Steps of dependent arithmetic between groups of reads: some 50 ns, as a law's divisions.
 const STEPS: u32 = 40;
@@ -63,7 +63,7 @@ struct Quartiles {
 }
 
 impl Quartiles {
-    /// The time of one turn, in rounds in which the threads beside made progress.
+    /// The time of one call, in rounds in which the threads beside made progress.
     fn of(beside: &NeighbourLoad, mut turn: impl FnMut()) -> Self {
         let mut rounds = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS * TRIES {

@@ -1,4 +1,4 @@
-//! How much does background writeback get while a writer that waits for requests keeps the queue congested?
+//! How much does background writeback get while a writer that waits for requests holds the queue congested?
 //!
 //! The rival writes dirty pages of the disk in slices of 4 MiB and waits for each request it needs, as a direct writer
 //! or fsync does. Beside it, pages are written back by the pdflush pool of 2.6.31, which leaves a congested queue, or

@@ -253,7 +253,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Writes pages of the file in the caller's place.
+    /// Writes pages of the file instead of the caller.
     pub(super) fn write(&self, file: &OwnFile, first: u64, pages: u64) -> Result<(), LabError> {
         match (self, &file.software) {
             (Self::Kernel(machine), SoftwareFile::Kernel(inode)) => {

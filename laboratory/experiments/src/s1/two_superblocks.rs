@@ -1,4 +1,4 @@
-//! Superblocks A and B with 100,000 dirty pages each: is A exhausted before B has its turn?
+//! Superblocks A and B with 100,000 dirty pages each: is A exhausted before B is written?
 //!
 //! One pdflush thread walks both, A first each time, and passes over a congested queue. The disks write 82 MB/s each;
 //! submission takes 2.5 ms of CPU a megabyte (400 MB/s), as S1's reviewer measured it. Writing begins as background

@@ -3,7 +3,7 @@
 //! Owns: a model of two CPUs' caches, the lines that a call touches, a row for each layout.
 //! Does not own: the allocator (`afflux_kernels::zone`).
 //! Invariants: the calls, refills and drains are the allocator's own. A line passes if a CPU without a copy needs it
-//! and the other has one. Caches hold everything, so nothing passes for want of room.
+//! and the other has one. Caches hold everything, so nothing passes for want of space.
 
 use std::collections::BTreeMap;
 

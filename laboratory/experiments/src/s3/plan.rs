@@ -107,7 +107,7 @@ impl Variant {
 pub(super) struct Plan {
     /// The requested load, with whole files.
     pub(super) load: Load,
-    /// A run reads one `part`-th of each file; the start is shortened in the same way.
+    /// A run reads one `part`-th of each file; the start is shortened by the same factor.
     pub(super) part: u64,
     pub(super) variants: Vec<Variant>,
 }

@@ -54,7 +54,8 @@ pub(super) fn page_frames(memory_bytes: u64) -> u32 {
 pub(super) enum Start {
     /// Evenly, over these nanoseconds.
     Evenly(u64),
-    /// As the seed's script: a shell runs `truncate`, waits for it, and starts a `dd`. It takes its turns like others.
+    /// As the seed's script: a shell runs `truncate`, waits for it, and starts a `dd`. It waits for the CPU like
+    /// others.
     Shell,
     /// One task reads all files, a few pages of each in turn.
     OneTask,
@@ -143,7 +144,7 @@ pub(super) struct Outcome {
     pub(super) delays_by_device: Option<Value>,
 }
 
-/// A place where one task waits for others to end.
+/// A barrier at which one task waits for others to end.
 #[derive(Default)]
 struct Left {
     count: AtomicUsize,

@@ -90,7 +90,7 @@ fn kswapd_does_as_much_under_each_form_if_the_queue_is_fair() {
     assert!(ahead > 5.0 * base && 5.0 * stalls < base_stalls, "{ahead} {base} {stalls} {base_stalls}");
 }
 
-/// The script's shell waits for a whole turn of the queue for each process that it starts.
+/// The script's shell waits for a whole round of the queue for each process that it starts.
 #[test]
 fn a_shell_starts_readers_the_slower_the_more_there_are() {
     let start = |readers: &'static str, start: &'static str| {
@@ -99,8 +99,8 @@ fn a_shell_starts_readers_the_slower_the_more_there_are() {
         cells(&[&options[..], &load].concat()).remove(0).start_s()
     };
     let (ten, twenty) = (start("10", "shell"), start("20", "shell"));
-    // Hand: a turn of n readers on 2 CPUs with slices of 3.25 ms is n / 2 * 3.25 ms; the sum of all is n² / 4 * 3.25
-    // ms. That is 0.081 and 0.325 s, and 1.3 ms more for each process.
+    // By hand: a round of n readers on 2 CPUs with slices of 3.25 ms is n / 2 * 3.25 ms; the sum of all is n² / 4 *
+    // 3.25 ms. That is 0.081 and 0.325 s, and 1.3 ms more for each process.
     assert!((0.05..0.16).contains(&ten) && (0.25..0.5).contains(&twenty), "{ten} {twenty}");
     let error = Plan::read(&given(&[("start", "shell")])).unwrap_err().to_string();
     assert!(error.contains("--full"), "{error}");

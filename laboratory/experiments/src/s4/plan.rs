@@ -179,7 +179,7 @@ values! {
 }
 
 /// A quick run leaves out variants and copies. The file stays whole, because the estimate needs its length; so do
-/// enough copies that a kept estimate has come down.
+/// enough copies that a stored estimate has come down.
 const QUICK: [(OptionInfo, &str); 3] =
     [(VARIANTS.info, "linux-3.6-kept,afflux"), (RECORD.info, "65536,32768,16384,8192"), (SAMPLES.info, "1")];
 

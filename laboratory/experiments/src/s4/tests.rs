@@ -35,7 +35,7 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
             // With nothing set, the disk writes while the link is busy.
             assert!(off > 10.4, "{off}");
         } else {
-            // Without a threshold, the disk idles while the link is busy, and the other way around.
+            // Without a threshold, the disk idles while the link is busy, and vice versa.
             assert!(off < some && off < 8.3, "{variant}: {off} {some}");
         }
     }
@@ -202,7 +202,7 @@ fn without_a_threshold_the_link_and_the_disk_take_turns() {
         let waits = &copy.client.commit_waits_ns;
         assert_eq!(waits.len(), 4, "a window of a quarter of the file");
         let disk_ns = plan.file_bytes as f64 * 1e9 / rate + copy.disk_commands as f64 * command_ns;
-        // Added to these are a turn of the disk now and then, and the time of a message and its reply.
+        // Added to these are a rotation of the disk now and then, and the time of a message and its reply.
         let near = |ns: f64, expected_ns: f64| (ns / expected_ns - 1.0).abs() < 0.02;
         let busy_ns = copy.disk_busy_ns as f64;
         assert!(near(busy_ns, disk_ns), "{busy_ns} ns of {disk_ns}");

@@ -58,7 +58,7 @@ const VIEW: View = View {
     labels: LABELS,
 };
 
-/// Figures whose distance is told, and the unit that ends their name.
+/// Figures whose distance is reported, and the unit that ends their name.
 const COMPARED: [(&str, &str); 5] =
     [("throughput", "mb_per_s"), ("sync_mean", "ms"), ("sync_p50", "ms"), ("sync_p99", "ms"), ("sync_max", "ms")];
 

@@ -1,7 +1,7 @@
 //! The case `recorded`: `linux-6.1` in the simulator beside a real Linux 6.1, second by second.
 //!
 //! The real kernel ran in an emulated machine with its time counted in instructions (`cargo xtask guest-law`). So its
-//! tables are the same on every machine, and are kept here.
+//! tables are the same on every machine, and are stored here.
 //!
 //! Owns: the order of the runs; rows and table of the two sides beside each other, the sentence of each load.
 //! Does not own: the recorded tables (`recording`), the simulated machine (`simulated`, `disk`), what it runs (`load`),

@@ -4,8 +4,8 @@
 //! Owns: the order of the runs, the rows.
 //! Does not own: the options (`plan`), disks and contenders and the races (`races`), goals and tables and charts
 //! (`findings`).
-//! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has not
-//! seen before. A race that is impossible on a machine is left out, with a remark.
+//! Invariants: in each repeat every contender runs every race, one after the other; each run has a disk that the kernel
+//! has not seen before. A race that is impossible on a machine is left out, with a remark.
 
 mod findings;
 mod plan;

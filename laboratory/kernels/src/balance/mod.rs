@@ -12,7 +12,7 @@
 //! Otherwise the device is flagged, and the writer writes 1.5 × `ratelimit_pages` of it. (In rc1 the writer writes if
 //! the device has any dirty page. In later kernels the dirty pages must exceed the share.) The writer computes the
 //! limits again. It leaves if the device is below its share or the chunk is written. Otherwise it waits up to 100 ms
-//! for congestion to clear, and begins again. On the way out the flag is cleared if the device is below its share.
+//! for congestion to clear, and begins again. At its end the flag is cleared if the device is below its share.
 //! Background writeback is requested if the dirty counters, read once more, exceed the threshold. 2.6.32 sleeps 1 ms,
 //! doubling to 100, instead of waiting for congestion (from memory).
 //!
@@ -228,7 +228,7 @@ impl Balance {
         !self.over(pass) || pass.below_midpoint() || has_written
     }
 
-    /// The way out: updates the flag, and requests background writeback.
+    /// The end of a call: updates the flag, and requests background writeback.
     fn leave(&self, view: &View, pass: &Pass, in_test: bool, call: &Call, marks: &mut Marks) -> Step {
         marks.dirty_exceeded &= match self.form {
             _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),

@@ -42,7 +42,7 @@ pub enum Part {
     Flag = 1 << 8,
     /// Only one of the exits clears the flag.
     FlagStays = 1 << 9,
-    /// On the way out the dirty counters are read once more.
+    /// At the end of a call the dirty counters are read once more.
     TailReads = 1 << 10,
     /// Background writeback is not requested while it runs on the device.
     QuietWhileFlushing = 1 << 11,

@@ -104,7 +104,7 @@ fn reads_of_a_call_that_is_not_throttled_by_table() {
 fn reads_of_a_call_that_writes_once_by_table() {
     for form in ALL {
         let expected = match form {
-            // 2 x 9 + 3, and 2 on the way out.
+            // 2 x 9 + 3, and 2 at the end.
             Form::Rc1 | Form::Final | Form::V2_6_32 => reads(23, 13, 8),
             Form::July | Form::Seed => reads(9, 4, 2),
             // As posted, the loop begins again: two passes with the same reads.

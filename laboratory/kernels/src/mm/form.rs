@@ -42,7 +42,7 @@ pub struct Form {
     pub dips: bool,
     /// Whether, if that try fails, the lists of all CPUs are drained for another one.
     pub drains: bool,
-    /// Whether all pages are kept until the end of the reclaim, and freed just before the next try.
+    /// Whether all pages are held until the end of the reclaim, and freed just before the next try.
     pub keeps_freed: bool,
 }
 

@@ -31,7 +31,7 @@ struct ScanControl {
     nr_to_reclaim: u64,
     nr_scanned: u64,
     nr_reclaimed: u64,
-    /// Frames to be freed at the end, if the form keeps them so long.
+    /// Frames to be freed at the end, if the form holds them so long.
     kept: Option<Vec<u32>>,
 }
 

@@ -11,7 +11,7 @@ pub(super) const PAGEBLOCK_ORDER: u8 = 9;
 /// Whether a frame's contents can be moved or dropped (`MIGRATE_*`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mobility {
-    /// Stays in place while it is used.
+    /// Is not moved while it is used.
     Unmovable,
     /// Can be dropped and brought back.
     Reclaimable,

@@ -1,4 +1,4 @@
-//! Buddy lists by order and mobility class, with pageblocks that keep like with like.
+//! Buddy lists by order and mobility class, with pageblocks that group frames by class.
 //!
 //! Owns: the free blocks of a zone, splitting, merging, fallback.
 //! Does not own: the lock (the zone's), the per-CPU lists, watermarks.
@@ -97,7 +97,7 @@ impl Buddy {
         }
         let first = self.list(at, other).first(Temperature::Hot)?;
         self.steal(map, first, at, class);
-        // The rest of its pageblock may keep its class, but this block now has the new class.
+        // The rest of its pageblock may retain its class, but this block now has the new class.
         self.unlink(map, first, map.tag(first));
         self.link(map, first, at, class, Temperature::Hot);
         self.take_from(map, at, class, order)
@@ -158,7 +158,7 @@ fn free_at(map: &MemMap, first: u32, order: u8) -> Option<Tag> {
     (tag.place == Place::Buddy && tag.order == order).then_some(tag)
 }
 
-/// Whether the next larger buddy is free, so that this block is better kept for merging.
+/// Whether the next larger buddy is free, so that this block is better reserved for merging.
 fn merge_likely(map: &MemMap, first: u32, order: u8) -> bool {
     let (_, merged) = buddy_of(first, order);
     let (above, _) = buddy_of(merged, order + 1);

@@ -1,6 +1,6 @@
 //! The number of free frames as tasks see it, which lags behind the buddy lists (`vm_stat_diff`).
 //!
-//! Each CPU keeps its changes to itself until they pass a threshold. So a comparison with a watermark misses up to a
+//! Each CPU counts its changes locally until they pass a threshold. So a comparison with a watermark misses up to a
 //! threshold for each CPU. Seed S3's failures depend on this: after a drain of all lists the frames are there, and the
 //! count does not show them.
 //!

@@ -2,7 +2,7 @@
 //!
 //! Owns: a record for each frame, the class of each pageblock, lists by frame numbers.
 //! Does not own: the list in which a frame belongs; the locks: each list has its owner's.
-//! Invariants: a block's first frame has the block's place and order; the frames after it are `Inside`.
+//! Invariants: a block's first frame has the block's state and order; the frames after it are `Inside`.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
@@ -12,7 +12,7 @@ use super::{Mobility, Temperature};
 /// The link at either end of a list.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// The place of the block that starts at a frame.
+/// The state of the block that starts at a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// No block starts here.
@@ -43,12 +43,12 @@ impl Tag {
 struct Page {
     next: AtomicU32,
     previous: AtomicU32,
-    /// Place, order and class, a byte each.
+    /// State, order and class, a byte each.
     tag: AtomicU32,
 }
 
-/// The frames. Accesses are relaxed: a record is written under the lock of its list, or by the frame's holder. Others
-/// read a place there that cannot be their own frame's.
+/// The frames. Accesses are relaxed: a record is written under the lock of its list, or by the frame's owner. Others
+/// read a state there that cannot be their own frame's.
 pub(super) struct MemMap {
     pages: Box<[Page]>,
     /// Read without the lock when a frame is freed to a per-CPU list.

@@ -1,4 +1,4 @@
-//! The number of frames that a kernel of 2009 to 2011 keeps free.
+//! The number of frames that a kernel of 2009 to 2011 reserves.
 //!
 //! Owns: the formulas for watermarks, and for the per-CPU lists' batch and high mark.
 //! Does not own: the count of free frames.

@@ -1,6 +1,6 @@
 //! From the command line to a described run.
 //!
-//! Owns: reading job files and the files they include, sizes and times on the command line, the places of errors.
+//! Owns: reading job files and the files they include, sizes and times on the command line, the positions of errors.
 //! Does not own: the syntax of job, device, cost and fault files (the simulator) and of built-in workloads
 //! (`built_in`).
 //! Invariants: nothing runs before all input has been read; every error names the file or the flag, the value and the

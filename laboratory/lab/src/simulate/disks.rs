@@ -64,7 +64,7 @@ fn one(text: &str) -> Outcome<DeviceArgument> {
     }
     let directory = match directory {
         Some("") => return Err(Failure::wrong_use(format!("--device: '{text}' names no directory before the '='"))),
-        // The root keeps its only slash.
+        // The root has only its slash.
         Some(directory) => Some(match directory.trim_end_matches('/') {
             "" => "/".to_owned(),
             directory => directory.to_owned(),

@@ -1,7 +1,7 @@
 //! A bad end of a run in words: a cut, a loss, or bytes that could not be written.
 //!
 //! Owns: the words.
-//! Does not own: their place in a report (`text`, `comparison`, `html`, `answer`).
+//! Does not own: their position in a report (`text`, `comparison`, `html`, `answer`).
 
 use std::fmt::Write as _;
 use std::time::Duration;

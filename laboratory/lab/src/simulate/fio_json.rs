@@ -2,7 +2,7 @@
 //!
 //! Owns: fio's nesting and units: KiB/s and bytes/s, milliseconds, nanoseconds.
 //! Does not own: the figures; our own names (`json`).
-//! Invariants: fio's names keep fio's meaning. Submission takes no time here, so that a call's completion latency
+//! Invariants: fio's names have fio's meaning. Submission takes no time here, so that a call's completion latency
 //! (`clat_ns`) equals its total latency (`lat_ns`).
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The two figures that have goals: a stream over NFS, and random page operations.
 //!
-//! Both run a machine like `afflux-lab simulate`'s, with virtual CPUs, a table of costs, and frames that keep stamps.
+//! Both run a machine like `afflux-lab simulate`'s, with virtual CPUs, a table of costs, and frames that store stamps
+//! only.
 
 use std::sync::{Arc, Mutex};
 

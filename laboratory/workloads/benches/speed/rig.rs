@@ -40,7 +40,7 @@ impl Device for NullDevice {
     }
 }
 
-/// An engine over one null device, with one file. Frames keep stamps, as in all long simulations.
+/// An engine over one null device, with one file. Frames store stamps only, as in all long simulations.
 pub(crate) struct Rig {
     pub(crate) world: World,
     pub(crate) platform: Arc<SimPlatform>,

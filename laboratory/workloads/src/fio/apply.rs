@@ -3,7 +3,7 @@
 //! Owns: the set of a job's options (its own, after those of the global sections above it), refusals, warnings.
 //! Does not own: the text around options (`lines`), the effect of an option on a job (`draft`), the list of fio's
 //! options (`options`).
-//! Invariants: every returned job can run. Each warning is given once, at its first place.
+//! Invariants: every returned job can run. Each warning is given once, at its first line.
 
 use std::collections::{BTreeMap, BTreeSet};
 

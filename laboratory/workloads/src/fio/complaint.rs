@@ -7,11 +7,11 @@ use std::fmt;
 
 use crate::job::SourceLine;
 
-/// An error or a warning, and its place.
+/// An error or a warning, and its line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}:{}: {what}", place.file, place.line)]
 pub struct Complaint {
-    /// Its place.
+    /// Its line.
     pub place: SourceLine,
     /// The text, with the option, the value and the allowed values.
     pub what: String,

@@ -530,7 +530,7 @@ fn verifies(value: &str) -> Result<bool, String> {
     }
 }
 
-/// Parses `PATH,BLOCK,MIB`, the names of pools of persistent memory: keeps the path, and returns the bytes.
+/// Parses `PATH,BLOCK,MIB`, the names of pools of persistent memory: retains the path, and returns the bytes.
 fn pool_bytes(names: &mut [String]) -> u64 {
     let Some(name) = names.first_mut() else { return 0 };
     let parts: Vec<String> = name.split(',').map(str::to_owned).collect();

@@ -112,7 +112,7 @@ pub(super) fn range(text: &str, base: KbBase) -> Result<(u64, u64), String> {
     Ok((one.min(other), one.max(other)))
 }
 
-/// `READ[,WRITE[,TRIM]]`: an empty part keeps its old value; a single value sets both.
+/// `READ[,WRITE[,TRIM]]`: an empty part retains its old value; a single value sets both.
 pub(super) fn pair<T: Copy>(
     text: &str,
     now: [T; 2],

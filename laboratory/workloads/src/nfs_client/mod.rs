@@ -3,7 +3,7 @@
 //! The server's protocol machine, volume and engine are the real ones. The client is a model of Linux's client, with
 //! its dirty limit, its WRITEs in flight and its COMMITs (`window`). A simulated link connects them.
 //!
-//! Owns: the client's calls in flight and its figures; the server's place at the link.
+//! Owns: the client's calls in flight and its figures; the server's end of the link.
 //! Does not own: the order of calls (`window`), bytes (`wire`), the link, the server.
 //! Invariants: calls in flight are bounded; the client reconnects a bounded number of times; every page sent carries
 //! its stamp.

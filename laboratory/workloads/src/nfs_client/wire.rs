@@ -36,7 +36,7 @@ impl Procedure {
     }
 }
 
-/// A record of a call without its arguments, with room for `room` bytes of them.
+/// A record of a call without its arguments, with a capacity of `room` bytes for them.
 fn call(xid: u32, procedure: Procedure, room: usize) -> BytesMut {
     let ((program, version), number) = match procedure {
         Procedure::Mount => (MOUNT, 1),
@@ -126,7 +126,7 @@ impl Records {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// WRITE, UNSTABLE, of zeros that `fill` changes, at the same places each time.
+    /// WRITE, UNSTABLE, of zeros that `fill` changes, at the same offsets each time.
     pub(super) fn write(&self, xid: u32, file: &[u8], offset: u64, len: u32, fill: impl FnOnce(&mut [u8])) -> Bytes {
         let data_len = len as usize;
         let mut header = call(xid, Procedure::Write, 32 + padded(file.len()));

@@ -2,7 +2,7 @@ use super::*;
 use crate::fio::job_of;
 use crate::shares::shares;
 
-/// The first `count` places in a job's only file.
+/// The first `count` offsets in a job's only file.
 fn places(options: &str, direction: Direction, count: usize) -> Vec<(u64, u64)> {
     let job = job_of(options);
     let mut random = Random::new(7);

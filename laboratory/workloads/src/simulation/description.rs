@@ -62,7 +62,7 @@ pub struct Simulation {
     pub faults: FaultScript,
     /// Virtual time at which running jobs are stopped; their data is then written out.
     pub until_ns: Option<u64>,
-    /// The contents of files, and the way of checking them.
+    /// The contents of files, and the method of checking them.
     pub contents: Contents,
     /// Keep the last events in words, in [`crate::simulation::Outcome::trace_lines`].
     pub keep_trace: bool,

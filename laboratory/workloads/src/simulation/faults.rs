@@ -41,7 +41,7 @@ pub(super) struct Parties<'a> {
 }
 
 impl Parties<'_> {
-    /// Schedules all faults. Setting the returned flag keeps further faults from beginning.
+    /// Schedules all faults. Setting the returned flag prevents further faults.
     ///
     /// # Errors
     /// The first entry without a target in this run, with its line.

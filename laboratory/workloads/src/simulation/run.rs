@@ -345,9 +345,9 @@ impl Run<'_> {
         if unwritten.is_empty() {
             settle::check_clean(&self.machine)?;
         }
-        // Unwritten data leaves the disks stale in places, as after a crash.
+        // Unwritten data leaves the disks partly stale, as after a crash.
         self.check_disks(!unwritten.is_empty());
-        // A server keeps its files, and the files keep their pages.
+        // A server holds its files, and the files hold their pages.
         if unwritten.is_empty() && self.clients.is_empty() {
             settle::check_frames(&self.machine).await?;
         }

@@ -42,7 +42,7 @@ pub(super) struct Recency {
 }
 
 impl Recency {
-    /// Places every page somewhere within a time between two references. At any instant a longer time holds more pages,
+    /// Puts every page somewhere within a time between two references. At any instant a longer time holds more pages,
     /// in proportion to its length.
     pub(super) fn of(sizes: Sizes, random: &mut Random) -> Self {
         let by_length = TIMES.map(|(share, from, to)| (share * (from + to), from, to));

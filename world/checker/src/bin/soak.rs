@@ -1,6 +1,6 @@
 //! Runs many random scenarios on all cores, for `cargo xtask soak`. See `--help`.
 //!
-//! Owns: the words of the command, the threads, the count of failures, the place for reduced scenarios.
+//! Owns: the words of the command, the threads, the count of failures, the directory of reduced scenarios.
 //! Does not own: scenarios and their checks (the library).
 //! Invariants: each scenario runs on one thread, so its outcome does not depend on the number of threads.
 
@@ -115,7 +115,7 @@ struct Soak {
     stop: AtomicBool,
     /// The running scenarios, with their start.
     running: Mutex<BTreeMap<u64, Instant>>,
-    /// For each kind, the first number that failed in this way, and the number of such failures.
+    /// For each kind, the first seed that failed like this, and the number of such failures.
     failures: Mutex<BTreeMap<String, (u64, u64)>>,
 }
 

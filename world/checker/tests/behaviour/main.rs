@@ -1,4 +1,4 @@
-//! The behaviour of each policy, kept as hashes in a file. A change that should not alter behaviour leaves this file
+//! The behaviour of each policy, stored as hashes in a file. A change that should not alter behaviour leaves this file
 //! unchanged. Another change shows here which policies it altered.
 //!
 //! `AFFLUX_RENEW_HASHES=1 cargo test -p afflux-checker --test behaviour` writes the file anew.

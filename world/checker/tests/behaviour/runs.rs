@@ -1,4 +1,4 @@
-//! Runs whose behaviour is kept as hashes: small loads on two devices of a model, under a policy.
+//! Runs whose behaviour is stored as hashes: small loads on two devices of a model, under a policy.
 //!
 //! Owns: the loads, the text for a run.
 //! Does not own: the choice of policies and models, the use of the text (the test beside this, the example

@@ -2,7 +2,7 @@
 //! that fail, checked against a reference model of every byte of every file.
 //!
 //! `cargo test` runs some seeds, which are new for each commit in CI (`AFFLUX_FIRST_SEED`, `AFFLUX_SEEDS`), and all
-//! kept scenarios. `AFFLUX_SCENARIO=FILE` runs one scenario file and prints its trace. `cargo xtask soak` is for many
+//! stored scenarios. `AFFLUX_SCENARIO=FILE` runs one scenario file and prints its trace. `cargo xtask soak` is for many
 //! seeds.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]

@@ -3,7 +3,7 @@
 //! Linux 6.1, `wb_update_write_bandwidth`, the same in 3.6. P is the power of two not below
 //! 3 s in ticks, and w pages were written in e ticks since the last update. If e > P, the estimate and the average are
 //! w·HZ/e. Otherwise the estimate is (w·HZ + old·(P − e))/P. The average then moves by an eighth of its distance to the
-//! old estimate, and only if the new estimate does not turn back towards it. So the average trails one update behind,
+//! old estimate, and only if the new estimate does not move back towards it. So the average trails one update behind,
 //! and the first step never moves it. Both start at 100 MiB/s for every device.
 //!
 //! Owns: the estimate and its average. Does not own: the times of updates.

@@ -7,8 +7,8 @@
 //! slice, and `ext4_end_bio` leaves the pages to the end of the `io_end`. Its allocator gives aligned pieces of 2,048
 //! blocks (traced).
 //!
-//! Not modelled: places of several files in one device's count of pages. Of more than two slices under way, the older
-//! ones count as ended.
+//! Not modelled: positions of several files in one device's count of pages. Of more than two slices under way, the
+//! older ones count as ended.
 //!
 //! Owns: the begins of the last slices. Does not own: the length of a slice, the sum over all devices (`control`).
 //! Invariants: unended pages are pages that the device has written since the last slice but one began.

@@ -49,8 +49,8 @@ pub(crate) fn poll_pages(dirty: u64, limit: u64) -> u64 {
     if limit > dirty { 1 << (log2(limit - dirty) / 2) } else { 1 }
 }
 
-/// Pages of one file that a flusher writes before it turns to the next: half a second of bandwidth, at most an eighth
-/// of the limit. 1,024 are added, and the sum is rounded down to a multiple of 1,024 (Linux 6.1,
+/// Pages of one file that a flusher writes before it goes on with the next: half a second of bandwidth, at most an
+/// eighth of the limit. 1,024 are added, and the sum is rounded down to a multiple of 1,024 (Linux 6.1,
 /// `writeback_chunk_size`).
 pub(crate) fn chunk_pages(bandwidth: u64, hard_limit: u64, asked: u64) -> u64 {
     const UNIT: u64 = 1024;

@@ -21,7 +21,7 @@
 //!
 //! Owns: the state of the runs. Does not own: the order of files (the engine's lists), the background threshold, the
 //! size of a slice (`control`).
-//! Invariants: a run ends before the flusher sleeps. Without periodic writeback only writers wake it. A turn takes its
+//! Invariants: a run ends before the flusher sleeps. Without periodic writeback only writers wake it. A slice takes its
 //! file off the lists if it writes nothing, so a run ends.
 
 use afflux_engine::Nanos;
@@ -36,7 +36,7 @@ enum Part {
     /// Old data, with the pages that it may still write.
     Old {
         left: u64,
-        /// Pages that the device had been given when a turn was last given.
+        /// Pages that the device had been given when the last slice began.
         submitted: u64,
     },
     Background,
@@ -52,7 +52,7 @@ pub(crate) struct Periodic {
     looked_at: u64,
     /// The interval at the last step, once there was one.
     interval_ns: Option<u64>,
-    /// A turn was given whose slice is not known yet.
+    /// A file was chosen whose slice is not known yet.
     begins: bool,
 }
 
@@ -156,7 +156,7 @@ impl Periodic {
         wakes_at
     }
 
-    /// The pages that the turn asks for. A slice of old data has at most the pages that the run may still write.
+    /// The pages that the run asks for. A slice of old data has at most the pages that the run may still write.
     pub(crate) fn asked(&self) -> u64 {
         match self.part {
             Part::Old { left, .. } if self.begins => left,
@@ -164,7 +164,7 @@ impl Periodic {
         }
     }
 
-    /// The turn that was given has its slice.
+    /// The file that was chosen has its slice.
     pub(crate) fn slice_begins(&mut self) {
         self.begins = false;
     }

@@ -22,7 +22,7 @@ pub(crate) const ONE: u64 = 1024;
 /// A strictly limited device with fewer pages is not compared with its own setpoint.
 const FEW_PAGES: u64 = 8;
 
-/// The way to keep a divisor from being 0.
+/// The method that prevents a divisor of 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeverZero {
     /// 3.6: by adding 1.

@@ -1,6 +1,6 @@
 //! A device's share of the dirty limit: its fraction of recent completions.
 //!
-//! Owns: the way to count it since Linux 3.6. Does not own: the use of a share.
+//! Owns: the method to count it since Linux 3.6. Does not own: the use of a share.
 //! Invariants: events are pages written; a fraction is a numerator and a denominator above 0.
 
 pub(crate) mod flexible;

@@ -9,7 +9,7 @@
 //! writeback count for throttling and not for background (section 10, pitfall 10). It also runs while O exceeds its
 //! share of B, which is all of B once only its device completes writes. Both conditions can fail at once if Q >= L - B:
 //! then nothing is written until it expires. With 20 and 10 percent, and a kernel's queue of 128 requests of 512 KiB,
-//! this happens below 640 MiB of dirtyable memory. On a larger machine the hung device's pages keep the sum above B,
+//! this happens below 640 MiB of dirtyable memory. On a larger machine the hung device's pages hold the sum above B,
 //! and others go on (section 8, vi).
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Each knob of each kernel's policy moves a figure, or is refused with the knob to set in its place.
+//! Each knob of each kernel's policy moves a figure, or is refused with the knob to set instead.
 //!
-//! One load has a place for each of them: a stream, a writer slower than its disk, few pages on a quiet disk, a reader,
+//! One load has a part for each of them: a stream, a writer slower than its disk, few pages on a quiet disk, a reader,
 //! a disk that is nearly full.
 
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Parses a device file into a model: every number is checked and keeps its source.
+//! Parses a device file into a model: every figure is checked and stored with its source.
 //!
 //! Owns: the model's values and their sources, overrides, contradictions between two values.
 //! Does not own: the list of keys (`keys`), building disks from the values (`make`).

@@ -86,7 +86,7 @@ impl Object {
 
 #[derive(Clone)]
 pub(super) enum Body {
-    /// Keeps how often the file's bytes had been changed when it was last looked at: writes move its times.
+    /// Stores how often the file's bytes had been changed at the last look: writes change its times.
     Regular {
         file: DiskFileId,
         seen: u64,
@@ -113,7 +113,8 @@ impl Drop for MemoryNode {
 }
 
 impl Objects {
-    /// The objects that have names or a keeper, as the host keeps them when the only process with nodes is killed.
+    /// The objects that have names or outlive a kill without one, as the host retains them when the only process with
+    /// nodes is killed.
     pub(super) fn left(&self) -> Self {
         let stays = |object: &Object| object.links > 0 || object.outlives;
         let left = self.by_number.iter().filter(|(_, object)| stays(object));
@@ -172,7 +173,7 @@ impl Shared {
         self.kept(Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns)))))
     }
 
-    /// A time as objects keep it.
+    /// A time as objects store it.
     fn kept(&self, time: Timestamp) -> Timestamp {
         Timestamp::from_wall(WallNanos(time.as_nanos() - time.as_nanos().rem_euclid(self.time_unit_ns.into())))
     }

@@ -124,7 +124,7 @@ impl Fault {
     }
 }
 
-/// The times and places on the medium at which a rule holds.
+/// The times and positions on the medium at which a rule holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultWindow {
     /// First instant, in virtual nanoseconds.
@@ -135,7 +135,7 @@ pub struct FaultWindow {
     pub every_ns: u64,
     /// How long in each period it holds.
     pub lasting_ns: u64,
-    /// First byte and length of a range of the medium that a request must touch. A request without a place on the
+    /// First byte and length of a range of the medium that a request must touch. A request without a position on the
     /// medium touches none.
     pub medium: Option<(u64, u64)>,
 }
@@ -172,7 +172,7 @@ impl Faults {
         self.rules.clear();
     }
 
-    /// The fault for this request, if a rule strikes it. `spans` are the request's places on the medium.
+    /// The fault for this request, if a rule strikes it. `spans` are the request's positions on the medium.
     pub(crate) fn strike(
         &mut self,
         now_ns: u64,

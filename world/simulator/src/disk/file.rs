@@ -12,7 +12,7 @@ use super::image::{IMAGE_BLOCK_BYTES, Image, WHOLE_PAGES, kept_before, kept_len,
 
 #[derive(Clone)]
 pub(crate) enum Change {
-    /// Carries the kept bytes of the write.
+    /// Carries the backed bytes of the write.
     Write {
         offset: u64,
         len: u64,
@@ -54,8 +54,8 @@ impl Change {
     }
 }
 
-/// The pieces of a write that tear apart: sectors, or pages on a disk that keeps stamps only. Each has an offset, a
-/// length and its kept bytes.
+/// The pieces of a write that tear apart: sectors, or pages on a disk that stores stamps only. Each has an offset, a
+/// length and its backed bytes.
 pub(crate) fn torn(
     offset: u64,
     len: u64,
@@ -93,7 +93,7 @@ pub(crate) struct DiskFile {
 }
 
 impl DiskFile {
-    /// An empty file that keeps this many bytes of each page.
+    /// An empty file that stores this many bytes of each page.
     pub(crate) fn new(backed_bytes: u64) -> Self {
         let (live, durable) = (Image::new(backed_bytes), Image::new(backed_bytes));
         Self {

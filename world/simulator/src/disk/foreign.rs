@@ -19,13 +19,13 @@ pub struct ForeignLoad {
     pub writes: bool,
     /// Bytes of each request.
     pub request_bytes: u32,
-    /// Its place in the program's file is drawn; otherwise each request follows the one before.
+    /// Its offset in the program's file is drawn; otherwise each request follows the one before.
     pub scattered: bool,
     /// Bytes of the program's file.
     pub file_bytes: u64,
     /// Most requests in flight.
     pub in_flight: u32,
-    /// The rate that the program keeps to where the disk lets it; [`u64::MAX`]: as fast as the disk is.
+    /// The program's rate, if the disk is fast enough; [`u64::MAX`]: the disk's.
     pub bytes_per_second: u64,
     /// For how long, from the instant at which it is added.
     pub lasts_ns: u64,

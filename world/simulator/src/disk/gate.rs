@@ -16,7 +16,7 @@ struct GateQueue {
     queue: VecDeque<u64>,
 }
 
-/// The gates of all files of a disk. Only closed gates are kept, so a file without an exclusive write has none.
+/// The gates of all files of a disk. Only closed gates are stored, so a file without an exclusive write has none.
 #[derive(Default)]
 pub(super) struct Gates {
     files: BTreeMap<u64, GateQueue>,

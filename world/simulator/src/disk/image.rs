@@ -1,13 +1,14 @@
 //! The bytes of one file: sparse pages and a size.
 //!
-//! An image keeps the first bytes of each page: all 4096, or the 16 of a stamp. Kept bytes are numbered without gaps,
+//! An image stores the first bytes of each page: all 4096, or the 16 of a stamp. These are the *backed* bytes. They are
+//! numbered without gaps,
 //! so that a range of the file is one run of them. Chunks of many pages hold stamps; whole pages have a chunk each. A
 //! clone shares its chunks until one of the two images changes them.
 //!
-//! Owns: the kept bytes, the pages that take up space, the mapping from a file's offset to kept bytes.
+//! Owns: the backed bytes, the pages that take up space, the mapping from a file's offset to backed bytes.
 //! Does not own: durability (`file` builds it from two images and a log), faults, timing.
 //! Invariants: every byte at or past the size is zero, even in pages that take up space. Chunks without bytes, and
-//! bytes that are not kept, read as zeros.
+//! bytes that are not backed, read as zeros.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,24 +16,24 @@ use std::sync::Arc;
 
 /// Bytes in one page of an image, the unit in which space is counted.
 pub(crate) const IMAGE_BLOCK_BYTES: u64 = 4096;
-/// Bytes kept of each page if pages are whole.
+/// Bytes backed of each page if pages are whole.
 pub(crate) const WHOLE_PAGES: u64 = IMAGE_BLOCK_BYTES;
-/// Bytes kept of each page if only its stamp is kept.
+/// Bytes backed of each page if only its stamp is stored.
 pub(crate) const STAMPS: u64 = afflux_frames::STAMP_BYTES as u64;
 /// Pages in a chunk of stamps: 8 KiB.
 const CHUNK_PAGES_MAX: u64 = 512;
 
-/// How many kept bytes are before file offset `at`.
+/// How many backed bytes are before file offset `at`.
 pub(crate) fn kept_before(at: u64, backed_bytes: u64) -> u64 {
     at / IMAGE_BLOCK_BYTES * backed_bytes + (at % IMAGE_BLOCK_BYTES).min(backed_bytes)
 }
 
-/// How many bytes of a range of the file are kept.
+/// How many bytes of a range of the file are backed.
 pub(crate) fn kept_len(offset: u64, len: u64, backed_bytes: u64) -> usize {
     (kept_before(offset.saturating_add(len), backed_bytes) - kept_before(offset, backed_bytes)) as usize
 }
 
-/// The part of `bytes`, at `offset` of a file, that is kept.
+/// The part of `bytes`, at `offset` of a file, that is backed.
 pub(crate) fn kept_of(offset: u64, bytes: &[u8], backed_bytes: u64) -> Vec<u8> {
     if backed_bytes == WHOLE_PAGES {
         return bytes.to_vec();
@@ -60,7 +61,7 @@ pub(crate) fn pieces(offset: u64, len: u64, unit: u64) -> impl Iterator<Item = (
 /// Consecutive pages.
 #[derive(Clone, Default)]
 struct Chunk {
-    /// The kept bytes of all its pages; empty until the first write.
+    /// The backed bytes of all its pages; empty until the first write.
     bytes: Vec<u8>,
     /// One bit a page: the page takes up space.
     present: [u64; CHUNK_PAGES_MAX as usize / 64],
@@ -106,7 +107,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// An empty file that keeps this many bytes of each page.
+    /// An empty file that stores this many bytes of each page.
     pub(crate) fn new(backed_bytes: u64) -> Self {
         let chunk_pages = if backed_bytes == WHOLE_PAGES { 1 } else { CHUNK_PAGES_MAX };
         Self { backed_bytes, chunk_pages, chunks: BTreeMap::new(), blocks: 0, size: 0 }
@@ -137,8 +138,8 @@ impl Image {
         pages.start.max(first) - first..(pages.end.max(first) - first).min(self.chunk_pages)
     }
 
-    /// The kept bytes of a chunk inside a range, counted from the chunk's first, and their start among the range's kept
-    /// bytes.
+    /// The backed bytes of a chunk inside a range, counted from the chunk's first, and their start among the range's
+    /// backed bytes.
     fn bytes_in(&self, chunk: u64, offset: u64, len: u64) -> (Range<usize>, usize) {
         let chunk_kept = self.chunk_pages * self.backed_bytes;
         let first = chunk * chunk_kept;
@@ -176,7 +177,7 @@ impl Image {
         (from < self.size).then(|| (hole * IMAGE_BLOCK_BYTES).clamp(from, self.size))
     }
 
-    /// The kept bytes of a range.
+    /// The backed bytes of a range.
     pub(crate) fn read_backed(&self, offset: u64, len: u64) -> Vec<u8> {
         let mut kept = vec![0; kept_len(offset, len, self.backed_bytes)];
         for (index, chunk) in self.chunks.range(self.chunks_of(offset, len)) {
@@ -203,7 +204,7 @@ impl Image {
         }
     }
 
-    /// Stores the kept bytes of a range and grows the file to include it.
+    /// Stores the backed bytes of a range and grows the file to include it.
     pub(crate) fn write_kept(&mut self, offset: u64, len: u64, kept: &[u8]) {
         if len == 0 {
             return;

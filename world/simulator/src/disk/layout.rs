@@ -1,16 +1,16 @@
-//! Places of files' bytes on the medium.
+//! Positions of files' bytes on the medium.
 //!
-//! Space is allocated when files are first written, in one of two ways. Delayed: the file gets the aligned chunk around
-//! the write at once, as on file systems that delay and preallocate (ext4). Files written side by side then consist of
-//! pieces of a chunk. At submission: the file gets exactly the bytes written, in the order of submission, so that
-//! interleaved writers fragment their files. Either way the next free range after the last one allocated is used, large
-//! enough ones first. A file from before the run lies in one piece. Bytes never written have no place, and a read of
-//! them costs nothing on the medium.
+//! Space is allocated when files are first written, by one of two methods. Delayed: the file gets the aligned chunk
+//! around the write at once, as on file systems that delay and preallocate (ext4). Files written side by side then
+//! consist of pieces of a chunk. At submission: the file gets exactly the bytes written, in the order of submission, so
+//! that interleaved writers fragment their files. Both methods use the next free range after the last one allocated,
+//! large enough ones first. A file from before the run lies in one piece. Bytes never written have no position, and a
+//! read of them costs nothing on the medium.
 //!
 //! Owns: the extents of each file, the free ranges.
-//! Does not own: the limit on space (`state` counts blocks); names and metadata of a file system, which have no place
-//! here (`timing::throttled` has the journal's cost of a sync).
-//! Invariants: extents of files do not overlap while there is free space; a full medium shares places instead of
+//! Does not own: the limit on space (`state` counts blocks); names and metadata of a file system, which have no
+//! position here (`timing::throttled` has the journal's cost of a sync).
+//! Invariants: extents of files do not overlap while there is free space; a full medium shares positions instead of
 //! failing, since `state` counts space.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub(crate) struct Layout {
 }
 
 impl FileMap {
-    /// The first part of `offset..end` without a place.
+    /// The first part of `offset..end` without a position.
     fn first_hole(&self, offset: u64, end: u64) -> Option<(u64, u64)> {
         let mut at = offset;
         if let Some((start, extent)) = self.extents.range(..=at).next_back() {
@@ -92,8 +92,8 @@ impl Layout {
         Self { allocation, files: BTreeMap::new(), free: BTreeMap::from([(0, capacity)]), cursor: 0, capacity }
     }
 
-    /// Adds the places of a range to `spans`, in the order of the file's bytes; adjacent places become one. Bytes
-    /// without a place are left out.
+    /// Adds the positions of a range to `spans`, in the order of the file's bytes; adjacent spans become one. Bytes
+    /// without a position are omitted.
     pub(crate) fn find(&self, file: u64, offset: u64, len: u64, spans: &mut Vec<Span>) {
         let Some(map) = self.files.get(&file) else { return };
         let end = offset.saturating_add(len);
@@ -111,7 +111,7 @@ impl Layout {
         }
     }
 
-    /// Allocates places for the parts of a range that have none, before it is written.
+    /// Allocates space for the parts of a range that have none, before it is written.
     pub(crate) fn allocate(&mut self, file: u64, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         while let Some((from, _)) = self.files.entry(file).or_default().first_hole(offset, end) {
@@ -127,14 +127,14 @@ impl Layout {
     }
 
     /// Lays a range out in as few pieces as possible. If it is larger than the medium, only that much of it has a
-    /// place.
+    /// position.
     pub(crate) fn lay_out(&mut self, file: u64, offset: u64, len: u64) {
         let len = len.min(self.capacity);
         let start = offset / UNIT_BYTES * UNIT_BYTES;
         self.fill(file, start, offset.saturating_add(len).div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES));
     }
 
-    /// Gives a range of a file this place, which is free. The next allocation looks behind it.
+    /// Gives a range of a file this position, which is free. The next allocation looks behind it.
     pub(crate) fn place(&mut self, file: u64, offset: u64, position: u64, len: u64) {
         let before = self.free.range(..=position).next_back().map(|(start, free)| (*start, start + free));
         if let Some((start, end)) = before.filter(|before| before.1 >= position + len) {
@@ -153,7 +153,7 @@ impl Layout {
         }
     }
 
-    /// Up to `len` bytes of free space. A medium with none left gives a place that is in use.
+    /// Up to `len` bytes of free space. A full medium gives space that is in use.
     fn take(&mut self, offset: u64, len: u64) -> Extent {
         let ranges = || self.free.range(self.cursor..).chain(self.free.range(..self.cursor)).take(LOOKS_MAX);
         let found = ranges().find(|range| *range.1 >= len).or_else(|| ranges().max_by_key(|range| *range.1));
@@ -170,7 +170,7 @@ impl Layout {
         Extent { position: start, len: taken }
     }
 
-    /// Frees the places in a range of a file. Only whole units are freed.
+    /// Frees the space of a range of a file. Only whole units are freed.
     pub(crate) fn free(&mut self, file: u64, offset: u64, len: u64) {
         let start = offset.div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES);
         let end = offset.saturating_add(len) / UNIT_BYTES * UNIT_BYTES;
@@ -197,14 +197,14 @@ impl Layout {
         freed.into_iter().for_each(|(position, len)| self.give_back(position, len));
     }
 
-    /// Frees all places of a file.
+    /// Frees all space of a file.
     pub(crate) fn remove(&mut self, file: u64) {
         for extent in self.files.remove(&file).into_iter().flat_map(|map| map.extents.into_values()) {
             self.give_back(extent.position, extent.len);
         }
     }
 
-    /// Frees a range and joins it with its free neighbours. Shared places are freed once.
+    /// Frees a range and joins it with its free neighbours. Shared space is freed once.
     fn give_back(&mut self, position: u64, len: u64) {
         let (mut start, mut end) = (position, position + len);
         while let Some((at, free)) = self.free.range(..=end).next_back().map(|(at, free)| (*at, *free)) {

@@ -6,7 +6,8 @@
 //! a read's memory holds rubbish in between.
 //!
 //! Owns: the files' bytes (live and durable), the requests in flight, space, the faults.
-//! Does not own: names (`directory`), the engine's view of any file, time (`timing`), places on the medium (`layout`).
+//! Does not own: names (`directory`), the engine's view of any file, time (`timing`), positions on the medium
+//! (`layout`).
 //! Invariants: each request is answered once, with no lock held, or dropped by a fault. A request that breaks the
 //! contract of `afflux_engine::Request`, or whose memory changes while it is being written, fails the world's run with
 //! a message.
@@ -149,7 +150,7 @@ impl Disk {
         Self::with_timing(world, number, options, timing, None)
     }
 
-    /// Like [`Disk::new`], with another model and a medium on which files have places.
+    /// Like [`Disk::new`], with another model and a medium on which files have positions.
     pub(crate) fn with_timing(
         world: &World,
         number: u64,
@@ -313,13 +314,13 @@ impl Disk {
         }
     }
 
-    /// Gives the first `bytes` of a file a place on the medium, as a file from before the run has. The place is in one
-    /// piece if possible. Nothing is read, written or counted as space.
+    /// Gives the first `bytes` of a file a position on the medium, as a file from before the run has. The bytes are in
+    /// one piece if possible. Nothing is read, written or counted as space.
     pub fn lay_out(&self, file: DiskFileId, bytes: u64) {
         self.lock().service.lay_out(file, 0, bytes);
     }
 
-    /// Gives a range of a file this place on the medium, before any of it is written or laid out. The place is free,
+    /// Gives a range of a file this position on the medium, before any of it is written or laid out. The space is free,
     /// and no file needs to exist. Without a medium this does nothing.
     pub fn place(&self, file: DiskFileId, offset: u64, position: u64, len: u64) {
         self.lock().service.place(file, offset, position, len);
@@ -337,7 +338,7 @@ impl Disk {
         self.lock().service.figures(now_ns)
     }
 
-    /// Places of requests on the medium: at most 20,000 requests, evenly thinned.
+    /// Positions of requests on the medium: at most 20,000 requests, evenly thinned.
     pub fn offsets(&self) -> Vec<OffsetSample> {
         self.lock().service.offsets().to_vec()
     }
@@ -353,12 +354,12 @@ impl Disk {
         self.add_fault_within(fault, FaultWindow::default());
     }
 
-    /// Adds a fault limited to some times or places; faults added earlier take precedence.
+    /// Adds a fault limited to some times or positions; faults added earlier take precedence.
     pub fn add_fault_within(&self, fault: Fault, window: FaultWindow) {
         self.lock().faults.add(fault, window);
     }
 
-    /// Ends all faults. Requests already submitted keep their fate.
+    /// Ends all faults. Requests already submitted still meet them.
     pub fn clear_faults(&self) {
         self.lock().faults.clear();
     }
@@ -433,7 +434,8 @@ impl Disk {
         self.lock().capacity_bytes = capacity_bytes;
     }
 
-    /// From now on the disk reports room that it may not have, as a network file system does that counts for each user.
+    /// From now on the disk reports free space that it may not have, as a network file system does that counts for each
+    /// user.
     pub fn hide_limit(&self) {
         self.hides_limit.store(true, Ordering::Relaxed);
     }
@@ -524,7 +526,7 @@ impl Disk {
         );
     }
 
-    /// Gives a request to the timing. `located` means that nothing has changed since its place was looked up.
+    /// Gives a request to the timing. `located` means that nothing has changed since its position was looked up.
     fn hand_over(&self, state: &mut DiskState, id: u64, located: bool) {
         let Some(pending) = state.pending.get_mut(&id) else { return };
         if let (Operation::Write { offset, len }, Some(file), true) =

@@ -27,7 +27,7 @@ pub(super) struct Service {
     slowness: u64,
     /// The instant of the scheduled run of the timing; `u64::MAX` if there is none.
     wake_ns: u64,
-    /// Places of the request located last. Kept for its memory.
+    /// Spans of the request located last. Retained for its memory.
     spans: Vec<Span>,
     /// In the order in which they happened, latest first.
     events: Vec<Event>,
@@ -101,7 +101,7 @@ impl Service {
         !self.is_hung()
     }
 
-    /// Allocates places for a write.
+    /// Allocates space for a write.
     pub(super) fn allocate(&mut self, file: DiskFileId, operation: Operation) {
         let Some(layout) = &mut self.layout else { return };
         if let Operation::Write { offset, len } = operation
@@ -111,7 +111,7 @@ impl Service {
         }
     }
 
-    /// Finds the places of a request's bytes.
+    /// Finds the positions of a request's bytes.
     pub(super) fn locate(&mut self, file: DiskFileId, operation: Operation) {
         self.spans.clear();
         if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
@@ -122,7 +122,7 @@ impl Service {
         }
     }
 
-    /// The places of the request located last.
+    /// The spans of the request located last.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }

@@ -83,14 +83,14 @@ pub(super) struct Pending {
     pub(super) started_ns: Option<u64>,
     /// The end of the file's log at submission, up to which a sync covers changes.
     pub(super) log_end: u64,
-    /// How many bytes of each page the disk keeps.
+    /// How many bytes of each page the disk stores.
     pub(super) backed_bytes: u64,
-    /// For a write: its kept bytes at submission, for comparison.
+    /// For a write: its backed bytes at submission, for comparison.
     pub(super) submitted: Vec<u8>,
-    /// For a write: the kept bytes fetched so far, and the pieces that they fill.
+    /// For a write: the backed bytes fetched so far, and the pieces that they fill.
     pub(super) fetched: Vec<u8>,
     pub(super) fetched_pieces: Vec<bool>,
-    /// Its first place on the medium, if it has one.
+    /// Its first position on the medium, if it has one.
     pub(super) position: Option<u64>,
 }
 
@@ -98,25 +98,25 @@ pub(super) struct Pending {
 pub(super) struct Ended {
     pub(super) pending: Box<Pending>,
     pub(super) outcome: Outcome,
-    /// For a read: the kept bytes for its memory.
+    /// For a read: the backed bytes for its memory.
     pub(super) read: Vec<u8>,
     /// For a write: the first byte at which its memory differs from the submitted bytes.
     pub(super) changed: Option<usize>,
 }
 
 pub(super) struct DiskState {
-    /// Kept bytes of each page.
+    /// Backed bytes of each page.
     pub(super) backed_bytes: u64,
     /// Pages that take up space, in all files.
     pub(super) blocks: u64,
     pub(super) files: BTreeMap<u64, DiskFile>,
     pub(super) files_made: u64,
-    /// Writes in the volatile cache, oldest first: file, place in its log, bytes. Used only if the cache has a size. A
-    /// sync leaves its writes in this queue; such writes are already durable when the cache drops them.
+    /// Writes in the volatile cache, oldest first: file, position in its log, bytes. Used only if the cache has a size.
+    /// A sync leaves its writes in this queue; such writes are already durable when the cache drops them.
     pub(super) cached: VecDeque<(u64, u64, u64)>,
     pub(super) cached_bytes: u64,
     pub(super) pending: BTreeMap<u64, Box<Pending>>,
-    /// Requests that end in a run of the timing. Empty otherwise; kept for its memory.
+    /// Requests that end in a run of the timing. Empty otherwise; retained for its memory.
     pub(super) ended: Vec<(u64, Ended)>,
     /// The bytes that the requests in `pending` change.
     pub(super) changing: Changing,
@@ -389,7 +389,7 @@ impl DiskState {
 }
 
 impl Disk {
-    /// From now on files keep 16 bytes of each page, for caches with stamped frames
+    /// From now on files store 16 bytes of each page, for caches with stamped frames
     /// ([`afflux_frames::Frames::new_stamped`]). Torn writes and power losses then spare or take whole pages.
     ///
     /// # Panics
@@ -405,8 +405,8 @@ impl Disk {
         self.lock().files.get(&file.0).map_or(0, |file| file.changes)
     }
 
-    /// The kept bytes of a range of the file, as a read would find them: all bytes, or the first 16 of each page after
-    /// [`Disk::keep_stamps`].
+    /// The backed bytes of a range of the file, as a read would find them: all bytes, or the first 16 of each page
+    /// after [`Disk::keep_stamps`].
     pub fn backed_bytes(&self, file: DiskFileId, offset: u64, len: u64) -> Vec<u8> {
         self.lock().files.get(&file.0).map_or_else(Vec::new, |file| file.live.read_backed(offset, len))
     }

@@ -1,10 +1,10 @@
 //! A disk's figures.
 //!
-//! Owns: the counters, and a bounded sample of requests' places on the medium.
+//! Owns: the counters, and a bounded sample of requests' positions on the medium.
 //! Does not own: a timing's own counts (`timing::Counts`); the display of figures.
-//! Invariants: the points kept are evenly spaced in the order of requests.
+//! Invariants: the stored points are evenly spaced in the order of requests.
 
-/// Most samples of requests' places.
+/// Most samples of requests' positions.
 const OFFSETS_MAX: usize = 20_000;
 
 /// A device's figures since the beginning.
@@ -75,7 +75,7 @@ impl Statistics {
         self.figures.depth = depth;
     }
 
-    /// A data request ended at a place of the medium.
+    /// A data request ended at a position of the medium.
     pub(crate) fn data(&mut self, now_ns: u64, write: bool, bytes: u64, position: Option<u64>) {
         let figures = &mut self.figures;
         let (requests, moved) = if write {

@@ -2,13 +2,14 @@
 //!
 //! Owns: the last requests that ended and the last that the disk began, each with its instants.
 //! Does not own: the instants (`timing`); waits outside the disk.
-//! Invariants: at most [`KEPT`] of each are kept, the last ones. Requests are numbered in the order in which they came.
+//! Invariants: at most [`KEPT`] of each are stored, the last ones. Requests are numbered in the order in which they
+//! came.
 
 use std::collections::VecDeque;
 
 use afflux_engine::Operation;
 
-/// Requests that are kept: some minutes of a disk, some seconds of a fast drive.
+/// Requests that are stored: some minutes of a disk, some seconds of a fast drive.
 const KEPT: usize = 1 << 16;
 
 /// The parts of a call's wait at the disk, in nanoseconds. In the rest of its time the disk had no request of the call.

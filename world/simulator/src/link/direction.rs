@@ -4,7 +4,7 @@
 //! too. Sent bytes arrive after the delay. A lost packet is sent again and arrives later by the retransmission delay,
 //! each time that it is lost. Bytes in transit during a cut are sent again one retransmission delay after the cut.
 //!
-//! Owns: one direction's schedule: the end of its busy time, the last packet's room, the coming cuts.
+//! Owns: one direction's schedule: the end of its busy time, the last packet's free bytes, the coming cuts.
 //! Does not own: the bytes (`stream`).
 //! Invariants: no interval passes more than the rate. Times are whole nanoseconds. The fraction of one is carried over
 //! while the direction is busy, so that a long stream takes as long as its sum.

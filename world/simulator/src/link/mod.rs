@@ -22,7 +22,7 @@ pub use serve::serve_machine;
 use stream::Stream;
 pub use stream::{Closed, LinkEnd};
 
-/// A link between two places, for any number of streams.
+/// A link between two machines, for any number of streams.
 pub struct Link {
     line: Arc<Line>,
     streams: Mutex<Vec<Weak<Stream>>>,

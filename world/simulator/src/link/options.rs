@@ -37,7 +37,7 @@ const OVERHEAD_BYTES: u32 = 90;
 const _: () = assert!(PACKET_BYTES + 20 + 32 == 1_500 && PACKET_BYTES + OVERHEAD_BYTES == 1_538);
 
 impl Default for LinkOptions {
-    /// 100 Mbit/s of Ethernet with 0.1 ms each way, TCP packets, no loss, a window of 4 MiB.
+    /// 100 Mbit/s of Ethernet with 0.1 ms of delay in each direction, TCP packets, no loss, a window of 4 MiB.
     fn default() -> Self {
         Self {
             bits_per_second: 100_000_000,

@@ -16,7 +16,7 @@ use super::stream::LinkEnd;
 
 /// Unsent bytes up to which more output is taken from the machine.
 const OUTPUT_BYTES_MAX: usize = 4 << 20;
-/// Rounds in one poll before other tasks get their turn.
+/// Rounds in one poll before other tasks run.
 const ROUNDS_MAX: usize = 16;
 
 struct Serving<M> {

@@ -2,8 +2,8 @@
 //!
 //! A stream's bytes travel in the pieces in which they were sent and are never copied. A piece arrives with its last
 //! byte. It takes up the stream's window from its sending until one delay after it is received, as an acknowledgement
-//! has to travel. A sender waits for room in the window. So a reader that does not read stops its writer, and no stream
-//! is faster than one window in a round trip.
+//! has to travel. A sender waits for free space in the window. So a reader that does not read stops its writer, and no
+//! stream is faster than one window in a round trip.
 //!
 //! Owns: the pieces in transit, the window, the tasks that wait for either.
 //! Does not own: the arrival times of pieces (`direction`).
@@ -98,7 +98,7 @@ pub struct LinkEnd {
 }
 
 impl LinkEnd {
-    /// Sends all of `bytes` if the window has room for them. Otherwise it sends nothing and wakes the caller when it
+    /// Sends all of `bytes` if they fit into the window. Otherwise it sends nothing and wakes the caller when it
     /// should try again. Empty `bytes` are always sent.
     pub fn poll_send(&self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<Result<(), Closed>> {
         if bytes.is_empty() {
@@ -135,7 +135,7 @@ impl LinkEnd {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends all of `bytes`; waits for room in the window.
+    /// Sends all of `bytes`; waits for free space in the window.
     pub async fn send(&self, mut bytes: Bytes) -> Result<(), Closed> {
         poll_fn(|cx| self.poll_send(cx, &mut bytes)).await
     }

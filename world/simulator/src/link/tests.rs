@@ -9,7 +9,7 @@ use crate::world::{RunError, SimPlatform, WorldOptions};
 const MS: u64 = Nanos::MILLISECOND;
 
 /// A world in which steps take no time, and a link of 8 Mbit/s: a byte a microsecond, packets of 1,000 bytes
-/// without overhead, 5 ms each way.
+/// without overhead, 5 ms in each direction.
 fn bench(seed: u64, change: impl FnOnce(&mut LinkOptions)) -> (World, Link) {
     let world = World::new(WorldOptions { step_ns: 0, ..WorldOptions::seed(seed) });
     let mut options = LinkOptions {
@@ -73,7 +73,7 @@ fn every_packet_costs_its_overhead_and_pieces_that_follow_share_packets() {
     // The same bytes in pieces need no more packets.
     let (world, link) = bench(1, with_overhead);
     assert_eq!(arrivals(&world, &link, &[700; 15]).last(), Some(&(5 * MS + 11_600_000)));
-    // After a pause the room in the last packet is gone.
+    // After a pause the last packet's free bytes are gone.
     let (world, link) = bench(1, with_overhead);
     assert_eq!(arrivals(&world, &link, &[700]), [5 * MS + 800_000]);
     let start = world.platform().now().0;

@@ -270,7 +270,7 @@ impl ObjectStore {
         }
     }
 
-    /// The way back of an answer, which an outage swallows.
+    /// The transfer of an answer, which an outage loses.
     async fn answer(&self, ns: u64) -> Result<(), ObjectError> {
         let (away_until_ns, timeout_ns) = {
             let state = self.state();

@@ -79,7 +79,7 @@ impl Clock {
         self.make_locals()
     }
 
-    /// A block is not `Sync`, and a platform's reference must outlive the call, so the thread keeps the blocks for
+    /// A block is not `Sync`, and a platform's reference must outlive the call, so the thread retains the blocks for
     /// ever. That costs some 500 bytes per virtual CPU for each change of worlds on a thread.
     #[cold]
     fn make_locals(&self) -> &'static [CpuLocal] {
@@ -125,7 +125,7 @@ impl Clock {
         self.base_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Adds CPU time beyond the counters. In a call at an instant the time is kept for the CPU that the call
+    /// Adds CPU time beyond the counters. In a call at an instant the time is stored for the CPU that the call
     /// interrupts.
     #[inline]
     pub(super) fn charge(&self, ns: u64) {

@@ -118,7 +118,7 @@ impl CpuUsage {
 struct Cpu {
     /// The instant from which the CPU is free, or its task continues.
     clock_ns: u64,
-    /// A task that gave way to earlier work and keeps the CPU.
+    /// A task that yielded to earlier work and keeps the CPU.
     held_by: Option<TaskRef>,
     /// The number of the task that ran here last.
     last: Option<u64>,
@@ -128,7 +128,7 @@ struct Cpu {
 }
 
 struct Queued {
-    /// The place in the queue: the instant at which the task became ready, or its virtual time.
+    /// The rank in the queue: the instant at which the task became ready, or its virtual time.
     rank: u64,
     ready_ns: u64,
     tie: u64,
@@ -156,12 +156,12 @@ pub(super) struct Candidate {
     from: TaskLocation,
 }
 
-/// The place of a candidate's task.
+/// The location of a candidate's task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TaskLocation {
-    /// On its CPU, having given way.
+    /// On its CPU, after it yielded.
     Cpu,
-    /// At this place of the queue.
+    /// At this index of the queue.
     Queue(usize),
     /// In the queue of tasks that go ahead.
     Ahead,
@@ -240,7 +240,7 @@ impl Cpus {
         }
     }
 
-    /// The task's place in the queue. In a fair one this is its virtual time, which it catches up with after a sleep
+    /// The task's rank in the queue. In a fair one this is its virtual time, which it catches up with after a sleep
     /// (`place_entity`).
     fn rank(&self, found: &mut Task, ready_ns: u64) -> u64 {
         let RunOrder::Fair { credit_ns } = self.options.order else { return ready_ns };
@@ -252,7 +252,7 @@ impl Cpus {
         found.virtual_ns
     }
 
-    /// The place in the queue of the task that a CPU takes which is free from `clock_ns` on, and when that is ready.
+    /// The index in the queue of the task that a CPU takes which is free from `clock_ns` on, and when that is ready.
     fn first_in_queue(&self, clock_ns: u64) -> Option<(usize, u64)> {
         if self.options.order == RunOrder::Ready {
             return self.queue.front().map(|first| (0, first.ready_ns));

@@ -49,8 +49,8 @@ pub struct WorldOptions {
     pub time_ns_max: u64,
     /// Keep the last events in words, for [`World::trace_lines`].
     pub keep_lines: bool,
-    /// The CPUs, for a world that keeps time as a machine does. Without them there is one CPU, which runs ready tasks
-    /// in an order drawn from the seed and switches at every preemption point. That finds races.
+    /// The CPUs, for a world in which time passes as on a machine. Without them there is one CPU, which runs ready
+    /// tasks in an order drawn from the seed and switches at every preemption point. That finds races.
     pub cpus: Option<CpuOptions>,
 }
 

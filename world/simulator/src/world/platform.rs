@@ -136,7 +136,7 @@ impl Platform for SimPlatform {
         0
     }
 
-    /// Virtual CPUs take turns on real threads, one step after the other: each sees all that was done before.
+    /// Virtual CPUs run on real threads, one step at a time: each sees all that was done before.
     fn fence_all_threads(&self) -> Option<fn()> {
         Some(|| ())
     }

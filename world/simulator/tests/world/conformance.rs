@@ -1,5 +1,5 @@
-//! The contract of every device, written against `afflux_engine::Device` alone. The checks need a device, a way to make
-//! files on it, and a way to let its requests end.
+//! The contract of every device, written against `afflux_engine::Device` alone. The checks need a device, a function
+//! that makes files on it, and one that lets its requests end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,15 +1,15 @@
 //! Laws that stop writers at a limit of all devices together: a plain limit, and the write throttle of OpenZFS, as far
 //! as the seam can say it.
 //!
-//! Under the plain limit, the simplest law, all devices together may have 64 MiB dirty, and a writer that finds no room
-//! waits. Linux comes close to it with a small `vm.dirty_bytes` and no rate control: before 3.2, a writer above the
-//! limit waited for the device (`mm/page-writeback.c`). The amount is a choice: enough for a fast disk's queue, and 2.7
-//! s of a slow disk. The flusher writes from a quarter of it on.
+//! Under the plain limit, the simplest law, all devices together may have 64 MiB dirty, and a writer that exceeds the
+//! limit waits. Linux comes close to it with a small `vm.dirty_bytes` and no rate control: before 3.2, a writer above
+//! the limit waited for the device (`mm/page-writeback.c`). The amount is a choice: enough for a fast disk's queue, and
+//! 2.7 s of a slow disk. The flusher writes from a quarter of it on.
 //!
 //! Under OpenZFS these are 410 MiB: `zfs_dirty_data_max`, a tenth of a memory of 4 GiB. From 60 percent of it on
 //! (`zfs_delay_min_dirty_percent`), each transaction takes at least 500 us times (dirty - start) / (limit - dirty)
-//! (`zfs_delay_scale`), and at most 100 ms. The transactions of all writers take turns for this delay, so its length
-//! does not depend on how many there are. All dirty data are written from 20 percent on
+//! (`zfs_delay_scale`), and at most 100 ms. The transactions of all writers take this delay one after the other, so its
+//! length does not depend on how many there are. All dirty data are written from 20 percent on
 //! (`zfs_dirty_data_sync_percent`), or once they are 5 s old (`zfs_txg_timeout`, a knob of the setup). Source: "ZFS
 //! Transaction Delay" and "Module parameters" in the OpenZFS documentation. A transaction here is a write call, or 64
 //! KiB of one; in OpenZFS it is a record. Left out: transaction groups that are written as a whole, a number of
@@ -25,7 +25,7 @@ use afflux_engine::policy::{
     View,
 };
 
-/// A transaction's least time when half of the room above the start is used up.
+/// A transaction's least time when half of the range above the start is used up.
 const SCALE_NS: u64 = 500_000;
 const DELAY_NS_MAX: u64 = 100 * Nanos::MILLISECOND;
 /// How often a stopped writer looks whether it may go on. OpenZFS wakes the writer instead.

@@ -26,7 +26,7 @@ impl Arc {
         Self { frames, target: 0, lists: Lists::new(pages), unread: vec![false; pages] }
     }
 
-    /// Makes room: moves a page from one of the two lists to its ghost.
+    /// Frees a frame: moves a page from one of the two lists to its ghost.
     fn replace(&mut self, was_gone_again: bool) {
         let once = self.lists.len(ONCE);
         let from_once = once > 0 && (once > self.target || was_gone_again && once == self.target);

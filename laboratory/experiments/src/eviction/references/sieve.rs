@@ -1,8 +1,8 @@
 //! SIEVE as published (Zhang et al., NSDI '24): one queue, and a hand that goes from its tail to its head.
 //!
 //! Owns: the policy. Does not own: the cache trait (`mod`).
-//! Invariants: a page used since the hand passed it stays in its place; new pages enter at the head. The use for which
-//! a page was brought in counts as its arrival.
+//! Invariants: a page used since the hand passed it stays in its position; new pages enter at the head. The use for
+//! which a page was brought in counts as its arrival.
 
 use super::Cache;
 use super::lists::Lists;

@@ -6,7 +6,7 @@
 //!
 //! Owns: this form. Does not own: the traces.
 //! Invariants: a call lies within 2^40 bytes of its file and within 2^24 files; anything else is an error with its
-//! place.
+//! position.
 
 use std::collections::HashMap;
 

@@ -12,7 +12,7 @@ use afflux_kernels::zone::Mobility;
 
 use super::user::{Allocator, User};
 
-/// Buffers on the way from a sender to its receiver.
+/// Buffers between a sender and its receiver.
 const RING: u64 = 128;
 /// With one thread: buffers sent before as many are received.
 const BURST: u64 = 32;
@@ -42,7 +42,7 @@ impl Ring {
     }
 
     /// Passes that many messages of `kib` KiB. Of two threads the first sends and the second receives; a single thread
-    /// does both by turns.
+    /// does both alternately.
     pub(super) fn netperf<A: Allocator>(
         &self,
         user: &mut User<'_, A>,

@@ -100,7 +100,7 @@ fn write_bytes(plan: &Plan) -> u32 {
 }
 
 /// Measures all servers, as often as the plan says. Every other time the order is reversed, so that a drift affects all
-/// of them. `quick`: a window in place of the whole file.
+/// of them. `quick`: a window instead of the whole file.
 pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) -> Result<Vec<Measured>, LabError> {
     let file_bytes = if quick { plan.window_bytes } else { plan.file_bytes };
     let scratch = Scratch::guarded(&std::env::temp_dir(), "s4").map_err(LabError::failed)?;

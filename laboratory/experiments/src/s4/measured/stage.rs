@@ -74,7 +74,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Has our server end in its own way. The next server would find the state of one that was killed.
+    /// Has our server end by itself. The next server would find the state of one that was killed.
     pub(super) fn stop(self) -> Result<(), LabError> {
         self.ours.map_or(Ok(()), |server| server.stop().map(drop).map_err(LabError::failed))
     }
@@ -85,7 +85,7 @@ impl<'a> Stage<'a> {
     pub(super) fn new(plan: &'a Plan, file_bytes: u64, scratch: &'a Path) -> Result<Self, LabError> {
         SlowDisk::probe().map_err(LabError::failed)?;
         let network = SlowNetwork::new(plan.link.bits_per_second).map_err(LabError::failed)?;
-        // Room for one file at a time, the journal, and the file system's own data.
+        // Space for one file at a time, the journal, and the file system's own data.
         let bytes = file_bytes / 4 * 5 + (512 << 20);
         let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(plan.disk_bytes_per_s) };
         let disk = SlowDisk::new(scratch, bytes, rates).map_err(LabError::failed)?;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The waits of the writer and of its sync are those that the engine told.
+/// The waits of the writer and of its sync are those that the engine reported.
 #[test]
 fn a_writer_waits_for_its_share_and_syncs_once() {
     let rate = &Rate { text: "25MB".to_owned(), bytes_per_s: 25_000_000 };

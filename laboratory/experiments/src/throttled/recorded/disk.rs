@@ -1,8 +1,8 @@
 //! The guest's disks for the simulator: null_blk, one request at a time.
 //!
 //! Owns: the disk's figures.
-//! Does not own: its rate and the places of files (`recording`), the guest's disk (`tests/guest/law/run.sh`).
-//! Invariants: each request takes as long, however short it is. A file with recorded places has those.
+//! Does not own: its rate and the positions of files (`recording`), the guest's disk (`tests/guest/law/run.sh`).
+//! Invariants: each request takes as long, however short it is. A file with recorded positions has those.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! A recorded run of a real Linux 6.1: the table that `cargo xtask guest-law` prints.
 //!
-//! Owns: the kept tables, their reading, the figures for the simulated machine.
+//! Owns: the stored tables, their reading, the figures for the simulated machine.
 //! Does not own: the guest (`tests/guest/law`), what a load does (`load`).
 //! Invariants: these figures describe the machine and not the law: the disk's rate by its own counter, memory's limits,
-//! the processor's time of a call without a wait and of a written page, the places of files.
+//! the processor's time of a call without a wait and of a written page, the positions of files.
 
 use super::load::Load;
 use super::second::{Second, Side};

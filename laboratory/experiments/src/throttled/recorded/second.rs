@@ -30,7 +30,7 @@ pub(super) struct Side {
     pub(super) sync_s: f64,
     /// The times of a small file's syncs, in order.
     pub(super) small_syncs_s: Vec<f64>,
-    /// The times of bursts to another disk and of the sync after each, in turns.
+    /// The times of bursts to another disk and of the sync after each, alternately.
     pub(super) bursts_s: Vec<f64>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: its limits, its figures at whole seconds.
 //! Does not own: the policy, its disks (`disk`), the jobs (`load`), the recorded figures (`recording`).
-//! Invariants: both sides have the same disk, limits, ticks, places, and times of a call and of a written page; only
+//! Invariants: both sides have the same disk, limits, ticks, positions, and times of a call and of a written page; only
 //! the law is compared.
 
 use afflux_engine::counters::Counter;

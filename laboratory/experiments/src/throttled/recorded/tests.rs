@@ -5,7 +5,7 @@ use super::simulated::{EXTENT_PAGES, at, before_ns, simulate};
 use super::*;
 
 /// Pages that may have reached the disk while their extents have not ended. In an fsync beside the flusher each writes
-/// an extent of its own, and the two take turns.
+/// an extent of its own, and the two alternate.
 const STEP_PAGES: f64 = 4.0 * EXTENT_PAGES as f64;
 
 fn recorded(name: &str) -> Recording {
@@ -70,7 +70,7 @@ fn with_the_kernels_ratios_linux_6_1_is_near_the_real_one_in_every_second() {
 }
 
 /// The first sync waits until the stream's piece of the disk ends behind it, and the elevator jumps back. Each later
-/// one waits for the elevator's deadline for writes: the stream's requests have later places.
+/// one waits for the elevator's deadline for writes: the stream's requests have later positions.
 #[test]
 fn a_small_files_syncs_beside_a_stream_are_as_long_as_the_real_ones() {
     let [real, simulated] = is_near("small-sync", 2).map(|side| side.small_syncs_s);

@@ -56,7 +56,7 @@ fn a_block_that_will_merge_soon_goes_to_the_tail() {
     let (map, mut buddy) = buddy_of_frames(1024);
     let singles: Vec<u32> = (0..8).map(|_| buddy.take(&map, 0, Mobility::Movable).unwrap()).collect();
     assert_eq!(singles, [0, 1, 2, 3, 4, 5, 6, 7]);
-    // 6 and 7 merge to a block of order 1. A merge of 4 with 5 would then go on to order 2, so 4 is kept back.
+    // 6 and 7 merge to a block of order 1. A merge of 4 with 5 would then go on to order 2, so 4 is reserved.
     buddy.give(&map, 6, 0);
     buddy.give(&map, 7, 0);
     buddy.give(&map, 0, 0);

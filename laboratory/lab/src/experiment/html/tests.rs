@@ -73,7 +73,7 @@ fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
 #[test]
 fn a_quick_run_says_so_before_its_figures() {
     let asked = |quick| PageRequest { command: "afflux", quick };
-    // The page keeps options in elements whose lines are not broken.
+    // The page has options in elements whose lines are not broken.
     let said = QUICK.split("--").next().unwrap();
     let page = super::html(&NOTHING, findings(), &[], &asked(true));
     assert!(page.find(said).unwrap() < page.find("<figure>").unwrap());

@@ -16,7 +16,7 @@ fn of(runs: &[Run]) -> String {
     let files = vec![("backup.fio".to_owned(), "[backup]\nrw=write # <all>\n".to_owned())];
     let asked =
         PageInputs { command: "afflux-lab simulate backup.fio".to_owned(), files, replayed: vec![REPLAYED.to_owned()] };
-    // Numbers are kept on the line of their unit.
+    // Numbers stay on the line of their unit.
     super::page(runs, &asked).replace('\u{a0}', " ")
 }
 

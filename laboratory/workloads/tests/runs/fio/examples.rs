@@ -21,7 +21,7 @@ const DIRECTORY: &str = "/usr/share/doc/fio/examples";
 const VARIABLES: [(&str, &str); 5] =
     [("FIO_DIR", "/data"), ("FIO_RW", "randread"), ("FIO_IODEPTH", "4"), ("FIO_BS", "8k"), ("GPU_DEV_IDS", "0")];
 
-/// Jobs that name a file which has to exist before, and its place.
+/// Jobs that name a file which has to exist before, and its path.
 const DEVICES: [&str; 4] = ["/tmp/testfile", "/pmem0/fio-test", "/dev/nvme0n1", "/tmp/test"];
 
 struct Host;

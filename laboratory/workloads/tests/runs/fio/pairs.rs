@@ -28,7 +28,7 @@ const AMOUNTS: [&str; 8] = [
 
 const SYNCS: [&str; 4] = ["", "fsync=8", "fdatasync=7", "end_fsync=1"];
 
-/// Every pattern with every amount, and each of those with one kind of sync, by turns.
+/// Every pattern with every amount, and each of those with one kind of sync, alternately.
 fn jobs() -> String {
     let mut text = "[global]\nsize=1m\ncreate_fsync=0\n".to_owned();
     for (row, pattern) in PATTERNS.iter().enumerate() {

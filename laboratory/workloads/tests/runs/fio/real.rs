@@ -32,7 +32,7 @@ pub(crate) fn is_installed() -> bool {
 }
 
 /// Runs fio, which now and then waits for one of its own threads for ever: then it is killed and run again. Its output
-/// goes to files, since a process left behind would keep a pipe open.
+/// goes to files, since a remaining process would hold a pipe open.
 fn fio(arguments: &[&str], directory: &Path) -> Output {
     /// Exit codes of coreutils' `timeout` after a kill. The timeout is a guard against hangs, far above the time of a
     /// file here.

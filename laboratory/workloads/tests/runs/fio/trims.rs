@@ -60,7 +60,7 @@ fn a_trim_is_a_call_of_its_own_and_comes_before_each_write() {
         moved,
         [[4 << 20, 64, 0, 0], [4 << 20, 256, 0, 0], [4 << 20, 64, 4 << 20, 64], [10 << 16, 10, 10 << 16, 10]]
     );
-    // As in fio, which has no turn for syncs between a trim and its write.
+    // As in fio, which never syncs between a trim and its write.
     assert!(jobs.iter().all(|job| job.sync.ops == 0 && job.errors.is_empty()), "{jobs:?}");
 }
 

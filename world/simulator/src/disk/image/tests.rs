@@ -11,7 +11,7 @@ fn read(image: &Image, offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Writes `bytes` at `offset` of a plain copy of such an image, with zeros for bytes that are not kept.
+/// Writes `bytes` at `offset` of a plain copy of such an image, with zeros for bytes that are not backed.
 fn overlay(plain: &mut Vec<u8>, offset: usize, bytes: &[u8], backed_bytes: u64) {
     plain.resize(plain.len().max(offset + bytes.len()), 0);
     for (at, byte) in bytes.iter().enumerate() {

@@ -13,7 +13,7 @@ fn find(layout: &Layout, file: u64, offset: u64, len: u64) -> Vec<(u64, u64)> {
     spans.iter().map(|span| (span.position, span.len)).collect()
 }
 
-/// Checks that no two files share a place and that no file has a free place.
+/// Checks that no two files share a position and that no file has a free one.
 fn check(layout: &Layout) {
     let mut ranges: Vec<(u64, u64)> = layout.free.iter().map(|(start, len)| (*start, *len)).collect();
     for map in layout.files.values() {

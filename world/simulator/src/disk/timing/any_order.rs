@@ -25,7 +25,7 @@ pub(crate) struct AnyOrder {
     waiting: BTreeMap<u64, QueuedRequest>,
     /// The served request and the instant of its end.
     current: Option<(u64, u64)>,
-    /// Kept for its memory.
+    /// Retained for its memory.
     ready: Vec<u64>,
     counts: Counts,
 }

@@ -1,6 +1,6 @@
 //! A USB stick or an SD card: flash behind a controller that maps whole erase blocks.
 //!
-//! The controller keeps a few erase blocks open, each written from its start onwards. A write that continues at the end
+//! The controller has a few erase blocks open, each written from its start onwards. A write that continues at the end
 //! of its open block's data costs its bytes. For a write that skips ahead in an open block, the controller first copies
 //! the gap from the old block. Any other write opens a block. If all are in use, the least recently used one is closed
 //! first. The new block gets a copy of the data before the write. Closing a block copies the rest of the old block and
@@ -33,7 +33,7 @@ pub(crate) struct CardParameters {
 
 struct Open {
     block: u64,
-    /// Bytes of the new block that are in place.
+    /// Bytes of the new block that are written or copied.
     written: u64,
 }
 

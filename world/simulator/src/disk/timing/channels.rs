@@ -52,7 +52,7 @@ pub(super) struct Channels {
     parameters: ChannelParameters,
     dies: Vec<Die>,
     interface_free_ns: u64,
-    /// Bytes written since the beginning, which is the place in the log.
+    /// Bytes written since the beginning, which is the position in the log.
     log_bytes: u64,
     /// The end of the last write.
     last_end: u64,

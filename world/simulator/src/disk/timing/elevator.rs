@@ -1,10 +1,10 @@
 //! The queue in front of a device: Linux's deadline elevator, or first come, first served.
 //!
-//! Deadline follows `block/mq-deadline.c` of Linux 6.1. Reads and writes are kept apart, each sorted by position and in
-//! order of arrival. A request is merged into an adjoining queued request of its direction, up to the largest request.
-//! Commands leave in batches of one direction in ascending order. A new batch consists of reads, unless writes were
-//! passed over `writes_starved` times. It begins with the oldest request if that request has expired or the sweep has
-//! reached its end. Otherwise it continues where the direction's last command ended.
+//! Deadline follows `block/mq-deadline.c` of Linux 6.1. Reads and writes are queued apart, each sorted by position and
+//! in order of arrival. A request is merged into an adjoining queued request of its direction, up to the largest
+//! request. Commands leave in batches of one direction in ascending order. A new batch consists of reads, unless writes
+//! were passed over `writes_starved` times. It begins with the oldest request if that request has expired or the sweep
+//! has reached its end. Otherwise it continues where the direction's last command ended.
 //!
 //! Owns: the waiting requests, their merging and their order.
 //! Does not own: the device's concurrency and time (`mechanism`).
@@ -182,7 +182,7 @@ impl Elevator {
         true
     }
 
-    /// Joins a grown entry with the next one if they now adjoin; the result keeps the earlier deadline.
+    /// Joins a grown entry with the next one if they now adjoin; the result has the earlier deadline.
     fn join_next(&mut self, token: usize) {
         let entry = self.entries.places[token];
         let direction = &mut self.directions[usize::from(entry.write)];

@@ -1,7 +1,7 @@
 //! The device behind a queue, which takes a bounded number of commands at a time.
 //!
 //! A flush waits until the earlier commands are done, and the device takes no others meanwhile, as in the kernel and
-//! SATA. Then the device empties its volatile cache. Behind a throttle a flush has its place among the writes, and
+//! SATA. Then the device empties its volatile cache. Behind a throttle a flush is queued among the writes, and
 //! other commands continue.
 //!
 //! Owns: the choice of device, the current flush.

@@ -1,12 +1,12 @@
 //! Device models behind one seam: they decide when each request starts and ends.
 //!
-//! The disk's shell owns bytes, faults and the contract with the engine. It gives a timing each request with its places
-//! on the medium, and runs the timing at the instants that it names. The timing reports which requests started (their
-//! memory may be read from now on) and which ended (they take effect now).
+//! The disk's shell owns bytes, faults and the contract with the engine. It gives a timing each request with its
+//! positions on the medium, and runs the timing at the instants that it names. The timing reports which requests
+//! started (their memory may be read from now on) and which ended (they take effect now).
 //!
 //! Owns: the seam's calls, the choice of model.
 //! Does not own: the models (one file each), the units that pass through the seam (`seam`), bytes and faults (`disk`),
-//! places on the medium (`layout`).
+//! positions on the medium (`layout`).
 //! Invariants: each accepted request starts at most once and ends exactly once, unless it is cleared; the same calls
 //! give the same answers; nothing here reads a clock.
 

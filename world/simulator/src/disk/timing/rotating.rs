@@ -1,9 +1,9 @@
-//! A rotating disk: one arm over platters that turn, a buffer, and an interface.
+//! A rotating disk: one arm over rotating platters, a buffer, and an interface.
 //!
 //! Positions run from the outer edge inwards through zones, each with a rate. A zone's track is as long as the bytes
 //! that pass under the head in a revolution. Tracks are skewed so that a stream crosses their ends without a pause; the
 //! zone's rate is therefore the sustained one, including head switches. To serve a command the arm seeks, the disk
-//! turns until the first byte is under the head, and the bytes pass. A seek takes no time within a cylinder, and
+//! rotates until the first byte is under the head, and the bytes pass. A seek takes no time within a cylinder, and
 //! `settle + sqrt * √d` over `d` cylinders up to a distance. Beyond that it is linear (the form of C. Ruemmler and J.
 //! Wilkes, "An introduction to disk drive modeling", IEEE Computer 1994). A command that begins where the head is at
 //! that moment neither seeks nor waits. The disk serves the command that can begin first, or the oldest if it has
@@ -11,7 +11,7 @@
 //!
 //! After a read the disk reads on into its buffer until the next command. A read that continues within
 //! `lookahead_bytes` finds its bytes there. With a write cache, a write is done when its bytes have passed the
-//! interface and the cache has room. The disk destages cached bytes whenever no command waits, or alternates with
+//! interface and the cache has free space. The disk destages cached bytes whenever no command waits, or alternates with
 //! commands once the cache is nearly full. Destaging sweeps upwards and joins adjoining ranges. Each command also takes
 //! an overhead and its time on the interface.
 //!
@@ -206,7 +206,7 @@ pub(super) struct Rotating {
     /// Bytes that are being destaged.
     destaging_bytes: u64,
     queue: Vec<Inside>,
-    /// Writes that wait for room in the cache.
+    /// Writes that wait for free space in the cache.
     blocked: VecDeque<Command>,
     /// Writes on the interface, with the instants at which they are in the cache.
     arriving: VecDeque<(u64, Span)>,
@@ -257,7 +257,8 @@ impl Rotating {
         self.start(now_ns);
     }
 
-    /// Admits writes to the cache while there is room. A write larger than the cache waits until the cache is empty.
+    /// Admits writes to the cache while there is free space. A write larger than the cache waits until the cache is
+    /// empty.
     fn admit(&mut self, now_ns: u64) {
         while let Some(command) = self.blocked.front().copied() {
             let used = self.dirty.bytes + self.arriving_bytes + self.destaging_bytes;
@@ -401,7 +402,7 @@ impl Rotating {
             let reached_ns =
                 |until: u64| from_ns + self.geometry.transfer_ns(Span { position: from, len: until - from });
             if end <= buffered || reached_ns(buffered) >= now_ns {
-                // The head is still on its way, or has passed.
+                // The head has not reached the first byte yet, or has passed it.
                 let end_ns = reached_ns(end);
                 self.read_end = Some((end, end_ns));
                 (self.head, self.head_ns) = (end, end_ns);

@@ -1,6 +1,6 @@
 //! The units that pass between a disk and the model of its device.
 //!
-//! Owns: places on the medium, kinds of work, events of requests, figures of a model.
+//! Owns: positions on the medium, kinds of work, events of requests, figures of a model.
 //! Does not own: the models, the choice of one (`timing`).
 
 /// A contiguous part of the medium.

@@ -5,7 +5,7 @@
 //! next, as in the kernel's flush machinery.
 //!
 //! Owns: the unfinished parts of requests, the waiting flushes.
-//! Does not own: queues (`elevator`), devices (`mechanism`), files' places (`layout`).
+//! Does not own: queues (`elevator`), devices (`mechanism`), files' positions (`layout`).
 //! Invariants: each part is in one queue; a request without parts ends by itself.
 
 use std::collections::VecDeque;
@@ -54,14 +54,14 @@ pub(crate) struct DeviceSet {
     requests: Numbered<Progress>,
     /// Requests without work on the medium, and the instants of their ends, in order.
     memory: VecDeque<(u64, u64)>,
-    /// Kept for its memory.
+    /// Retained for its memory.
     done: Vec<usize>,
     /// The figures from before the last power loss.
     past: Counts,
 }
 
 impl Member {
-    /// Hands over commands while the device has room.
+    /// Hands over commands while the device has free slots.
     fn dispatch(
         &mut self,
         now_ns: u64,

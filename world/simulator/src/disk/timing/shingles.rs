@@ -2,10 +2,10 @@
 //!
 //! Tracks overlap, so a band can only be written from its start. A write that continues the previous one stays in its
 //! band. Any other write is appended to a cache zone at the outer edge, which is fast. Once the zone is full, each
-//! incoming byte needs room: a band is read, merged and written again, which makes a write `cleaning_factor` times as
-//! long. While the disk is idle it empties the zone, at the rate that this factor leaves. (Seen from outside: A.
-//! Aghayev, P. Desnoyers, "Skylight", FAST 2015.) As a simplification, reads of bytes still in the zone are served from
-//! the band.
+//! incoming byte needs free space: a band is read, merged and written again, which makes a write `cleaning_factor`
+//! times as long. While the disk is idle it empties the zone, at the rate that this factor leaves. (Seen from outside:
+//! A. Aghayev, P. Desnoyers, "Skylight", FAST 2015.) As a simplification, reads of bytes still in the zone are served
+//! from the band.
 //!
 //! Owns: the fill level of the zone.
 //! Does not own: the head (`rotating`).
@@ -25,13 +25,13 @@ pub(crate) struct ShingleParameters {
 pub(super) struct Shingles {
     pub(super) parameters: ShingleParameters,
     used_bytes: u64,
-    /// The place in the zone of the next write.
+    /// The position in the zone of the next write.
     append: u64,
     /// The end of the last write.
     stream_end: u64,
 }
 
-/// A write's place, and the factor by which it is slowed down.
+/// A write's position, and the factor by which it is slowed down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Placement {
     pub(super) position: u64,

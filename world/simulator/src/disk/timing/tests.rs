@@ -494,7 +494,7 @@ fn a_throttle_counts_bytes_by_slices_of_ticks() {
     let other = drive.ask(read(0, MIB));
     drive.finish();
     // The first two requests are within the first slice's 2.5 MB. The third is 645,728 bytes over. It waits for 6 ticks
-    // beyond the slice, and for one more since the timer is late. The second slice, begun by then, has room for the
+    // beyond the slice, and for one more since the timer is late. The second slice, begun by then, suffices for the
     // fourth. The fifth is 242,880 bytes over two slices and waits until tick 50 + 2 + 1. Two slices are over by then,
     // and the first is dropped with its bytes. The eighth is 888,608 bytes over the rest and waits until tick 75 + 8 +
     // 1.

@@ -1,6 +1,6 @@
 //! A byte rate enforced as by the kernel's blkio throttle, and the file system's journal behind it.
 //!
-//! Reads and writes have a budget each, kept in slices of time that are counted in timer ticks. A request passes at
+//! Reads and writes have a budget each, counted in slices of some timer ticks. A request passes at
 //! once if the bytes of its slices, including its own, are within the rate's allowance for the slices *begun*: so the
 //! first slice's bytes pass in one burst. Otherwise it waits for the slices' end, for the time of the excess bytes at
 //! the rate, and for one tick more, since a timer is never early. All later requests of its direction wait behind it in
@@ -9,7 +9,7 @@
 //! timer. (Linux 6.18, block/blk-throttle.c; the bytes counted for one request are never split, however much the device
 //! below splits it.)
 //!
-//! A passed request takes a latency and the rate of the device below. A flush has no bytes; it waits its turn among the
+//! A passed request takes a latency and the rate of the device below. A flush has no bytes; it queues among the
 //! writes. If the file got blocks or size since the last flush, the file system first logs that. The log is a write of
 //! its own. When it is done, the commit block follows with a flush before and one after it, since a device without
 //! forced unit access needs both.

@@ -388,7 +388,7 @@ fn a_task_that_goes_ahead_runs_next_but_cuts_no_slice_short() {
         }
         noted.run_until(20 * SLICE_NS)
     };
-    // Ahead: it runs at the end of the first slice, and later without a turn of the others.
+    // Ahead: it runs at the end of the first slice, and later before the others run.
     assert_eq!(woken(true), [("woken", SLICE_NS), ("woken", 3 * SLICE_NS)]);
     let in_turn = woken(false);
     assert!(in_turn[1].1 - in_turn[0].1 >= 3 * SLICE_NS, "{in_turn:?}");
