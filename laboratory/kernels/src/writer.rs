@@ -100,7 +100,7 @@ impl Kernel {
             completions: &mut bdis[bdi].completions,
             dirties: &mut task.dirties,
         };
-        let step = self.release.law.step(&view, ratelimit, (call, &mut marks), &mut of);
+        let step = self.release.law.step(&view, ratelimit, call, &mut marks, &mut of);
         bdis[bdi].dirty_exceeded = marks.dirty_exceeded;
         reads.add(view.reads.get());
         records.figures.passes += 1;

@@ -636,7 +636,7 @@ impl<S: Site> Running<S> {
             let job = &self.clone.job;
             let writes = direction != Direction::Read && (job.is_direct() || job.more.sync_writes);
             let waits_for = if writes { WaitsFor::Writes } else { WaitsFor::Reads };
-            if let Some(waits) = self.waits(block.file, waits_for, (began_ns, ended_ns)) {
+            if let Some(waits) = self.waits(block.file, waits_for, began_ns, ended_ns) {
                 lock(&self.clone.recorder).moves[direction as usize].explain(began_ns, ended_ns, waits);
             }
         }
@@ -646,9 +646,9 @@ impl<S: Site> Running<S> {
     }
 
     #[cold]
-    fn waits(&self, file: usize, waits_for: WaitsFor, began_and_ended: (u64, u64)) -> Option<CallWaits> {
+    fn waits(&self, file: usize, waits_for: WaitsFor, began_ns: u64, ended_ns: u64) -> Option<CallWaits> {
         let file = self.clone.files.get(file)?;
-        self.site.waits(&self.clone.task, file, waits_for, began_and_ended)
+        self.site.waits(&self.clone.task, file, waits_for, began_ns, ended_ns)
     }
 
     /// Reads back written blocks.
@@ -690,7 +690,7 @@ impl<S: Site> Running<S> {
         let mut recorder = lock(&self.clone.recorder);
         let syncs = if closing { &mut recorder.closing_syncs } else { &mut recorder.syncs };
         if syncs.record(began_ns, ended_ns, 0)
-            && let Some(waits) = self.waits(number, WaitsFor::Writes, (began_ns, ended_ns))
+            && let Some(waits) = self.waits(number, WaitsFor::Writes, began_ns, ended_ns)
         {
             syncs.explain(began_ns, ended_ns, waits);
         }

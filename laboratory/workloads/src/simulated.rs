@@ -127,7 +127,8 @@ impl SimulatedSite {
         machine: &SimMachine,
         volumes: Vec<Volume>,
         kind: Contents,
-        (call_ns, copies): ([u64; 2], Option<Copies>),
+        call_ns: [u64; 2],
+        copies: Option<Copies>,
         stop_ns: u64,
     ) -> Self {
         Self {
@@ -494,11 +495,19 @@ impl Site for SimulatedSite {
         Self::sync(self, task, file)
     }
 
-    fn waits(&self, task: &Client, file: &WorkFile, waits_for: WaitsFor, within_ns: (u64, u64)) -> Option<CallWaits> {
-        let waited = self.volumes[file.volume].disk.waited(file.disk_file, waits_for == WaitsFor::Reads, within_ns);
+    fn waits(
+        &self,
+        task: &Client,
+        file: &WorkFile,
+        waits_for: WaitsFor,
+        began_ns: u64,
+        ended_ns: u64,
+    ) -> Option<CallWaits> {
+        let disk = &self.volumes[file.volume].disk;
+        let waited = disk.waited(file.disk_file, waits_for == WaitsFor::Reads, began_ns, ended_ns);
         let paused = lock(&self.paused)
             .get(task)
-            .filter(|(ended_ns, _)| (within_ns.0..=within_ns.1).contains(ended_ns))
+            .filter(|(pause_end_ns, _)| (began_ns..=ended_ns).contains(pause_end_ns))
             .copied();
         Some(CallWaits { pause_ns: paused.map_or(0, |(_, ns)| ns), ..CallWaits::at_disk(waited) })
     }

@@ -115,7 +115,7 @@ pub(crate) trait Site: Send + Sync + 'static {
 
     /// The causes of the wait of a task's call that began and ended at these instants, if this world records them. The
     /// call waited for writes of the file, or for reads.
-    fn waits(&self, _: &Client, _: &Self::File, _: WaitsFor, _: (u64, u64)) -> Option<CallWaits> {
+    fn waits(&self, _: &Client, _: &Self::File, _: WaitsFor, _began_ns: u64, _ended_ns: u64) -> Option<CallWaits> {
         None
     }
 

@@ -131,7 +131,7 @@ impl Drop for Slow {
 }
 
 /// A busy machine may make the disk slower than its limit, and never faster.
-fn is_the_rate((reported, rate): (Vec<u64>, u64)) {
+fn is_the_rate(reported: &[u64], rate: u64) {
     let last = reported.last().copied().unwrap();
     assert!(last.abs_diff(rate) < rate / 5, "{last} bytes a second were reported instead of {rate}: {reported:?}");
     assert!(rate < LIMIT * 6 / 5, "the disk takes {rate} bytes a second, and not {LIMIT} at most");
@@ -142,7 +142,8 @@ fn is_the_rate((reported, rate): (Vec<u64>, u64)) {
 fn the_rate_of_a_slow_disk_is_the_speed_that_is_told() {
     let rates = Rates { write_bytes_per_s: LIMIT, queue: 4, ..Rates::default() };
     let Some(slow) = Slow::new(rates, false) else { return };
-    is_the_rate(slow.reported());
+    let (reported, rate) = slow.reported();
+    is_the_rate(&reported, rate);
 }
 
 #[test]
@@ -152,5 +153,6 @@ fn a_limit_above_the_disk_is_the_speed_that_is_told() {
         return;
     }
     let Some(slow) = Slow::new(Rates::default(), true) else { return };
-    is_the_rate(slow.reported());
+    let (reported, rate) = slow.reported();
+    is_the_rate(&reported, rate);
 }

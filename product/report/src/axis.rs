@@ -217,7 +217,7 @@ impl Axis {
     }
 
     /// The scale for finite values from `low` to `high`.
-    pub(crate) fn scale(&self, (low, high): (f64, f64), ticks_wanted: usize) -> Scale {
+    pub(crate) fn scale(&self, low: f64, high: f64, ticks_wanted: usize) -> Scale {
         if self.log {
             let (low, high) = self.range.unwrap_or((low, high));
             return Scale::log(low, high);

@@ -167,7 +167,7 @@ impl Bars {
         let axis = Axis::new(self.label.clone(), self.quantity).whole_if(self.figures().map(|bar| bar.value));
         let (lowest, largest) = self.reach();
         let wanted = if width == Width::Wide { 6 } else { 3 };
-        let scale = axis.scale((lowest, largest), wanted);
+        let scale = axis.scale(lowest, largest, wanted);
         let value_text = |bar: Bar| axis.value_text(&scale, bar.value);
         let values = widest(&mut self.figures().map(value_text));
         let left = names.min(width.total() * NAME_PART) + 12.0;

@@ -126,8 +126,10 @@ impl Plot {
     fn scales(&self, wanted: (usize, usize)) -> (Axis, Scale, Axis, Scale) {
         let x = self.x.clone().across().whole_if(self.finite().map(|(x, _)| x));
         let y = self.y.clone().whole_if(self.finite().map(|(_, y)| y));
-        let across = x.scale(extent(self.finite().map(|(x, _)| x).filter(|it| x.has(*it))), wanted.0);
-        let up = y.scale(extent(self.finite().map(|(_, y)| y).filter(|it| y.has(*it))), wanted.1);
+        let (left, right) = extent(self.finite().map(|(x, _)| x).filter(|it| x.has(*it)));
+        let (bottom, top) = extent(self.finite().map(|(_, y)| y).filter(|it| y.has(*it)));
+        let across = x.scale(left, right, wanted.0);
+        let up = y.scale(bottom, top, wanted.1);
         (x, across, y, up)
     }
 

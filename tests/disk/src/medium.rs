@@ -71,7 +71,10 @@ impl Medium {
     }
 
     fn write_out(&mut self) -> Result<(), Failed> {
-        std::mem::take(&mut self.cache).iter().try_for_each(|kept| self.store(kept)).map_err(|_| Failed)
+        std::mem::take(&mut self.cache)
+            .iter()
+            .try_for_each(|(sector, bytes)| self.store(*sector, bytes))
+            .map_err(|_| Failed)
     }
 
     /// Every request that touches one of these sectors fails from now on.
@@ -83,14 +86,16 @@ impl Medium {
     pub(crate) fn cut(&mut self, seed: u64) -> io::Result<()> {
         self.powered = false;
         let cache = std::mem::take(&mut self.cache);
-        cache.iter().filter(|(sector, _)| mixed(seed ^ **sector) & 1 == 1).try_for_each(|kept| self.store(kept))
+        let survives = |sector: u64| mixed(seed ^ sector) & 1 == 1;
+        let mut surviving = cache.iter().filter(|(sector, _)| survives(**sector));
+        surviving.try_for_each(|(sector, bytes)| self.store(*sector, bytes))
     }
 
     pub(crate) fn power_on(&mut self) {
         self.powered = true;
     }
 
-    fn store(&self, (sector, bytes): (&u64, &[u8; SECTOR])) -> io::Result<()> {
+    fn store(&self, sector: u64, bytes: &[u8; SECTOR]) -> io::Result<()> {
         self.durable.write_all_at(bytes, sector * SECTOR_BYTES)
     }
 

@@ -92,7 +92,7 @@ impl Site {
     }
 
     /// Keeps this many calls in flight until the test ends.
-    async fn client(self: Arc<Self>, (at, address): (usize, u8), file: Handle, window: usize) {
+    async fn client(self: Arc<Self>, at: usize, address: u8, file: Handle, window: usize) {
         let end = self.connect(address);
         let mut envelope = Envelope::new(1);
         let Load { block, begin_ns, end_ns, .. } = self.load;
@@ -154,7 +154,7 @@ fn shares(load: Load, options: WorldOptions, of: impl Fn(usize) -> (u8, usize)) 
     let site = Arc::new(Site { load, platform, link, server, moved: Mutex::new(vec![0; CONNECTIONS]) });
     for (at, file) in files.into_inner() {
         let (address, window) = of(at);
-        world.spawn("nfs client", Arc::clone(&site).client((at, address), file, window));
+        world.spawn("nfs client", Arc::clone(&site).client(at, address, file, window));
     }
     let platform = Arc::clone(world.platform());
     world.run(async move { platform.sleep_until(Nanos(load.end_ns)).await }).unwrap();

@@ -16,6 +16,12 @@ pub const CALLBACK_PROGRAM: u32 = 0x4000_0000;
 /// A stateid: its sequence number and its other bytes.
 pub type Stateid = (u32, [u8; 12]);
 
+/// A share reservation: access and denials, 1 for reading and 2 for writing.
+pub type ShareReservation = (u32, u32);
+
+/// The bytes of a lock: offset and length.
+pub type LockRange = (u64, u64);
+
 /// The stateid of nobody's open.
 pub const ANONYMOUS: Stateid = (0, [0; 12]);
 /// The stateid that an earlier operation of the compound has set.
@@ -85,13 +91,12 @@ impl Compound {
         /// OPEN_DOWNGRADE.
         downgrade(stateid: Stateid, access: u32, deny: u32) = 21, stateid(stateid).u32(0).u32(access).u32(deny);
         /// LOCK of more bytes by an owner that has some.
-        lock_more(kind: u32, (offset, len): (u64, u64), stateid: Stateid) = 12,
-            u32(kind).u32(0).u64(offset).u64(len).u32(0).stateid(stateid).u32(0);
+        lock_more(kind: u32, range: LockRange, stateid: Stateid) = 12,
+            u32(kind).u32(0).range(range).u32(0).stateid(stateid).u32(0);
         /// LOCKT.
-        test_lock(kind: u32, (offset, len): (u64, u64), owner: &[u8]) = 13,
-            u32(kind).u64(offset).u64(len).u64(0).opaque(owner);
+        test_lock(kind: u32, range: LockRange, owner: &[u8]) = 13, u32(kind).range(range).u64(0).opaque(owner);
         /// LOCKU.
-        unlock((offset, len): (u64, u64), stateid: Stateid) = 14, u32(1).u32(0).stateid(stateid).u64(offset).u64(len);
+        unlock(range: LockRange, stateid: Stateid) = 14, u32(1).u32(0).stateid(stateid).range(range);
         /// FREE_STATEID.
         free(stateid: Stateid) = 45, stateid(stateid);
         /// TEST_STATEID of one.
@@ -125,23 +130,22 @@ impl Compound {
         exchange_id(owner: &[u8], verifier: [u8; 8], flags: u32) = 42,
             fixed(&verifier).opaque(owner).u32(flags).u32(0).u32(0);
         /// OPEN of the current file, which the client had open before the server's last end.
-        reclaim_open((access, deny): (u32, u32), owner: &[u8]) = 18,
-            opening(access, deny, owner).u32(0).u32(1).u32(NO_DELEGATION);
+        reclaim_open(share: ShareReservation, owner: &[u8]) = 18,
+            opening(share, owner).u32(0).u32(1).u32(NO_DELEGATION);
         /// As [`Compound::open`] of a file that may be there: it is empty afterwards.
-        open_empty((access, deny): (u32, u32), owner: &[u8], name: &[u8]) = 18,
-            opening(access, deny, owner).u32(1).u32(0).bitmap(&[1 << 4]).opaque(&0_u64.to_be_bytes()).u32(0).opaque(name);
+        open_empty(share: ShareReservation, owner: &[u8], name: &[u8]) = 18,
+            opening(share, owner).u32(1).u32(0).bitmap(&[1 << 4]).opaque(&0_u64.to_be_bytes()).u32(0).opaque(name);
         /// LOCK of bytes by a new owner, with its open. Kinds: 1 shared, 2 exclusive, 3 and 4 for a program that waits.
-        lock(kind: u32, range: (u64, u64), open: Stateid, owner: &[u8]) = 12, new_lock(kind, 0, range, open, owner);
+        lock(kind: u32, range: LockRange, open: Stateid, owner: &[u8]) = 12, new_lock(kind, 0, range, open, owner);
         /// LOCK by a new owner of bytes that it had locked before the server's last end.
-        reclaim_lock(kind: u32, range: (u64, u64), open: Stateid, owner: &[u8]) = 12, new_lock(kind, 1, range, open, owner);
+        reclaim_lock(kind: u32, range: LockRange, open: Stateid, owner: &[u8]) = 12, new_lock(kind, 1, range, open, owner);
     }
 
-    /// OPEN of a name, with rights and denials (1 read, 2 write), by an owner. Makes the file with mode 0644 if
-    /// `makes`.
+    /// OPEN of a name by an owner. Makes the file with mode 0644 if `makes`.
     #[must_use]
-    pub fn open(self, (access, deny): (u32, u32), owner: &[u8], name: &[u8], makes: bool) -> Self {
+    pub fn open(self, share: ShareReservation, owner: &[u8], name: &[u8], makes: bool) -> Self {
         self.operation(18, |fields| {
-            let fields = fields.opening(access, deny, owner);
+            let fields = fields.opening(share, owner);
             let fields = match makes {
                 true => fields.u32(1).u32(0).bitmap(&[0, 1 << 1]).opaque(&0o644_u32.to_be_bytes()),
                 false => fields.u32(0),
@@ -154,7 +158,7 @@ impl Compound {
     #[must_use]
     pub fn open_new(self, access: u32, deny: u32, owner: &[u8], name: &[u8]) -> Self {
         self.operation(18, |fields| {
-            let fields = fields.opening(access, deny, owner).u32(1).u32(1);
+            let fields = fields.opening((access, deny), owner).u32(1).u32(1);
             fields.bitmap(&[0, 1 << 1]).opaque(&0o644_u32.to_be_bytes()).u32(0).opaque(name)
         })
     }
@@ -194,18 +198,22 @@ impl Fields {
         words.iter().fold(self.u32(words.len() as u32), |fields, word| fields.u32(*word))
     }
 
+    fn range(self, range: LockRange) -> Self {
+        self.u64(range.0).u64(range.1)
+    }
+
     fn stateid(self, (sequence, other): Stateid) -> Self {
         self.u32(sequence).fixed(&other)
     }
 
-    /// The first fields of OPEN, with rights and denials.
-    fn opening(self, access: u32, deny: u32, owner: &[u8]) -> Self {
-        self.u32(0).u32(access).u32(deny).u64(0).opaque(owner)
+    /// The first fields of OPEN.
+    fn opening(self, share: ShareReservation, owner: &[u8]) -> Self {
+        self.u32(0).u32(share.0).u32(share.1).u64(0).opaque(owner)
     }
 
     /// LOCK by a new owner; `reclaims` is 1 for bytes that it had before the server's last end.
-    fn new_lock(self, kind: u32, reclaims: u32, (offset, len): (u64, u64), open: Stateid, owner: &[u8]) -> Self {
-        let fields = self.u32(kind).u32(reclaims).u64(offset).u64(len);
+    fn new_lock(self, kind: u32, reclaims: u32, range: LockRange, open: Stateid, owner: &[u8]) -> Self {
+        let fields = self.u32(kind).u32(reclaims).range(range);
         fields.u32(1).u32(0).stateid(open).u32(0).u64(0).opaque(owner)
     }
 }

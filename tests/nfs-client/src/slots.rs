@@ -81,7 +81,8 @@ impl SlotLoad {
     pub fn run(
         &mut self,
         session: &mut Session,
-        (block, file_bytes): (u32, u64),
+        block: u32,
+        file_bytes: u64,
         duration: Duration,
     ) -> Result<Report, Error> {
         let Self { slots, sequence_at } = self;

@@ -45,8 +45,10 @@ pub fn serve(
     command: &mut Command,
     home: &Path,
     export: &Path,
-    (address, [nfs, mount]): (Ipv4Addr, [u16; 2]),
-    (protocols, more): (&str, &str),
+    address: Ipv4Addr,
+    [nfs, mount]: [u16; 2],
+    protocols: &str,
+    more: &str,
 ) -> io::Result<()> {
     let path = home.join("ganesha.conf");
     let configuration = format!(

@@ -56,7 +56,8 @@ fn draw_op(
     weights: &Weights,
     places: &Places,
     last_end: &mut u64,
-    (files, devices): (u64, u64),
+    files: u64,
+    devices: u64,
 ) -> Op {
     let file = random.below(files);
     let (mut offset, len) = (places.offset(random), places.len(random));
@@ -295,13 +296,13 @@ pub fn generate(seed: u64) -> Scenario {
     let length = random.pick(&[3, 8, 15, 30, 30, 120]);
     for _ in 0..random.between(1, 8) {
         let (count, mut last_end) = (random.between(1, length), 0);
-        let there = (scenario.files.len() as u64, scenario.devices.len() as u64);
+        let (files, devices) = (scenario.files.len() as u64, scenario.devices.len() as u64);
         let ops = match random.below(12) {
-            0 | 1 => patterns::log(random, &places, count, there.0),
-            2 => patterns::rewriter(random, &places, count, there.0),
-            3 => patterns::sectors(random, &places, count, there.0),
-            4 => patterns::forgetter(random, &places, count, there.0, !tame),
-            _ => (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, there)).collect(),
+            0 | 1 => patterns::log(random, &places, count, files),
+            2 => patterns::rewriter(random, &places, count, files),
+            3 => patterns::sectors(random, &places, count, files),
+            4 => patterns::forgetter(random, &places, count, files, !tame),
+            _ => (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, files, devices)).collect(),
         };
         scenario.tasks.push(ops);
     }

@@ -66,7 +66,8 @@ impl Remains {
     fn take(
         engine: &Engine<SimPlatform>,
         disks: &[Arc<Disk>],
-        (files, versions): (Vec<RemainingFile>, u64),
+        files: Vec<RemainingFile>,
+        versions: u64,
         random: &mut Random,
     ) -> Result<Self, String> {
         let memory = engine.frames().memory().copy().map_err(|error| error.to_string())?;
@@ -81,7 +82,7 @@ impl Remains {
             RemainingFile { device: shared.device, disk_file: shared.disk_file, model }
         };
         let files = bench.slots.iter().map(file).collect();
-        Self::take(&bench.engine, &bench.disks, (files, bench.versions.load(Ordering::Relaxed)), random)
+        Self::take(&bench.engine, &bench.disks, files, bench.versions.load(Ordering::Relaxed), random)
     }
 }
 
@@ -228,7 +229,7 @@ fn begin(
     forget_gone(&machine, &files);
     let opened = adopt_all(world, &machine, &files)?;
     let Some(opened) = opened else {
-        let remains = Remains::take(&machine.engine, &machine.disks, (files, versions), random)?;
+        let remains = Remains::take(&machine.engine, &machine.disks, files, versions, random)?;
         return Ok(Begun::Killed(remains));
     };
     let mut bench = ScenarioBench::on(machine, scenario)?;

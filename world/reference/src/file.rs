@@ -258,7 +258,8 @@ impl FileModel {
         cuts.dedup();
         for segment in cuts.windows(2) {
             let bytes = &got[(segment[0] - offset) as usize..(segment[1] - offset) as usize];
-            self.check_segment(&near, segment[0], bytes, since(segment[0]))?;
+            let (since, made) = since(segment[0]);
+            self.check_segment(&near, segment[0], bytes, since, made)?;
         }
         Ok(())
     }
@@ -269,7 +270,8 @@ impl FileModel {
         near: &[&Change],
         offset: u64,
         got: &[u8],
-        (since, made): (Stamp, Stamp),
+        since: Stamp,
+        made: Stamp,
     ) -> Result<(), Mismatch> {
         let covering = || near.iter().filter(|change| (change.offset..change.limit).contains(&offset));
         let surely = covering().filter(|change| change.definite && change.end.is_some_and(|end| end <= since));

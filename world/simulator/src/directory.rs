@@ -433,10 +433,11 @@ impl Directory for MemoryTree {
         how: RenameHow,
         _durable: bool,
     ) -> TreeResult<'_, Renamed> {
-        let (changed, note) = (vec![from.0.clone(), to.0.clone()], from.0.note().clone());
-        let from = (number_of(from.0), self.kept_name(from.1));
-        let to = (number_of(to.0), self.kept_name(to.1));
-        self.change(changed, move |shared| shared.rename(from, to, how).inspect(|_| note.done()))
+        let ((from, from_name), (to, to_name)) = (from, to);
+        let (changed, note) = (vec![from.clone(), to.clone()], from.note().clone());
+        let (from, from_name) = (number_of(from), self.kept_name(from_name));
+        let (to, to_name) = (number_of(to), self.kept_name(to_name));
+        self.change(changed, move |shared| shared.rename(from, from_name, to, to_name, how).inspect(|_| note.done()))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> TreeResult<'_, Linked> {

@@ -72,8 +72,8 @@ impl<'a> HostServer<'a> {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let mut command = tied(ganesha::PROGRAM);
-        let at = (Ipv4Addr::LOCALHOST, [port, 0]);
-        ganesha::serve(&mut command, &home, &home.join("exp"), at, ("4", ganesha::VERSION_4))?;
+        let (export, ports) = (home.join("exp"), [port, 0]);
+        ganesha::serve(&mut command, &home, &export, Ipv4Addr::LOCALHOST, ports, "4", ganesha::VERSION_4)?;
         let log = File::create(home.join("error")).context("a log")?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let running = Ending(child.context(ganesha::PROGRAM)?);

@@ -60,7 +60,7 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
         watch.step(&what, at as f64 / turns.len() as f64);
         let ran = load::run(&plan, *load, classes, places.directory(*place), &places.stage);
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-        watch.row(&row(&plan, (*place, *load), classes, *repeat, &ran));
+        watch.row(&row(&plan, *place, *load, classes, *repeat, &ran));
     }
     drop(places);
     Ok(findings::findings(&plan, std::mem::take(&mut watch.rows), host_load))
@@ -121,7 +121,7 @@ fn named(plan: &Plan, classes: &[Class]) -> String {
     classes.iter().map(|class| plan.way_name(class.way)).collect::<Vec<_>>().join(" + ")
 }
 
-fn row(plan: &Plan, (place, load): (FileMedium, Load), classes: &[Class], repeat: u64, ran: &Ran) -> Row {
+fn row(plan: &Plan, place: FileMedium, load: Load, classes: &[Class], repeat: u64, ran: &Ran) -> Row {
     let params = Fields::new()
         .with("place", place.name())
         .with("load", load.name())

@@ -168,7 +168,8 @@ pub(crate) fn write_and_sync(
 /// Runs `body` on a thread of its own beside a stream that began `fill` before. Calls `let_go` after it, which lets a
 /// slow disk write at full speed, and waits for the stream. The stream's bytes need not reach the disk.
 pub(crate) fn beside<T: Send>(
-    (stream, sink): (&Stream, &dyn Sink),
+    stream: &Stream,
+    sink: &dyn Sink,
     fill: Duration,
     let_go: impl FnOnce() -> Result<(), String>,
     body: impl FnOnce() -> Result<T, String> + Send,

@@ -188,7 +188,7 @@ fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
     let bursts = || bursts(&contender, 1, &burst, WARM_UPS, |file| file.sync()).map(|(median_ms, _)| median_ms);
     let body = || {
         let alone_ms = bursts()?;
-        Ok((alone_ms, beside((&stream, &*large), fill, || set_rate(&slow, None), bursts)?))
+        Ok((alone_ms, beside(&stream, &*large, fill, || set_rate(&slow, None), bursts)?))
     };
     let disks = [(&slow, plan.rate_bytes_per_s), (&fast, plan.fast_bytes_per_s)];
     let held = held(stage, subject, &disks, body);

@@ -57,7 +57,7 @@ fn run_one(
     memory_bytes: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let parameters = Parameters::of(("disk-82", 1), queue, memory_bytes, seed)?;
+    let parameters = Parameters::of("disk-82", 1, queue, memory_bytes, seed)?;
     let machine = Machine::new(&Variant::PDFLUSH, Parameters { sysctl: NOTHING_WRITTEN, ..parameters })?;
     let Machine::Kernel(machine) = machine else { unreachable!("a kernel") };
     let writers: Vec<_> = (0..FILES).map(|_| machine.stream(machine.file(0, 0).0, FILE_BYTES, 64 << 10)).collect();
@@ -84,7 +84,7 @@ fn run_one(
         RivalWriteback::BlockingFlusher => ("blocking-flusher", "blocking flusher"),
     };
     let metrics = span
-        .metrics(queue.0.nr_requests)
+        .metrics(queue.queue.nr_requests)
         .with("share_beside_rival", rounded(span.share_of_tasks(tasks), 4))
         .with("share_of_rival", rounded(span.share_of_tasks("rival"), 4))
         .with("software", span.software());

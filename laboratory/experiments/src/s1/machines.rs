@@ -95,11 +95,15 @@ fn engine_costs(ms_per_mb: f64) -> CostTable {
     costs("a machine of 2009", &list)
 }
 
-/// A queue before a disk, and KiB of the disk's write cache.
-pub(super) type DiskQueue = (Queue, u64);
+/// A disk's write cache, and the queue before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DiskQueue {
+    pub(super) queue: Queue,
+    pub(super) cache_kib: u64,
+}
 
 /// A row's parameters: its case, its queue and its seed.
-pub(super) fn params(case: &str, (queue, cache_kib): DiskQueue, seed: u64) -> Fields {
+pub(super) fn params(case: &str, DiskQueue { queue, cache_kib }: DiskQueue, seed: u64) -> Fields {
     let params = Fields::new().with("case", case);
     let params = if queue.is_sorted { params } else { params.with("elevator", "none") };
     params
@@ -126,8 +130,9 @@ pub(super) struct Parameters {
 impl Parameters {
     /// Four CPUs that take a millisecond for a megabyte, and so many disks of one kind with a file system each.
     pub(super) fn of(
-        (name, count): (&str, usize),
-        (queue, cache_kib): DiskQueue,
+        name: &str,
+        count: usize,
+        DiskQueue { queue, cache_kib }: DiskQueue,
         memory_bytes: u64,
         seed: u64,
     ) -> Result<Self, LabError> {

@@ -92,7 +92,11 @@ impl SharedOptions {
 
     /// The queues and caches of a case, from requests, KiB of a request and KiB of a cache.
     pub(super) fn queues(&self, of_case: &[(u64, u64, u64)]) -> Vec<DiskQueue> {
-        of_case.iter().map(|(requests, kib, cache)| (self.queue(*requests, *kib), self.cache_kib(*cache))).collect()
+        let of = |&(requests, kib, cache_kib): &(u64, u64, u64)| DiskQueue {
+            queue: self.queue(requests, kib),
+            cache_kib: self.cache_kib(cache_kib),
+        };
+        of_case.iter().map(of).collect()
     }
 
     /// Memory of the machine.

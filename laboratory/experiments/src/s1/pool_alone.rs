@@ -34,7 +34,7 @@ const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 const LOOKS_MAX: u64 = 30_000;
 
 fn run_one(variant: &Variant, queue: DiskQueue, memory_bytes: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
-    let parameters = Parameters::of(("lvm-5-disks", 1), queue, memory_bytes, seed)?;
+    let parameters = Parameters::of("lvm-5-disks", 1, queue, memory_bytes, seed)?;
     let machine = Machine::new(variant, Parameters { sysctl: NOTHING_WRITTEN, ..parameters })?;
     let files = [0; 2].map(|disk| machine.file(disk, 0));
     let writers = [0, 1].map(|at| {
@@ -55,7 +55,7 @@ fn run_one(variant: &Variant, queue: DiskQueue, memory_bytes: u64, pages: u64, s
     })?;
     let (from, to) = (from.ok_or_else(|| LabError::failed("nothing was written"))?, machine.tally());
     let span = Span::between(&from, &to);
-    let metrics = span.metrics(queue.0.nr_requests).with("software", span.software());
+    let metrics = span.metrics(queue.queue.nr_requests).with("software", span.software());
     Ok(row("s1", variant.name, params("pool-alone", queue, seed).with("pages", pages), metrics, Fields::new()))
 }
 

@@ -67,7 +67,7 @@ fn run_one(
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let parameters = Parameters::of(("disk-82", 2), queue, memory_bytes, seed)?;
+    let parameters = Parameters::of("disk-82", 2, queue, memory_bytes, seed)?;
     let parameters = Parameters { cpu_ms_per_mb: CPU_MS_PER_MB, sysctl: NOTHING_WRITTEN, ..parameters };
     let machine = Machine::new(variant, parameters)?;
     let files = [0, 1].map(|disk| machine.file(disk, 0));

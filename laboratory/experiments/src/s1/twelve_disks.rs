@@ -49,7 +49,7 @@ const DISK_RATE: u64 = 60_000_000;
 
 fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
     let memory_bytes = setting.memory_bytes / PAGE_BYTES * size.disks / 12 * PAGE_BYTES;
-    let parameters = Parameters::of(("disk-82", size.disks as usize), setting.queue, memory_bytes, seed)?;
+    let parameters = Parameters::of("disk-82", size.disks as usize, setting.queue, memory_bytes, seed)?;
     let mut parameters = Parameters { cpus: CPUS, partitions: PARTITIONS as usize, ..parameters };
     parameters.disks.iter_mut().for_each(|disk| disk.zones = vec![(1000, setting.disk_rate)]);
     Machine::new(variant, parameters)
@@ -63,7 +63,7 @@ fn start_writers(machine: &Machine, size: Size, setting: Setting) {
         let region = (500_000_000_000 / files).saturating_sub(bytes);
         for number in 0..files {
             let file = machine.file(at, (number / WRITERS) as usize);
-            if !setting.queue.0.at_submission {
+            if !setting.queue.queue.at_submission {
                 watched.disk.lay_out(file.id, bytes);
                 let gap = watched.disk.create_file();
                 watched.disk.lay_out(gap, region);
@@ -90,7 +90,7 @@ fn own_params(size: Size, setting: Setting, seed: u64) -> Fields {
         .with("disks", size.disks)
         .with("memory_mib", setting.memory_bytes >> 20)
         .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
-        .with("allocate_at_submission", setting.queue.0.at_submission)
+        .with("allocate_at_submission", setting.queue.queue.at_submission)
 }
 
 pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Row, LabError> {
@@ -102,13 +102,13 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
     let to = machine.tally();
     let span = Span::between(&from, &to);
     let params = own_params(size, setting, seed);
-    let mut metrics = span.metrics(setting.queue.0.nr_requests);
+    let mut metrics = span.metrics(setting.queue.queue.nr_requests);
     if span.count("balance_waits") > 0 {
         let pages = span.count("nr_dirtied") as f64 / span.count("balance_waits") as f64;
         metrics.push("stored_a_sleep_pages", rounded(pages, 0));
     }
     let metrics = metrics.with("software", span.software());
-    let published = published(variant.name, size.disks, setting.queue.0.nr_requests);
+    let published = published(variant.name, size.disks, setting.queue.queue.nr_requests);
     Ok(row("s1", variant.name, params, metrics, published))
 }
 
@@ -147,7 +147,10 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), L
     let rigs = RIGS.iter().filter(|rig| !common.quick || rig.in_quick);
     let runs = rigs.flat_map(|rig| {
         let setting = Setting {
-            queue: (common.queue(rig.nr_requests, rig.request_kib), common.cache_kib(DISK_CACHE_KIB)),
+            queue: DiskQueue {
+                queue: common.queue(rig.nr_requests, rig.request_kib),
+                cache_kib: common.cache_kib(DISK_CACHE_KIB),
+            },
             disk_rate: common.disk_rate.unwrap_or(DISK_RATE),
             memory_bytes: common.memory_bytes(rig.memory_bytes),
         };
@@ -184,7 +187,7 @@ fn changes(size: Size, rates: &[(&str, Setting, f64)], seed: u64) -> Vec<Row> {
             let (.., from) = rates.iter().find(|(other, own, _)| *other == from.name && own == setting)?;
             let percent =
                 |from: f64, to: f64| Fields::new().with("change_percent", rounded((to / from - 1.0) * 100.0, 1));
-            let published = printed.filter(|_| setting.queue.0.nr_requests == 128);
+            let published = printed.filter(|_| setting.queue.queue.nr_requests == 128);
             let published = published.map_or_else(Fields::new, |(from, to)| percent(from, to));
             Some(row("s1", name, own_params(size, *setting, seed), percent(*from, *to), published))
         };

@@ -66,14 +66,15 @@ pub(super) fn seconds(ns: u64) -> f64 {
 
 fn run_one(
     variant: &Variant,
-    (queue, begun): (DiskQueue, WritingTrigger),
+    queue: DiskQueue,
+    begun: WritingTrigger,
     memory_bytes: u64,
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
     let writeback_centisecs = if begun == WritingTrigger::Periodic { 100 } else { 0 };
     let sysctl = Sysctl { writeback_centisecs, ..NOTHING_WRITTEN };
-    let parameters = Parameters::of(("disk-82", 2), queue, memory_bytes, seed)?;
+    let parameters = Parameters::of("disk-82", 2, queue, memory_bytes, seed)?;
     let machine = Machine::new(variant, Parameters { cpu_ms_per_mb: CPU_MS_PER_MB, sysctl, ..parameters })?;
     let files = [0, 1].map(|disk| machine.file(disk, 0));
     let last = if variant.has_flushers() { 2 } else { 1 };
@@ -128,7 +129,9 @@ pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(), L
     let mut runs = of(&QUEUES, &[WritingTrigger::Background, WritingTrigger::Periodic]);
     runs.extend(of(&SHORT_QUEUES, &[WritingTrigger::Background]));
     let memory_bytes = common.memory_bytes(MEMORY_BYTES);
-    each(watch, "two-superblocks", runs, |variant, setting| run_one(variant, setting, memory_bytes, PAGES, common.seed))
+    each(watch, "two-superblocks", runs, |variant, (queue, begun)| {
+        run_one(variant, queue, begun, memory_bytes, PAGES, common.seed)
+    })
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl Ran {
 
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
     let Setting { queue, cpu_ms_per_mb, file_bytes, memory_bytes } = setting;
-    let parameters = Parameters::of(("lvm-5-disks", 1), queue, memory_bytes, seed)?;
+    let parameters = Parameters::of("lvm-5-disks", 1, queue, memory_bytes, seed)?;
     let machine = Machine::new(variant, Parameters { cpu_ms_per_mb, ..parameters })?;
     let file_bytes = file_bytes / PAGE_BYTES * PAGE_BYTES;
     let files = [0; WRITERS as usize].map(|disk| machine.file(disk, 0));
@@ -80,11 +80,11 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         .with("cpu_ms_per_mb", cpu_ms_per_mb)
         .with("file_bytes", file_bytes)
         .with("memory_mib", memory_bytes >> 20)
-        .with("allocate_at_submission", queue.0.at_submission);
+        .with("allocate_at_submission", queue.queue.at_submission);
     machine.until_ended(&writers, LOOK_NS)?;
     let offsets = machine.disks[0].disk.offsets();
     let read = read_back(&machine, &files, file_bytes)?;
-    let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.0.nr_requests));
+    let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.queue.nr_requests));
     let metrics = metrics.with("software", span.software());
     let row = row("s1", variant.name, params, metrics, Fields::new());
     Ok(Ran { row, samples, offsets })

@@ -120,8 +120,9 @@ pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Wa
     for contents in given.unwrap_or(&known) {
         for count in counts {
             for (variant, drain) in FORMS {
-                let by_sources = by_sources(*contents, *count, variant);
-                watch.row(&drain_row(*contents, *count, variant, &drain(*contents, *count), by_sources));
+                let (heads, inner) = by_sources(*contents, *count, variant);
+                let drained = drain(*contents, *count);
+                watch.row(&drain_row(*contents, *count, variant, &drained, heads, inner));
             }
         }
     }
@@ -132,7 +133,8 @@ fn drain_row(
     count: u32,
     variant: &str,
     drained: &Drained,
-    (heads, inner): (Option<u64>, Option<u64>),
+    heads: Option<u64>,
+    inner: Option<u64>,
 ) -> Row {
     let last = ["U", "R", "M"][contents.last().index()];
     let params = Fields::new().with("part", "drain").with("contents", contents.text()).with("drain", count);

@@ -68,7 +68,7 @@ impl Counter {
         let all = work.operations(false);
         let (few, many) = (all / FEW, all / MANY);
         match (count(&program, work, variant, few), count(&program, work, variant, many)) {
-            (Ok(of_few), Ok(of_many)) => Some(each((few, of_few), (many, of_many))),
+            (Ok(of_few), Ok(of_many)) => Some(each(few, of_few, many, of_many)),
             (Err(why), _) | (_, Err(why)) => {
                 self.said = format!("Instructions were not counted: {why}.");
                 self.program = None;
@@ -85,7 +85,7 @@ impl Counter {
 
 /// Instructions of an operation, from two runs with their numbers of operations and their counts. Instructions outside
 /// of the operations are in both counts and cancel out.
-pub(super) fn each((few, of_few): (u64, i64), (many, of_many): (u64, i64)) -> f64 {
+pub(super) fn each(few: u64, of_few: i64, many: u64, of_many: i64) -> f64 {
     (of_many - of_few) as f64 / (many - few) as f64
 }
 

@@ -134,7 +134,7 @@ pub(super) fn run<A: Allocator>(allocator: &A, load: &Load, memory: &Memory) -> 
                     LoopKind::BrkTest => brk_test(&mut user, each),
                     LoopKind::Kernbench => kernbench(&mut user, each),
                     LoopKind::Hackbench => mailboxes.exchange(&mut user, thread, each),
-                    LoopKind::Netperf { kib } => ring.netperf(&mut user, (thread, load.threads), load.operations, kib),
+                    LoopKind::Netperf { kib } => ring.netperf(&mut user, thread, load.threads, load.operations, kib),
                 }
                 let used_ns = cpu_ns(load) - began_ns;
                 barrier.wait();

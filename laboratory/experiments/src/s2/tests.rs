@@ -145,7 +145,7 @@ fn a_counting_run_says_nothing() {
 
 #[test]
 fn what_a_run_takes_beside_its_operations_is_not_counted() {
-    assert_eq!(instructions::each((100, 5_000 + 100 * 7), (300, 5_000 + 300 * 7)), 7.0);
+    assert_eq!(instructions::each(100, 5_000 + 100 * 7, 300, 5_000 + 300 * 7), 7.0);
 }
 
 #[test]

@@ -58,7 +58,7 @@ pub(super) fn figures(view: &ChartView, rows: &[Row]) -> Vec<Drawing> {
         };
         compares.then(|| match view.along {
             Along::Groups(_) => Drawing::Bars(bars(view, title, &names, &found)),
-            Along::Line(along, quantity, _) => Drawing::Plot(plot(view, title, (along, quantity), &found)),
+            Along::Line(along, quantity, _) => Drawing::Plot(plot(view, title, along, quantity, &found)),
         })
     };
     [FigureSource::Measured, FigureSource::Simulated].into_iter().filter_map(of).collect()
@@ -131,7 +131,7 @@ fn series_name(line: &Line<'_>) -> String {
     [line.variant].into_iter().chain(further).collect::<Vec<_>>().join(", ")
 }
 
-fn plot(view: &ChartView, title: String, (along, quantity): (&str, Quantity), lines: &[Line<'_>]) -> Plot {
+fn plot(view: &ChartView, title: String, along: &str, quantity: Quantity, lines: &[Line<'_>]) -> Plot {
     let plot = Plot::new(title, Axis::new(title_of(along), quantity).near_data(), Axis::new(view.label, view.quantity));
     let point = |line: &Line<'_>, figure: Option<f64>| Some((line.names[0].parse::<f64>().ok()?, figure?));
     distinct(lines.iter().map(series_name)).into_iter().fold(plot, |plot, series| {

@@ -116,7 +116,7 @@ impl Stage<'_> {
         slow_down(&disk, self.plan.rate_bytes_per_s)?;
         let (fill, time) = (Duration::from_secs(self.plan.fill_s), Duration::from_secs(self.plan.syncs_s));
         let sync = || sync_again_and_again(&*small, time);
-        let synced = beside((&self.filling(), &*large), fill, || set_rate(&disk, None), sync)?;
+        let synced = beside(&self.filling(), &*large, fill, || set_rate(&disk, None), sync)?;
         let metrics = Fields::new()
             .with("sync_p50_s", synced.per_mille_ms(500) / 1e3)
             .with("sync_p90_s", synced.per_mille_ms(900) / 1e3)
@@ -144,7 +144,7 @@ impl Stage<'_> {
         };
         let alone = bursts()?;
         let fill = Duration::from_secs(plan.fill_s);
-        let beside = beside((&self.filling(), &*large), fill, || set_rate(&slow, None), bursts)?;
+        let beside = beside(&self.filling(), &*large, fill, || set_rate(&slow, None), bursts)?;
         let metrics = Fields::new()
             .with("alone_ms", alone.0)
             .with("beside_ms", beside.0)

@@ -288,7 +288,8 @@ impl Balance {
         &self,
         view: &View,
         ratelimit: u64,
-        (call, marks): (&mut Call, &mut Marks),
+        call: &mut Call,
+        marks: &mut Marks,
         of: &mut Fractions<'_>,
     ) -> Step {
         let chunk = ratelimit + ratelimit / 2;

@@ -58,7 +58,7 @@ impl Kept {
     fn decide(&mut self, view: &View) -> Step {
         self.marks.start_background = false;
         let (law, mut of, call, marks) = self.fractions();
-        let step = law.step(view, RATELIMIT, (&mut *call, marks), &mut of);
+        let step = law.step(view, RATELIMIT, &mut *call, marks, &mut of);
         call.pass += 1;
         step
     }

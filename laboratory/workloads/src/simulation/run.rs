@@ -157,7 +157,7 @@ impl Simulation {
         };
         let at_ns = machine.now_ns();
         let ended = ended.map_err(|what| SimulationError::Run { what, seed: self.seed, at_ns })?;
-        Ok(self.outcome(&world, &machine, (&plan, &clients, &replays), ended))
+        Ok(self.outcome(&world, &machine, &plan, &clients, &replays, ended))
     }
 
     /// The delays of starts relative to the description, in order.
@@ -201,8 +201,8 @@ impl Simulation {
             });
         }
         let stop_ns = self.until_ns.unwrap_or(u64::MAX);
-        let callers = self.caller_costs();
-        Ok((SimulatedSite::new(&machine, volumes, self.contents, callers, stop_ns), served))
+        let (call_ns, copies) = self.caller_costs();
+        Ok((SimulatedSite::new(&machine, volumes, self.contents, call_ns, copies, stop_ns), served))
     }
 
     /// The devices that NFS clients write to.
@@ -220,7 +220,9 @@ impl Simulation {
         &self,
         world: &World,
         machine: &SimulatedSite,
-        (plan, clients, replays): (&Plan<WorkFile>, &[Client], &[Replayed]),
+        plan: &Plan<WorkFile>,
+        clients: &[Client],
+        replays: &[Replayed],
         mut ended: Ended,
     ) -> Outcome {
         let counters = machine.platform.counters().sum();

@@ -113,7 +113,7 @@ impl Client {
                 None => {
                     let syncs = &mut lock(&row).syncs;
                     if syncs.record(sent_ns, ended_ns, 0) {
-                        let waited = told.volumes[volume].disk.waited(file, false, (sent_ns, ended_ns));
+                        let waited = told.volumes[volume].disk.waited(file, false, sent_ns, ended_ns);
                         syncs.explain(sent_ns, ended_ns, CallWaits::at_disk(waited));
                     }
                 }

@@ -48,7 +48,7 @@ impl Device {
     }
 
     /// A request with these runs and bytes ends, and all its time was the device's.
-    fn ends(&mut self, side: Side, (runs, bytes): (u64, u64), submitted_ns: u64) {
+    fn ends(&mut self, side: Side, runs: u64, bytes: u64, submitted_ns: u64) {
         self.completes(CompletedRequest { side, runs, bytes, submitted_ns, unwatched_ns: 0, starved: false });
     }
 
@@ -209,7 +209,7 @@ fn while_a_request_lags_prices_do_not_fall() {
         // Others take a third of its time.
         let submitted_ns = device.now() - (device.now() - began) / 3;
         device.busy(device.truth[1].cost_ns(0, 512 << 10), false, true);
-        device.ends(Side::Write, (0, 512 << 10), submitted_ns);
+        device.ends(Side::Write, 0, 512 << 10, submitted_ns);
     }
     // The window in which it was submitted may still have proved something.
     assert!(device.learned().mib_ns >= before.mib_ns / 2, "{before:?} became {:?}", device.learned());
@@ -269,7 +269,7 @@ fn a_queue_longer_than_a_window_is_no_laggard() {
         let submitted_ns = submitted.pop_front().unwrap();
         submitted.push_back(device.now());
         device.facts.oldest_ns = submitted.front().copied();
-        device.ends(Side::Write, (0, 512 << 10), submitted_ns);
+        device.ends(Side::Write, 0, 512 << 10, submitted_ns);
     }
     assert!(within(device.learned().mib_ns, MILLISECOND, 5), "{:?}", device.learned());
 }
@@ -326,7 +326,7 @@ fn bunches(device: &mut Device, rounds: u32, count: u64, runs: u64, bytes: u64) 
         let submitted_ns = device.now();
         device.busy(count * DISK.cost_ns(runs, bytes), false, true);
         for _ in 0..count {
-            device.ends(Side::Write, (runs, bytes), submitted_ns);
+            device.ends(Side::Write, runs, bytes, submitted_ns);
         }
     }
 }
@@ -407,7 +407,7 @@ fn the_time_that_a_few_reads_took_is_not_charged_to_the_writes_beside_them() {
     for _ in 0..300 {
         let submitted_ns = device.now();
         device.busy(DISK.cost_ns(1, 512 << 10), true, true);
-        device.ends(Side::Read, (1, 512 << 10), submitted_ns);
+        device.ends(Side::Read, 1, 512 << 10, submitted_ns);
         (0..11).for_each(|_| device.write(0, 512 << 10));
     }
     let after = device.learned();
@@ -422,7 +422,7 @@ fn beside(device: &mut Device, seconds: u64, read: (u64, u64), reads: u32) {
         for _ in 0..reads {
             let submitted_ns = device.now();
             device.busy(device.truth[0].cost_ns(read.0, read.1), true, true);
-            device.ends(Side::Read, read, submitted_ns);
+            device.ends(Side::Read, read.0, read.1, submitted_ns);
         }
         device.write(0, 512 << 10);
     }

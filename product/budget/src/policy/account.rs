@@ -6,7 +6,7 @@
 use afflux_device::policy::{Admission, Pace, View};
 
 use super::device_view::DeviceView;
-use super::portions::{PayerPortion, Portions};
+use super::portions::{PayerPortion, PortionRequest, Portions};
 use crate::PayerDebt;
 
 /// Pages of a portion after which its payer is looked at.
@@ -59,12 +59,19 @@ impl PayerMemory {
         view: &View,
         standing: &DeviceView,
         portions: &mut Portions,
-        in_turn: bool,
+        is_admitted: bool,
         pace: &mut Pace,
     ) -> Admission {
         let Some(bytes) = standing.portion_bytes.filter(|_| !self.is_light(standing)) else { return Admission::Enter };
-        let taken = (&standing.rates.prices, bytes, view.payer.wanted_at);
-        match self.portion.takes(portions, view.now.0, (standing.band, standing.backlog_ns), in_turn, taken) {
+        let request = PortionRequest {
+            band: standing.band,
+            backlog_ns: standing.backlog_ns,
+            prices: &standing.rates.prices,
+            bytes,
+            page: view.payer.wanted_at,
+            is_admitted,
+        };
+        match self.portion.takes(portions, view.now.0, &request) {
             Some(pages) => {
                 pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
                 Admission::Enter

@@ -138,10 +138,10 @@ impl DevicePolicy for Budget {
             pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
             return Admission::Enter;
         }
-        let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
-        let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
+        let is_admitted = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
+        let verdict = if is_admitted { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
         match verdict {
-            Verdict::Continue => payer.take_portion(view, &standing, &mut device.portions, in_turn, pace),
+            Verdict::Continue => payer.take_portion(view, &standing, &mut device.portions, is_admitted, pace),
             Verdict::Queue => payer.queues(),
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });

@@ -79,6 +79,19 @@ pub(super) struct PayerPortion {
     queued: bool,
 }
 
+/// A portion that a payer asks for.
+pub(super) struct PortionRequest<'a> {
+    pub(super) band: Band,
+    pub(super) backlog_ns: Cost,
+    pub(super) prices: &'a DirectionPrices,
+    /// Size of a portion.
+    pub(super) bytes: u64,
+    /// The page that the payer writes.
+    pub(super) page: u64,
+    /// The payer was admitted from the queue, so it gets its portion even if the band is full.
+    pub(super) is_admitted: bool,
+}
+
 impl Portions {
     /// The cost of pages not dirtied yet.
     pub(super) fn remaining_ns(&mut self, now_ns: u64) -> Cost {
@@ -173,18 +186,13 @@ impl PayerPortion {
 
     /// The pages of a portion that the payer takes, up to a multiple of its size from the page where it writes; none if
     /// the band is full.
-    pub(super) fn takes(
-        &mut self,
-        portions: &mut Portions,
-        now_ns: u64,
-        (band, backlog_ns): (Band, Cost),
-        in_turn: bool,
-        (prices, bytes, at): (&DirectionPrices, u64, u64),
-    ) -> Option<u64> {
-        let pages = (bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / PAGE_BYTES;
-        let pages = pages - at % pages;
-        let cost_ns = prices.cost_ns(1, pages * PAGE_BYTES);
-        if !in_turn && backlog_ns > band.free_ns() && backlog_ns.saturating_add(cost_ns) > band.end_ns {
+    pub(super) fn takes(&mut self, portions: &mut Portions, now_ns: u64, request: &PortionRequest<'_>) -> Option<u64> {
+        let PortionRequest { band, backlog_ns, .. } = *request;
+        let pages = (request.bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / PAGE_BYTES;
+        let pages = pages - request.page % pages;
+        let cost_ns = request.prices.cost_ns(1, pages * PAGE_BYTES);
+        let is_full = backlog_ns > band.free_ns() && backlog_ns.saturating_add(cost_ns) > band.end_ns;
+        if is_full && !request.is_admitted {
             return None;
         }
         self.portion = Some(portions.give(now_ns, pages, cost_ns));

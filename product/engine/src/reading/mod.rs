@@ -93,7 +93,7 @@ impl<P: Platform> Readings<P> {
         len: usize,
     ) -> Option<PinnedPages> {
         let want = available(file, offset, len);
-        let pages = PinnedPages::take(&self.guards, &local.hazards, &file.pages, (offset, want))?;
+        let pages = PinnedPages::take(&self.guards, &local.hazards, &file.pages, offset, want)?;
         local.count(Counter::ReadHitPages, pages.count());
         if needs_more_ahead(file, offset + want as u64) {
             self.of(file).read_ahead(file, offset..offset + want as u64);
@@ -233,8 +233,7 @@ impl<P: Platform> Reading<P> {
         for _ in 0..tries {
             let want = available(file, offset, len);
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
-            if let Some(pinned) =
-                PinnedPages::take(&self.guards, &self.base.local().hazards, &file.pages, (offset, want))
+            if let Some(pinned) = PinnedPages::take(&self.guards, &self.base.local().hazards, &file.pages, offset, want)
             {
                 let found = found.unwrap_or(Found { hits: page_count(offset, want), misses: 0, joined: 0 });
                 self.end_read(file, offset, want, Some(found));

@@ -66,12 +66,7 @@ impl PinnedPages {
     /// also if guards would then hold too much.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
-    pub fn take(
-        slots: &GuardSlots,
-        hazards: &Arc<Hazards>,
-        file: &FilePages,
-        (offset, len): (u64, usize),
-    ) -> Option<Self> {
+    pub fn take(slots: &GuardSlots, hazards: &Arc<Hazards>, file: &FilePages, offset: u64, len: usize) -> Option<Self> {
         let (first, cache) = (InPage::first(offset, len), slots.cache());
         let (holder, frame) = if len == 0 || first.len < len {
             (Holder::Many(take_many(slots, hazards, file, offset, len)?), FrameId::new(0))

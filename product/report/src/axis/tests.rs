@@ -2,14 +2,14 @@ mod scale;
 
 use super::{Axis, Quantity};
 
-fn ticks(axis: &Axis, range: (f64, f64)) -> (Vec<String>, String) {
-    let scale = axis.scale(range, 5);
+fn ticks(axis: &Axis, low: f64, high: f64) -> (Vec<String>, String) {
+    let scale = axis.scale(low, high, 5);
     let (ticks, text) = axis.ticks(&scale, 5);
     (ticks.into_iter().map(|tick| tick.text).collect(), text)
 }
 
 fn check(quantity: Quantity, high: f64, wanted: &[&str], label: &str) {
-    let (ticks, text) = ticks(&Axis::new("X", quantity), (0.0, high));
+    let (ticks, text) = ticks(&Axis::new("X", quantity), 0.0, high);
     assert_eq!((ticks.iter().map(String::as_str).collect::<Vec<_>>(), text.as_str()), (wanted.to_vec(), label));
 }
 
@@ -28,7 +28,7 @@ fn the_unit_suits_the_range_and_is_said() {
 
 #[test]
 fn ticks_of_a_logarithmic_axis_carry_units() {
-    let (ticks, text) = ticks(&Axis::new("Latency", Quantity::Time).log(), (2e-6, 0.5));
+    let (ticks, text) = ticks(&Axis::new("Latency", Quantity::Time).log(), 2e-6, 0.5);
     assert_eq!(ticks, ["1 µs", "100 µs", "10 ms", "1 s"]);
     assert_eq!(text, "Latency");
 }
@@ -36,8 +36,8 @@ fn ticks_of_a_logarithmic_axis_carry_units() {
 #[test]
 fn an_axis_may_begin_near_the_data() {
     let axis = Axis::new("Offset", Quantity::Data);
-    assert_eq!(ticks(&axis, (9e9, 10e9)).0[0], "0");
-    assert_eq!(ticks(&axis.near_data(), (9e9, 10e9)).0[0], "9.0");
+    assert_eq!(ticks(&axis, 9e9, 10e9).0[0], "0");
+    assert_eq!(ticks(&axis.near_data(), 9e9, 10e9).0[0], "9.0");
 }
 
 #[test]

@@ -67,13 +67,7 @@ impl Attack {
         }
     }
 
-    pub(super) fn run(
-        self,
-        (nfs, seed): (SocketAddr, u64),
-        user: u32,
-        goes_on: &dyn Fn() -> bool,
-        answered: &dyn Fn(),
-    ) {
+    pub(super) fn run(self, nfs: SocketAddr, seed: u64, user: u32, goes_on: &dyn Fn() -> bool, answered: &dyn Fn()) {
         let mut random = Random::new(seed ^ u64::from(user));
         while goes_on() {
             let mut hostile = match Hostile::begin(nfs, user, self, &mut random, answered) {

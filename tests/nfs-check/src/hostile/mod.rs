@@ -68,7 +68,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
         for (kind, answers) in Attack::ALL.into_iter().zip(&answers) {
             scope.spawn(move || {
                 let answered = || _ = answers.fetch_add(1, Ordering::Relaxed);
-                as_user(user_of(kind)).map(|()| kind.run((plan.nfs, plan.seed), user_of(kind), &goes_on, &answered))
+                as_user(user_of(kind)).map(|()| kind.run(plan.nfs, plan.seed, user_of(kind), &goes_on, &answered))
             });
         }
         let asked = scope

@@ -59,7 +59,7 @@ impl Process {
         let mut command = Command::new(if which.is_ganesha() { Path::new(ganesha::PROGRAM) } else { program });
         if which.is_ganesha() {
             let more = if which == Which::GaneshaNoGrace { "NFSv4 { Graceless = true; }\n" } else { "" };
-            ganesha::serve(&mut command, &home, &export, (Ipv4Addr::LOCALHOST, ganesha::PORTS), ("3", more))
+            ganesha::serve(&mut command, &home, &export, Ipv4Addr::LOCALHOST, ganesha::PORTS, "3", more)
                 .map_err(host("ganesha.conf"))?;
         } else {
             afflux(&mut command, &home, &export);

@@ -26,7 +26,8 @@ const STEP: Duration = Duration::from_millis(50);
 pub(super) fn run(
     servers: &mut Servers,
     which: Running,
-    (step, clients): (Step, usize),
+    step: Step,
+    clients: usize,
     names: u64,
     round: usize,
 ) -> Called<Figure> {
@@ -37,7 +38,7 @@ pub(super) fn run(
     thread::sleep(LEAD);
     let begin = Instant::now();
     // In separate directories: those of the rows without a stream still exist.
-    let figure = names::run(servers, which, (step, clients), (names / 4).max(clients as u64), 100 + round);
+    let figure = names::run(servers, which, step, clients, (names / 4).max(clients as u64), 100 + round);
     let end = Instant::now();
     ends.store(true, Ordering::Relaxed);
     let written = stream.join().map_err(|_| std::io::Error::other("the stream's thread"))??;

@@ -152,15 +152,15 @@ impl Case {
         }
         let failed = || format!("{} on {}", self.name, which.word());
         let run = match self.what {
-            CaseKind::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
+            CaseKind::Steady(kind, window, sending) => steady(servers, which, kind, window, sending, scale),
             CaseKind::WriteAll(block) => sequential(servers, which, block, true, scale),
             CaseKind::ReadAll(block) => sequential(servers, which, block, false, scale),
-            CaseKind::Names(step, clients) => names::run(servers, which, (step, clients), scale.names, round),
+            CaseKind::Names(step, clients) => names::run(servers, which, step, clients, scale.names, round),
             CaseKind::LookUpMany => look_up_many(servers, which, scale),
             CaseKind::ListMany => list_many(servers, which, scale),
             CaseKind::HalfLoad(kind) => half_load(servers, which, kind, scale),
             CaseKind::BesideProgram(kind) => beside_program(servers, which, kind, scale),
-            CaseKind::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
+            CaseKind::NamesBeside(step, clients) => beside::run(servers, which, step, clients, scale.names, round),
             CaseKind::Cold => cold::run(servers, which, scale, round),
             CaseKind::Tree => tree::run(servers, which, scale, round),
             CaseKind::Session(step) => sessions::run(servers, which, step, scale),
@@ -186,7 +186,8 @@ fn steady(
     servers: &mut Servers,
     which: Running,
     kind: Kind,
-    (window, sending): (usize, Sending),
+    window: usize,
+    sending: Sending,
     scale: &Scale,
 ) -> Called<Figure> {
     let (mut client, file) = data_file(servers, which, scale)?;
@@ -211,12 +212,12 @@ fn steady(
 fn beside_program(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
     let _program = OtherProgram::start(servers.export())?;
     let longer = Scale { steady: 6 * scale.steady, ..*scale };
-    steady(servers, which, kind, (WINDOW, Sending::Plain), &longer)
+    steady(servers, which, kind, WINDOW, Sending::Plain, &longer)
 }
 
 /// Calls at half the server's rate with 64 in flight, which is measured first.
 fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
-    let most = steady(servers, which, kind, (WINDOW, Sending::Plain), scale)?.rate;
+    let most = steady(servers, which, kind, WINDOW, Sending::Plain, scale)?.rate;
     let (mut client, file) = own_file(servers, which, "data")?;
     let load = Load { duration: 2 * scale.steady, seed: 9, ..Load::of(kind, scale.file_bytes) };
     let begun = Measurement::begin([servers.process(which)]);

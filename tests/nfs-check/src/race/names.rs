@@ -63,7 +63,8 @@ impl Worker {
 pub(super) fn run(
     servers: &mut Servers,
     which: Running,
-    (step, clients): (Step, usize),
+    step: Step,
+    clients: usize,
     names: u64,
     round: usize,
 ) -> Called<Figure> {

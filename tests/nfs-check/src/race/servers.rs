@@ -61,8 +61,10 @@ impl Servers {
             &mut command,
             directory,
             export,
-            (Ipv4Addr::LOCALHOST, ganesha::PORTS),
-            ("3, 4", ganesha::VERSION_4),
+            Ipv4Addr::LOCALHOST,
+            ganesha::PORTS,
+            "3, 4",
+            ganesha::VERSION_4,
         )
         .map_err(host("ganesha.conf"))?;
         let log = fs::File::create(directory.join("ganesha.err")).map_err(host("ganesha.err"))?;

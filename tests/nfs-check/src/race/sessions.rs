@@ -49,9 +49,9 @@ pub(super) fn run(servers: &mut Servers, which: Running, step: Step, scale: &Sca
     let slots = slots?;
     let calls_a_round = slots[0].1.len() as u64;
     let mut load = SlotLoad::new(&mut session, slots);
-    load.run(&mut session, (BLOCK, scale.file_bytes), scale.steady / 8)?;
+    load.run(&mut session, BLOCK, scale.file_bytes, scale.steady / 8)?;
     let begun = Measurement::begin([servers.process(which)]);
-    let report = load.run(&mut session, (BLOCK, scale.file_bytes), scale.steady)?;
+    let report = load.run(&mut session, BLOCK, scale.file_bytes, scale.steady)?;
     let figure = Figure::of(begun, report.calls / calls_a_round, report.calls).timed(&report);
     session.must(Compound::default().put(&file).commit().close(stateid))?;
     Ok(figure)

@@ -198,7 +198,7 @@ impl Exercise {
         }
         let same_names = !file.naming && file.named == pending.named;
         let answer = answer.map_err(|error| error.to_string())?;
-        file.done((&pending.call, pending.change, pending.since), answer, same_names, &mut self.verifier)
+        file.done(&pending.call, pending.change, pending.since, answer, same_names, &mut self.verifier)
     }
 
     fn listed(&self, answer: Result<Answer, Error>, named: &[u64]) -> Result<(), String> {

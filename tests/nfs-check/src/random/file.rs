@@ -170,7 +170,9 @@ impl File {
     /// A call succeeded. `same_names`: no other call used the file's names meanwhile.
     pub(super) fn done(
         &mut self,
-        (call, change, since): (&Call, Option<ChangeId>, Stamp),
+        call: &Call,
+        change: Option<ChangeId>,
+        since: Stamp,
         answer: Answer,
         same_names: bool,
         verifier: &mut Option<[u8; 8]>,

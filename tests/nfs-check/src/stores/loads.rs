@@ -37,9 +37,9 @@ pub(super) fn of_server(
     small_files(server, scale, scale.small_files, note)?;
     cold_files(server, scale.small_files, note)?;
     if is_first {
-        untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
+        untar(server, scale, Load::Untar, Load::UntarPuts, note)?;
         server.start(&["--async-metadata"])?;
-        untar(server, scale, (Load::UntarAsync, Load::UntarAsyncPuts), note)?;
+        untar(server, scale, Load::UntarAsync, Load::UntarAsyncPuts, note)?;
         take_over(server, scale, note)?;
     }
     Ok(depths)
@@ -55,7 +55,7 @@ pub(super) fn of_other_server(
     begin(server, scale, is_first, note)?;
     streams_and_commits(server, scale, note)?;
     if is_first {
-        untar(server, scale, (Load::Untar, Load::UntarPuts), note)?;
+        untar(server, scale, Load::Untar, Load::UntarPuts, note)?;
     }
     small_files(server, scale, scale.small_files, note)?;
     cold_files(server, scale.small_files, note)
@@ -97,7 +97,7 @@ pub(super) fn of_mount(
         small_files(mount, scale, scale.small_files_of_mounts, note)?;
         cold_files(mount, scale.small_files_of_mounts, note)?;
         idle(mount, scale, note)?;
-        untar(mount, scale, (Load::Untar, Load::UntarPuts), note)?;
+        untar(mount, scale, Load::Untar, Load::UntarPuts, note)?;
     }
     Ok(())
 }
@@ -217,7 +217,8 @@ fn idle(participant: &Participant<'_>, scale: &Scale, note: &mut Note<'_>) -> Re
 fn untar(
     participant: &Participant<'_>,
     scale: &Scale,
-    (load, puts): (Load, Load),
+    load: Load,
+    puts: Load,
     note: &mut Note<'_>,
 ) -> Result<(), Failure> {
     let archive = archive(participant.directory(), scale.tree_files, |_| 4 << 10).map_err(host("the archive"))?;

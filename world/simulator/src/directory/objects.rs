@@ -41,6 +41,13 @@ pub(super) struct Objects {
     pub(super) unsynced: BTreeSet<u64>,
 }
 
+/// An object under one of its names.
+struct NamedObject {
+    directory: u64,
+    name: Bytes,
+    number: u64,
+}
+
 #[derive(Clone)]
 pub(super) struct Object {
     pub(super) generation: u32,
@@ -413,8 +420,10 @@ impl Shared {
 
     pub(super) fn rename(
         &self,
-        (from, from_name): (u64, Bytes),
-        (to, to_name): (u64, Bytes),
+        from: u64,
+        from_name: Bytes,
+        to: u64,
+        to_name: Bytes,
         how: RenameHow,
     ) -> Result<Renamed, VolumeError> {
         let mut guard = self.lock();
@@ -428,7 +437,11 @@ impl Shared {
             (RenameHow::NoReplace, Some(_)) => return Err(VolumeError::Exists),
             (RenameHow::Exchange, None) => return Err(VolumeError::NotFound),
             (RenameHow::Exchange, Some(other)) if other != number => {
-                return self.exchange(objects, (from, from_name, number), (to, to_name, other));
+                return self.exchange(
+                    objects,
+                    NamedObject { directory: from, name: from_name, number },
+                    NamedObject { directory: to, name: to_name, number: other },
+                );
             }
             _ => {}
         }
@@ -474,19 +487,15 @@ impl Shared {
     }
 
     /// Two names swap their objects.
-    fn exchange(
-        &self,
-        objects: &mut Objects,
-        (from, from_name, number): (u64, Bytes, u64),
-        (to, to_name, other): (u64, Bytes, u64),
-    ) -> Result<Renamed, VolumeError> {
-        for (moved, into) in [(number, to), (other, from)] {
+    fn exchange(&self, objects: &mut Objects, one: NamedObject, other: NamedObject) -> Result<Renamed, VolumeError> {
+        let (number, other_number, from, to) = (one.number, other.number, one.directory, other.directory);
+        for (moved, into) in [(number, to), (other_number, from)] {
             if matches!(objects.get(moved).body, Body::Directory { .. }) && objects.find_above(moved, into) {
                 return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
             }
         }
         let (from_before, to_before) = (self.stat(objects, from), self.stat(objects, to));
-        for (moved, into, name) in [(number, to, to_name), (other, from, from_name)] {
+        for (moved, into, name) in [(number, to, other.name), (other_number, from, one.name)] {
             objects.entries(into)?.insert(name, moved);
             if let Body::Directory { parent, .. } = &mut objects.get(moved).body {
                 *parent = into;
@@ -496,7 +505,7 @@ impl Shared {
         }
         Ok(Renamed {
             moved: (self.identity(objects, number), self.stat(objects, number)),
-            replaced: Some((self.identity(objects, other), self.stat(objects, other))),
+            replaced: Some((self.identity(objects, other_number), self.stat(objects, other_number))),
             from: Change { before: from_before, after: self.stat(objects, from) },
             to: Change { before: to_before, after: self.stat(objects, to) },
             stable: Stable::not_begun(),

@@ -345,8 +345,8 @@ impl Disk {
 
     /// The wait of a call on a file that began and ended at these instants. `reads` selects reads of the file or its
     /// other requests. Only the latest requests are known.
-    pub fn waited(&self, file: DiskFileId, reads: bool, began_and_ended_ns: (u64, u64)) -> DiskWait {
-        self.lock().timeline.waited(file.0, reads, began_and_ended_ns)
+    pub fn waited(&self, file: DiskFileId, reads: bool, began_ns: u64, ended_ns: u64) -> DiskWait {
+        self.lock().timeline.waited(file.0, reads, began_ns, ended_ns)
     }
 
     /// Adds a fault; faults added earlier take precedence.
@@ -607,9 +607,8 @@ impl Disk {
 
     /// Applies and counts a request's effect. The request is no longer in flight.
     fn end(&self, state: &mut DiskState, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
-        let instants = (pending.submitted_ns, pending.started_ns, now_ns);
-        state.timeline.ended(id, (pending.file.0, pending.operation), instants);
         let (file, operation, position) = (pending.file, pending.operation, pending.position);
+        state.timeline.ended(id, file.0, operation, pending.submitted_ns, pending.started_ns, now_ns);
         let extent = |state: &DiskState| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
         let before = extent(state);
         let ended = state.end(pending, &self.options);
@@ -621,7 +620,7 @@ impl Disk {
         }
         state.stall.ended(now_ns);
         let in_flight = state.pending.len() as u64;
-        state.service.ended(now_ns, (file, operation), position, ended.outcome == Outcome::Done, in_flight);
+        state.service.ended(now_ns, file, operation, position, ended.outcome == Outcome::Done, in_flight);
         ended
     }
 

@@ -164,7 +164,8 @@ impl Service {
     pub(super) fn ended(
         &mut self,
         now_ns: u64,
-        (file, operation): (DiskFileId, Operation),
+        file: DiskFileId,
+        operation: Operation,
         position: Option<u64>,
         done: bool,
         in_flight: u64,

@@ -57,8 +57,11 @@ impl Timeline {
     pub(super) fn ended(
         &mut self,
         id: u64,
-        (file, operation): (u64, Operation),
-        (submitted_ns, started_ns, ended_ns): (u64, Option<u64>, u64),
+        file: u64,
+        operation: Operation,
+        submitted_ns: u64,
+        started_ns: Option<u64>,
+        ended_ns: u64,
     ) {
         let reads = matches!(operation, Operation::Read { .. });
         let started_ns = started_ns.unwrap_or(submitted_ns);
@@ -67,7 +70,7 @@ impl Timeline {
 
     /// The wait of a call on a file that began and ended at these instants. The walk goes back from the end: to the
     /// request that ended last, and from its submission to the request that ended last before.
-    pub(super) fn waited(&self, file: u64, reads: bool, (began_ns, ended_ns): (u64, u64)) -> DiskWait {
+    pub(super) fn waited(&self, file: u64, reads: bool, began_ns: u64, ended_ns: u64) -> DiskWait {
         let (mut waited, mut until_ns) = (DiskWait::default(), ended_ns);
         let within = self.passages.iter().rev().take_while(|passage| passage.ended_ns > began_ns);
         for passage in within.filter(|passage| passage.file == file && passage.reads == reads) {

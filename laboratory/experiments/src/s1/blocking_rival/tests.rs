@@ -5,7 +5,7 @@ use crate::machine::Queue;
 fn a_pool_starves_beside_a_writer_that_waits_and_a_flusher_does_not() {
     let queue = Queue { nr_requests: 128, request_kib: 64, batch: 1, at_submission: false, is_sorted: true };
     let run = |beside, rival| {
-        let row = run_one(beside, rival, (queue, DISK_CACHE_KIB), MEMORY_BYTES, 1).unwrap();
+        let row = run_one(beside, rival, DiskQueue { queue, cache_kib: DISK_CACHE_KIB }, MEMORY_BYTES, 1).unwrap();
         let of = |name: &str| row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap();
         (of("share_beside_rival"), of("share_of_rival"), of("throughput_mb_per_s"))
     };

@@ -19,7 +19,7 @@ fn an_option_stands_for_all_values_of_a_case() {
     let case = [(2048, 64, 8192), (128, 64, 8192), (128, 24, 0)];
     let of = |pairs: &[(&str, &str)]| {
         let queues = read(pairs).unwrap().queues(&case);
-        queues.iter().map(|(queue, cache_kib)| (queue.nr_requests, queue.request_kib, *cache_kib)).collect::<Vec<_>>()
+        queues.iter().map(|it| (it.queue.nr_requests, it.queue.request_kib, it.cache_kib)).collect::<Vec<_>>()
     };
     assert_eq!(of(&[]), case);
     assert_eq!(of(&[("requests", "512")]), [(512, 64, 8192), (512, 64, 8192), (512, 24, 0)]);

@@ -4,7 +4,7 @@ use crate::machine::{MB, Queue};
 fn speeds(nr_requests: u64, request_kib: u64, cache_kib: u64) -> (f64, f64) {
     let queue = Queue { nr_requests, request_kib, batch: 32, at_submission: false, is_sorted: true };
     let speed = |variant: &Variant| {
-        let row = run_one(variant, (queue, cache_kib), MEMORY_BYTES, 40_000, 1).unwrap();
+        let row = run_one(variant, DiskQueue { queue, cache_kib }, MEMORY_BYTES, 40_000, 1).unwrap();
         let share = row.metrics.get("pdflush_share").and_then(serde_json::Value::as_f64).unwrap();
         assert_eq!(share, if variant.name == Variant::PLAIN.name { 1.0 } else { 0.0 }, "nobody else writes");
         row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap()
@@ -39,7 +39,8 @@ fn counted_is_what_lies_between_a_quarter_and_the_last_twentieth() {
     /// The rate of the platters: five disks of 82 MB/s.
     const PLATTERS_MB_PER_S: f64 = 410.0;
     let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false, is_sorted: true };
-    let row = run_one(&Variant::FLUSHERS, (queue, DISK_CACHE_KIB), MEMORY_BYTES, PAGES_EACH, 1).unwrap();
+    let row = run_one(&Variant::FLUSHERS, DiskQueue { queue, cache_kib: DISK_CACHE_KIB }, MEMORY_BYTES, PAGES_EACH, 1)
+        .unwrap();
     let rate = row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap();
     // Until the caches are full, the disks accept data at the rate of their interfaces; after it, at the rate of the
     // platters.

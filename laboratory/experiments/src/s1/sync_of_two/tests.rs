@@ -3,7 +3,8 @@ use crate::machine::Queue;
 
 fn ends(variant: &Variant, passes: Passes) -> [f64; 2] {
     let queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false, is_sorted: true };
-    let row = run_one(variant, (queue, DISK_CACHE_KIB), passes, MEMORY_BYTES, 20_000, 1).unwrap();
+    let row =
+        run_one(variant, DiskQueue { queue, cache_kib: DISK_CACHE_KIB }, passes, MEMORY_BYTES, 20_000, 1).unwrap();
     ["a_ends_s", "b_ends_s"].map(|metric| row.metrics.get(metric).and_then(serde_json::Value::as_f64).unwrap())
 }
 
@@ -27,7 +28,9 @@ fn under_the_flush_budget_little_is_left_for_a_sync() {
 #[test]
 fn the_rows_say_what_the_syncs_waited() {
     let queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false, is_sorted: true };
-    let row = run_one(&Variant::AFFLUX, (queue, DISK_CACHE_KIB), Passes::Two, MEMORY_BYTES, 20_000, 1).unwrap();
+    let row =
+        run_one(&Variant::AFFLUX, DiskQueue { queue, cache_kib: DISK_CACHE_KIB }, Passes::Two, MEMORY_BYTES, 20_000, 1)
+            .unwrap();
     let of = |disk: &str| row.metrics.get("delays").unwrap()[disk]["sync"].clone();
     let ends = ["a_ends_s", "b_ends_s"].map(|name| row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap());
     for (disk, end_s) in ["0", "1"].iter().zip(ends) {

@@ -9,7 +9,7 @@ fn ran(variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes
 
 fn ran_from(seed: u64, variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes: u64) -> Row {
     let queue = Queue { nr_requests: 128, request_kib, batch, at_submission: false, is_sorted: true };
-    let setting = Setting { queue: (queue, DISK_CACHE_KIB), disk_rate: DISK_RATE, memory_bytes };
+    let setting = Setting { queue: DiskQueue { queue, cache_kib: DISK_CACHE_KIB }, disk_rate: DISK_RATE, memory_bytes };
     run_one(variant, size, setting, seed).unwrap()
 }
 
@@ -87,7 +87,8 @@ fn files_lie_in_sixteen_regions_that_are_equally_far_apart() {
     const FILES: u64 = 16;
     const REGION_BYTES: u64 = 500_000_000_000 / FILES;
     let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false, is_sorted: true };
-    let setting = Setting { queue: (queue, DISK_CACHE_KIB), disk_rate: DISK_RATE, memory_bytes: 8 << 30 };
+    let setting =
+        Setting { queue: DiskQueue { queue, cache_kib: DISK_CACHE_KIB }, disk_rate: DISK_RATE, memory_bytes: 8 << 30 };
     let machine = machine(&Variant::RC1, ONE, setting, 1).unwrap();
     start_writers(&machine, ONE, setting);
     machine.sleep(4 * Nanos::SECOND).unwrap();

@@ -10,7 +10,7 @@ fn of(
     metric: &str,
 ) -> f64 {
     let queue = Queue { nr_requests, request_kib, batch: 32, at_submission: false, is_sorted: true };
-    let row = run_one(variant, ((queue, cache_kib), begun), MEMORY_BYTES, 20_000, 1).unwrap();
+    let row = run_one(variant, DiskQueue { queue, cache_kib }, begun, MEMORY_BYTES, 20_000, 1).unwrap();
     row.metrics.get(metric).and_then(serde_json::Value::as_f64).unwrap()
 }
 

@@ -3,7 +3,7 @@ use crate::machine::Queue;
 
 fn ran(variant: &Variant, queue: Queue, cache_kib: u64) -> Ran {
     let setting = Setting {
-        queue: (queue, cache_kib),
+        queue: DiskQueue { queue, cache_kib },
         cpu_ms_per_mb: 1.0,
         file_bytes: 2_000_000_000,
         memory_bytes: MEMORY_BYTES,

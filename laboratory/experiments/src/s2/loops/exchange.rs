@@ -46,7 +46,8 @@ impl Ring {
     pub(super) fn netperf<A: Allocator>(
         &self,
         user: &mut User<'_, A>,
-        (thread, threads): (usize, usize),
+        thread: usize,
+        threads: usize,
         messages: u64,
         kib: u32,
     ) {
@@ -56,16 +57,16 @@ impl Ring {
         match (threads, thread) {
             (1, _) => {
                 for _ in 0..buffers.div_ceil(BURST) {
-                    (0..BURST).for_each(|_| self.send(user, order, (kib, in_one)));
+                    (0..BURST).for_each(|_| self.send(user, order, kib, in_one));
                     (0..BURST).for_each(|_| self.receive(user, order));
                 }
             }
-            (_, 0) => (0..buffers).for_each(|_| self.send(user, order, (kib, in_one))),
+            (_, 0) => (0..buffers).for_each(|_| self.send(user, order, kib, in_one)),
             _ => (0..buffers).for_each(|_| self.receive(user, order)),
         }
     }
 
-    fn send<A: Allocator>(&self, user: &mut User<'_, A>, order: u8, (kib, in_one): (u32, u64)) {
+    fn send<A: Allocator>(&self, user: &mut User<'_, A>, order: u8, kib: u32, in_one: u64) {
         let taken = user.take(order, Mobility::Unmovable);
         let bytes = kib as usize * 1024;
         if let Some(frame) = taken {

@@ -119,7 +119,7 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
         watch.step(&what, from + (1.0 - from) * at as f64 / turns.len() as f64);
         match stage.start(subject) {
             Ok(server) => {
-                let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
+                let measured = one(plan, &stage, subject, &server, sample, file_bytes)?;
                 server.stop()?;
                 watch.row(&measured.row(plan));
                 copies.push(measured);
@@ -138,7 +138,8 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
 fn one(
     plan: &Plan,
     stage: &Stage,
-    (subject, server): (Subject, &Server),
+    subject: Subject,
+    server: &Server,
     sample: u64,
     file_bytes: u64,
 ) -> Result<Measured, LabError> {

@@ -138,11 +138,11 @@ impl<'a> Stage<'a> {
         }
         let port_mapper = ganesha::port_mapper(&mut self.network.on_server(ganesha::PORT_MAPPER), self.scratch)?;
         let mut command = self.network.on_server(ganesha::PROGRAM);
-        let at = (SlowNetwork::SERVER_ADDRESS, ganesha::PORTS);
-        ganesha::serve(&mut command, self.scratch, &self.directory, at, ("3", ""))?;
+        let address = SlowNetwork::SERVER_ADDRESS;
+        ganesha::serve(&mut command, self.scratch, &self.directory, address, ganesha::PORTS, "3", "")?;
         let log = std::fs::File::create(self.scratch.join("ganesha.out"))?;
         let server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?;
-        let [nfs, mount] = ganesha::PORTS.map(|port| SocketAddr::from((SlowNetwork::SERVER_ADDRESS, port)));
+        let [nfs, mount] = ganesha::PORTS.map(|port| SocketAddr::from((address, port)));
         let at = ServerAddresses { nfs, mount, export: self.directory.to_string_lossy().into_owned() };
         Ok(Server { at, control: None, ours: None, _ganesha: vec![Ending(server), port_mapper] })
     }

@@ -8,6 +8,9 @@ const PAGES: u64 = 8 * MIB / PAGE_BYTES;
 const BAND: Band = Band { end_ns: SECOND };
 /// A portion costs 90 ms on this disk.
 const DISK: DirectionPrices = DirectionPrices { run_ns: 10 * MILLISECOND, mib_ns: 10 * MILLISECOND };
+const REQUEST: PortionRequest<'_> =
+    PortionRequest { band: BAND, backlog_ns: 0, prices: &DISK, bytes: 8 * MIB, page: 0, is_admitted: false };
+const ADMITTED: PortionRequest<'_> = PortionRequest { is_admitted: true, ..REQUEST };
 
 fn knobs(portion_bytes: u64) -> Knobs {
     Knobs {
@@ -39,9 +42,9 @@ fn there_are_portions_where_the_budget_would_be_stretched() {
     assert_eq!(terms(8 * MIB, slow, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, MIB)));
 }
 
-fn takes(share: &mut PayerPortion, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
+fn takes(payer: &mut PayerPortion, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
     let with_given_ns = backlog_ns + portions.remaining_ns(now_ns);
-    share.takes(portions, now_ns, (BAND, with_given_ns), false, (&DISK, 8 * MIB, at))
+    payer.takes(portions, now_ns, &PortionRequest { backlog_ns: with_given_ns, page: at, ..REQUEST })
 }
 
 #[test]
@@ -66,48 +69,48 @@ fn what_is_given_out_counts_and_never_passes_the_band() {
 
 #[test]
 fn a_portion_ends_with_its_pages_or_its_cost() {
-    let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
-    takes(&mut share, &mut portions, 0, 0, 0);
-    share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(1, 4 * MIB));
-    assert_eq!((share.remaining_pages(), portions.remaining_ns(0)), (Some(PAGES / 2), 40 * MILLISECOND));
-    assert_eq!(share.own_ns(&portions), 40 * MILLISECOND);
-    share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(0, 4 * MIB));
-    assert_eq!((share.remaining_pages(), portions.remaining_ns(0)), (None, 0));
+    let (mut portions, mut payer) = (Portions::default(), PayerPortion::default());
+    takes(&mut payer, &mut portions, 0, 0, 0);
+    payer.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(1, 4 * MIB));
+    assert_eq!((payer.remaining_pages(), portions.remaining_ns(0)), (Some(PAGES / 2), 40 * MILLISECOND));
+    assert_eq!(payer.own_ns(&portions), 40 * MILLISECOND);
+    payer.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(0, 4 * MIB));
+    assert_eq!((payer.remaining_pages(), portions.remaining_ns(0)), (None, 0));
     // Scattered pages: twice what a portion costs.
-    takes(&mut share, &mut portions, 0, 0, 0);
+    takes(&mut payer, &mut portions, 0, 0, 0);
     let runs = (1..).find(|_| {
-        share.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
-        share.remaining_pages().is_none()
+        payer.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
+        payer.remaining_pages().is_none()
     });
     assert_eq!(runs, Some(18));
 }
 
 #[test]
 fn who_does_not_use_a_portion_gets_smaller_ones_until_it_does() {
-    let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
+    let (mut portions, mut payer) = (Portions::default(), PayerPortion::default());
     let mut now_ns = 0;
     for halvings in 0..3 {
-        assert_eq!(takes(&mut share, &mut portions, now_ns, 0, 0), Some(PAGES >> halvings));
+        assert_eq!(takes(&mut payer, &mut portions, now_ns, 0, 0), Some(PAGES >> halvings));
         now_ns += LASTS_NS;
         portions.remaining_ns(now_ns);
-        share.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
+        payer.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
     }
-    let pages = takes(&mut share, &mut portions, now_ns, 0, 0).unwrap();
-    share.dirtied(&mut portions, pages, DISK.cost_ns(1, pages * PAGE_BYTES));
-    assert_eq!(takes(&mut share, &mut portions, now_ns, 0, 0), Some(PAGES));
+    let pages = takes(&mut payer, &mut portions, now_ns, 0, 0).unwrap();
+    payer.dirtied(&mut portions, pages, DISK.cost_ns(1, pages * PAGE_BYTES));
+    assert_eq!(takes(&mut payer, &mut portions, now_ns, 0, 0), Some(PAGES));
 }
 
 #[test]
 fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
-    let (mut portions, mut share) = (Portions::default(), PayerPortion::default());
+    let (mut portions, mut payer) = (Portions::default(), PayerPortion::default());
     let portion_ns = DISK.cost_ns(1, 8 * MIB);
     let full_ns = BAND.end_ns - portion_ns + 1;
     assert!(!portions.try_admit_one(0, BAND, full_ns, portion_ns), "no room");
     assert!(portions.try_admit_one(0, BAND, full_ns - 1, portion_ns));
     assert!(!portions.try_admit_one(1, BAND, full_ns - 1, portion_ns), "it has not come yet");
-    share.queues();
-    assert!(share.take_queued(&mut portions) && !share.take_queued(&mut portions));
-    assert_eq!(share.takes(&mut portions, 1, (BAND, full_ns + 1), true, (&DISK, 8 * MIB, 0)), Some(PAGES));
+    payer.queues();
+    assert!(payer.take_queued(&mut portions) && !payer.take_queued(&mut portions));
+    assert_eq!(payer.takes(&mut portions, 1, &PortionRequest { backlog_ns: full_ns + 1, ..ADMITTED }), Some(PAGES));
     assert!(!portions.try_admit_one(1, BAND, full_ns - 1, portion_ns), "it counts");
     assert!(portions.try_admit_one(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
 }
@@ -116,12 +119,12 @@ fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
 fn a_decision_looks_at_few_portions_however_many_are_open() {
     for open in [100, 10_000] {
         let (mut portions, mut looks) = (Portions::default(), 0);
-        let mut shares: Vec<PayerPortion> = (0..open).map(|_| PayerPortion::default()).collect();
-        for (at, share) in shares.iter_mut().enumerate() {
-            share.takes(&mut portions, at as u64, (BAND, 0), true, (&DISK, 8 * MIB, 0));
+        let mut payers: Vec<PayerPortion> = (0..open).map(|_| PayerPortion::default()).collect();
+        for (at, payer) in payers.iter_mut().enumerate() {
+            payer.takes(&mut portions, at as u64, &ADMITTED);
         }
-        for share in &mut shares {
-            share.dirtied(&mut portions, 1, MILLISECOND);
+        for payer in &mut payers {
+            payer.dirtied(&mut portions, 1, MILLISECOND);
             looks += portions.expire(open);
         }
         assert_eq!(portions.remaining_ns(open), open * 89 * MILLISECOND);
@@ -136,19 +139,19 @@ fn a_decision_looks_at_few_portions_however_many_are_open() {
 /// The sum is stored beside the portions: both must agree after any history.
 #[test]
 fn the_sum_agrees_with_the_portions() {
-    let (mut portions, mut shares) = (Portions::default(), vec![PayerPortion::default(); 7]);
+    let (mut portions, mut payers) = (Portions::default(), vec![PayerPortion::default(); 7]);
     let mut number = 1_u64;
     for step in 0..5_000 {
         number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (share, kind) = (&mut shares[(number >> 33) as usize % 7], (number >> 40) % 4);
+        let (payer, kind) = (&mut payers[(number >> 33) as usize % 7], (number >> 40) % 4);
         let (now_ns, cost_ns) = (step * 20 * MILLISECOND, (number >> 45) % 100 * MILLISECOND);
         match kind {
-            0 => drop(share.takes(&mut portions, now_ns, (BAND, 0), true, (&DISK, 8 * MIB, number >> 50))),
-            1 | 2 => share.dirtied(&mut portions, (number >> 50) % PAGES, cost_ns),
-            _ => share.queues(),
+            0 => drop(payer.takes(&mut portions, now_ns, &PortionRequest { page: number >> 50, ..ADMITTED })),
+            1 | 2 => payer.dirtied(&mut portions, (number >> 50) % PAGES, cost_ns),
+            _ => payer.queues(),
         }
         let sum: Cost = portions.open.values().map(|open| open.remaining_ns).sum();
         assert_eq!(portions.remaining_ns, sum, "after {step} steps");
-        assert!(share.own_ns(&portions) <= portions.remaining_ns(now_ns), "after {step} steps");
+        assert!(payer.own_ns(&portions) <= portions.remaining_ns(now_ns), "after {step} steps");
     }
 }

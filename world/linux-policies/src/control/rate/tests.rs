@@ -2,16 +2,18 @@ use super::*;
 use crate::control::position::{NeverZero, Position};
 use crate::limits::Limits;
 
-fn update(limit: u64, balanced: u64, factor: u64, dirtied: u64, (dirty, setpoint): (u64, u64)) -> (u64, u64) {
+const SETPOINT: u64 = 175_000;
+
+fn update(limit: u64, balanced: u64, factor: u64, dirtied: u64, dirty: u64) -> (u64, u64) {
     let mut rate = RateLimit { limit, balanced };
     // These pages were dirtied in 200 ms.
-    rate.update(&Observed { factor, dirty_rate: dirtied * 5, bandwidth: 25_600, dirty, setpoint });
+    rate.update(&Observed { factor, dirty_rate: dirtied * 5, bandwidth: 25_600, dirty, setpoint: SETPOINT });
     (rate.limit, rate.balanced)
 }
 
 #[test]
 fn updates_by_table() {
-    let (at, above, below) = ((175_000, 175_000), (180_000, 175_000), (160_000, 175_000));
+    let (at, above, below) = (SETPOINT, 180_000, 160_000);
     assert_eq!(update(25_600, 25_600, 1024, 10_240, at), (25_600, 12_800));
     assert_eq!(update(25_600, 12_800, 512, 10_240, above), (24_800, 6400));
     assert_eq!(update(6400, 12_800, 1536, 2560, below), (6801, 19_200));

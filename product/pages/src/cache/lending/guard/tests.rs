@@ -33,7 +33,7 @@ impl LendingFixture {
     }
 
     fn guard(&self) -> PinnedPages {
-        PinnedPages::take(&self.places, &self.hazards, &self.file, (100, 200)).expect("the page is there")
+        PinnedPages::take(&self.places, &self.hazards, &self.file, 100, 200).expect("the page is there")
     }
 
     /// This thread has slots, and the page's guard is lent.
