@@ -224,7 +224,7 @@ fn tested(scope: Scope, debian: Option<ScopedJoinHandle<'_, Result<()>>>) -> Res
         let for_gate: Vec<_> = programs.into_iter().filter(|it| plain::is_for_gate(&it.source)).collect();
         failures.extend(as_user(&for_gate, &environment, &skipped)?.failures);
     }
-    let (examples_are_right, examples) = told_and_counted(tests(&["--doc"]))?;
+    let (examples_are_right, examples) = doctest_totals(tests(&["--doc"]))?;
     eprint!("{}", said_at_the_end(&left_out) + &other_compiler(&compiler()));
     let skips = skips::end(&skipped, scope.is_gate);
     failures.iter().for_each(|failure| eprint!("{failure}"));
@@ -256,7 +256,7 @@ fn as_user(programs: &[Program], environment: &[(&str, &str)], skipped: &Path) -
 }
 
 /// Runs the examples of the documentation, without a time limit: cargo starts each. Passes their output through.
-fn told_and_counted(mut examples: Command) -> Result<(bool, Totals)> {
+fn doctest_totals(mut examples: Command) -> Result<(bool, Totals)> {
     let mut child = examples.stdout(Stdio::piped()).spawn().context("cargo test")?;
     let mut said = String::new();
     for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {

@@ -32,7 +32,7 @@ use gateway::{Gateway, Kills};
 use health::Messages;
 use listing::Listing;
 use mount::{Built, CACHE_BYTES, Mount};
-use options::{Place, Way};
+use options::{Storage, Way};
 use programs::{OF_FUSE, PROGRAMS, Program};
 use volume::Volume;
 
@@ -53,9 +53,9 @@ const DISK: [&str; 2] = ["-p", "afflux-disk"];
 
 /// Builds the programs, mounts, and runs the named tests, or all.
 pub(crate) fn run(words: &words::Mounted) -> Result<()> {
-    let place_of_files = words.place()?;
+    let storage = words.storage()?;
     if let Some(suite) = &words.xfstests {
-        return on_scratch(words, place_of_files, |folder, place| xfstests::run(suite, folder, place, &words.names));
+        return on_scratch(words, storage, |folder, home| xfstests::run(suite, folder, home, &words.names));
     }
     let of_way = if words.way() == Way::Fuse { OF_FUSE } else { &[] };
     let all: Vec<_> = PROGRAMS.iter().chain(of_way).collect();
@@ -66,8 +66,8 @@ pub(crate) fn run(words: &words::Mounted) -> Result<()> {
         );
     }
     let is_wanted = |program: &&Program| words.names.is_empty() || words.names.iter().any(|name| name == program.name);
-    on_scratch(words, place_of_files, |folder, place| {
-        let stage = Stage::new(folder, place, words, place_of_files)?;
+    on_scratch(words, storage, |folder, home| {
+        let stage = Stage::new(folder, home, words, storage)?;
         let failed = stage.play(&all.into_iter().filter(is_wanted).collect::<Vec<_>>())?;
         ensure!(failed.is_empty(), "wrong on the mount: {}", failed.join(", "));
         Ok(())
@@ -76,7 +76,7 @@ pub(crate) fn run(words: &words::Mounted) -> Result<()> {
 
 /// Calls `run` with the folder of the programs and an empty folder. Builds the programs if the caller has none. The
 /// files of a failed run stay.
-fn on_scratch(words: &words::Mounted, files: Place, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+fn on_scratch(words: &words::Mounted, files: Storage, run: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     let folder = match &words.built {
         Some(folder) => folder.canonicalize().with_context(|| folder.display().to_string())?,
         None => build(words.profile.as_deref().unwrap_or("demo"), files)?,
@@ -92,11 +92,11 @@ fn on_scratch(words: &words::Mounted, files: Place, run: impl FnOnce(&Path, &Pat
 }
 
 /// Builds the programs. Those of a directory come from the command of the race, so that one build serves both.
-fn build(profile: &str, files: Place) -> Result<PathBuf> {
+fn build(profile: &str, files: Storage) -> Result<PathBuf> {
     match files {
-        Place::Directory => repository::build(profile, &[WITH_BRIDGE, &DISK].concat()),
-        Place::FileStore => repository::build(profile, &WITH_STORES),
-        Place::Radosgw(_) => {
+        Storage::Directory => repository::build(profile, &[WITH_BRIDGE, &DISK].concat()),
+        Storage::FileStore => repository::build(profile, &WITH_STORES),
+        Storage::Radosgw(_) => {
             ci::install_ceph()?;
             repository::build(profile, &WITH_STORES)
         }
@@ -106,38 +106,38 @@ fn build(profile: &str, files: Place) -> Result<PathBuf> {
 /// The files of a run, and the programs that make its mount.
 struct Stage<'a> {
     words: &'a words::Mounted,
-    files: Place,
+    files: Storage,
     built: Built,
-    place: PathBuf,
+    home: PathBuf,
     volume: Volume,
     gateway: Option<Gateway>,
 }
 
 impl<'a> Stage<'a> {
-    fn new(folder: &Path, place: &Path, words: &'a words::Mounted, files: Place) -> Result<Self> {
-        let data = place.join("data");
+    fn new(folder: &Path, home: &Path, words: &'a words::Mounted, files: Storage) -> Result<Self> {
+        let data = home.join("data");
         fs::create_dir(&data).context("making folders")?;
         let (volume, gateway) = match files {
-            Place::Directory => (Volume::directory(&data), None),
-            Place::FileStore => (Volume::file_store(&data), None),
-            Place::Radosgw(_) => {
+            Storage::Directory => (Volume::directory(&data), None),
+            Storage::FileStore => (Volume::file_store(&data), None),
+            Storage::Radosgw(_) => {
                 let (gateway, bucket) = Gateway::start(&folder.join("afflux-gateway"))?;
                 (Volume::in_bucket(bucket), Some(gateway))
             }
         };
         let built = Built::of(folder);
-        Ok(Self { words, files, built, place: place.to_path_buf(), volume, gateway })
+        Ok(Self { words, files, built, home: home.to_path_buf(), volume, gateway })
     }
 
     fn mount(&self, way: Way) -> Result<Mount> {
-        Mount::start(&self.built, &self.place, way, &self.volume)
+        Mount::start(&self.built, &self.home, way, &self.volume)
     }
 
     /// Runs the programs. Returns the names of those with a wrong result.
     fn play(mut self, programs: &[&Program]) -> Result<Vec<&'static str>> {
         let mut mount = self.mount(self.words.way())?;
         let kills = match (self.files, self.gateway.take()) {
-            (Place::Radosgw(Some(every)), Some(gateway)) => Some(Kills::start(gateway, every)),
+            (Storage::Radosgw(Some(every)), Some(gateway)) => Some(Kills::start(gateway, every)),
             (_, gateway) => {
                 self.gateway = gateway;
                 None
@@ -150,7 +150,7 @@ impl<'a> Stage<'a> {
                 continue;
             }
             let right = || match program.script {
-                "" => memory::holds(&self.built, &self.place.join(program.name), self.words.lasts()),
+                "" => memory::holds(&self.built, &self.home.join(program.name), self.words.lasts()),
                 _ => self.outlives_a_kill(program, &mount, kills.as_ref()),
             };
             if !timed(program.name, kills.as_ref(), right)? {
@@ -158,7 +158,7 @@ impl<'a> Stage<'a> {
             }
             mount.check_running()?;
         }
-        if self.files == Place::Directory {
+        if self.files == Storage::Directory {
             if !timed("kernel and memory", None, || is_healthy(&messages, &mount))? {
                 failed.push("kernel and memory");
             }

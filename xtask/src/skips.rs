@@ -164,7 +164,7 @@ fn listed(lines: &str, reasons: &Reasons<'_>, with_names: bool) -> String {
     for (package, test, reason) in lines.lines().filter_map(fields) {
         let because = reasons[reason].map(|because| format!(" (excused: {because})")).unwrap_or_default();
         let group = groups.entry(missing(reason)).or_default();
-        group.entry(format!("{}{because}", without_places(reason))).or_default().insert((package, test));
+        group.entry(format!("{}{because}", without_positions(reason))).or_default().insert((package, test));
     }
     let mut said = String::new();
     for (missing, reasons) in groups {
@@ -191,7 +191,7 @@ fn missing(reason: &str) -> String {
 }
 
 /// A reason without the paths of one run.
-fn without_places(reason: &str) -> String {
+fn without_positions(reason: &str) -> String {
     let words = reason.split(' ').map(|word| if word.contains("/afflux-") { "…" } else { word });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -132,7 +132,7 @@ pub struct Experiment {
     /// Whether it can run on hardware.
     pub can_measure: bool,
     /// The run. It passes rows on as they come, and blocks, at times for minutes.
-    pub run: fn(&Request, &mut KeptRows<'_>) -> Result<Findings, LabError>,
+    pub run: fn(&Request, &mut StoredRows<'_>) -> Result<Findings, LabError>,
 }
 
 impl Experiment {
@@ -141,7 +141,7 @@ impl Experiment {
     /// # Errors
     /// When an option cannot be used, or a run fails.
     pub fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let mut kept = KeptRows { rows: Vec::new(), seen: SeenLabels::new(self.labels), watch };
+        let mut kept = StoredRows { rows: Vec::new(), seen: SeenLabels::new(self.labels), watch };
         let findings = (self.run)(request, &mut kept)?;
         Ok(Findings { labels: kept.seen.line(), ..findings })
     }
@@ -160,13 +160,13 @@ impl Experiment {
 }
 
 /// What an experiment reports to: stores the rows, checks their labels, and passes all on.
-pub struct KeptRows<'a> {
+pub struct StoredRows<'a> {
     pub(crate) rows: Vec<Row>,
     seen: SeenLabels,
     watch: &'a mut dyn Watch,
 }
 
-impl Watch for KeptRows<'_> {
+impl Watch for StoredRows<'_> {
     fn row(&mut self, row: &Row) {
         self.seen.add(row);
         self.rows.push(row.clone());

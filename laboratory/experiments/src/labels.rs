@@ -88,9 +88,9 @@ impl Cells {
 }
 
 /// What a row tells of a name, if it tells anything.
-fn is_told(row: &Row, name: &str) -> bool {
-    let told = |fields: &Fields| fields.get(name).is_some_and(|value| !value.is_null());
-    told(&row.metrics) || told(&row.params)
+fn has_value(row: &Row, name: &str) -> bool {
+    let given = |fields: &Fields| fields.get(name).is_some_and(|value| !value.is_null());
+    given(&row.metrics) || given(&row.params)
 }
 
 /// The label of a figure of a row. What is measured has none, unless the list says so.
@@ -129,7 +129,7 @@ impl SeenLabels {
 
     pub(crate) fn add(&mut self, row: &Row) {
         for (cells, seen) in self.cells.iter().zip(&mut self.seen) {
-            *seen |= cells.names.iter().any(|name| is_told(row, name) && cells.has(row, name));
+            *seen |= cells.names.iter().any(|name| has_value(row, name) && cells.has(row, name));
         }
         let is_listed = |name: &str| self.cells.iter().any(|cells| cells.has(row, name));
         self.has_rest |= row.source == FigureSource::Simulated && row.metrics.names().any(|name| !is_listed(name));
@@ -152,7 +152,7 @@ impl SeenLabels {
 
 /// A row with the labels of its figures, as `--json` prints it. What is predicted needs no label there.
 pub(crate) fn json(cells: &[Cells], row: &Row) -> String {
-    let names = row.metrics.names().filter(|name| is_told(row, name));
+    let names = row.metrics.names().filter(|name| has_value(row, name));
     let labels = names.fold(Map::new(), |mut labels, name| {
         if let Some(label) = label_of(cells, row, name).filter(|label| *label != Label::Predicted) {
             labels.insert(name.to_owned(), label.words().into());

@@ -37,7 +37,7 @@ mod throttled;
 mod views;
 mod writeback_real;
 
-pub use experiment::{Experiment, Findings, KeptRows, LabError, OptionInfo, Request, SWITCH_ON, Watch};
+pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, SWITCH_ON, StoredRows, Watch};
 pub use labels::{Cells, Label};
 
 use afflux_engine::settings::did_you_mean;

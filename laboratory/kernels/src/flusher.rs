@@ -52,7 +52,7 @@ impl Kernel {
     async fn bdi_writeback_task(self: Arc<Self>, bdi: usize) {
         let (mut task, mut last_old_flush) = (Task::default(), self.jiffies());
         loop {
-            let place = self.lock().bdis[bdi].flusher.enter();
+            let entry = self.lock().bdis[bdi].flusher.enter();
             // A walk that has begun leaves the list of work to others.
             while let Some(work) = self.next_work(bdi) {
                 self.do_work(bdi, work, &mut task).await;
@@ -60,8 +60,8 @@ impl Kernel {
             last_old_flush = self.check_old_data_flush(bdi, last_old_flush, &mut task).await;
             let interval = self.lock().sysctl.writeback_jiffies();
             match interval {
-                0 => place.await,
-                _ => _ = place.at_most(&self.platform, interval * JIFFY_NS).await,
+                0 => entry.await,
+                _ => _ = entry.at_most(&self.platform, interval * JIFFY_NS).await,
             }
         }
     }
@@ -127,7 +127,7 @@ impl Kernel {
 
     /// Nothing was written: waits until another task has written an inode.
     async fn wait_for_an_inode(&self, bdi: usize) {
-        let place = self.inode_synced.enter();
+        let entry = self.inode_synced.enter();
         let waits = {
             let state = self.lock();
             let oldest = state.lists[bdi].oldest_more_io();
@@ -135,7 +135,7 @@ impl Kernel {
         };
         if waits {
             // The task that writes the inode wakes all; a tick bounds the wait if that was another inode's.
-            place.at_most(&self.platform, HZ * JIFFY_NS).await;
+            entry.at_most(&self.platform, HZ * JIFFY_NS).await;
         }
     }
 }

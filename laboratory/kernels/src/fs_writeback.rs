@@ -13,7 +13,7 @@ use crate::inode::{InodeId, Next};
 use crate::kernel::{Kernel, Task};
 use crate::release::Threads;
 use crate::state::State;
-use crate::wait::Place;
+use crate::wait::QueueEntry;
 
 /// Pages of one slice (`MAX_WRITEBACK_PAGES`).
 pub(crate) const MAX_WRITEBACK_PAGES: u64 = 1024;
@@ -46,7 +46,7 @@ impl WritebackControl {
 enum Begin {
     Writing,
     /// Another task writes the inode, and wakes this waiter at the end.
-    After(Place),
+    After(QueueEntry),
     /// Another task writes the inode, which is on `s_more_io` now.
     PutOff,
 }
@@ -121,7 +121,7 @@ impl Kernel {
         loop {
             match self.begins(id, wbc) {
                 Begin::Writing => break,
-                Begin::After(place) => place.await,
+                Begin::After(entry) => entry.await,
                 Begin::PutOff => return,
             }
         }
@@ -220,14 +220,14 @@ impl Kernel {
     async fn get_request_wait(&self, bdi: usize, task: &mut Task) {
         loop {
             let jiffies = self.jiffies();
-            let place = {
+            let entry = {
                 let queue = &mut self.lock().bdis[bdi].queue;
                 if queue.get_request(&mut task.io, jiffies) {
                     return;
                 }
                 queue.wait.enter()
             };
-            place.await;
+            entry.await;
             let batch = self.lock().bdis[bdi].queue.options.batch;
             task.io.set_batching(batch, self.jiffies());
         }
@@ -236,11 +236,11 @@ impl Kernel {
     /// `filemap_fdatawait`: until no page of the inode is under writeback.
     pub(crate) async fn wait_on_writeback(&self, id: InodeId) {
         loop {
-            let place = self.page_written.enter();
+            let entry = self.page_written.enter();
             if self.lock().inodes[id.0].writeback.is_empty() {
                 return;
             }
-            place.await;
+            entry.await;
         }
     }
 }

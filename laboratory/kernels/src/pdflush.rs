@@ -115,10 +115,10 @@ impl Kernel {
         let mut task = Task { is_pdflush: true, ..Task::default() };
         loop {
             let (job, wakes) = (Arc::default(), WaitQueue::default());
-            let place = wakes.enter();
+            let entry = wakes.enter();
             let idle = Idle { job: Arc::clone(&job), wakes, when_i_went_to_sleep: self.jiffies() };
             self.lock().pool.idle.push(idle);
-            place.await;
+            entry.await;
             let job = lock(&job).take();
             match job {
                 Some(Job::BackgroundWriteout(min_pages)) => self.background_writeout(min_pages, &mut task).await,
@@ -207,18 +207,18 @@ impl Kernel {
     /// Starts the periodic job when its time has come.
     async fn wb_timer(self: Arc<Self>) {
         loop {
-            let place = self.timer.enter();
+            let entry = self.timer.enter();
             let due = self.lock().pool.wb_timer;
             let Some(due) = due else {
-                place.await;
+                entry.await;
                 continue;
             };
             let now = self.jiffies();
             if now < due {
-                place.at_most(&self.platform, (due - now) * JIFFY_NS).await;
+                entry.at_most(&self.platform, (due - now) * JIFFY_NS).await;
                 continue;
             }
-            drop(place);
+            drop(entry);
             // A knob of 0 stops the periodic job.
             let is_off = self.lock().sysctl.writeback_centisecs == 0;
             self.lock().pool.wb_timer = None;

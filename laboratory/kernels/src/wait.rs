@@ -38,17 +38,17 @@ impl Waiter {
 pub(crate) struct WaitQueue(Arc<Mutex<VecDeque<Arc<Waiter>>>>);
 
 /// A task's entry in a queue: a future that ends when the task is woken.
-pub(crate) struct Place {
+pub(crate) struct QueueEntry {
     queue: WaitQueue,
     waiter: Arc<Waiter>,
 }
 
 impl WaitQueue {
     /// Adds an entry at the end (`prepare_to_wait`).
-    pub(crate) fn enter(&self) -> Place {
+    pub(crate) fn enter(&self) -> QueueEntry {
         let waiter = Arc::new(Waiter::default());
         lock(&self.0).push_back(Arc::clone(&waiter));
-        Place { queue: self.clone(), waiter }
+        QueueEntry { queue: self.clone(), waiter }
     }
 
     /// Whether nobody waits.
@@ -67,7 +67,7 @@ impl WaitQueue {
     }
 }
 
-impl Place {
+impl QueueEntry {
     /// Waits until woken, at most `ns`; returns whether it was woken.
     pub(crate) async fn at_most(mut self, platform: &SimPlatform, ns: u64) -> bool {
         let mut timer = pin!(platform.sleep_until(platform.now().after(ns)));
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-impl Future for Place {
+impl Future for QueueEntry {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -91,7 +91,7 @@ impl Future for Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         lock(&self.queue.0).retain(|waiter| !Arc::ptr_eq(waiter, &self.waiter));
     }

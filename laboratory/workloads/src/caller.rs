@@ -18,8 +18,8 @@ use afflux_simulator::{CallerCost, CostTable};
 pub(crate) const CPU_CACHE_BYTES: u64 = 32 << 20;
 const PAGE_BYTES: u64 = 4096;
 /// Tags in a set.
-const WAYS: usize = 8;
-const SETS: usize = (CPU_CACHE_BYTES / PAGE_BYTES) as usize / WAYS;
+const DIRECTIONS: usize = 8;
+const SETS: usize = (CPU_CACHE_BYTES / PAGE_BYTES) as usize / DIRECTIONS;
 
 /// A tag that belongs to no page of any file.
 const NONE: u64 = u64::MAX;
@@ -30,7 +30,7 @@ pub(crate) struct Copies {
     /// The cost of the next page in sequence, of a read and of a write.
     next_ps: [u64; 2],
     /// Pages, most recently used first.
-    sets: Box<[[u64; WAYS]]>,
+    sets: Box<[[u64; DIRECTIONS]]>,
     /// The page copied last.
     last: u64,
     carry_ps: u64,
@@ -41,7 +41,7 @@ impl Copies {
         Self {
             random_ps: costs.caller_ps(CallerCost::RandomPage),
             next_ps: [costs.caller_ps(CallerCost::ReadPage), costs.caller_ps(CallerCost::WritePage)],
-            sets: vec![[NONE; WAYS]; SETS].into_boxed_slice(),
+            sets: vec![[NONE; DIRECTIONS]; SETS].into_boxed_slice(),
             last: NONE,
             carry_ps: 0,
         }
@@ -72,7 +72,7 @@ impl Copies {
     fn touch(&mut self, tag: u64) -> bool {
         let set = &mut self.sets[(tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SETS];
         let found = set.iter().position(|other| *other == tag);
-        let at = found.unwrap_or(WAYS - 1);
+        let at = found.unwrap_or(DIRECTIONS - 1);
         set.copy_within(0..at, 1);
         set[0] = tag;
         found.is_some()

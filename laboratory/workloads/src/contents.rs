@@ -74,8 +74,8 @@ fn ranges(size: u64) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// Puts the stamps that a disk stored at their offsets in the bytes of a range of whole pages.
-fn spread(kept: &[u8], into: &mut [u8]) {
-    for (page, stamp) in into.chunks_mut(PAGE_BYTES).zip(kept.chunks(STAMP_BYTES)) {
+fn spread(backed: &[u8], into: &mut [u8]) {
+    for (page, stamp) in into.chunks_mut(PAGE_BYTES).zip(backed.chunks(STAMP_BYTES)) {
         page[..stamp.len()].copy_from_slice(stamp);
     }
 }
@@ -231,11 +231,11 @@ impl FileContents for Stamped {
 
 /// A range of a disk's file, with stamps at their offsets and arbitrary bytes between them.
 fn stamps_of(disk: &Disk, file: DiskFileId, offset: u64, len: u64, into: &mut [u8]) {
-    let kept = disk.backed_bytes(file, offset, len);
-    if kept.is_empty() {
+    let backed = disk.backed_bytes(file, offset, len);
+    if backed.is_empty() {
         into.fill(0);
     }
-    if kept.len() as u64 == len { into[..len as usize].copy_from_slice(&kept) } else { spread(&kept, into) }
+    if backed.len() as u64 == len { into[..len as usize].copy_from_slice(&backed) } else { spread(&backed, into) }
 }
 
 /// [`FileContents::check_disk`] of a file whose pages are stamped.

@@ -18,7 +18,7 @@ struct Member {
     group: u64,
     runs: AtomicBool,
     ended: AtomicBool,
-    told_to_end: AtomicBool,
+    end_requested: AtomicBool,
 }
 
 /// When a clone's end ends others.
@@ -54,8 +54,8 @@ impl Everybody {
 
     /// Whether another clone's end also ends this one.
     #[inline]
-    pub(crate) fn is_told_to_end(&self, number: usize) -> bool {
-        self.any_ends_others && self.members[number].told_to_end.load(Ordering::Relaxed)
+    pub(crate) fn is_end_requested(&self, number: usize) -> bool {
+        self.any_ends_others && self.members[number].end_requested.load(Ordering::Relaxed)
     }
 
     /// A clone has ended. If any job has `exitall`, every job's end also ends the clones chosen by its own `exit_what`.
@@ -73,7 +73,7 @@ impl Everybody {
                 Ends::All => true,
             };
             if meant && !member.ended.load(Ordering::Relaxed) {
-                member.told_to_end.store(true, Ordering::Relaxed);
+                member.end_requested.store(true, Ordering::Relaxed);
             }
         }
     }

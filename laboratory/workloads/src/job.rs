@@ -161,7 +161,7 @@ pub struct Job {
     /// The section's name.
     pub name: String,
     /// The start of its section.
-    pub place: SourceLine,
+    pub position: SourceLine,
     /// `rw`.
     pub pattern: Pattern,
     /// `rwmixread`: the reads among 100 operations of a mixed job.
@@ -288,7 +288,7 @@ pub struct More {
     /// `rw=randread:8`: one call in this many is random; the other calls follow the random call.
     pub random_every: u64,
     /// `rw_sequencer=identical`: those other calls are at the same offset.
-    pub repeat_place: bool,
+    pub repeat_offset: bool,
     /// `unlink`.
     pub unlink: bool,
     /// `overwrite`: written blocks exist before the run.
@@ -387,7 +387,7 @@ impl Default for More {
             random_percent: [100; 2],
             stride: 0,
             random_every: 1,
-            repeat_place: false,
+            repeat_offset: false,
             unlink: false,
             overwrite: false,
             invalidate: true,
@@ -441,7 +441,7 @@ impl Job {
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            place: SourceLine::default(),
+            position: SourceLine::default(),
             pattern: Pattern { reads: true, writes: false, trims: false, random: false },
             mix_read_percent: 50,
             block_bytes: [BlockSizes { min: 4096, max: 4096 }; 2],

@@ -75,7 +75,7 @@ pub struct LoggedCall {
     /// Its offset in the file.
     pub offset: u64,
     /// 0 for a read, 1 for a write, 2 for a trim, as in fio's logs.
-    pub way: u8,
+    pub direction: u8,
 }
 
 /// Accepted data that could not be written, although no fault was left.

@@ -7,7 +7,7 @@
 use afflux_engine::Nanos;
 
 use crate::job::Job;
-use crate::places::WAYS;
+use crate::offsets::DIRECTIONS;
 use crate::sequence::Direction;
 use crate::zipf::by_chance_ns;
 use afflux_simulator::Random;
@@ -18,15 +18,15 @@ const SETTLES_NS: u64 = 2_000_000_000;
 pub(crate) struct Pace {
     start_ns: u64,
     /// Bytes read, written and trimmed, for rates.
-    bytes: [u64; WAYS],
-    calls: [u64; WAYS],
+    bytes: [u64; DIRECTIONS],
+    calls: [u64; DIRECTIONS],
     /// Bytes per second of each; 0: no limit.
-    rates: [u64; WAYS],
-    block_bytes: [u64; WAYS],
+    rates: [u64; DIRECTIONS],
+    block_bytes: [u64; DIRECTIONS],
     /// The time of the next call, if it is drawn.
-    drawn_ns: Option<([u64; WAYS], Random)>,
+    drawn_ns: Option<([u64; DIRECTIONS], Random)>,
     /// The time of the last check, and the bytes and calls moved by then.
-    looked: (u64, [u64; WAYS], [u64; WAYS]),
+    looked: (u64, [u64; DIRECTIONS], [u64; DIRECTIONS]),
 }
 
 impl Pace {
@@ -36,18 +36,18 @@ impl Pace {
         let rate = |at: usize| job.rate_bytes[at].max(job.rate_calls[at].saturating_mul(sizes[at].min));
         Self {
             start_ns: now_ns,
-            bytes: [0; WAYS],
-            calls: [0; WAYS],
+            bytes: [0; DIRECTIONS],
+            calls: [0; DIRECTIONS],
             rates: [rate(0), rate(1), rate(1)],
             block_bytes: [sizes[0].min, sizes[1].min, sizes[1].min],
-            drawn_ns: job.more.poisson.then_some(([0; WAYS], random)),
-            looked: (now_ns, [0; WAYS], [0; WAYS]),
+            drawn_ns: job.more.poisson.then_some(([0; DIRECTIONS], random)),
+            looked: (now_ns, [0; DIRECTIONS], [0; DIRECTIONS]),
         }
     }
 
     /// Whether there is a rate limit.
     pub(crate) fn has_rates(&self) -> bool {
-        self.rates != [0; WAYS]
+        self.rates != [0; DIRECTIONS]
     }
 
     /// Whether there is a minimum rate.
@@ -118,15 +118,17 @@ impl Pace {
         }
         self.looked = (now_ns, self.bytes, self.calls);
         let each = |moved: u64| (u128::from(moved) * u128::from(Nanos::SECOND) / u128::from(spent_ns)) as u64;
-        let way = ["read", "write"];
+        let name = ["read", "write"];
         (0..2).find_map(|at| {
             let (rate, least) = (each(self.bytes[at] - bytes[at]), more.rate_min[at]);
             let (often, fewest) = (each(self.calls[at] - calls[at]), more.rate_min_calls[at]);
             let used = if at == 0 { job.pattern.reads } else { job.pattern.writes };
             match () {
                 () if !used => None,
-                () if rate < least => Some(format!("{}: {rate} bytes/s, less than rate_min={least}", way[at])),
-                () if often < fewest => Some(format!("{}: {often} calls/s, less than rate_iops_min={fewest}", way[at])),
+                () if rate < least => Some(format!("{}: {rate} bytes/s, less than rate_min={least}", name[at])),
+                () if often < fewest => {
+                    Some(format!("{}: {often} calls/s, less than rate_iops_min={fewest}", name[at]))
+                }
                 () => None,
             }
         })

@@ -56,8 +56,8 @@ fn readers_job(readers: &Readers) -> Job {
 
 /// The files of one clone: `NAME.CLONE.FILE`, or the names from `filename` or `filename_format`.
 fn paths(job: &Job, clone: u64) -> Vec<String> {
-    let turn = (clone as usize).checked_rem(job.directories.len());
-    let directory = turn.map_or("", |at| job.directories[at].trim_end_matches('/'));
+    let index = (clone as usize).checked_rem(job.directories.len());
+    let directory = index.map_or("", |at| job.directories[at].trim_end_matches('/'));
     let own = |file: u64| match &job.more.name_format {
         None => format!("{}.{clone}.{file}", job.name),
         Some(format) => format
@@ -95,8 +95,8 @@ pub(crate) type DeviceBytes<'a> = dyn Fn(&str) -> Option<u64> + 'a;
 
 /// Errors of a job that show only when its devices are known.
 fn lacking(job: &Job, paths: &[String], there: &[Option<u64>], shares: &[FileShare]) -> Option<String> {
-    let place = &job.place;
-    let wrong = |what: String| Some(format!("{}:{}: job '{}': {what}", place.file, place.line, job.name));
+    let position = &job.position;
+    let wrong = |what: String| Some(format!("{}:{}: job '{}': {what}", position.file, position.line, job.name));
     if !job.moves_bytes() || job.more.create_only {
         return None;
     }

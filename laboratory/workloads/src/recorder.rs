@@ -11,8 +11,8 @@ use hdrhistogram::Histogram;
 
 use crate::job::Logs;
 use crate::locking::lock;
+use crate::offsets::DIRECTIONS;
 use crate::outcome::{CallWaits, JobOutcome, LatencyOutcome, LoggedCall, OperationOutcome, SlowestCall};
-use crate::places::WAYS;
 use crate::sequence::{Block, Direction};
 
 /// The percentiles in reports.
@@ -115,7 +115,7 @@ pub(crate) struct Recorder {
     pub(crate) device: String,
     pub(crate) clones: u64,
     /// Reads, writes and trims.
-    pub(crate) moves: [Operations; WAYS],
+    pub(crate) moves: [Operations; DIRECTIONS],
     pub(crate) syncs: Operations,
     pub(crate) closing_syncs: Operations,
     errors: Vec<(String, u64)>,
@@ -216,8 +216,8 @@ impl CallLog {
             self.left_out += 1;
             return;
         }
-        let way = direction as u8;
-        self.calls.push(LoggedCall { at_ns, took_ns, bytes: block.len, offset: block.offset, way });
+        let direction = direction as u8;
+        self.calls.push(LoggedCall { at_ns, took_ns, bytes: block.len, offset: block.offset, direction });
     }
 }
 

@@ -179,7 +179,7 @@ pub(crate) async fn run<S: Site>(site: Arc<S>, mut clone: Clone<S::File>) {
     }
     let (gate, everybody) = (Arc::clone(&clone.gate), Arc::clone(&clone.everybody));
     let (member, ends, mut has_failed) = (clone.member, clone.job.more.ends, false);
-    if !everybody.is_told_to_end(member) {
+    if !everybody.is_end_requested(member) {
         everybody.begins(member);
         let flow = clone.flow.take();
         if let Some(flow) = &flow {
@@ -242,7 +242,7 @@ impl<S: Site> Running<S> {
     fn is_over(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns.min(self.site.stop_ns())
             || self.site.has_failed()
-            || self.clone.everybody.is_told_to_end(self.clone.member)
+            || self.clone.everybody.is_end_requested(self.clone.member)
     }
 
     async fn pause_until(&mut self, at_ns: u64) {
@@ -256,7 +256,7 @@ impl<S: Site> Running<S> {
             return self.site.world().sleep_until(Nanos(at_ns)).await;
         }
         // fio checks as often whether a job has to end.
-        while now_ns < at_ns && !self.clone.everybody.is_told_to_end(self.clone.member) {
+        while now_ns < at_ns && !self.clone.everybody.is_end_requested(self.clone.member) {
             let next_ns = at_ns.min(now_ns.saturating_add(LOOK_NS));
             self.site.world().sleep_until(Nanos(next_ns)).await;
             now_ns = self.site.now_ns();

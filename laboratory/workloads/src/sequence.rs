@@ -1,13 +1,13 @@
 //! The next operation of a clone of a job, by fio's rules.
 //!
 //! Owns: the order of files, the times of syncs, the end of the job.
-//! Does not own: sizes of files (`shares`), offsets and lengths inside one (`places`), the time of an operation
+//! Does not own: sizes of files (`shares`), offsets and lengths inside one (`offsets`), the time of an operation
 //! (`runner`), the operation itself.
 //! Invariants: the sequence depends only on the job and the generator. A job without `time_based` ends.
 
 use crate::job::{BlockSizes, Job, Service};
-pub(crate) use crate::places::Direction;
-use crate::places::{Places, Rules};
+pub(crate) use crate::offsets::Direction;
+use crate::offsets::{Offsets, Rules};
 use crate::shares::FileShare;
 use afflux_simulator::Random;
 
@@ -22,7 +22,7 @@ pub(crate) struct Block {
 
 #[derive(Clone, Debug)]
 struct FileState {
-    places: Places,
+    offsets: Offsets,
     done: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Sequence {
     fsync_every: u64,
     fdatasync_every: u64,
     files: Vec<FileState>,
-    turn: usize,
+    current: usize,
     service: Service,
     /// Calls to a file before the next file follows, and how many of them are left.
     service_calls: (u64, u64),
@@ -70,7 +70,7 @@ impl Sequence {
         let rules = Rules::of(job);
         let files: Vec<FileState> = shares
             .iter()
-            .map(|share| FileState { places: Places::new(job, &rules, share, &mut random), done: false })
+            .map(|share| FileState { offsets: Offsets::new(job, &rules, share, &mut random), done: false })
             .collect();
         let more = &job.more;
         let size = if job.size == 0 { whole } else { job.size.min(whole) };
@@ -91,7 +91,7 @@ impl Sequence {
             fsync_every: job.fsync_every,
             fdatasync_every: job.fdatasync_every,
             files,
-            turn: 0,
+            current: 0,
             service: more.service,
             service_calls: (more.service_calls.max(1), 0),
             open: (open, open),
@@ -163,7 +163,7 @@ impl Sequence {
     /// The file of a due sync, which counts like a block.
     pub(crate) fn sync(&mut self) -> Option<usize> {
         self.synced_last = true;
-        self.take_turn()
+        self.next_file()
     }
 
     /// Whether the last operation was a sync; a closing sync is then left out.
@@ -199,13 +199,13 @@ impl Sequence {
 
     fn next_block(&mut self, direction: Direction) -> Option<Block> {
         loop {
-            let Some(file) = self.take_turn() else {
+            let Some(file) = self.next_file() else {
                 if !self.rules.time_based || !self.rewind_all() {
                     return None;
                 }
                 continue;
             };
-            let Some((offset, len)) = self.files[file].places.next(&self.rules, direction, &mut self.random) else {
+            let Some((offset, len)) = self.files[file].offsets.next(&self.rules, direction, &mut self.random) else {
                 self.files[file].done = true;
                 self.service_calls.1 = 0;
                 continue;
@@ -235,21 +235,21 @@ impl Sequence {
     }
 
     /// The next file in rotation, among open and unfinished files.
-    fn take_turn(&mut self) -> Option<usize> {
+    fn next_file(&mut self) -> Option<usize> {
         let count = self.window();
-        if self.service_calls.1 > 0 && !self.files[self.turn].done {
+        if self.service_calls.1 > 0 && !self.files[self.current].done {
             self.service_calls.1 -= 1;
-            return Some(self.turn);
+            return Some(self.current);
         }
         let from = match self.service {
-            Service::RoundRobin if self.service_calls.0 > 1 => self.turn + usize::from(self.calls_issued > 0),
-            Service::RoundRobin => self.turn,
+            Service::RoundRobin if self.service_calls.0 > 1 => self.current + usize::from(self.calls_issued > 0),
+            Service::RoundRobin => self.current,
             Service::Sequential => 0,
             Service::Random => self.random.below(count.max(1) as u64) as usize,
         };
         let file = (0..count).map(|step| (from + step) % count).find(|file| !self.files[*file].done)?;
         self.service_calls.1 = self.service_calls.0 - 1;
-        self.turn = if self.service_calls.1 > 0 { file } else { (file + 1) % count };
+        self.current = if self.service_calls.1 > 0 { file } else { (file + 1) % count };
         Some(file)
     }
 
@@ -257,12 +257,12 @@ impl Sequence {
     fn rewind_all(&mut self) -> bool {
         let smallest = self.rules.block_bytes_min();
         for (at, file) in self.files.iter_mut().enumerate() {
-            file.done = file.places.bytes() < smallest;
-            file.places.rewind();
+            file.done = file.offsets.bytes() < smallest;
+            file.offsets.rewind();
             self.rewound.push(at);
         }
         self.open.1 = self.open.0;
-        let usable = |sizes: &BlockSizes| self.files.iter().any(|file| file.places.bytes() >= sizes.min);
+        let usable = |sizes: &BlockSizes| self.files.iter().any(|file| file.offsets.bytes() >= sizes.min);
         // The larger blocks of a mixed job may fit nowhere; the loop would then never end.
         self.rules.block_bytes.iter().all(usable)
     }

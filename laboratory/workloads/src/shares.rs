@@ -1,7 +1,7 @@
 //! The sizes of a clone's files, and the job's part of each.
 //!
 //! Owns: fio's rules for `size`, `filesize`, `offset` and related options.
-//! Does not own: the calls inside that part (`places`).
+//! Does not own: the calls inside that part (`offsets`).
 //! Invariants: a share lies inside its file.
 
 use crate::job::{Amount, Job};

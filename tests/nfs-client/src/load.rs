@@ -188,7 +188,7 @@ struct Calls {
     template: Vec<u8>,
     offset_at: Option<usize>,
     bytes: u64,
-    places: u64,
+    blocks: u64,
     order: Order,
     random: u64,
     next: u32,
@@ -205,10 +205,10 @@ enum Order {
 
 /// A place for each number, among a power of two of places. Different numbers have different places, since each of
 /// these steps can be undone.
-pub(crate) fn scattered(number: u64, places: u64) -> u64 {
-    let half = places.trailing_zeros().div_ceil(2).max(1);
-    let mixed = |place: u64| (place ^ place >> half).wrapping_mul(0x9e37_79b9) & (places - 1);
-    let twice = mixed(mixed(number & (places - 1)));
+pub(crate) fn scattered(number: u64, blocks: u64) -> u64 {
+    let half = blocks.trailing_zeros().div_ceil(2).max(1);
+    let mixed = |block: u64| (block ^ block >> half).wrapping_mul(0x9e37_79b9) & (blocks - 1);
+    let twice = mixed(mixed(number & (blocks - 1)));
     twice ^ twice >> half
 }
 
@@ -231,7 +231,7 @@ impl Calls {
             template,
             offset_at,
             bytes: bytes.into(),
-            places: (load.file_bytes / u64::from(bytes.max(1))).max(1),
+            blocks: (load.file_bytes / u64::from(bytes.max(1))).max(1),
             order: if load.sequential { Order::Sequential } else { Order::Random },
             random: load.seed | 1,
             next: 0,
@@ -243,18 +243,18 @@ impl Calls {
         out.extend_from_slice(&self.template);
         out[start + XID_AT..start + XID_AT + 4].copy_from_slice(&self.next.to_be_bytes());
         if let Some(at) = self.offset_at {
-            let place = match self.order {
-                Order::Sequential => u64::from(self.next) % self.places,
-                Order::Once => scattered(self.next.into(), self.places),
+            let block = match self.order {
+                Order::Sequential => u64::from(self.next) % self.blocks,
+                Order::Once => scattered(self.next.into(), self.blocks),
                 Order::Random => {
                     // xorshift64: enough to spread offsets, and cheap.
                     self.random ^= self.random << 13;
                     self.random ^= self.random >> 7;
                     self.random ^= self.random << 17;
-                    self.random % self.places
+                    self.random % self.blocks
                 }
             };
-            let offset = place * self.bytes;
+            let offset = block * self.bytes;
             out[start + at..start + at + 8].copy_from_slice(&offset.to_be_bytes());
         }
         self.next = self.next.wrapping_add(1);
@@ -278,8 +278,8 @@ impl Client {
     /// down to a power of two.
     pub fn load_each_once(&mut self, file: &[u8], load: &Load, calls_max: u64) -> Result<Report, Error> {
         let mut calls = Calls::new(self, file, load);
-        (calls.places, calls.order) = (1 << calls.places.ilog2(), Order::Once);
-        let calls_max = calls_max.min(calls.places);
+        (calls.blocks, calls.order) = (1 << calls.blocks.ilog2(), Order::Once);
+        let calls_max = calls_max.min(calls.blocks);
         self.run_load(calls, load, calls_max)
     }
 
@@ -339,14 +339,14 @@ impl Client {
         let end_ns = u64::try_from(load.duration.as_nanos()).unwrap_or(u64::MAX);
         let mut left = calls_max;
         let mut in_flight = 0;
-        let mut room = window;
+        let mut free_slots = window;
         let mut now_ns = 0;
         loop {
             if now_ns < end_ns {
-                room = usize::try_from(left).map_or(room, |left| room.min(left));
-                left -= room as u64;
-                self.send_calls(&mut calls, room, load.sending, &mut output, &mut started, begin)?;
-                in_flight += room;
+                free_slots = usize::try_from(left).map_or(free_slots, |left| free_slots.min(left));
+                left -= free_slots as u64;
+                self.send_calls(&mut calls, free_slots, load.sending, &mut output, &mut started, begin)?;
+                in_flight += free_slots;
             }
             if in_flight == 0 {
                 break;
@@ -367,7 +367,7 @@ impl Client {
             })?;
             input.copy_within(taken..filled, 0);
             filled -= taken;
-            room = answered;
+            free_slots = answered;
             in_flight -= answered;
         }
         Ok(latencies.report(begin.elapsed(), calls.bytes))

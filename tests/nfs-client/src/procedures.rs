@@ -88,7 +88,7 @@ impl Fields {
     }
 }
 
-fn place(directory: &[u8], name: &[u8]) -> Fields {
+fn diropargs(directory: &[u8], name: &[u8]) -> Fields {
     Fields::default().opaque(directory).opaque(name)
 }
 
@@ -251,7 +251,7 @@ impl Client {
 
     /// LOOKUP: handle, attributes of the object and of the directory.
     pub fn lookup(&mut self, directory: &[u8], name: &[u8]) -> Result<(Handle, Option<Attributes>), Error> {
-        self.nfs(3, "LOOKUP", place(directory, name), |results| {
+        self.nfs(3, "LOOKUP", diropargs(directory, name), |results| {
             let found = (results.handle()?, results.post_op()?);
             results.post_op()?;
             Ok(found)
@@ -293,7 +293,7 @@ impl Client {
 
     /// CREATE.
     pub fn create(&mut self, directory: &[u8], name: &[u8], how: Creation) -> Result<CreatedObject, Error> {
-        let fields = place(directory, name);
+        let fields = diropargs(directory, name);
         let fields = match how {
             Creation::Unchecked(change) => fields.u32(0).change(&change),
             Creation::Guarded(change) => fields.u32(1).change(&change),
@@ -311,7 +311,7 @@ impl Client {
 
     /// MKDIR.
     pub fn mkdir(&mut self, directory: &[u8], name: &[u8], change: Change) -> Result<CreatedObject, Error> {
-        self.nfs(9, "MKDIR", place(directory, name).change(&change), |results| results.made())
+        self.nfs(9, "MKDIR", diropargs(directory, name).change(&change), |results| results.made())
     }
 
     /// SYMLINK.
@@ -322,12 +322,12 @@ impl Client {
         target: &[u8],
         change: Change,
     ) -> Result<CreatedObject, Error> {
-        self.nfs(10, "SYMLINK", place(directory, name).change(&change).opaque(target), |results| results.made())
+        self.nfs(10, "SYMLINK", diropargs(directory, name).change(&change).opaque(target), |results| results.made())
     }
 
     /// MKNOD.
     pub fn mknod(&mut self, directory: &[u8], name: &[u8], node: Node) -> Result<CreatedObject, Error> {
-        let fields = place(directory, name);
+        let fields = diropargs(directory, name);
         let fields = match node {
             Node::Block(change, (major, minor)) => fields.u32(3).change(&change).u32(major).u32(minor),
             Node::Character(change, (major, minor)) => fields.u32(4).change(&change).u32(major).u32(minor),
@@ -340,17 +340,17 @@ impl Client {
 
     /// REMOVE.
     pub fn remove(&mut self, directory: &[u8], name: &[u8]) -> Result<Consistency, Error> {
-        self.nfs(12, "REMOVE", place(directory, name), |results| results.consistency())
+        self.nfs(12, "REMOVE", diropargs(directory, name), |results| results.consistency())
     }
 
     /// RMDIR.
     pub fn rmdir(&mut self, directory: &[u8], name: &[u8]) -> Result<Consistency, Error> {
-        self.nfs(13, "RMDIR", place(directory, name), |results| results.consistency())
+        self.nfs(13, "RMDIR", diropargs(directory, name), |results| results.consistency())
     }
 
     /// RENAME: the source directory, then the target's.
     pub fn rename(&mut self, from: (&[u8], &[u8]), to: (&[u8], &[u8])) -> Result<(Consistency, Consistency), Error> {
-        let fields = place(from.0, from.1).opaque(to.0).opaque(to.1);
+        let fields = diropargs(from.0, from.1).opaque(to.0).opaque(to.1);
         self.nfs(14, "RENAME", fields, |results| Ok((results.consistency()?, results.consistency()?)))
     }
 

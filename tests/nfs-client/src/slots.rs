@@ -54,7 +54,7 @@ const RESULTS_AT: usize = 28;
 /// From there: status, tag, count, the results of SEQUENCE and PUTFH, the next operation and its status.
 const STATEID_AT: usize = RESULTS_AT + 12 + 44 + 8 + 8;
 
-fn place(record: &[u8], wanted: &[u8]) -> Option<usize> {
+fn find_bytes(record: &[u8], wanted: &[u8]) -> Option<usize> {
     record.windows(wanted.len()).position(|bytes| bytes == wanted)
 }
 
@@ -90,7 +90,7 @@ impl SlotLoad {
         if let Some(first) = slots.first_mut() {
             first.sequence = session.sequence;
         }
-        let places = (file_bytes / u64::from(block)).max(1);
+        let blocks = (file_bytes / u64::from(block)).max(1);
         let mut random = 7_u64;
         let mut latencies = Latencies::new();
         let (mut input, mut filled, mut output) = (vec![0; RECEIVE_BYTES], 0, Vec::new());
@@ -106,7 +106,7 @@ impl SlotLoad {
                     random ^= random << 13;
                     random ^= random >> 7;
                     random ^= random << 17;
-                    slot.append_call(&mut output, at, *sequence_at, random % places * u64::from(block));
+                    slot.append_call(&mut output, at, *sequence_at, random % blocks * u64::from(block));
                     slot.started_ns = now_ns;
                     in_flight += 1;
                 }
@@ -140,8 +140,8 @@ impl SlotLoad {
 fn template(session: &mut Session, slot: u32, call: SlotCall) -> Template {
     let (_, record) = session.record(&call.operations, slot);
     Template {
-        stateid_at: place(&record, &bytes_of(LAST)),
-        offset_at: place(&record, &ANYWHERE.to_be_bytes()),
+        stateid_at: find_bytes(&record, &bytes_of(LAST)),
+        offset_at: find_bytes(&record, &ANYWHERE.to_be_bytes()),
         gives_stateid: call.gives_stateid,
         record,
     }

@@ -23,7 +23,7 @@ pub use afflux_figures::{MedianAndRange, median_and_range};
 pub use bound::Bound;
 pub use ending::Ending;
 pub use mounted::Mounted;
-pub use raced::{Raced, remarks, turns};
+pub use raced::{Raced, remarks, run_order};
 pub use ready::Ready;
 pub use table::{Table, ratio, short};
 pub use tree::archive;

@@ -11,16 +11,16 @@ use afflux_figures::{MedianAndRange, median, median_and_range, ratios};
 
 /// The contenders of a round in the order of their turns. Each round goes in the other direction than the one before.
 /// Of more than two contenders another one begins each time: none works twice in a row, or always after the same other.
-pub fn turns<W: Copy>(contenders: &[W], round: usize) -> Vec<W> {
-    let mut turns = contenders.to_vec();
-    if turns.len() > 2 {
-        let first = round % turns.len();
-        turns.rotate_left(first);
+pub fn run_order<W: Copy>(contenders: &[W], round: usize) -> Vec<W> {
+    let mut run_order = contenders.to_vec();
+    if run_order.len() > 2 {
+        let first = round % run_order.len();
+        run_order.rotate_left(first);
     }
     if round % 2 == 1 {
-        turns.reverse();
+        run_order.reverse();
     }
-    turns
+    run_order
 }
 
 /// The figures of a case: of each contender one a round, or the reason that it is out.
@@ -32,7 +32,7 @@ impl<W: Copy + PartialEq, F, E> Raced<W, F, E> {
     pub fn new(contenders: &[W], rounds: usize, mut run: impl FnMut(W, usize) -> Result<F, E>) -> Self {
         let mut raced = Self(contenders.iter().map(|who| (*who, Ok(Vec::new()))).collect());
         for round in 0..rounds {
-            for who in turns(contenders, round) {
+            for who in run_order(contenders, round) {
                 raced.add(who, || run(who, round));
             }
         }

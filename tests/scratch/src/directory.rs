@@ -35,7 +35,7 @@ rm -rf --one-file-system "$1""#;
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    is_kept: bool,
+    is_retained: bool,
     guard: Option<Guard>,
 }
 
@@ -48,7 +48,7 @@ impl Scratch {
             let path = directory.join(format!("afflux-{name}-{:016x}", random()));
             result = make(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())));
             match result {
-                Ok(()) => return Ok(Self { path, is_kept: false, guard: None }),
+                Ok(()) => return Ok(Self { path, is_retained: false, guard: None }),
                 Err(ref error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
@@ -70,14 +70,14 @@ impl Scratch {
 
     /// Leaves the directory where it is, for a person to look at.
     pub fn keep(mut self) -> PathBuf {
-        self.is_kept = true;
+        self.is_retained = true;
         self.path.clone()
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if !self.is_kept {
+        if !self.is_retained {
             let _ = remove(&self.path);
         }
         // After the removal: until then the shell has to do it if this process dies.

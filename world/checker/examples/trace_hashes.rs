@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use afflux_checker::{RunOptions, generate, policies_and_models, run_with};
-use runs::{runs_of, scenario_told};
+use runs::{runs_of, scenario_line};
 
 /// Seeds of random scenarios on disks of their own choice.
 const SEEDS: u64 = 1000;
@@ -34,7 +34,7 @@ fn runs(mut each: impl FnMut(String, String)) -> Result<(), String> {
     }
     for seed in 0..SEEDS {
         let report = run_with(&generate(seed), &RunOptions::default());
-        each(format!("scenario {seed}"), scenario_told(&report));
+        each(format!("scenario {seed}"), scenario_line(&report));
     }
     Ok(())
 }

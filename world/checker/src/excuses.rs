@@ -41,16 +41,16 @@ pub(crate) struct Causes {
     /// A request failed since the file was last clean or synced.
     while_dirty: bool,
     /// Writes of the disk fail, or requests failed of another file on it that is still dirty.
-    no_room: bool,
+    no_space: bool,
 }
 
 impl Causes {
     /// Whether these causes explain an error of the device.
-    pub(crate) fn explain(self, told: ErrorSource) -> bool {
-        match told {
+    pub(crate) fn explain(self, source: ErrorSource) -> bool {
+        match source {
             ErrorSource::Own => self.since_begun,
             ErrorSource::Sync => self.since_begun || self.while_dirty,
-            ErrorSource::Write => self.since_begun || self.while_dirty || self.no_room,
+            ErrorSource::Write => self.since_begun || self.while_dirty || self.no_space,
         }
     }
 }
@@ -118,7 +118,7 @@ impl FailureCounts {
         Causes {
             since_begun: now > self.failures.all,
             while_dirty: now > self.settled,
-            no_room: disk_fails || other_fails(),
+            no_space: disk_fails || other_fails(),
         }
     }
 }

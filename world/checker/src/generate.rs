@@ -10,8 +10,8 @@ use afflux_engine::rare::Rare;
 use afflux_engine::settings::KnobInfo;
 use afflux_simulator::{EQUAL_PARTS_POLICY, Random, Setup, catalogue};
 
+use crate::offsets::{Offsets, PAGE};
 use crate::patterns;
-use crate::places::{PAGE, Places};
 use crate::text::{CpuSpec, DeviceSpec, FailRequest, FileSpec, Op, Scenario};
 
 /// The number of kinds of operations, in the order of `draw_op`.
@@ -54,20 +54,20 @@ fn micros(random: &mut Random) -> u64 {
 fn draw_op(
     random: &mut Random,
     weights: &Weights,
-    places: &Places,
+    offsets: &Offsets,
     last_end: &mut u64,
     files: u64,
     devices: u64,
 ) -> Op {
     let file = random.below(files);
-    let (mut offset, len) = (places.offset(random), places.len(random));
-    if random.chance(places.sequential_per_mille) {
-        offset = if *last_end < places.pages * PAGE { *last_end } else { 0 };
+    let (mut offset, len) = (offsets.offset(random), offsets.len(random));
+    if random.chance(offsets.sequential_per_mille) {
+        offset = if *last_end < offsets.pages * PAGE { *last_end } else { 0 };
     }
     *last_end = offset + len;
     let after_max = random.pick(&[1, 20, 200, 3_000, 20_000]);
     let (hold_us, after_us) = (random.below(20_000), random.below(after_max));
-    let size = if random.chance(300) { offset } else { random.below(places.pages * PAGE + 1) };
+    let size = if random.chance(300) { offset } else { random.below(offsets.pages * PAGE + 1) };
     let (sync_offset, sync_len) = if random.chance(600) { (0, 0) } else { (offset, len) };
     match weights.kind(random) {
         0 => Op::Read { file, offset, len },
@@ -81,7 +81,7 @@ fn draw_op(
         9 => Op::Drain { device: random.below(devices) },
         10 => Op::Discard { file, remove: random.below(2) },
         11 => Op::Invalidate { file },
-        12 => Op::HostChange { file, size, offset: offset % (places.pages * PAGE), len },
+        12 => Op::HostChange { file, size, offset: offset % (offsets.pages * PAGE), len },
         13 => Op::Reopen { file },
         14 if random.chance(300) => Op::CancelPinned { file, offset, len, after_us },
         14 => Op::CancelRead { file, offset, len, after_us },
@@ -230,12 +230,12 @@ fn draw_short_holds(scenario: &mut Scenario) {
 }
 
 /// Three tasks that race around a cut, in some runs.
-fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
+fn draw_cut(random: &mut Random, offsets: &Offsets, scenario: &mut Scenario) {
     if !random.chance(150) {
         return;
     }
     let count = random.between(4, 40);
-    scenario.tasks.extend(patterns::cut(random, places, count, scenario.files.len() as u64));
+    scenario.tasks.extend(patterns::cut(random, offsets, count, scenario.files.len() as u64));
     if random.chance(700) {
         let under_way = Rare::CopyUnderWay.name();
         scenario.rare.retain(|(name, _)| name != under_way);
@@ -245,7 +245,7 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
 
 /// Callers that sync one file beside each other, on a disk that goes on with writes during a flush, in some runs. Drawn
 /// from a separate generator, so that other draws stay the same.
-fn draw_syncers(scenario: &mut Scenario, places: &Places, tame: bool) {
+fn draw_syncers(scenario: &mut Scenario, offsets: &Offsets, tame: bool) {
     let random = &mut Random::new(scenario.seed).fork(0x53c5);
     if !random.chance(80) {
         return;
@@ -258,7 +258,7 @@ fn draw_syncers(scenario: &mut Scenario, places: &Places, tame: bool) {
     scenario.rare.retain(|(name, _)| name != in_call);
     scenario.rare.push((in_call.to_owned(), 1000));
     let count = random.between(4, 40);
-    scenario.tasks.extend(patterns::syncers(random, places, count, file, !tame));
+    scenario.tasks.extend(patterns::syncers(random, offsets, count, file, !tame));
 }
 
 /// The scenario of a seed.
@@ -287,9 +287,9 @@ pub fn generate(seed: u64) -> Scenario {
     for _ in 0..random.pick(&[1, 1, 2, 2, 3, 4]) {
         scenario.devices.push(draw_device(random, tame));
     }
-    let places = Places::draw(random);
+    let offsets = Offsets::draw(random);
     for _ in 0..random.between(1, 4) {
-        let size = if random.chance(400) { 0 } else { random.below(places.pages * PAGE) };
+        let size = if random.chance(400) { 0 } else { random.below(offsets.pages * PAGE) };
         scenario.files.push(FileSpec { device: random.below(scenario.devices.len() as u64), size });
     }
     let weights = Weights::draw(random);
@@ -298,15 +298,15 @@ pub fn generate(seed: u64) -> Scenario {
         let (count, mut last_end) = (random.between(1, length), 0);
         let (files, devices) = (scenario.files.len() as u64, scenario.devices.len() as u64);
         let ops = match random.below(12) {
-            0 | 1 => patterns::log(random, &places, count, files),
-            2 => patterns::rewriter(random, &places, count, files),
-            3 => patterns::sectors(random, &places, count, files),
-            4 => patterns::forgetter(random, &places, count, files, !tame),
-            _ => (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, files, devices)).collect(),
+            0 | 1 => patterns::log(random, &offsets, count, files),
+            2 => patterns::rewriter(random, &offsets, count, files),
+            3 => patterns::sectors(random, &offsets, count, files),
+            4 => patterns::forgetter(random, &offsets, count, files, !tame),
+            _ => (0..count).map(|_| draw_op(random, &weights, &offsets, &mut last_end, files, devices)).collect(),
         };
         scenario.tasks.push(ops);
     }
-    draw_cut(random, &places, &mut scenario);
+    draw_cut(random, &offsets, &mut scenario);
     if !tame {
         let mut ops = Vec::new();
         // Most work takes less time than most pauses, so some faults begin at once.
@@ -326,7 +326,7 @@ pub fn generate(seed: u64) -> Scenario {
         }
     }
     draw_short_holds(&mut scenario);
-    draw_syncers(&mut scenario, &places, tame);
+    draw_syncers(&mut scenario, &offsets, tame);
     scenario
 }
 

@@ -1,6 +1,6 @@
 //! The search for faults: random scenarios on the real engine, checked against the reference models.
 //!
-//! Owns: the parts of the search. A scenario is a text (`text`). It comes from a seed (`generate`, `places`,
+//! Owns: the parts of the search. A scenario is a text (`text`). It comes from a seed (`generate`, `offsets`,
 //! `patterns`), from all small ones (`scopes`), or from failing each request in turn (`sweep`). It runs on its machine
 //! (`machine`) with all checks (`run`, `bench`, `ops`, `excuses`, `quiesce`), or in several lives with kills (`kills`).
 //! A failing one is made smaller (`shrink`). The command for many scenarios is `src/bin/soak.rs`.
@@ -16,9 +16,9 @@ mod generate;
 mod kills;
 mod locking;
 mod machine;
+mod offsets;
 mod ops;
 mod patterns;
-mod places;
 mod quiesce;
 mod report;
 mod run;

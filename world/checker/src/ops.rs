@@ -76,13 +76,13 @@ impl<'a> Use<'a> {
     }
 
     /// Fails the run unless the history of the file and its device explains the error.
-    fn excuse(&self, told: ErrorSource, what: &str, error: Error) {
+    fn excuse(&self, source: ErrorSource, what: &str, error: Error) {
         let bench = self.bench;
         let disk = &bench.disks[self.shared.device];
         let excused = match error {
             Error::Discarded => self.discarded(),
             Error::Device(DeviceError::Hung) => hung_for_long(disk),
-            Error::Device(_) => self.discarded() || self.before.causes(bench, &self.shared).explain(told),
+            Error::Device(_) => self.discarded() || self.before.causes(bench, &self.shared).explain(source),
             _ => false,
         };
         if !excused {

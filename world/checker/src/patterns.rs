@@ -7,18 +7,18 @@
 
 use afflux_simulator::Random;
 
-use crate::places::{PAGE, Places};
+use crate::offsets::{Offsets, PAGE};
 use crate::text::Op;
 
 const SECTOR: u64 = 512;
 
 /// A task that appends and syncs, as a log does.
-pub(super) fn log(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+pub(super) fn log(random: &mut Random, offsets: &Offsets, count: u64, files: u64) -> Vec<Op> {
     let (file, sync_per_mille) = (random.below(files), random.pick(&[100, 500, 1000]));
-    let mut offset = places.offset(random);
+    let mut offset = offsets.offset(random);
     let mut ops = Vec::new();
     while (ops.len() as u64) < count {
-        let len = places.len(random);
+        let len = offsets.len(random);
         ops.push(Op::Write { file, offset, len });
         offset += len;
         if random.chance(sync_per_mille) {
@@ -29,25 +29,25 @@ pub(super) fn log(random: &mut Random, places: &Places, count: u64, files: u64) 
 }
 
 /// A task that rewrites one range again and again, as a program rewrites a header.
-pub(super) fn rewriter(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
-    let (file, offset) = (random.below(files), places.offset(random));
+pub(super) fn rewriter(random: &mut Random, offsets: &Offsets, count: u64, files: u64) -> Vec<Op> {
+    let (file, offset) = (random.below(files), offsets.offset(random));
     let draw = |_| match random.below(8) {
         0 => Op::Sync { file, offset, len: PAGE },
-        1 => Op::Read { file, offset, len: places.len(random) },
+        1 => Op::Read { file, offset, len: offsets.len(random) },
         2 => Op::Sleep { us: random.below(2_000) },
-        3 | 4 => Op::TryWrite { file, offset, len: places.len(random).min(PAGE) },
-        _ => Op::Write { file, offset, len: places.len(random).min(PAGE) },
+        3 | 4 => Op::TryWrite { file, offset, len: offsets.len(random).min(PAGE) },
+        _ => Op::Write { file, offset, len: offsets.len(random).min(PAGE) },
     };
     (0..count).map(draw).collect()
 }
 
 /// A task that writes some sectors of an uncached page, with gaps between them, and syncs. On blocks of 512 bytes the
 /// page is then valid in part, and takes two requests.
-pub(super) fn sectors(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+pub(super) fn sectors(random: &mut Random, offsets: &Offsets, count: u64, files: u64) -> Vec<Op> {
     let file = random.below(files);
     let mut ops = Vec::new();
     while (ops.len() as u64) < count {
-        let page = random.below(places.pages) * PAGE;
+        let page = random.below(offsets.pages) * PAGE;
         if random.chance(500) {
             ops.push(Op::Invalidate { file });
         }
@@ -77,10 +77,10 @@ fn losing_flushes(random: &mut Random, file: u64) -> Op {
 
 /// Callers that each write pages of one file and sync the file, as threads with a common log do. With `losing`, a few
 /// flushes fail, and lose bytes.
-pub(super) fn syncers(random: &mut Random, places: &Places, count: u64, file: u64, losing: bool) -> Vec<Vec<Op>> {
+pub(super) fn syncers(random: &mut Random, offsets: &Offsets, count: u64, file: u64, losing: bool) -> Vec<Vec<Op>> {
     let mut tasks = Vec::new();
     for _ in 0..random.between(2, 5) {
-        let (page, mut ops) = (random.below(places.pages), Vec::new());
+        let (page, mut ops) = (random.below(offsets.pages), Vec::new());
         while (ops.len() as u64) < count {
             let offset = (page + random.below(2)) * PAGE;
             ops.push(Op::Write { file, offset, len: random.pick(&[PAGE, PAGE, 2 * PAGE, 512]) });
@@ -99,19 +99,21 @@ pub(super) fn syncers(random: &mut Random, places: &Places, count: u64, file: u6
 
 /// A task that lets the flusher write pages and drops them from the cache before it syncs. With `losing`, a failing
 /// flush in between loses the pages.
-pub(super) fn forgetter(random: &mut Random, places: &Places, count: u64, files: u64, losing: bool) -> Vec<Op> {
+pub(super) fn forgetter(random: &mut Random, offsets: &Offsets, count: u64, files: u64, losing: bool) -> Vec<Op> {
     let file = random.below(files);
     let mut ops = Vec::new();
     if losing {
         ops.push(losing_flushes(random, file));
     }
     while (ops.len() as u64) < count {
-        ops.push(Op::Write { file, offset: places.offset(random), len: places.len(random) });
+        ops.push(Op::Write { file, offset: offsets.offset(random), len: offsets.len(random) });
         ops.push(Op::Sleep { us: random.pick(&[200, 20_000, 200_000, 6_000_000, 40_000_000]) });
         match random.below(4) {
-            0 => {
-                ops.push(Op::Read { file: random.below(files), offset: places.offset(random), len: places.len(random) })
-            }
+            0 => ops.push(Op::Read {
+                file: random.below(files),
+                offset: offsets.offset(random),
+                len: offsets.len(random),
+            }),
             1 => ops.push(Op::Sync { file, offset: 0, len: 0 }),
             _ => ops.push(Op::Invalidate { file }),
         }
@@ -124,8 +126,8 @@ pub(super) fn forgetter(random: &mut Random, places: &Places, count: u64, files:
 
 /// Three tasks around one page. The first writes and pins the page, the second cuts the file inside the page, and the
 /// third writes past the cut.
-pub(super) fn cut(random: &mut Random, places: &Places, count: u64, files: u64) -> [Vec<Op>; 3] {
-    let (file, page) = (random.below(files), random.below(places.pages));
+pub(super) fn cut(random: &mut Random, offsets: &Offsets, count: u64, files: u64) -> [Vec<Op>; 3] {
+    let (file, page) = (random.below(files), random.below(offsets.pages));
     let (start, size) = (page * PAGE, page * PAGE + random.between(1, PAGE - 1));
     let mut tasks = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..count.div_ceil(4) {

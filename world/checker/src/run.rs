@@ -214,7 +214,7 @@ impl ScenarioBench {
     async fn settle(&self) -> Result<(), String> {
         let mut errors = Vec::new();
         // These add up to some eight minutes; the longest pause that scenarios draw is a minute.
-        for turn in 0..9 {
+        for round in 0..9 {
             errors.clear();
             // A change of size that lost its caller may still be in progress; its effect needs a flush.
             let clean = self.slots.iter().all(|slot| lock(slot).file.is_clean());
@@ -229,7 +229,7 @@ impl ScenarioBench {
             if errors.is_empty() && clean && status.dirty_bytes == 0 && status.writeback_bytes == 0 {
                 return self.check_clean();
             }
-            self.sleep_ns((1 << turn) * Nanos::SECOND).await;
+            self.sleep_ns((1 << round) * Nanos::SECOND).await;
         }
         Err(format!("without faults, not clean after eight minutes: errors {errors:?}, {:?}", self.engine.status()))
     }
@@ -266,13 +266,14 @@ impl ScenarioBench {
             if on_disk != (size, size) {
                 return Err(format!("file {slot} has size {size}, on the disk (live, durable) {on_disk:?}"));
             }
-            let told = |what: &str, error: &dyn std::fmt::Display| format!("at the end, file {slot} {what}: {error}");
-            lock(&shared.model).check_size(look, size).map_err(|error| told("size", &error))?;
+            let describe =
+                |what: &str, error: &dyn std::fmt::Display| format!("at the end, file {slot} {what}: {error}");
+            lock(&shared.model).check_size(look, size).map_err(|error| describe("size", &error))?;
             if size > 0 {
                 let mut last = [0];
                 let read = self.engine.read(&shared.file, size - 1, &mut last).await;
-                read.map_err(|error| told("read", &error))?;
-                lock(&shared.model).check_last(size, last[0]).map_err(|error| told("end", &error))?;
+                read.map_err(|error| describe("read", &error))?;
+                lock(&shared.model).check_last(size, last[0]).map_err(|error| describe("end", &error))?;
             }
             let ranges = lock(&shared.model).written_ranges();
             for (offset, limit) in ranges {
@@ -280,14 +281,14 @@ impl ScenarioBench {
                     let len = (limit - start).min(16 * 4096) as usize;
                     let mut bytes = vec![0; len];
                     let count = self.engine.read(&shared.file, start, &mut bytes).await;
-                    let count = count.map_err(|error| told("read", &error))?;
+                    let count = count.map_err(|error| describe("read", &error))?;
                     let model = lock(&shared.model);
                     let check = model.check_read(look, start, len as u64, &bytes[..count]);
-                    check.map_err(|error| told("read", &error))?;
+                    check.map_err(|error| describe("read", &error))?;
                     if disk.durable_bytes(shared.disk_file, start, count) != bytes[..count] {
                         let check = model.check_bytes(look, start, &disk.durable_bytes(shared.disk_file, start, count));
                         let why = check.map_or_else(|error| error.to_string(), |()| "another version".to_owned());
-                        return Err(told("on the disk differs from the cache", &why));
+                        return Err(describe("on the disk differs from the cache", &why));
                     }
                 }
             }
@@ -349,11 +350,11 @@ impl ScenarioBench {
             }
             let disk = &self.disks[shared.device];
             let model = lock(&shared.model);
-            let told = |error| format!("after a power loss, file {slot}: {error}");
-            model.check_crashed_size(disk.size(shared.disk_file)).map_err(told)?;
+            let describe = |error| format!("after a power loss, file {slot}: {error}");
+            model.check_crashed_size(disk.size(shared.disk_file)).map_err(describe)?;
             for (offset, limit) in model.written_ranges() {
                 let bytes = disk.live_bytes(shared.disk_file, offset, (limit - offset) as usize);
-                model.check_crashed(offset, &bytes).map_err(told)?;
+                model.check_crashed(offset, &bytes).map_err(describe)?;
             }
         }
         Ok(())

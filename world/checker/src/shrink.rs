@@ -66,12 +66,12 @@ fn accept(best: &mut Shrunk, candidate: &Scenario) -> bool {
     if *candidate == best.scenario {
         return false;
     }
-    for turn in 0..SEEDS_TRIED {
+    for step in 0..SEEDS_TRIED {
         if best.is_enough() {
             return false;
         }
         best.runs += 1;
-        let tried = Scenario { seed: candidate.seed.wrapping_add(turn), ..candidate.clone() };
+        let tried = Scenario { seed: candidate.seed.wrapping_add(step), ..candidate.clone() };
         let report = run_with(&tried, &RunOptions::default());
         best.steps += report.steps;
         if let Err(failure) = report.result

@@ -301,12 +301,12 @@ impl FileModel {
 
     fn mismatch(&self, offset: u64, got: &[u8], at: usize, wrong: &[bool], candidates: &BTreeSet<u64>) -> Mismatch {
         let count = wrong.iter().filter(|wrong| **wrong).count();
-        let place = offset + at as u64;
+        let first_wrong = offset + at as u64;
         let shown = &got[at..got.len().min(at + 16)];
         let mut expected = vec![0; shown.len()];
         let versions: BTreeSet<u64> = self.changes.iter().map(|change| change.version).collect();
         let known = versions.into_iter().find(|version| {
-            pattern(*version, place, &mut expected);
+            pattern(*version, first_wrong, &mut expected);
             expected == shown
         });
         let holds = match known {
@@ -316,7 +316,7 @@ impl FileModel {
             None => format!("no version of this file: {shown:02x?}"),
         };
         let what = format!(
-            "byte {place} (and {} more in the {} from {offset}) holds {holds}; right would be a version of {candidates:?}",
+            "byte {first_wrong} (and {} more in the {} from {offset}) holds {holds}; right would be a version of {candidates:?}",
             count - 1,
             got.len()
         );

@@ -188,7 +188,7 @@ impl MemoryTree {
     }
 
     /// The number of objects that would outlive a kill without a name.
-    pub fn kept_unnamed(&self) -> usize {
+    pub fn unnamed_count(&self) -> usize {
         self.shared.lock().by_number.values().filter(|object| object.outlives).count()
     }
 
@@ -204,7 +204,7 @@ impl MemoryTree {
     }
 
     /// A name as the tree stores it.
-    fn kept_name(&self, name: Bytes) -> Bytes {
+    fn stored_name(&self, name: Bytes) -> Bytes {
         if self.options.folds_names { name.to_ascii_lowercase().into() } else { name }
     }
 
@@ -279,7 +279,7 @@ impl Directory for MemoryTree {
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {
-        let name = self.kept_name(name);
+        let name = self.stored_name(name);
         self.with(directory, move |shared, directory| {
             let mut objects = shared.lock();
             let number = objects.entry(directory, &name)?;
@@ -386,7 +386,7 @@ impl Directory for MemoryTree {
         attributes: AttributeChange,
         _durable: bool,
     ) -> TreeResult<'_, Created> {
-        let name = self.kept_name(name);
+        let name = self.stored_name(name);
         let (parent, directory) = (number_of(directory), directory.clone());
         self.change(vec![directory.clone()], move |shared| {
             let created = shared.create(parent, name, &new, &owned(&directory, attributes))?;
@@ -418,7 +418,7 @@ impl Directory for MemoryTree {
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> TreeResult<'_, Removed> {
-        let name = self.kept_name(name);
+        let name = self.stored_name(name);
         let parent = number_of(directory);
         let note = directory.note().clone();
         self.change(vec![directory.clone()], move |shared| {
@@ -435,13 +435,13 @@ impl Directory for MemoryTree {
     ) -> TreeResult<'_, Renamed> {
         let ((from, from_name), (to, to_name)) = (from, to);
         let (changed, note) = (vec![from.clone(), to.clone()], from.note().clone());
-        let (from, from_name) = (number_of(from), self.kept_name(from_name));
-        let (to, to_name) = (number_of(to), self.kept_name(to_name));
+        let (from, from_name) = (number_of(from), self.stored_name(from_name));
+        let (to, to_name) = (number_of(to), self.stored_name(to_name));
         self.change(changed, move |shared| shared.rename(from, from_name, to, to_name, how).inspect(|_| note.done()))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> TreeResult<'_, Linked> {
-        let (number, parent, name) = (number_of(node), number_of(directory), self.kept_name(name));
+        let (number, parent, name) = (number_of(node), number_of(directory), self.stored_name(name));
         let note = directory.note().clone();
         self.change(vec![node.clone(), directory.clone()], move |shared| {
             shared.link(number, parent, name).inspect(|_| note.done())

@@ -94,22 +94,22 @@ fn lines(child: &mut Child) -> Result<Receiver<String>> {
 }
 
 /// A slow disk, and the place of its file system.
-fn disk(program: &Path, place: &Path) -> Result<(Ending, PathBuf)> {
+fn disk(program: &Path, home: &Path) -> Result<(Ending, PathBuf)> {
     let mut command = Command::new(program);
-    command.arg(place).args([DISK_BYTES.to_string(), DISK_BYTES_PER_SECOND.to_string()]);
+    command.arg(home).args([DISK_BYTES.to_string(), DISK_BYTES_PER_SECOND.to_string()]);
     let mut disk = Ending(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("the disk")?);
     let line = lines(&mut disk.0)?.recv_timeout(STILL_MAX).ok().context("no slow disk")?;
     Ok((disk, line.into()))
 }
 
 /// Runs the gate, half of the time with the server in the group. Returns whether all was right.
-pub(super) fn holds(built: &Built, place: &Path, lasts: Duration) -> Result<bool> {
+pub(super) fn holds(built: &Built, home: &Path, lasts: Duration) -> Result<bool> {
     let messages = Messages::now()?;
     for with_server in [false, true] {
-        let place = place.join(if with_server { "with-server" } else { "alone" });
-        fs::create_dir_all(&place)?;
-        let (_disk, ext4) = disk(&built.disk, &place)?;
-        let outcome = half(built, &place, &ext4, lasts / 2, with_server);
+        let home = home.join(if with_server { "with-server" } else { "alone" });
+        fs::create_dir_all(&home)?;
+        let (_disk, ext4) = disk(&built.disk, &home)?;
+        let outcome = half(built, &home, &ext4, lasts / 2, with_server);
         if let Err(error) = outcome {
             println!("         {error:#}");
             return Ok(false);
@@ -120,9 +120,9 @@ pub(super) fn holds(built: &Built, place: &Path, lasts: Duration) -> Result<bool
     Ok(complaints.is_empty())
 }
 
-fn half(built: &Built, place: &Path, ext4: &Path, lasts: Duration, with_server: bool) -> Result<()> {
+fn half(built: &Built, home: &Path, ext4: &Path, lasts: Duration, with_server: bool) -> Result<()> {
     let group = Group::new()?;
-    let mut mount = Mount::with_cache(built, place, Way::Fuse, &Volume::directory(ext4), CACHE_BYTES)?;
+    let mut mount = Mount::with_cache(built, home, Way::Fuse, &Volume::directory(ext4), CACHE_BYTES)?;
     if with_server {
         group.add(mount.process())?;
     }
@@ -131,15 +131,15 @@ fn half(built: &Built, place: &Path, ext4: &Path, lasts: Duration, with_server: 
     command.args(["-c", "echo $$ > \"$0\" && exec python3 -c \"$@\""]).arg(group.0.join("cgroup.procs")).arg(PROGRAM);
     command.arg(&file).args([MAPPED_BYTES.to_string(), lasts.as_secs_f64().to_string()]);
     let mut program = Ending(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("python3")?);
-    let (turns, longest) = progress(&mut program.0)?;
+    let (rounds, longest) = progress(&mut program.0)?;
     ensure!(program.0.wait()?.success(), "the program found wrong bytes");
     ensure!(group.reclaims() > 0, "the group had memory enough");
     mount.check_running()?;
     let peak = health::check_memory(mount.process(), CACHE_BYTES)?;
     mount.end()?;
-    check(&ext4.join("mapped"), turns)?;
+    check(&ext4.join("mapped"), rounds)?;
     println!(
-        "         {turns} rounds of {} MiB, the server {} the group; longest time without progress {:.1} s; {} times at the \
+        "         {rounds} rounds of {} MiB, the server {} the group; longest time without progress {:.1} s; {} times at the \
          limit; the server's memory at most {} MiB",
         MAPPED_BYTES >> 20,
         if with_server { "in" } else { "outside" },
@@ -153,17 +153,17 @@ fn half(built: &Built, place: &Path, ext4: &Path, lasts: Duration, with_server: 
 /// The program's rounds, and the longest time between two lines.
 fn progress(program: &mut Child) -> Result<(u64, Duration)> {
     let (lines, mut longest) = (lines(program)?, Duration::ZERO);
-    let mut turns = None;
+    let mut rounds = None;
     loop {
         let begin = Instant::now();
         match lines.recv_timeout(STILL_MAX) {
-            Ok(line) => turns = line.parse().ok(),
+            Ok(line) => rounds = line.parse().ok(),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => bail!("no progress for {STILL_MAX:?}:\n{}", stacks(program.id())),
         }
         longest = longest.max(begin.elapsed());
     }
-    Ok((turns.context("the program ended early")?, longest))
+    Ok((rounds.context("the program ended early")?, longest))
 }
 
 /// Where the kernel holds up a process.
@@ -173,14 +173,14 @@ fn stacks(process: u32) -> String {
 }
 
 /// All bytes of the last round are on the disk.
-fn check(path: &Path, turns: u64) -> Result<()> {
+fn check(path: &Path, rounds: u64) -> Result<()> {
     let file = File::open(path).with_context(|| path.display().to_string())?;
     ensure!(file.metadata()?.len() == MAPPED_BYTES, "the file on the disk has another size");
     let mut found = [0; 16];
     for page in 0..MAPPED_BYTES / PAGE_BYTES {
         file.read_exact_at(&mut found, page * PAGE_BYTES)?;
-        let [number, turn] = [0, 8].map(|at| u64::from_le_bytes(found[at..at + 8].try_into().unwrap_or_default()));
-        ensure!((number, turn) == (page, turns), "page {page} on the disk is page {number} of round {turn}");
+        let [number, round] = [0, 8].map(|at| u64::from_le_bytes(found[at..at + 8].try_into().unwrap_or_default()));
+        ensure!((number, round) == (page, rounds), "page {page} on the disk is page {number} of round {round}");
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus};
 use afflux_rig::{Mounted, Ready};
 use anyhow::{Context, Result, bail, ensure};
 
-use super::options::{Place, Way};
+use super::options::{Storage, Way};
 use super::programs::Program;
 use super::volume::Volume;
 use crate::{ci, words};
@@ -36,7 +36,7 @@ impl Built {
 }
 
 pub(super) struct Mount {
-    place: PathBuf,
+    directory: PathBuf,
     way: Way,
     mounted: Mounted,
     /// The server behind a bridge.
@@ -44,34 +44,44 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// Mounts below `place`.
-    pub(super) fn start(built: &Built, place: &Path, way: Way, volume: &Volume) -> Result<Self> {
-        Self::with_cache(built, place, way, volume, CACHE_BYTES)
+    /// Mounts below `directory`.
+    pub(super) fn start(built: &Built, directory: &Path, way: Way, volume: &Volume) -> Result<Self> {
+        Self::with_cache(built, directory, way, volume, CACHE_BYTES)
     }
 
     /// The same with a cache of that size.
-    pub(super) fn with_cache(built: &Built, place: &Path, way: Way, volume: &Volume, cache_bytes: u64) -> Result<Self> {
-        fs::create_dir_all(place.join("beside")).context("making folders")?;
-        let (point, cache) = (place.join("mnt"), cache_bytes.to_string());
+    pub(super) fn with_cache(
+        built: &Built,
+        directory: &Path,
+        way: Way,
+        volume: &Volume,
+        cache_bytes: u64,
+    ) -> Result<Self> {
+        fs::create_dir_all(directory.join("beside")).context("making folders")?;
+        let (point, cache) = (directory.join("mnt"), cache_bytes.to_string());
         let command = |word| {
             let mut command = volume.command(&built.afflux, word);
-            command.args(["--cache", &cache]).arg("--state").arg(place.join("state")).env("XDG_STATE_HOME", place);
+            command
+                .args(["--cache", &cache])
+                .arg("--state")
+                .arg(directory.join("state"))
+                .env("XDG_STATE_HOME", directory);
             command
         };
         let (mounted, server) = match way {
             Way::Fuse => {
                 let mut mount = command("mount");
-                mount.arg("--control").arg(place.join("control.sock")).arg(&point);
-                (Mounted::start(&mut mount, &point, &place.join("log"))?, None)
+                mount.arg("--control").arg(directory.join("control.sock")).arg(&point);
+                (Mounted::start(&mut mount, &point, &directory.join("log"))?, None)
             }
             Way::Bridge => {
-                let server = Ready::start(command("serve").args(["--listen", "127.0.0.1:0"]), place)?;
+                let server = Ready::start(command("serve").args(["--listen", "127.0.0.1:0"]), directory)?;
                 let mut bridge = Command::new(&built.bridge);
                 bridge.arg(server.address().to_string()).arg(&server.export).arg(&point);
-                (Mounted::start(&mut bridge, &point, &place.join("bridge.log"))?, Some(server))
+                (Mounted::start(&mut bridge, &point, &directory.join("bridge.log"))?, Some(server))
             }
         };
-        Ok(Self { place: place.to_path_buf(), way, mounted, server })
+        Ok(Self { directory: directory.to_path_buf(), way, mounted, server })
     }
 
     /// Fails if the server ended by itself.
@@ -81,9 +91,9 @@ impl Mount {
     }
 
     /// Runs a program in a folder of this round. Returns whether its result was right.
-    pub(super) fn runs(&self, program: &Program, round: u64, words: &words::Mounted, files: Place) -> Result<bool> {
+    pub(super) fn runs(&self, program: &Program, round: u64, words: &words::Mounted, files: Storage) -> Result<bool> {
         let folder = if round == 1 { program.name.to_owned() } else { format!("{}-{round}", program.name) };
-        let (here, beside) = (self.files().join(&folder), self.place.join("beside").join(&folder));
+        let (here, beside) = (self.files().join(&folder), self.directory.join("beside").join(&folder));
         for folder in [&here, &beside] {
             fs::create_dir(folder).with_context(|| folder.display().to_string())?;
         }
@@ -105,7 +115,7 @@ impl Mount {
 
     /// The files as programs see them.
     pub(super) fn files(&self) -> PathBuf {
-        self.place.join("mnt")
+        self.directory.join("mnt")
     }
 
     /// Unmounts, and ends the server in its own way.

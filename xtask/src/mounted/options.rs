@@ -22,7 +22,7 @@ choice! {
 
 /// The place of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Storage {
     Directory,
     /// A volume in a store that is a directory.
     FileStore,
@@ -30,7 +30,7 @@ pub(super) enum Place {
     Radosgw(Option<Duration>),
 }
 
-impl Place {
+impl Storage {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Directory => "directory",
@@ -44,14 +44,14 @@ impl Mounted {
         if self.fuse || self.xfstests.is_some() { Way::Fuse } else { Way::Bridge }
     }
 
-    pub(super) fn place(&self) -> Result<Place> {
+    pub(super) fn storage(&self) -> Result<Storage> {
         match (self.store, self.kill_every) {
-            (Some(Store::Radosgw), every) => Ok(Place::Radosgw(every.map(|every| Duration::from_secs(every.0)))),
+            (Some(Store::Radosgw), every) => Ok(Storage::Radosgw(every.map(|every| Duration::from_secs(every.0)))),
             (_, Some(_)) => {
                 Err(xflags::Error::new("only a gateway can be killed: --kill-every goes with --store radosgw").into())
             }
-            (Some(Store::File), None) => Ok(Place::FileStore),
-            (None, None) => Ok(Place::Directory),
+            (Some(Store::File), None) => Ok(Storage::FileStore),
+            (None, None) => Ok(Storage::Directory),
         }
     }
 

@@ -22,24 +22,24 @@ const SCRIPT: &str = include_str!("../../mounted/xfstests.sh");
 const EXPECTED: &str = include_str!("../../mounted/xfstests.txt");
 
 /// Runs the suite's tests of these names, or its quick group.
-pub(super) fn run(suite: &Path, built: &Path, place: &Path, names: &[String]) -> Result<()> {
+pub(super) fn run(suite: &Path, built: &Path, directory: &Path, names: &[String]) -> Result<()> {
     let suite = suite.canonicalize().with_context(|| suite.display().to_string())?;
     ensure!(suite.join("check").exists(), "{} is no xfstests", suite.display());
     ensure!(suite.join("ltp/fsstress").exists(), "xfstests is not built: make -C {}", suite.display());
     let messages = Messages::now()?;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", SCRIPT, "bash"]);
-    command.args([&suite, place, built, &repository::root().join("packaging")]);
+    command.args([&suite, directory, built, &repository::root().join("packaging")]);
     command.args(names).args(names.is_empty().then_some(["-g", "quick"]).into_iter().flatten());
     ensure!(command.status().context("unshare")?.success(), "the suite does not run");
-    let log = place.join("results/check.log");
+    let log = directory.join("results/check.log");
     let log = fs::read_to_string(&log).with_context(|| log.display().to_string())?;
-    let told = judged(&log, EXPECTED)?;
+    let outcome = judged(&log, EXPECTED)?;
     let complaints = messages.complaints_since()?;
     complaints.iter().for_each(|line| println!("kernel: {line}"));
-    println!("{}", told.text);
-    if !told.unexpected.is_empty() || !complaints.is_empty() {
-        bail!("failed without a known reason: {}; {} messages of the kernel", told.unexpected, complaints.len());
+    println!("{}", outcome.text);
+    if !outcome.unexpected.is_empty() || !complaints.is_empty() {
+        bail!("failed without a known reason: {}; {} messages of the kernel", outcome.unexpected, complaints.len());
     }
     Ok(())
 }

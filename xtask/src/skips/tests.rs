@@ -1,6 +1,6 @@
 use super::{
     EXCUSES, FOLDING, MEMORY_GROUPS, MOUNTS, QUOTAS, ROOT, THROTTLE, count, end, is_root, listed, missing, not_excused,
-    reasons, without_places,
+    reasons, without_positions,
 };
 
 const LIST: &str = "a\tt\tfio is not installed (Debian package fio)\na\tt\tfio is not installed (Debian package fio)\n\
@@ -25,7 +25,7 @@ fn a_reason_is_of_one_kind_and_has_no_place_of_one_run() {
     assert_eq!(missing("only root can give a file away") == "root", !is_root());
     assert_eq!(missing("no io_uring here"), "an ability of this machine");
     let reason = "mount [\"--bind\", \"/tmp/afflux-e2e-04794cba/a\"]: must be superuser to use mount.";
-    assert_eq!(without_places(reason), "mount [\"--bind\", … must be superuser to use mount.");
+    assert_eq!(without_positions(reason), "mount [\"--bind\", … must be superuser to use mount.");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::modules::{self, Modules, Place};
+use super::modules::{self, ModulePath, Modules};
 use super::violation::Violation;
 use crate::repository::TextFile;
 
@@ -36,7 +36,7 @@ pub(super) fn check(files: &[TextFile], list: &str) -> Vec<Violation> {
 
 /// Each file of a crate with the files that it names; the root is `.`.
 fn named(modules: &Modules<'_>) -> BTreeMap<String, BTreeSet<String>> {
-    let name = |place: &Place<'_>| if place.is_empty() { ".".to_owned() } else { place.join("/") };
+    let name = |place: &ModulePath<'_>| if place.is_empty() { ".".to_owned() } else { place.join("/") };
     let edges = modules.edges();
     edges.iter().map(|(from, to)| (name(from), to.iter().map(name).collect())).collect()
 }

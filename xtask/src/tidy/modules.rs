@@ -18,7 +18,7 @@ const STEPS_MAX: usize = 16;
 const DECLARING: &[&str] = &["struct", "enum", "fn", "trait", "type", "const", "static", "union", "macro_rules"];
 
 /// The modules from the crate's root to a file; the root has none.
-pub(super) type Place<'a> = Vec<&'a str>;
+pub(super) type ModulePath<'a> = Vec<&'a str>;
 
 /// A file without tests.
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct Module<'a> {
 
 /// The files of one crate.
 #[derive(Default)]
-pub(super) struct Modules<'a>(BTreeMap<Place<'a>, Module<'a>>);
+pub(super) struct Modules<'a>(BTreeMap<ModulePath<'a>, Module<'a>>);
 
 /// The crates by their folders.
 pub(super) fn crates(files: &[TextFile]) -> BTreeMap<&str, Modules<'_>> {
@@ -46,12 +46,12 @@ pub(super) fn crates(files: &[TextFile]) -> BTreeMap<&str, Modules<'_>> {
 }
 
 /// The crate and the module that a file is; nothing for tests, models and further programs.
-fn place(path: &str) -> Option<(&str, Place<'_>)> {
+fn place(path: &str) -> Option<(&str, ModulePath<'_>)> {
     let (name, inside) = path.split_once("/src/")?;
     if is_test(path) || path.ends_with("loom_models.rs") {
         return None;
     }
-    let mut modules: Place<'_> = inside.strip_suffix(".rs")?.split('/').collect();
+    let mut modules: ModulePath<'_> = inside.strip_suffix(".rs")?.split('/').collect();
     if modules.len() > 1 && modules.last() == Some(&"mod") || matches!(modules[..], ["lib" | "main"]) {
         modules.pop();
     }
@@ -136,9 +136,9 @@ fn tree<'a>(tokens: &[Token<'a>], at: &mut usize, before: &[&'a str], found: &mu
 
 impl<'a> Modules<'a> {
     /// Each file with the files of the crate that it names.
-    pub(super) fn edges(&self) -> BTreeMap<Place<'a>, BTreeSet<Place<'a>>> {
-        let named = |(from, module): (&Place<'a>, &Module<'a>)| {
-            let mut named: BTreeSet<Place<'a>> =
+    pub(super) fn edges(&self) -> BTreeMap<ModulePath<'a>, BTreeSet<ModulePath<'a>>> {
+        let named = |(from, module): (&ModulePath<'a>, &Module<'a>)| {
+            let mut named: BTreeSet<ModulePath<'a>> =
                 module.followed.iter().filter_map(|path| self.led(from, path, STEPS_MAX)).collect();
             named.remove(from);
             (from.clone(), named)
@@ -147,7 +147,7 @@ impl<'a> Modules<'a> {
     }
 
     /// The file that a path leads to, from a file.
-    fn led(&self, from: &[&'a str], path: &[&'a str], steps: usize) -> Option<Place<'a>> {
+    fn led(&self, from: &[&'a str], path: &[&'a str], steps: usize) -> Option<ModulePath<'a>> {
         let steps = steps.checked_sub(1)?;
         let ups = path.iter().take_while(|part| **part == "super").count();
         match path {
@@ -168,7 +168,7 @@ impl<'a> Modules<'a> {
     }
 
     /// The file that `rest` leads to, seen from inside the module `at`.
-    fn walked(&self, at: &[&'a str], rest: &[&'a str], steps: usize) -> Option<Place<'a>> {
+    fn walked(&self, at: &[&'a str], rest: &[&'a str], steps: usize) -> Option<ModulePath<'a>> {
         let steps = steps.checked_sub(1)?;
         if let [first, after @ ..] = rest
             && let child = [at, &[*first]].concat()
@@ -187,7 +187,7 @@ impl<'a> Modules<'a> {
         }
         let globs = module.brought.iter().filter(|(name, _)| *name == "*");
         let mut through = globs.filter_map(|(_, path)| self.led(at, &path[..path.len() - 1], steps));
-        let declares = |place: &Place<'a>| self.0.get(place).is_some_and(|module| module.declared.contains(first));
+        let declares = |place: &ModulePath<'a>| self.0.get(place).is_some_and(|module| module.declared.contains(first));
         Some(through.find(declares).unwrap_or_else(|| at.to_vec()))
     }
 }

@@ -57,15 +57,15 @@ const HEADER: &str = "# Names that are not there yet. `questions`: a crate, and 
 pub(super) fn check(files: &[TextFile], list: &str) -> Result<Vec<Violation>> {
     let (found, listed) = (figures(files), read(list)?);
     let more = found.iter().filter(|(key, count)| **count > listed.get(key).map_or(0, |listed| listed.0));
-    Ok(more.map(|((kind, key), count)| Violation::new(key.as_str(), RULE, told(files, kind, key, *count))).collect())
+    Ok(more.map(|((kind, key), count)| Violation::new(key.as_str(), RULE, message(files, kind, key, *count))).collect())
 }
 
-fn told(files: &[TextFile], kind: &str, key: &str, count: usize) -> String {
+fn message(files: &[TextFile], kind: &str, key: &str, count: usize) -> String {
     if kind == SHARED {
-        let places: Vec<&str> = places(files, key).collect();
+        let paths: Vec<&str> = paths(files, key).collect();
         return format!(
             "{count} types of the product have this name: rename one, or make it private ({})",
-            places.join(", ")
+            paths.join(", ")
         );
     }
     let of_crate = || files.iter().filter(|file| folder(&file.path) == Some(key));
@@ -121,7 +121,7 @@ fn figures(files: &[TextFile]) -> Figures {
     figures
 }
 
-fn places<'a>(files: &'a [TextFile], name: &'a str) -> impl Iterator<Item = &'a str> {
+fn paths<'a>(files: &'a [TextFile], name: &'a str) -> impl Iterator<Item = &'a str> {
     let of_product =
         files.iter().filter(|file| folder(&file.path).is_some_and(|folder| folder.starts_with("product/")));
     of_product.filter(move |file| types(file).contains(&name)).map(|file| file.path.as_str())

@@ -55,7 +55,7 @@ const BANS: [(&str, &[Ban]); 2] = [
 ];
 
 /// Places where `unsafe` is allowed.
-const UNSAFE_PLACES: &[&str] = &[
+const UNSAFE_PATHS: &[&str] = &[
     "product/frames/",
     "product/pages/src/cache/",
     "product/pages/src/eviction/ghost.rs",
@@ -78,7 +78,7 @@ const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpe
 pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
     let tokens = lexer::tokens(&file.text);
     let mut violations = bag_names(file, &tokens);
-    violations.extend(unsafe_places(file, &tokens));
+    violations.extend(disallowed_unsafe(file, &tokens));
     violations.extend(wide_comments(file));
     if !is_test(&file.path) {
         violations.extend(header(file));
@@ -127,11 +127,11 @@ fn inline_tests(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
         .collect()
 }
 
-fn unsafe_places(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
-    if UNSAFE_PLACES.iter().any(|place| file.path.starts_with(place)) {
+fn disallowed_unsafe(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
+    if UNSAFE_PATHS.iter().any(|prefix| file.path.starts_with(prefix)) {
         return Vec::new();
     }
-    let text = format!("unsafe code is allowed in {} alone", UNSAFE_PLACES.join(", "));
+    let text = format!("unsafe code is allowed in {} alone", UNSAFE_PATHS.join(", "));
     tokens.iter().filter(|token| token.text == "unsafe").map(|token| at(file, token.line, "unsafe", &text)).collect()
 }
 
@@ -139,8 +139,8 @@ fn unsafe_places(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
 fn forbids_unsafe(file: &TextFile) -> Vec<Violation> {
     let is_root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
     let folder = file.path.split("src/").next().unwrap_or_default();
-    let is_code = |place: &&str| place.strip_prefix(folder).is_some_and(|rest| !rest.starts_with("tests/"));
-    let excused = UNSAFE_PLACES.iter().any(is_code);
+    let is_code = |prefix: &&str| prefix.strip_prefix(folder).is_some_and(|rest| !rest.starts_with("tests/"));
+    let excused = UNSAFE_PATHS.iter().any(is_code);
     if !is_root || excused || file.text.contains("#![forbid(unsafe_code)]") {
         return Vec::new();
     }
@@ -181,8 +181,8 @@ fn words(name: &str) -> Vec<String> {
 
 fn bans(file: &TextFile, paths: &[CodePath<'_>]) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (places, banned) in BANS {
-        if !places.split(' ').any(|place| file.path.starts_with(place)) || file.path.contains("/src/bin/") {
+    for (prefixes, banned) in BANS {
+        if !prefixes.split(' ').any(|prefix| file.path.starts_with(prefix)) || file.path.contains("/src/bin/") {
             continue;
         }
         for path in paths {

@@ -14,7 +14,7 @@ use afflux_report::Fields;
 use super::devices::{Device, device};
 use super::figures::{backlogs_ns, bytes, jain, sorted, written_between};
 use super::plan::{Case, Load};
-use super::raw::{self, PLACES, RawOrder};
+use super::raw::{self, RANDOM_PAGES, RawOrder};
 use super::rig::{Order, Rig, Teller, Writing};
 use crate::experiment::LabError;
 use crate::machine::{PAGE_BYTES, lock, ms, rounded, seconds};
@@ -42,7 +42,7 @@ impl RawRates {
         let key = (case.device.name, order, case.seconds);
         match self.0.entry(key) {
             Entry::Occupied(known) => Ok(*known.get()),
-            Entry::Vacant(place) => Ok(*place.insert(raw::bytes_per_s(case.device, order, case.seconds)?.max(1.0))),
+            Entry::Vacant(vacant) => Ok(*vacant.insert(raw::bytes_per_s(case.device, order, case.seconds)?.max(1.0))),
         }
     }
 }
@@ -99,8 +99,8 @@ impl Case {
     fn at_random(&self, raw: &mut RawRates) -> Result<Outcome, LabError> {
         let rig = self.rig(&[self.device])?;
         let onward = Writing::onward(PAGE_BYTES, self.end_ns());
-        let order = Order::AtRandom { places: PLACES };
-        let random_file = rig.sized_file(0, PLACES * PAGE_BYTES);
+        let order = Order::AtRandom { pages: RANDOM_PAGES };
+        let random_file = rig.sized_file(0, RANDOM_PAGES * PAGE_BYTES);
         let random = rig.write(&random_file, Writing { order, ..onward });
         let mut writers = vec![Teller::clone(&random)];
         let stream_file = (self.load == Load::Both).then(|| rig.file(0));
@@ -130,7 +130,7 @@ impl Case {
         let synced = rig.write(&rig.file(0), small);
         let ended = self.ends(&rig)?;
         let raw_rate = raw.of(self, RawOrder::Stream)?;
-        let syncs = sorted(&[synced], |told| &told.syncs_ns);
+        let syncs = sorted(&[synced], |record| &record.syncs_ns);
         let metrics = Fields::new()
             .with("percent_of_raw", percent(ended.written_bytes as f64, raw_rate * self.seconds as f64))
             .with("fsyncs", syncs.len())
@@ -146,7 +146,7 @@ impl Case {
         let small = Writing { every_ns: 100 * Nanos::MILLISECOND, ..Writing::onward(PAGE_BYTES, self.end_ns()) };
         let light = rig.write(&rig.file(0), small);
         let ended = self.ends(&rig)?;
-        let waits = sorted(&[light], |told| &told.writes_ns);
+        let waits = sorted(&[light], |record| &record.writes_ns);
         let metrics = Fields::new()
             .with("light_p50_ms", rounded(ms(percentile(&waits, 500)), 3))
             .with("light_max_ms", rounded(ms(percentile(&waits, 1000)), 2));
@@ -204,7 +204,7 @@ impl Case {
         let end_ns = Nanos::MILLISECOND * every_ms.max(4000) * if self.quick { 2 } else { 5 };
         let case = Case { seconds: end_ns / Nanos::SECOND, ..*self };
         let rig = case.rig(&[self.device])?;
-        let order = Order::AtRandom { places: pages };
+        let order = Order::AtRandom { pages };
         let every_ns = every_ms * Nanos::MILLISECOND / pages;
         let writing = Writing { order, every_ns, ..Writing::onward(PAGE_BYTES, case.end_ns()) };
         let writers = [rig.write(&rig.sized_file(0, REWRITTEN_BYTES), writing)];
@@ -231,7 +231,7 @@ impl Case {
 
     /// The figures that every load has, appended to `metrics`.
     fn outcome(&self, rig: &Rig, writers: &[Teller], ended: &Ended, metrics: Fields) -> Outcome {
-        let (waits, looks) = (sorted(writers, |told| &told.writes_ns), rig.looks(0));
+        let (waits, looks) = (sorted(writers, |record| &record.writes_ns), rig.looks(0));
         let backlogs_ns = backlogs_ns(&looks);
         let (at_ns, worst_ns) = backlogs_ns.iter().copied().max_by_key(|(_, ns)| *ns).unwrap_or_default();
         // The largest limit, since the law stretches it while writers wait; its value at the start does not matter.

@@ -20,7 +20,7 @@ use afflux_report::{Fields, Row};
 use self::findings::Cell;
 use self::loads::RawRates;
 use self::plan::{Case, Plan};
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::row;
 use crate::options::Named;
 
@@ -37,7 +37,7 @@ pub(crate) static BUDGET_TABLE: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let (mut raw, mut cells) = (RawRates::default(), Vec::<Cell>::new());
     for (number, case) in plan.cases.iter().enumerate() {

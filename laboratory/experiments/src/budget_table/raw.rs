@@ -19,7 +19,7 @@ use crate::machine::PAGE_BYTES;
 /// Most requests in flight, if the device takes more.
 const DEPTH_MAX: u32 = 128;
 /// Pages of random writes, 2 GiB in all; each is written once before any is written twice.
-pub(super) const PLACES: u64 = 1 << 19;
+pub(super) const RANDOM_PAGES: u64 = 1 << 19;
 
 /// The order of the writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,9 +41,9 @@ struct Raw {
     until_ns: u64,
 }
 
-/// A number below [`PLACES`] for each number below it; no two are equal.
+/// A number below [`RANDOM_PAGES`] for each number below it; no two are equal.
 fn scattered(number: u64) -> u64 {
-    let low = |bits: u64| bits & (PLACES - 1);
+    let low = |bits: u64| bits & (RANDOM_PAGES - 1);
     let mixed = low(number.wrapping_mul(0x9e37_79b1));
     let mixed = low((mixed ^ (mixed >> 10)).wrapping_mul(0x85eb_ca6b));
     mixed ^ (mixed >> 9)
@@ -82,8 +82,8 @@ pub(super) fn bytes_per_s(device: &Device, order: RawOrder, seconds: u64) -> Res
     let memory_bytes = 2 * u64::from(depth) * u64::from(bytes) + (16 << 20);
     let file = disk.create_file();
     if order == RawOrder::Random {
-        disk.make_sparse(file, PLACES * PAGE_BYTES);
-        disk.lay_out(file, PLACES * PAGE_BYTES);
+        disk.make_sparse(file, RANDOM_PAGES * PAGE_BYTES);
+        disk.lay_out(file, RANDOM_PAGES * PAGE_BYTES);
     }
     let raw = Arc::new(Raw {
         platform: Arc::clone(world.platform()),

@@ -42,8 +42,8 @@ pub(super) struct Look {
 pub(super) enum Order {
     /// In sequence.
     Onward,
-    /// At random, at one of `places` pages.
-    AtRandom { places: u64 },
+    /// At random, at one of `pages` pages.
+    AtRandom { pages: u64 },
 }
 
 /// The parameters of a writer.
@@ -247,7 +247,7 @@ async fn write(
     file: &File,
     writing: &Writing,
     mut random: Random,
-    told: &Mutex<WriterRecord>,
+    record: &Mutex<WriterRecord>,
 ) -> Result<(), afflux_engine::Error> {
     let piece = vec![0; writing.call_bytes as usize];
     let mut bytes = 0;
@@ -258,19 +258,19 @@ async fn write(
         }
         let at = match writing.order {
             Order::Onward => bytes,
-            Order::AtRandom { places } => random.below(places) * PAGE_BYTES,
+            Order::AtRandom { pages } => random.below(pages) * PAGE_BYTES,
         };
         engine.write(file, at, &piece).await?;
         let written = platform.now();
         bytes += writing.call_bytes;
         {
-            let mut told = lock(told);
-            told.bytes = bytes;
-            told.writes_ns.push(written.since(began));
+            let mut record = lock(record);
+            record.bytes = bytes;
+            record.writes_ns.push(written.since(began));
         }
         if writing.syncs {
             engine.sync(file, at..at + writing.call_bytes).await?;
-            lock(told).syncs_ns.push(platform.now().since(written));
+            lock(record).syncs_ns.push(platform.now().since(written));
         }
         if writing.every_ns > 0 {
             platform.sleep_until(began.after(writing.every_ns)).await;

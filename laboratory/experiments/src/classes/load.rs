@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use afflux_report::Fields;
 use serde_json::Value;
 
-use super::plan::{Class, Load, Plan, Way};
+use super::plan::{Class, Load, Method, Plan};
 use crate::contenders::latencies::Latencies;
 use crate::contenders::writer::{Control, Stream, Written, ended};
-use crate::contenders::{Contender, KernelWay, Ours, Sink, Stage};
+use crate::contenders::{Contender, KernelMethod, Ours, Sink, Stage};
 use crate::host::warm_memory;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -104,10 +104,10 @@ pub(super) fn run(plan: &Plan, load: Load, classes: &[Class], directory: &Path, 
 
 fn run_in(plan: &Plan, load: Load, classes: &[Class], directory: &Path, stage: &Stage) -> Result<Ran, String> {
     let contenders = contenders(plan, classes, directory, stage)?;
-    let contender = |way| contenders.iter().find(|(own, _)| *own == way).map(|(_, contender)| contender);
+    let contender = |method| contenders.iter().find(|(own, _)| *own == method).map(|(_, contender)| contender);
     let mut files = Vec::new();
-    for (class, Class { way, writers }) in classes.iter().enumerate() {
-        let contender = contender(*way).ok_or("a class without a contender")?;
+    for (class, Class { method, writers }) in classes.iter().enumerate() {
+        let contender = contender(*method).ok_or("a class without a contender")?;
         for writer in 0..*writers {
             files.push(FileOfClass { class, file: contender.create(0, &format!("file-{class}-{writer}"))? });
         }
@@ -153,25 +153,25 @@ fn run_in(plan: &Plan, load: Load, classes: &[Class], directory: &Path, stage: &
     Ok(Ran { classes: found, elapsed, dirty_bytes_max, delays })
 }
 
-type Contenders = Vec<(Way, Box<dyn Contender>)>;
+type Contenders = Vec<(Method, Box<dyn Contender>)>;
 
 /// One contender for each method; two classes with the same method share one.
 fn contenders(plan: &Plan, classes: &[Class], directory: &Path, stage: &Stage) -> Result<Contenders, String> {
     let mut contenders: Contenders = Vec::new();
-    for Class { way, .. } in classes {
-        if contenders.iter().any(|(own, _)| own == way) {
+    for Class { method, .. } in classes {
+        if contenders.iter().any(|(own, _)| own == method) {
             continue;
         }
-        let contender: Box<dyn Contender> = match way {
-            Way::Ours(at) => Box::new(Ours::new(&plan.engines[*at], &[directory])?),
-            Way::Kernel(kernel) => {
-                if *kernel != KernelWay::Direct {
+        let contender: Box<dyn Contender> = match method {
+            Method::Ours(at) => Box::new(Ours::new(&plan.engines[*at], &[directory])?),
+            Method::Kernel(kernel) => {
+                if *kernel != KernelMethod::Direct {
                     warm_memory(plan.bytes);
                 }
                 Box::new(stage.kernel(*kernel, &[directory]))
             }
         };
-        contenders.push((*way, contender));
+        contenders.push((*method, contender));
     }
     Ok(contenders)
 }

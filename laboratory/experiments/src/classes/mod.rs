@@ -19,14 +19,14 @@ use std::path::Path;
 
 use afflux_report::{Fields, Row};
 
-use crate::contenders::{KernelWay, Stage, announce, turns};
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::contenders::{KernelMethod, Stage, announce, ordered_runs};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::hardware::MemoryDisk;
 use crate::host;
 use crate::machine::measured_row;
 use crate::options::Named;
 use load::Ran;
-use plan::{Class, FileMedium, Load, Plan, Way};
+use plan::{Class, FileMedium, Load, Method, Plan};
 
 /// The experiment.
 pub(crate) static CLASSES: Experiment = Experiment {
@@ -40,41 +40,42 @@ pub(crate) static CLASSES: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let mut plan = Plan::read(request)?;
     let mut left_out = Vec::new();
-    let places = places(&mut plan, &mut left_out)?;
-    let mut ways = Vec::new();
-    for place in &plan.places {
-        let (has, has_not) = ways_of(&plan, places.directory(*place));
-        left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", place.name())));
-        ways.push((*place, has));
+    let media = media(&mut plan, &mut left_out)?;
+    let mut methods = Vec::new();
+    for medium in &plan.media {
+        let (has, has_not) = methods_of(&plan, media.directory(*medium));
+        left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", medium.name())));
+        methods.push((*medium, has));
     }
     announce(watch, &left_out, plan.expected_s(), plan.repeats);
     let host_load = host::load();
-    let races: Vec<_> = ways.iter().flat_map(|ways| plan.loads.iter().map(move |load| (ways, *load))).collect();
-    let turns = turns(plan.repeats, &races, |((_, ways), load), _| load.classes(ways));
-    for (at, (repeat, ((place, _), load), classes)) in turns.iter().enumerate() {
-        let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
+    let races: Vec<_> =
+        methods.iter().flat_map(|methods| plan.loads.iter().map(move |load| (methods, *load))).collect();
+    let ordered_runs = ordered_runs(plan.repeats, &races, |((_, methods), load), _| load.classes(methods));
+    for (at, (repeat, ((medium, _), load), classes)) in ordered_runs.iter().enumerate() {
+        let what = format!("{}, {}, {}", medium.name(), load.name(), named(&plan, classes));
         let what = format!("{what}, {repeat} of {}", plan.repeats);
-        watch.step(&what, at as f64 / turns.len() as f64);
-        let ran = load::run(&plan, *load, classes, places.directory(*place), &places.stage);
+        watch.step(&what, at as f64 / ordered_runs.len() as f64);
+        let ran = load::run(&plan, *load, classes, media.directory(*medium), &media.stage);
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
-        watch.row(&row(&plan, *place, *load, classes, *repeat, &ran));
+        watch.row(&row(&plan, *medium, *load, classes, *repeat, &ran));
     }
-    drop(places);
+    drop(media);
     Ok(findings::findings(&plan, std::mem::take(&mut watch.rows), host_load))
 }
 
 /// The directories of the runs. Fields are dropped in this order: the mount is inside the directory.
-struct Places {
+struct Media {
     memory: Option<MemoryDisk>,
     stage: Stage,
 }
 
-impl Places {
-    fn directory(&self, place: FileMedium) -> &Path {
-        match (&self.memory, place) {
+impl Media {
+    fn directory(&self, medium: FileMedium) -> &Path {
+        match (&self.memory, medium) {
             (Some(disk), FileMedium::Memory) => disk.path(),
             _ => self.stage.path(),
         }
@@ -82,48 +83,48 @@ impl Places {
 }
 
 /// Sets up the media of the plan. Removes an unavailable medium from the plan, and reports the reason.
-fn places(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Places, LabError> {
+fn media(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Media, LabError> {
     let stage = Stage::new(&plan.directory, "classes").map_err(LabError::Failed)?;
-    let mut places = Places { memory: None, stage };
-    if plan.places.contains(&FileMedium::Memory) {
-        match MemoryDisk::new(places.stage.path(), plan.memory_disk_bytes()) {
-            Ok(disk) => places.memory = Some(disk),
+    let mut media = Media { memory: None, stage };
+    if plan.media.contains(&FileMedium::Memory) {
+        match MemoryDisk::new(media.stage.path(), plan.memory_disk_bytes()) {
+            Ok(disk) => media.memory = Some(disk),
             Err(error) => {
                 left_out.push(format!(
                     "{} was left out: it needs root and a loop device: {error}.",
                     FileMedium::Memory.name()
                 ));
-                plan.places.retain(|place| *place != FileMedium::Memory);
+                plan.media.retain(|medium| *medium != FileMedium::Memory);
             }
         }
     }
-    if plan.places.is_empty() {
+    if plan.media.is_empty() {
         return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
     }
-    Ok(places)
+    Ok(media)
 }
 
 /// The methods that a directory's file system supports, and the reasons against the others.
-fn ways_of(plan: &Plan, directory: &Path) -> (Vec<Way>, Vec<String>) {
+fn methods_of(plan: &Plan, directory: &Path) -> (Vec<Method>, Vec<String>) {
     let (mut has, mut has_not) = (Vec::new(), Vec::new());
-    for way in [KernelWay::Buffered, KernelWay::DontCache, KernelWay::Direct] {
-        match way.missing(directory) {
-            None => has.push(Way::Kernel(way)),
-            Some(why) => has_not.push(format!("{} was left out: {why}.", plan.way_name(Way::Kernel(way)))),
+    for method in [KernelMethod::Buffered, KernelMethod::DontCache, KernelMethod::Direct] {
+        match method.missing(directory) {
+            None => has.push(Method::Kernel(method)),
+            Some(why) => has_not.push(format!("{} was left out: {why}.", plan.method_name(Method::Kernel(method)))),
         }
     }
-    has.extend((0..plan.engines.len()).map(Way::Ours));
+    has.extend((0..plan.engines.len()).map(Method::Ours));
     (has, has_not)
 }
 
 /// The label of a run's classes.
 fn named(plan: &Plan, classes: &[Class]) -> String {
-    classes.iter().map(|class| plan.way_name(class.way)).collect::<Vec<_>>().join(" + ")
+    classes.iter().map(|class| plan.method_name(class.method)).collect::<Vec<_>>().join(" + ")
 }
 
-fn row(plan: &Plan, place: FileMedium, load: Load, classes: &[Class], repeat: u64, ran: &Ran) -> Row {
+fn row(plan: &Plan, medium: FileMedium, load: Load, classes: &[Class], repeat: u64, ran: &Ran) -> Row {
     let params = Fields::new()
-        .with("place", place.name())
+        .with("place", medium.name())
         .with("load", load.name())
         .with("repeat", repeat)
         .with("size_bytes", plan.bytes)

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use crate::contenders::engine_options::{DIRECTORY, KNOBS, MEMORY, POLICY, directory, engines};
-use crate::contenders::{EngineSetup, KernelWay};
+use crate::contenders::{EngineSetup, KernelMethod};
 use crate::experiment::{LabError, Request};
 use crate::options::{named, options, values};
 
@@ -34,18 +34,18 @@ named! {
 
 impl Load {
     /// The runs of this load: for each, its classes of writers.
-    pub(super) fn classes(self, ways: &[Way]) -> Vec<Vec<Class>> {
-        let alone = |writers: u64| ways.iter().map(|way| vec![Class { way: *way, writers }]).collect();
+    pub(super) fn classes(self, methods: &[Method]) -> Vec<Vec<Class>> {
+        let alone = |writers: u64| methods.iter().map(|method| vec![Class { method: *method, writers }]).collect();
         match self {
             Self::One => alone(1),
             Self::Four => alone(4),
             Self::Files => alone(FILES),
             Self::Competing => {
-                let one = |way: Way| Class { way, writers: 1 };
-                let ordinary = Way::Kernel(KernelWay::Buffered);
-                let beside = ways.iter().map(|way| vec![one(ordinary), one(*way)]);
-                let ours = ways.iter().filter(|way| matches!(way, Way::Ours(_)));
-                beside.chain(ours.map(|way| vec![one(*way), one(*way)])).collect()
+                let one = |method: Method| Class { method, writers: 1 };
+                let ordinary = Method::Kernel(KernelMethod::Buffered);
+                let beside = methods.iter().map(|method| vec![one(ordinary), one(*method)]);
+                let ours = methods.iter().filter(|method| matches!(method, Method::Ours(_)));
+                beside.chain(ours.map(|method| vec![one(*method), one(*method)])).collect()
             }
         }
     }
@@ -62,8 +62,8 @@ impl FileMedium {
 
 /// The method of writing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
-    Kernel(KernelWay),
+pub(super) enum Method {
+    Kernel(KernelMethod),
     /// The engine, with the policy at this index of the plan's list.
     Ours(usize),
 }
@@ -71,7 +71,7 @@ pub(super) enum Way {
 /// Writers with the same method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Class {
-    pub(super) way: Way,
+    pub(super) method: Method,
     pub(super) writers: u64,
 }
 
@@ -95,7 +95,7 @@ values! {
     #[derive(Debug)]
     pub(super) struct Plan = unchecked(request) {
         pub(super) loads: Vec<Load> = LOADS.list(request)?,
-        pub(super) places: Vec<FileMedium> = PLACES.list(request)?,
+        pub(super) media: Vec<FileMedium> = PLACES.list(request)?,
         pub(super) memory_bytes: u64 = MEMORY.value_or_quick(request, 64 << 20)?,
         pub(super) engines: Vec<EngineSetup> = engines(request, memory_bytes)?,
         pub(super) bytes: u64 = SIZE.value_or_quick(request, 16 << 20)?,
@@ -120,12 +120,12 @@ impl Plan {
         Ok(plan)
     }
 
-    pub(super) fn way_name(&self, way: Way) -> String {
-        match way {
-            Way::Kernel(KernelWay::Buffered) => "buffered".to_owned(),
-            Way::Kernel(KernelWay::DontCache) => "DONTCACHE".to_owned(),
-            Way::Kernel(KernelWay::Direct) => "O_DIRECT".to_owned(),
-            Way::Ours(at) => self.engines[at].name(),
+    pub(super) fn method_name(&self, method: Method) -> String {
+        match method {
+            Method::Kernel(KernelMethod::Buffered) => "buffered".to_owned(),
+            Method::Kernel(KernelMethod::DontCache) => "DONTCACHE".to_owned(),
+            Method::Kernel(KernelMethod::Direct) => "O_DIRECT".to_owned(),
+            Method::Ours(at) => self.engines[at].name(),
         }
     }
 
@@ -137,7 +137,7 @@ impl Plan {
     /// Rough estimate of the time for everything, in seconds: at 500 MB/s, and a second to make and warm each
     /// contender.
     pub(super) fn expected_s(&self) -> u64 {
-        let runs = self.loads.len() as u64 * self.places.len() as u64 * (3 + self.engines.len() as u64);
+        let runs = self.loads.len() as u64 * self.media.len() as u64 * (3 + self.engines.len() as u64);
         self.repeats * runs * (1 + self.bytes / 500_000_000)
     }
 }

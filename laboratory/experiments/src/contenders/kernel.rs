@@ -25,13 +25,13 @@ const PROBE_BYTES: usize = 4096;
 
 /// How a file is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum KernelWay {
+pub(crate) enum KernelMethod {
     Buffered,
     DontCache,
     Direct,
 }
 
-impl KernelWay {
+impl KernelMethod {
     fn flags(self) -> i32 {
         if self == Self::Direct { OFlags::DIRECT.bits() as i32 } else { 0 }
     }
@@ -44,14 +44,14 @@ impl KernelWay {
         };
         let block = super::writer::Block::new(PROBE_BYTES);
         let tried = create_file(scratch.path(), "probe", self.flags());
-        let tried = tried.and_then(|file| KernelFile { file, way: self }.write(0, block.bytes()));
+        let tried = tried.and_then(|file| KernelFile { file, method: self }.write(0, block.bytes()));
         tried.err()
     }
 }
 
 /// The kernel, over some directories.
 pub(crate) struct Kernel {
-    way: KernelWay,
+    method: KernelMethod,
     directories: Vec<Directory>,
 }
 
@@ -64,13 +64,13 @@ struct Directory {
 
 impl Kernel {
     /// A kernel over some directories; `debug` tells a device's dirty bytes from those of others.
-    pub(crate) fn new(way: KernelWay, directories: &[&Path], debug: Option<&KernelDebug>) -> Self {
+    pub(crate) fn new(method: KernelMethod, directories: &[&Path], debug: Option<&KernelDebug>) -> Self {
         let with_dirty = |path: &&Path| {
             let dirty = Dirty::of(&device_number(path), debug);
             let dirty_before = dirty.bytes();
             Directory { path: (*path).to_owned(), dirty, dirty_before }
         };
-        Self { way, directories: directories.iter().map(with_dirty).collect() }
+        Self { method, directories: directories.iter().map(with_dirty).collect() }
     }
 }
 
@@ -82,8 +82,8 @@ fn device_number(directory: &Path) -> String {
 
 impl Contender for Kernel {
     fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String> {
-        let file = create_file(&self.directories[directory].path, name, self.way.flags())?;
-        Ok(Arc::new(KernelFile { file, way: self.way }))
+        let file = create_file(&self.directories[directory].path, name, self.method.flags())?;
+        Ok(Arc::new(KernelFile { file, method: self.method }))
     }
 
     fn dirty_bytes(&self, directory: usize) -> u64 {
@@ -94,12 +94,12 @@ impl Contender for Kernel {
 
 struct KernelFile {
     file: File,
-    way: KernelWay,
+    method: KernelMethod,
 }
 
 impl Sink for KernelFile {
     fn write(&self, offset: u64, block: &[u8]) -> Result<(), String> {
-        if self.way != KernelWay::DontCache {
+        if self.method != KernelMethod::DontCache {
             return self.file.write_all_at(block, offset).map_err(|error| said("a write", error));
         }
         let mut done = 0;

@@ -20,24 +20,28 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::experiment::Watch;
-pub(crate) use kernel::{Kernel, KernelWay};
+pub(crate) use kernel::{Kernel, KernelMethod};
 pub(crate) use ours::{EngineSetup, Ours};
 pub(crate) use stage::Stage;
 
 /// The runs of all races in their order, each with its repeat from 1. In each repeat the contenders of a race run one
 /// after the other, every other time in the reverse order, so that a drift of the machine affects all of them alike.
-pub(crate) fn turns<R: Copy, C>(repeats: u64, races: &[R], contenders: impl Fn(R, u64) -> Vec<C>) -> Vec<(u64, R, C)> {
-    let mut turns = Vec::new();
+pub(crate) fn ordered_runs<R: Copy, C>(
+    repeats: u64,
+    races: &[R],
+    contenders: impl Fn(R, u64) -> Vec<C>,
+) -> Vec<(u64, R, C)> {
+    let mut ordered_runs = Vec::new();
     for repeat in 1..=repeats {
         for race in races {
             let mut own = contenders(*race, repeat);
             if repeat % 2 == 0 {
                 own.reverse();
             }
-            turns.extend(own.into_iter().map(|contender| (repeat, *race, contender)));
+            ordered_runs.extend(own.into_iter().map(|contender| (repeat, *race, contender)));
         }
     }
-    turns
+    ordered_runs
 }
 
 /// Tells the reader what is left out, and how long the rest takes.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use afflux_scratch::Scratch;
 
-use super::{Kernel, KernelWay};
+use super::{Kernel, KernelMethod};
 use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 
 /// Smallest and largest image of a disk.
@@ -48,8 +48,8 @@ impl Stage {
     }
 
     /// The kernel over these directories.
-    pub(crate) fn kernel(&self, way: KernelWay, on: &[&Path]) -> Kernel {
-        Kernel::new(way, on, self.debug.as_ref())
+    pub(crate) fn kernel(&self, method: KernelMethod, on: &[&Path]) -> Kernel {
+        Kernel::new(method, on, self.debug.as_ref())
     }
 }
 

@@ -25,10 +25,12 @@ fn whoever_writes_the_bytes_are_on_the_disk_after_a_sync() {
     let scratch = Scratch::new(&std::env::temp_dir(), "contenders").unwrap();
     let directory = scratch.path();
     let whole = vec![0x5a; 256 << 10];
-    for way in [KernelWay::Buffered, KernelWay::DontCache, KernelWay::Direct] {
-        match way.missing(directory) {
-            Some(why) => afflux_scratch::skipped!("{way:?}: {why}"),
-            None => assert!(written_through(&Kernel::new(way, &[directory], None), directory) == whole, "{way:?}"),
+    for method in [KernelMethod::Buffered, KernelMethod::DontCache, KernelMethod::Direct] {
+        match method.missing(directory) {
+            Some(why) => afflux_scratch::skipped!("{method:?}: {why}"),
+            None => {
+                assert!(written_through(&Kernel::new(method, &[directory], None), directory) == whole, "{method:?}")
+            }
         }
     }
     let setup = EngineSetup { policy: String::new(), knobs: Vec::new(), memory_bytes: 16 << 20 };
@@ -36,7 +38,7 @@ fn whoever_writes_the_bytes_are_on_the_disk_after_a_sync() {
     assert!(written_through(&ours, directory) == whole);
     let delays = ours.delays().unwrap();
     assert_eq!(delays["0"]["sync"]["count"], 1, "{delays}");
-    assert!(Kernel::new(KernelWay::Buffered, &[directory], None).delays().is_none(), "the kernel does not say");
+    assert!(Kernel::new(KernelMethod::Buffered, &[directory], None).delays().is_none(), "the kernel does not say");
     let left = fs::read_dir(directory).unwrap().count();
     assert_eq!(left, 1, "what was tried leaves nothing");
 }

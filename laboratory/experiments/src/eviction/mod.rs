@@ -21,7 +21,7 @@ use afflux_report::{Fields, Row};
 use afflux_simulator::catalogue;
 use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::options::{options, values};
 use findings::own_row;
 use part::Part;
@@ -88,7 +88,7 @@ pub(crate) static EVICTION: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let asked = EvictionOptions::read(request)?;
     let all = asked.runs() as f64;
     let mut cells = Vec::new();

@@ -18,7 +18,7 @@ use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
 use crate::contenders::ran::{Look, Ran};
 use crate::contenders::stage::{file_bytes_max, image_bytes, set_rate, slow_down};
 use crate::contenders::writer::{Control, Stream, beside, bursts, ended, write_and_sync};
-use crate::contenders::{self, Contender, KernelWay};
+use crate::contenders::{self, Contender, KernelMethod};
 use crate::hardware::SlowDisk;
 use crate::host::{dirty_limit_bytes, warm_memory};
 
@@ -132,7 +132,7 @@ fn stream(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, 
     if subject == Subject::Kernel {
         warm_memory(dirty_limit_bytes().unwrap_or(0).min(stage.image_bytes()));
     }
-    let contender = stage.disks.kernel(KernelWay::Buffered, &[disk.path()]);
+    let contender = stage.disks.kernel(KernelMethod::Buffered, &[disk.path()]);
     let file = contender.create(0, "stream")?;
     slow_down(&disk, plan.rate_bytes_per_s)?;
     let seconds = if race == GovernRace::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
@@ -178,7 +178,7 @@ fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
     let slow = stage.disks.disk("slow", stage.image_bytes())?;
     // With less free space, ext4 allocates blocks at the time of the write, and the writer waits for the disk.
     let fast = stage.disks.disk("fast", 4 * plan.burst_bytes + (256 << 20))?;
-    let contender = stage.disks.kernel(KernelWay::Buffered, &[slow.path(), fast.path()]);
+    let contender = stage.disks.kernel(KernelMethod::Buffered, &[slow.path(), fast.path()]);
     let large = contender.create(0, "stream")?;
     slow_down(&slow, plan.rate_bytes_per_s)?;
     slow_down(&fast, plan.fast_bytes_per_s)?;

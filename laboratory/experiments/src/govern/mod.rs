@@ -13,7 +13,7 @@ mod simulated;
 use afflux_report::{Fields, FigureSource, Row};
 
 use crate::contenders::ran::Ran;
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::host::load;
 use crate::machine;
 use crate::options::Named;
@@ -31,7 +31,7 @@ pub(crate) static GOVERN: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let load = request.measured.then(load).flatten();
     let mut all = Vec::new();

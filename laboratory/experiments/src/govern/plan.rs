@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use crate::contenders::engine_options::{DIRECTORY, directory};
-use crate::contenders::turns;
+use crate::contenders::ordered_runs;
 use crate::experiment::Request;
 use crate::options::{Named, named, options, values};
 
@@ -132,6 +132,6 @@ impl Plan {
         let races = GovernRace::ALL.iter().map(|(_, race)| *race).collect::<Vec<_>>();
         let again = |subject: &Subject, repeat| repeat == 1 || *subject != Subject::Kernel;
         let subjects = |race, repeat| self.subjects(race).filter(|subject| again(subject, repeat)).collect();
-        turns(self.repeats, &races, subjects).into_iter().map(|(_, race, subject)| (race, subject)).collect()
+        ordered_runs(self.repeats, &races, subjects).into_iter().map(|(_, race, subject)| (race, subject)).collect()
     }
 }

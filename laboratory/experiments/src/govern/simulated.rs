@@ -65,7 +65,7 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
     let (settled_ns, slower_ns) = (plan.seconds * Nanos::SECOND / 4, plan.seconds / 2 * Nanos::SECOND);
     let right_bytes = plan.right_bytes(plan.slow_bytes_per_s) * 4 / 3;
     let (mut looks, mut settled_bytes, mut followed_s) = (Vec::new(), 0, None);
-    for turn in 0.. {
+    for round in 0.. {
         let now_ns = machine.now_ns();
         if now_ns >= seconds * Nanos::SECOND {
             break;
@@ -73,11 +73,11 @@ pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran
         if now_ns >= settled_ns && !writer.settled.swap(true, Ordering::Relaxed) {
             settled_bytes = writer.accepted_bytes.load(Ordering::Relaxed);
         }
-        if race == GovernRace::Slower && turn == slower_ns / LOOK_EVERY_NS {
+        if race == GovernRace::Slower && round == slower_ns / LOOK_EVERY_NS {
             machine.disks[0].disk.slow_down(plan.rate_bytes_per_s / plan.slow_bytes_per_s.max(1));
         }
         if let Some(governor) = &mut governor
-            && let Some(limit) = governor.turn(plan, &machine, turn)
+            && let Some(limit) = governor.round(plan, &machine, round)
         {
             hold(limit)?;
             limit_bytes = limit.unwrap_or(machine.engine.status().dirty_limit_bytes);
@@ -166,11 +166,11 @@ struct Governor {
 
 impl Governor {
     /// The new limit, if it changes: `None` inside stands for no limit.
-    fn turn(&mut self, plan: &Plan, machine: &ExperimentMachine, turn: u64) -> Option<Option<u64>> {
-        if turn.is_multiple_of(SAMPLE_EVERY) {
+    fn round(&mut self, plan: &Plan, machine: &ExperimentMachine, round: u64) -> Option<Option<u64>> {
+        if round.is_multiple_of(SAMPLE_EVERY) {
             self.speed.look(machine.now_ns() + 1, &counters(&machine.disks[0].disk.figures()));
         }
-        if !turn.is_multiple_of(DECIDE_EVERY) {
+        if !round.is_multiple_of(DECIDE_EVERY) {
             return None;
         }
         let dirty_bytes = machine.engine.status().dirty_limit_bytes;

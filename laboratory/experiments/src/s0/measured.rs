@@ -23,7 +23,7 @@ const ROUNDS: usize = 2001;
 /// Most rounds made for each round that counts.
 const TRIES: usize = 40;
 /// Calls in a round: few, so that most rounds see no change of task.
-const TURNS: u32 = 50;
+const CALLS: u32 = 50;
 /// Steps of dependent arithmetic between groups of reads: some 50 ns, as a law's divisions.
 const STEPS: u32 = 40;
 
@@ -64,13 +64,13 @@ struct Quartiles {
 
 impl Quartiles {
     /// The time of one call, in rounds in which the threads beside made progress.
-    fn of(beside: &NeighbourLoad, mut turn: impl FnMut()) -> Self {
+    fn of(beside: &NeighbourLoad, mut call: impl FnMut()) -> Self {
         let mut rounds = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS * TRIES {
             let done = beside.done.load(Ordering::Relaxed);
             let began = Instant::now();
-            (0..TURNS).for_each(|_| turn());
-            let ns = began.elapsed().as_nanos() as f64 / f64::from(TURNS);
+            (0..CALLS).for_each(|_| call());
+            let ns = began.elapsed().as_nanos() as f64 / f64::from(CALLS);
             if beside.threads == 0 || beside.done.load(Ordering::Relaxed) > done {
                 rounds.push(ns);
             }

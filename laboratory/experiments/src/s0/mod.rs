@@ -16,7 +16,7 @@ mod published;
 use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::{rounded, row};
 use crate::options::Named;
 use cell::{Cell, PathsOf, middle};
@@ -40,7 +40,7 @@ pub(crate) static S0: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     if request.measured {
         measured::measure(watch);

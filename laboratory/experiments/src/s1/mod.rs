@@ -15,7 +15,7 @@ mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows};
 use options::{Case, SharedOptions};
 
 /// The experiment.
@@ -31,7 +31,7 @@ pub(crate) static S1: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let common = SharedOptions::read(request)?;
     let mut plotted = Vec::new();
     for case in &common.cases {

@@ -21,7 +21,7 @@ mod variants;
 
 use afflux_report::{Fields, Row};
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::measured_row;
 use crate::options::{named, options, values};
 use crate::statistics::{Repetition, compare};
@@ -68,7 +68,7 @@ pub(crate) static S2: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let asked = RunOptions::read(request)?;
     if let Some((load, variant)) = COUNT.value_if_given(request)? {
         (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;

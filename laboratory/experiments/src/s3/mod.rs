@@ -19,7 +19,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use cell::Cell;
 use plan::Plan;
 
@@ -36,7 +36,7 @@ pub(crate) static S3: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     if plan.part > 1 {
         let part = plan.part;

@@ -19,7 +19,7 @@ mod published;
 mod server;
 mod simulated;
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use plan::Plan;
 
 /// The experiment.
@@ -35,7 +35,7 @@ pub(crate) static S4: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
     let cells = simulated::run(&plan, watch, share)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::compare::{DIRTY_GOAL, SYNC_GOAL, Side, THROUGHPUT_GOAL, deviation, dirty_deviation};
 use super::plan::{Group, LABELS, Plan, Rate, plan};
 use super::{real, simulated};
-use crate::experiment::{Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Findings, LabError, Request, StoredRows, Watch};
 use crate::hardware::{DiskRates, SlowDisk};
 use crate::machine;
 use crate::pick;
@@ -70,7 +70,7 @@ const GOALS: [(&str, f64); 4] = [
     ("dirty_deviation_p95_percent_of_limit", DIRTY_GOAL),
 ];
 
-pub(super) fn run(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+pub(super) fn run(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = plan(request)?;
     let image_bytes = if request.quick { IMAGE_BYTES_QUICK } else { IMAGE_BYTES };
     let disk = request.measured.then(|| SlowDisk::new(&plan.directory, image_bytes, DiskRates::default()));

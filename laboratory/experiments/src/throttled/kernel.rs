@@ -19,7 +19,7 @@ use super::plan::{
 };
 use super::simulated;
 use crate::delays::simulated_delays_by_caller;
-use crate::experiment::{Findings, KeptRows, LabError, Request, Watch};
+use crate::experiment::{Findings, LabError, Request, StoredRows, Watch};
 use crate::machine::{self, rounded};
 use crate::views::{TableView, View};
 
@@ -86,7 +86,7 @@ struct Written {
     delays: Value,
 }
 
-pub(super) fn run(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+pub(super) fn run(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let seconds = WRITER_SECONDS.value(request)?;
     let dirty_limit_bytes = DIRTYABLE.value_if_given(request)?.unwrap_or(MEMORY_BYTES) / 4096 * DIRTY_OF_4096;
     let forms = forms(request, dirty_limit_bytes)?;

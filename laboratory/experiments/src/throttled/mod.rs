@@ -14,7 +14,7 @@ mod real;
 mod recorded;
 mod simulated;
 
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows};
 
 /// The experiment.
 pub(crate) static THROTTLED: Experiment = Experiment {
@@ -29,7 +29,7 @@ pub(crate) static THROTTLED: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     match plan::CASE.value(request)? {
         plan::Case::Jobs => jobs::run(request, watch),
         plan::Case::Kernel => kernel::run(request, watch),

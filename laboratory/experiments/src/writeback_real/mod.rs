@@ -14,8 +14,8 @@ mod races;
 use afflux_report::{Fields, Row};
 
 use crate::contenders::ran::Ran;
-use crate::contenders::{self, announce, turns};
-use crate::experiment::{Experiment, Findings, KeptRows, LabError, Request, Watch};
+use crate::contenders::{self, announce, ordered_runs};
+use crate::experiment::{Experiment, Findings, LabError, Request, StoredRows, Watch};
 use crate::host::load;
 use crate::machine::measured_row;
 use crate::options::Named;
@@ -35,7 +35,7 @@ pub(crate) static WRITEBACK_REAL: Experiment = Experiment {
     run: run_experiment,
 };
 
-fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Findings, LabError> {
+fn run_experiment(request: &Request, watch: &mut StoredRows<'_>) -> Result<Findings, LabError> {
     let plan = Plan::read(request)?;
     let (mut left_out, mut races) = (Vec::new(), Vec::new());
     for race in &plan.races {
@@ -51,10 +51,10 @@ fn run_experiment(request: &Request, watch: &mut KeptRows<'_>) -> Result<Finding
     let (mut full_speed, load) = (Vec::new(), load());
     let disks = contenders::Stage::new(&plan.directory, "races").map_err(LabError::Failed)?;
     let stage = Stage { disks, plan: &plan };
-    let turns = turns(plan.repeats, &races, |race, _| plan.subjects(race));
-    for (at, (repeat, race, subject)) in turns.iter().enumerate() {
+    let ordered_runs = ordered_runs(plan.repeats, &races, |race, _| plan.subjects(race));
+    for (at, (repeat, race, subject)) in ordered_runs.iter().enumerate() {
         let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
-        watch.step(&what, at as f64 / turns.len() as f64);
+        watch.step(&what, at as f64 / ordered_runs.len() as f64);
         let ran = stage.run(*race, subject, *repeat);
         let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
         watch.row(&row(&plan, *race, subject, *repeat, &ran));

@@ -21,7 +21,7 @@ use crate::contenders::latencies::Latencies;
 use crate::contenders::ran::{Look, Ran};
 use crate::contenders::stage::{set_rate, slow_down};
 use crate::contenders::writer::{Block, Control, Stream, beside, bursts, ended, write_and_sync};
-use crate::contenders::{self, Contender, KernelWay, Ours, Sink};
+use crate::contenders::{self, Contender, KernelMethod, Ours, Sink};
 use crate::hardware::SlowDisk;
 use crate::host::warm_memory;
 
@@ -74,8 +74,8 @@ impl Stage<'_> {
     fn contender(&self, subject: &Subject, on: &[&Path]) -> Result<Box<dyn Contender>, String> {
         let way = match subject {
             Subject::Ours(at, _) => return Ok(Box::new(Ours::new(&self.plan.engines[*at], on)?)),
-            Subject::Kernel | Subject::Tuned => KernelWay::Buffered,
-            Subject::Raw => KernelWay::Direct,
+            Subject::Kernel | Subject::Tuned => KernelMethod::Buffered,
+            Subject::Raw => KernelMethod::Direct,
         };
         Ok(Box::new(self.disks.kernel(way, on)))
     }

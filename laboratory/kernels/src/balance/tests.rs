@@ -12,7 +12,7 @@ const ALL: [Form; 8] =
 const RATELIMIT: u64 = 1024;
 
 /// A machine whose limits are 20,000 and 10,000 pages, and one device that has all completions.
-struct Kept {
+struct DeviceState {
     law: Balance,
     dirties: Local,
     completions: Local,
@@ -23,7 +23,7 @@ struct Kept {
     call: Call,
 }
 
-impl Kept {
+impl DeviceState {
     fn new(form: Form) -> Self {
         let (mut completions, mut vm_completions) = (Local::default(), Global::default());
         for _ in 0..100 {
@@ -95,7 +95,7 @@ fn reads_of_a_call_that_is_not_throttled_by_table() {
             Form::Merged => reads(8, 3, 0),
             _ => reads(9, 4, 2),
         };
-        let (reads, decisions) = Kept::new(form).call(5000);
+        let (reads, decisions) = DeviceState::new(form).call(5000);
         assert_eq!((reads, decisions), (expected, vec![Step::Return]), "{form:?}");
     }
 }
@@ -112,20 +112,20 @@ fn reads_of_a_call_that_writes_once_by_table() {
             Form::Merged => reads(8, 3, 2),
         };
         // The device may have half of the limit; all devices together are below the limit.
-        let mut kept = Kept::new(form);
-        kept.max_ratio = 50;
-        let (reads, decisions) = kept.call(19_000);
+        let mut state = DeviceState::new(form);
+        state.max_ratio = 50;
+        let (reads, decisions) = state.call(19_000);
         assert_eq!(decisions, [Step::WriteBack(1536), Step::Return], "{form:?}");
         assert_eq!(reads, expected, "{form:?}");
-        assert!(kept.marks.dirty_exceeded, "{form:?}: still over");
+        assert!(state.marks.dirty_exceeded, "{form:?}: still over");
     }
 }
 
 #[test]
 fn over_the_limit_of_all_a_chunk_lets_go_in_all_forms_but_augusts() {
     for form in ALL {
-        let mut kept = Kept::new(form);
-        let (_, decisions) = kept.call(25_000);
+        let mut state = DeviceState::new(form);
+        let (_, decisions) = state.call(25_000);
         let chunk_lets_go = decisions == [Step::WriteBack(1536), Step::Return];
         assert_eq!(chunk_lets_go, form != Form::August, "{form:?}: {decisions:?}");
     }
@@ -135,10 +135,10 @@ fn over_the_limit_of_all_a_chunk_lets_go_in_all_forms_but_augusts() {
 fn without_its_own_test_a_device_has_the_whole_limit() {
     for (form, held_at) in [(Form::August, 20_000), (Form::September, 20_000), (Form::Merged, 20_000)] {
         for (dirty, waits) in [(held_at - 1, false), (held_at, true)] {
-            let mut kept = Kept::new(form);
-            kept.law = Balance::new(form).changed(&[(Part::DeviceTest, false)]);
-            let view = kept.view(dirty, 0);
-            let decision = kept.decide(&view);
+            let mut state = DeviceState::new(form);
+            state.law = Balance::new(form).changed(&[(Part::DeviceTest, false)]);
+            let view = state.view(dirty, 0);
+            let decision = state.decide(&view);
             assert_eq!(
                 matches!(decision, Step::CongestionWait(_) | Step::Sleep(_)),
                 waits,
@@ -152,17 +152,17 @@ fn without_its_own_test_a_device_has_the_whole_limit() {
 /// The smallest dirty count that stops the writer. All pages are on its device, and it did all the dirtying.
 fn held_from(changes: &[(Part, bool)]) -> u64 {
     let lets_go = |dirty: u64| {
-        let mut kept = Kept::new(Form::Final);
-        kept.law = Balance::new(Form::Final).changed(changes);
-        let Kept { vm_completions, completions, vm_dirties, dirties, .. } = &mut kept;
+        let mut state = DeviceState::new(Form::Final);
+        state.law = Balance::new(Form::Final).changed(changes);
+        let DeviceState { vm_completions, completions, vm_dirties, dirties, .. } = &mut state;
         (*vm_completions, *completions) = (Global::default(), Local::default());
         // The steps end at the ends of periods, so that fractions are 1 to within a page.
         for _ in 0..1 << 12 {
             vm_completions.add(completions, 1 << 10, prop::WHOLE, shift_for(20_000));
             vm_dirties.add(dirties, 1 << 10, prop::WHOLE, shift_for(20_000));
         }
-        let view = kept.view(dirty, 0);
-        kept.decide(&view) == Step::Return
+        let view = state.view(dirty, 0);
+        state.decide(&view) == Step::Return
     };
     let (mut below, mut held) = (15_000, 30_000);
     while held - below > 1 {
@@ -187,9 +187,9 @@ fn of_all_parts_only_the_writers_eighth_holds_a_lone_writer_below_the_limit() {
 fn only_rc1_writes_when_what_is_dirty_is_below_the_share() {
     for form in ALL {
         // 1,000 dirty and 24,000 under writeback.
-        let mut kept = Kept::new(form);
-        let view = kept.view(1000, 24_000);
-        let decision = kept.decide(&view);
+        let mut state = DeviceState::new(form);
+        let view = state.view(1000, 24_000);
+        let decision = state.decide(&view);
         match (form, decision) {
             (Form::Rc1, Step::WriteBack(1536)) => {}
             (Form::V2_6_32, Step::Sleep(ns)) => assert_eq!(ns, 1_000_000),
@@ -204,11 +204,11 @@ fn only_rc1_writes_when_what_is_dirty_is_below_the_share() {
 
 #[test]
 fn in_2_6_32_sleeps_double_up_to_100_ms() {
-    let mut kept = Kept::new(Form::V2_6_32);
+    let mut state = DeviceState::new(Form::V2_6_32);
     let mut slept = Vec::new();
     for _ in 0..9 {
-        let view = kept.view(1000, 24_000);
-        let Step::Sleep(ns) = kept.decide(&view) else { panic!("it waits") };
+        let view = state.view(1000, 24_000);
+        let Step::Sleep(ns) = state.decide(&view) else { panic!("it waits") };
         slept.push(ns / 1_000_000);
     }
     assert_eq!(slept, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
@@ -219,11 +219,11 @@ fn a_lone_writer_gets_less_of_the_limit_before_the_patch() {
     // Dirty pages of others reduce the headroom, and the clip reduces the share to it; all forms subtract the writer's
     // own eighth.
     let clipped = |form| {
-        let mut kept = Kept::new(form);
-        let mut view = kept.view(0, 0);
+        let mut state = DeviceState::new(form);
+        let mut view = state.view(0, 0);
         // The device has 4,000; all together 21,000.
         (view.vm.dirty, view.bdi.reclaimable) = (21_000, 4000);
-        let (law, mut of, ..) = kept.fractions();
+        let (law, mut of, ..) = state.fractions();
         law.look(&view, &mut of).share
     };
     assert_eq!(clipped(Form::Final), 4000);
@@ -232,37 +232,37 @@ fn a_lone_writer_gets_less_of_the_limit_before_the_patch() {
 
 #[test]
 fn a_writer_that_dirtied_everything_has_an_eighth_less() {
-    let mut kept = Kept::new(Form::Final);
+    let mut state = DeviceState::new(Form::Final);
     for _ in 0..200 {
-        kept.vm_dirties.add(&mut kept.dirties, 1000, prop::WHOLE, shift_for(20_000));
+        state.vm_dirties.add(&mut state.dirties, 1000, prop::WHOLE, shift_for(20_000));
     }
-    let share_of_task = |kept: &mut Kept| Balance::share_of_task(16_000, 20_000, &mut kept.fractions().1);
-    let share = share_of_task(&mut kept);
+    let share_of_task = |state: &mut DeviceState| Balance::share_of_task(16_000, 20_000, &mut state.fractions().1);
+    let share = share_of_task(&mut state);
     assert!((14_000..=14_100).contains(&share), "{share}");
-    kept.dirties = Local::default();
-    assert_eq!(share_of_task(&mut kept), 16_000);
+    state.dirties = Local::default();
+    assert_eq!(share_of_task(&mut state), 16_000);
 }
 
 #[test]
 fn where_the_flag_is_cleared() {
     for form in ALL {
         // Above the flag's condition before; now at half the share and half the midpoint.
-        let mut kept = Kept::new(form);
-        kept.marks.dirty_exceeded = true;
-        kept.call(5000);
-        assert!(!kept.marks.dirty_exceeded, "{form:?}: below the share everywhere clears it");
+        let mut state = DeviceState::new(form);
+        state.marks.dirty_exceeded = true;
+        state.call(5000);
+        assert!(!state.marks.dirty_exceeded, "{form:?}: below the share everywhere clears it");
     }
     // Below the midpoint of all devices but over its share: a form keeps the flag only if it tests the midpoint
     // separately.
     for (form, stays) in
         [(Form::Final, true), (Form::July, true), (Form::Seed, true), (Form::September, true), (Form::Merged, false)]
     {
-        let mut kept = Kept::new(form);
-        kept.marks.dirty_exceeded = true;
-        let mut view = kept.view(14_000, 0);
+        let mut state = DeviceState::new(form);
+        state.marks.dirty_exceeded = true;
+        let mut view = state.view(14_000, 0);
         view.sysctl.max_ratio = 10;
-        assert_eq!(kept.decide(&view), Step::Return, "{form:?}");
-        assert_eq!(kept.marks.dirty_exceeded, stays, "{form:?}");
+        assert_eq!(state.decide(&view), Step::Return, "{form:?}");
+        assert_eq!(state.marks.dirty_exceeded, stays, "{form:?}");
     }
 }
 
@@ -270,23 +270,23 @@ fn where_the_flag_is_cleared() {
 fn july_leaves_the_flag_after_a_chunk_and_the_seed_does_not() {
     // 20,100 pages are dirty. The chunk takes the device below its share, but only another look shows that.
     for (form, stays) in [(Form::Final, false), (Form::July, true)] {
-        let mut kept = Kept::new(form);
-        let view = kept.view(20_100, 0);
-        assert!(matches!(kept.decide(&view), Step::WriteBack(_)));
-        kept.call.written = 1536;
-        let view = kept.view(5000, 1000);
-        assert_eq!(kept.decide(&view), Step::Return);
-        assert_eq!(kept.marks.dirty_exceeded, stays, "{form:?}");
+        let mut state = DeviceState::new(form);
+        let view = state.view(20_100, 0);
+        assert!(matches!(state.decide(&view), Step::WriteBack(_)));
+        state.call.written = 1536;
+        let view = state.view(5000, 1000);
+        assert_eq!(state.decide(&view), Step::Return);
+        assert_eq!(state.marks.dirty_exceeded, stays, "{form:?}");
     }
 }
 
 #[test]
 fn august_waits_over_the_limit_of_all_even_below_the_share() {
     for (form, waits) in [(Form::Seed, false), (Form::August, true), (Form::September, true)] {
-        let mut kept = Kept::new(form);
-        let mut view = kept.view(0, 0);
+        let mut state = DeviceState::new(form);
+        let mut view = state.view(0, 0);
         (view.vm.dirty, view.bdi.reclaimable) = (21_000, 100);
-        let decision = kept.decide(&view);
+        let decision = state.decide(&view);
         assert_eq!(matches!(decision, Step::CongestionWait(_) | Step::Sleep(_)), waits, "{form:?}: {decision:?}");
     }
 }
@@ -295,10 +295,10 @@ fn august_waits_over_the_limit_of_all_even_below_the_share() {
 fn the_way_out_asks_for_background_unless_it_runs() {
     for form in ALL {
         for (dirty, asked) in [(10_000, false), (10_001, true)] {
-            let mut kept = Kept::new(form);
-            let view = kept.view(dirty, 0);
-            kept.decide(&view);
-            assert_eq!(kept.marks.start_background, asked, "{form:?} {dirty}");
+            let mut state = DeviceState::new(form);
+            let view = state.view(dirty, 0);
+            state.decide(&view);
+            assert_eq!(state.marks.start_background, asked, "{form:?} {dirty}");
         }
     }
 }

@@ -32,7 +32,7 @@ struct ScanControl {
     nr_scanned: u64,
     nr_reclaimed: u64,
     /// Frames to be freed at the end, if the form holds them so long.
-    kept: Option<Vec<u32>>,
+    held: Option<Vec<u32>>,
 }
 
 /// The rest of a pass's share of each list.
@@ -66,7 +66,7 @@ impl Memory {
             nr_to_reclaim: form.nr_to_reclaim(&marks),
             nr_scanned: 0,
             nr_reclaimed: 0,
-            kept: form.keeps_freed.then(Vec::new),
+            held: form.keeps_freed.then(Vec::new),
         };
         for priority in (0..=DEF_PRIORITY).rev() {
             let (sizes, before) = (self.lru().sizes(), sc.nr_scanned);
@@ -85,7 +85,7 @@ impl Memory {
         }
         let ns = self.platform.now().since(began);
         crate::wait::lock(&self.delays).push((task, ns));
-        (sc.nr_reclaimed, sc.kept.unwrap_or_default())
+        (sc.nr_reclaimed, sc.held.unwrap_or_default())
     }
 
     /// One pass.
@@ -120,8 +120,8 @@ impl Memory {
         let mut isolated = self.isolate(List::InactiveFile, pages, sc).await;
         self.lru().shrink(&mut isolated);
         sc.nr_reclaimed += isolated.len() as u64;
-        match &mut sc.kept {
-            Some(kept) => kept.append(&mut isolated),
+        match &mut sc.held {
+            Some(held) => held.append(&mut isolated),
             None => self.free_pages(isolated),
         }
     }
@@ -167,16 +167,16 @@ impl Memory {
 
     /// Sleeps a tenth of a second, looks again, and only then sleeps until it is woken.
     async fn kswapd_try_to_sleep(&self) {
-        let mut place = self.kswapd_wait.enter();
+        let mut entry = self.kswapd_wait.enter();
         let mut was_woken = false;
         if !self.sleeping_prematurely(was_woken) {
-            was_woken = place.at_most(&self.platform, NAP_NS).await;
-            place = self.kswapd_wait.enter();
+            was_woken = entry.at_most(&self.platform, NAP_NS).await;
+            entry = self.kswapd_wait.enter();
         }
         if self.sleeping_prematurely(was_woken) {
             self.count(if was_woken { Event::LowMarkHitQuickly } else { Event::HighMarkHitQuickly }, 1);
         } else {
-            place.await;
+            entry.await;
         }
     }
 
@@ -197,7 +197,7 @@ impl Memory {
         let marks = self.watermarks();
         let gap = marks.low.min(self.options.page_frames.div_ceil(KSWAPD_ZONE_BALANCE_GAP_RATIO));
         let mut sc =
-            ScanControl { is_kswapd: true, nr_to_reclaim: u64::MAX, nr_scanned: 0, nr_reclaimed: 0, kept: None };
+            ScanControl { is_kswapd: true, nr_to_reclaim: u64::MAX, nr_scanned: 0, nr_reclaimed: 0, held: None };
         self.count(Event::PageOutRun, 1);
         for priority in (0..=DEF_PRIORITY).rev() {
             if self.zone_watermark_ok_safe(marks.high) {

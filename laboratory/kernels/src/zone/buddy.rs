@@ -9,7 +9,7 @@
 //! another class.
 
 use super::block::{MAX_ORDER, PAGEBLOCK_ORDER};
-use super::mem_map::{List, MemMap, Place, Tag};
+use super::mem_map::{BlockState, List, MemMap, Tag};
 use super::{Mobility, Temperature};
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ impl Buddy {
             Some(at) => self.take_from(map, at, class, order)?,
             None => self.fall_back(map, order, class)?,
         };
-        map.set_tag(first, Tag::new(Place::Used, order, class));
+        map.set_tag(first, Tag::new(BlockState::Used, order, class));
         Some(first)
     }
 
@@ -67,7 +67,7 @@ impl Buddy {
             let (buddy, merged) = buddy_of(first, order);
             let Some(free) = free_at(map, buddy, order) else { break };
             self.unlink(map, buddy, free);
-            map.set_tag(first.max(buddy), Tag::new(Place::Inside, 0, class));
+            map.set_tag(first.max(buddy), Tag::new(BlockState::Inside, 0, class));
             (first, order) = (merged, order + 1);
         }
         let end = if merge_likely(map, first, order) { Temperature::Cold } else { Temperature::Hot };
@@ -77,7 +77,7 @@ impl Buddy {
     /// Takes the first block of a list and puts the part beyond `order` back (`expand`).
     fn take_from(&mut self, map: &MemMap, at: u8, class: Mobility, order: u8) -> Option<u32> {
         let first = self.list(at, class).first(Temperature::Hot)?;
-        self.unlink(map, first, Tag::new(Place::Buddy, at, class));
+        self.unlink(map, first, Tag::new(BlockState::Buddy, at, class));
         for half in (order..at).rev() {
             self.link(map, first + (1 << half), half, class, Temperature::Hot);
         }
@@ -116,17 +116,17 @@ impl Buddy {
         while at < end {
             let tag = map.tag(at);
             let frames = 1_u32 << tag.order;
-            match tag.place {
-                Place::Inside => {
+            match tag.state {
+                BlockState::Inside => {
                     at += 1;
                     continue;
                 }
-                Place::Buddy => {
+                BlockState::Buddy => {
                     self.unlink(map, at, tag);
                     self.link(map, at, tag.order, class, Temperature::Hot);
                     good_frames += frames;
                 }
-                Place::PerCpu | Place::Used => good_frames += if tag.class == class { frames } else { 0 },
+                BlockState::PerCpu | BlockState::Used => good_frames += if tag.class == class { frames } else { 0 },
             }
             at += frames;
         }
@@ -140,7 +140,7 @@ impl Buddy {
     }
 
     fn link(&mut self, map: &MemMap, first: u32, order: u8, class: Mobility, end: Temperature) {
-        map.set_tag(first, Tag::new(Place::Buddy, order, class));
+        map.set_tag(first, Tag::new(BlockState::Buddy, order, class));
         self.lists[usize::from(order)][class.index()].push(map, first, end);
         self.free_frames += 1 << order;
     }
@@ -155,7 +155,7 @@ impl Buddy {
 fn free_at(map: &MemMap, first: u32, order: u8) -> Option<Tag> {
     let inside = first.checked_add(1 << order).is_some_and(|end| end <= map.len());
     let tag = inside.then(|| map.tag(first))?;
-    (tag.place == Place::Buddy && tag.order == order).then_some(tag)
+    (tag.state == BlockState::Buddy && tag.order == order).then_some(tag)
 }
 
 /// Whether the next larger buddy is free, so that this block is better reserved for merging.

@@ -20,34 +20,34 @@ pub(crate) fn drift_threshold(cpus: u32, zone_frames: u32) -> u32 {
 }
 
 pub(super) struct DriftingCount {
-    told: AtomicI64,
-    untold: Box<[AtomicI32]>,
+    global: AtomicI64,
+    local: Box<[AtomicI32]>,
     threshold: i32,
 }
 
 impl DriftingCount {
     pub(super) fn new(frames: u32, cpus: usize, threshold: u32) -> Self {
         Self {
-            told: AtomicI64::new(frames.into()),
-            untold: (0..cpus).map(|_| AtomicI32::new(0)).collect(),
+            global: AtomicI64::new(frames.into()),
+            local: (0..cpus).map(|_| AtomicI32::new(0)).collect(),
             threshold: threshold.min(i32::MAX as u32) as i32,
         }
     }
 
     /// Adds this CPU's change of the lists. Called with the zone's lock held.
     pub(super) fn add(&self, cpu: usize, frames: i64) {
-        let untold = &self.untold[cpu % self.untold.len()];
-        let now = i64::from(untold.load(Ordering::Relaxed)) + frames;
+        let local = &self.local[cpu % self.local.len()];
+        let now = i64::from(local.load(Ordering::Relaxed)) + frames;
         if now.abs() > i64::from(self.threshold) {
-            self.told.fetch_add(now, Ordering::Relaxed);
-            untold.store(0, Ordering::Relaxed);
+            self.global.fetch_add(now, Ordering::Relaxed);
+            local.store(0, Ordering::Relaxed);
         } else {
-            untold.store(now as i32, Ordering::Relaxed);
+            local.store(now as i32, Ordering::Relaxed);
         }
     }
 
     /// The count that all tasks see.
     pub(super) fn seen(&self) -> u32 {
-        self.told.load(Ordering::Relaxed).clamp(0, u32::MAX.into()) as u32
+        self.global.load(Ordering::Relaxed).clamp(0, u32::MAX.into()) as u32
     }
 }

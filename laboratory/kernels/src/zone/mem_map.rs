@@ -14,7 +14,7 @@ pub(super) const NIL: u32 = u32::MAX;
 
 /// The state of the block that starts at a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum BlockState {
     /// No block starts here.
     Inside,
     /// In a buddy list.
@@ -28,14 +28,14 @@ pub(super) enum Place {
 /// The state of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tag {
-    pub(super) place: Place,
+    pub(super) state: BlockState,
     pub(super) order: u8,
     pub(super) class: Mobility,
 }
 
 impl Tag {
-    pub(super) const fn new(place: Place, order: u8, class: Mobility) -> Self {
-        Self { place, order, class }
+    pub(super) const fn new(state: BlockState, order: u8, class: Mobility) -> Self {
+        Self { state, order, class }
     }
 }
 
@@ -69,13 +69,14 @@ impl MemMap {
     }
 
     pub(super) fn tag(&self, frame: u32) -> Tag {
-        let [place, order, class, _] = self.pages[frame as usize].tag.load(Relaxed).to_le_bytes();
-        let place = [Place::Inside, Place::Buddy, Place::PerCpu, Place::Used][usize::from(place & 3)];
-        Tag { place, order, class: class_of(class) }
+        let [state, order, class, _] = self.pages[frame as usize].tag.load(Relaxed).to_le_bytes();
+        let state =
+            [BlockState::Inside, BlockState::Buddy, BlockState::PerCpu, BlockState::Used][usize::from(state & 3)];
+        Tag { state, order, class: class_of(class) }
     }
 
     pub(super) fn set_tag(&self, frame: u32, tag: Tag) {
-        let bytes = [tag.place as u8, tag.order, tag.class as u8, 0];
+        let bytes = [tag.state as u8, tag.order, tag.class as u8, 0];
         self.pages[frame as usize].tag.store(u32::from_le_bytes(bytes), Relaxed);
     }
 

@@ -25,7 +25,7 @@ use buddy::Buddy;
 use drift::DriftingCount;
 pub(crate) use drift::drift_threshold;
 pub use form::{BatchedDrain, Drain, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables};
-use mem_map::{MemMap, NIL, Place, Tag};
+use mem_map::{BlockState, MemMap, NIL, Tag};
 pub use per_cpu_pages::{Counters, drained};
 use per_cpu_pages::{PerCpuPages, Tunables};
 pub(crate) use watermarks::linux_2009;
@@ -83,7 +83,7 @@ impl<F: Form> Zone<F> {
             self.rmqueue_bulk(cpu, &mut lists, class);
             lists.take(&self.map, class, end)
         })?;
-        self.map.set_tag(frame, Tag::new(Place::Used, 0, class));
+        self.map.set_tag(frame, Tag::new(BlockState::Used, 0, class));
         Some(frame)
     }
 
@@ -93,7 +93,10 @@ impl<F: Form> Zone<F> {
     /// If nobody holds this block.
     pub fn free(&self, cpu: usize, first: u32, order: u8, end: Temperature) {
         let tag = self.map.tag(first);
-        assert!(tag.place == Place::Used && tag.order == order, "a free of order {order} at {first}, which is {tag:?}");
+        assert!(
+            tag.state == BlockState::Used && tag.order == order,
+            "a free of order {order} at {first}, which is {tag:?}"
+        );
         if order > 0 {
             return self.with_lock(cpu, |buddy| buddy.give(&self.map, first, order));
         }

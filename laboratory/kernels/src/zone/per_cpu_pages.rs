@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 
 use super::form::{Drain, Form};
-use super::mem_map::{List, MemMap, Place, Tag};
+use super::mem_map::{BlockState, List, MemMap, Tag};
 use super::{Mobility, Temperature};
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ impl<F: Form> PerCpuPages<F> {
     }
 
     pub(super) fn put(&mut self, map: &MemMap, frame: u32, class: Mobility, end: Temperature) {
-        map.set_tag(frame, Tag::new(Place::PerCpu, 0, class));
+        map.set_tag(frame, Tag::new(BlockState::PerCpu, 0, class));
         self.list(class).push(map, frame, end);
         self.count += 1;
     }

@@ -38,17 +38,17 @@ pub(super) fn rounds(quick: bool, rounds: usize) -> Outcome<Vec<Vec<Measured>>> 
     let frames = if quick { 4 * SET_PAGES } else { 8 * SET_PAGES };
     let rig = Rig::new(&platform, frames)?;
     let repeats = if quick { 4 } else { 40 };
-    let (told, outcome) = mpsc::sync_channel(1);
+    let (sender, outcome) = mpsc::sync_channel(1);
     platform.spawn("calibrate", async move {
         let mut found = Vec::new();
         for at in 0..=rounds {
             match round(&rig, repeats).await {
                 Ok(_) if at == 0 => {}
                 Ok(round) => found.push(round),
-                Err(error) => return drop(told.send(Err(error))),
+                Err(error) => return drop(sender.send(Err(error))),
             }
         }
-        let _ = told.send(Ok(found));
+        let _ = sender.send(Ok(found));
     });
     let outcome = outcome.recv().map_err(|_| Failure::failed("the measurements ended early"))?;
     outcome.map_err(|error| Failure::failed(format!("the engine failed on a device that cannot: {error}")))
@@ -109,8 +109,8 @@ async fn overwrite(rig: &Rig, repeats: u64) -> Result<f64, Error> {
     let file = rig.file(SET_PAGES);
     let bytes = [7; PAGE];
     let (mut began, mut hits) = (0.0, 0);
-    for turn in 0..=repeats {
-        if turn == 1 {
+    for repeat in 0..=repeats {
+        if repeat == 1 {
             (began, hits) = (cpu_ns(), rig.counted(Counter::WriteHitPages));
         }
         for page in scattered(SET_PAGES) {

@@ -54,16 +54,16 @@ fn files(log: &JobLog) -> Vec<(String, String)> {
 }
 
 /// Reads, writes and trims, as fio numbers them.
-const WAYS: [u8; 3] = [0, 1, 2];
+const DIRECTIONS: [u8; 3] = [0, 1, 2];
 
-fn line(into: &mut String, at_ns: u64, value: u64, way: u8, bytes: u64) {
-    let _ = writeln!(into, "{}, {value}, {way}, {bytes}, 0", at_ns / 1_000_000);
+fn line(into: &mut String, at_ns: u64, value: u64, direction: u8, bytes: u64) {
+    let _ = writeln!(into, "{}, {value}, {direction}, {bytes}, 0", at_ns / 1_000_000);
 }
 
 /// Calls of one direction that ended in each window, with the window's end.
-fn windows(calls: &[LoggedCall], way: u8, window_ns: u64) -> Vec<(u64, Vec<LoggedCall>)> {
+fn windows(calls: &[LoggedCall], direction: u8, window_ns: u64) -> Vec<(u64, Vec<LoggedCall>)> {
     let mut windows: Vec<(u64, Vec<LoggedCall>)> = Vec::new();
-    for call in calls.iter().filter(|call| call.way == way) {
+    for call in calls.iter().filter(|call| call.direction == direction) {
         let end_ns = (call.at_ns / window_ns + 1).saturating_mul(window_ns);
         match windows.last_mut() {
             Some((at_ns, window)) if *at_ns == end_ns => window.push(*call),
@@ -77,11 +77,11 @@ fn windows(calls: &[LoggedCall], way: u8, window_ns: u64) -> Vec<(u64, Vec<Logge
 fn rates(log: &JobLog, value: impl Fn(&LoggedCall) -> u64, unit: u64) -> String {
     let window_ns = if log.logs.mean_ns == 0 { RATE_WINDOW_NS } else { log.logs.mean_ns };
     let mut text = String::new();
-    for way in WAYS {
-        for (at_ns, calls) in windows(&log.calls, way, window_ns) {
+    for direction in DIRECTIONS {
+        for (at_ns, calls) in windows(&log.calls, direction, window_ns) {
             let sum: u128 = calls.iter().map(|call| u128::from(value(call))).sum();
             let rate = sum * 1_000_000_000 / u128::from(window_ns) / u128::from(unit);
-            line(&mut text, at_ns, rate as u64, way, calls[0].bytes);
+            line(&mut text, at_ns, rate as u64, direction, calls[0].bytes);
         }
     }
     text
@@ -91,13 +91,13 @@ fn rates(log: &JobLog, value: impl Fn(&LoggedCall) -> u64, unit: u64) -> String 
 fn latencies(log: &JobLog) -> String {
     let mut text = String::new();
     if log.logs.mean_ns == 0 {
-        log.calls.iter().for_each(|call| line(&mut text, call.at_ns, call.took_ns, call.way, call.bytes));
+        log.calls.iter().for_each(|call| line(&mut text, call.at_ns, call.took_ns, call.direction, call.bytes));
         return text;
     }
-    for way in WAYS {
-        for (at_ns, calls) in windows(&log.calls, way, log.logs.mean_ns) {
+    for direction in DIRECTIONS {
+        for (at_ns, calls) in windows(&log.calls, direction, log.logs.mean_ns) {
             let sum: u128 = calls.iter().map(|call| u128::from(call.took_ns)).sum();
-            line(&mut text, at_ns, (sum / calls.len() as u128) as u64, way, calls[0].bytes);
+            line(&mut text, at_ns, (sum / calls.len() as u128) as u64, direction, calls[0].bytes);
         }
     }
     text

@@ -48,7 +48,7 @@ pub(super) fn jobs(
         }
         let mut draft = defaults.clone();
         draft.job.name.clone_from(&section.name);
-        draft.job.place = section.place.clone();
+        draft.job.position = section.position.clone();
         let complaints = reading.wrong.len();
         reading.apply_all(&mut draft, &section.options);
         let is_unknown = |other: &&String| !names.contains(*other) && **other != draft.job.name;
@@ -56,13 +56,13 @@ pub(super) fn jobs(
             let near = did_you_mean(other, jobs.iter().map(|job| job.name.as_str()));
             let what =
                 format!("job '{}': it waits for '{other}', and there is no such job above it{near}", section.name);
-            reading.refuse(&section.place, what);
+            reading.refuse(&section.position, what);
         }
         for what in draft.near() {
-            reading.near(&section.place, what);
+            reading.near(&section.position, what);
         }
         for what in draft.differences() {
-            reading.warn(&what, &section.place, what.clone());
+            reading.warn(&what, &section.position, what.clone());
         }
         match draft.finished() {
             Ok(job) => {
@@ -72,7 +72,7 @@ pub(super) fn jobs(
             // A missing option may be one that was refused.
             Err(_) if reading.wrong.len() > complaints || section.broken => {}
             Err(all) => all.into_iter().for_each(|what| {
-                reading.refuse(&section.place, format!("job '{}': {what}", section.name));
+                reading.refuse(&section.position, format!("job '{}': {what}", section.name));
             }),
         }
     }
@@ -80,27 +80,27 @@ pub(super) fn jobs(
 }
 
 impl Reading<'_> {
-    fn refuse(&mut self, place: &SourceLine, what: String) {
-        let complaint = Complaint { place: place.clone(), what };
+    fn refuse(&mut self, position: &SourceLine, what: String) {
+        let complaint = Complaint { position: position.clone(), what };
         if !self.wrong.contains(&complaint) {
             self.wrong.push(complaint);
         }
     }
 
     /// Adds a warning, once.
-    fn warn(&mut self, about: &str, place: &SourceLine, what: String) {
+    fn warn(&mut self, about: &str, position: &SourceLine, what: String) {
         if self.reported.insert(about.to_owned()) {
-            self.warnings.push(Complaint { place: place.clone(), what });
+            self.warnings.push(Complaint { position: position.clone(), what });
         }
     }
 
     /// Reports something that only approximates fio.
-    fn near(&mut self, place: &SourceLine, what: String) {
+    fn near(&mut self, position: &SourceLine, what: String) {
         match self.likeness {
             // Later jobs may repeat it; it is the same complaint.
             Likeness::Same if !self.reported.insert(what.clone()) => {}
-            Likeness::Same => self.refuse(place, format!("{what}; --approximate takes it all the same")),
-            Likeness::Near => self.warn(&what, place, format!("nearly: {what}")),
+            Likeness::Same => self.refuse(position, format!("{what}; --approximate takes it all the same")),
+            Likeness::Near => self.warn(&what, position, format!("nearly: {what}")),
         }
     }
 
@@ -109,11 +109,11 @@ impl Reading<'_> {
         let (bases, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.key == "kb_base");
         let lines: Vec<_> = bases.into_iter().chain(others).collect();
         // The last of an option's occurrences counts, but each has to be right.
-        let last: BTreeMap<&str, u64> = lines.iter().map(|line| (line.key.as_str(), line.place.line)).collect();
+        let last: BTreeMap<&str, u64> = lines.iter().map(|line| (line.key.as_str(), line.position.line)).collect();
         for line in lines {
-            let counts = last.get(line.key.as_str()) == Some(&line.place.line);
+            let counts = last.get(line.key.as_str()) == Some(&line.position.line);
             if let Err(what) = self.apply(draft, line, counts) {
-                self.refuse(&line.place, what);
+                self.refuse(&line.position, what);
             }
         }
     }
@@ -145,17 +145,17 @@ impl Reading<'_> {
                     forms::check(name, given, draft.base).map_err(|why| format!("option '{key}': {why}"))?;
                 }
                 let what = format!("option '{key}' cannot change the outcome here: {why}; it is ignored");
-                self.warn(name, &line.place, what);
+                self.warn(name, &line.position, what);
                 Ok(())
             }
             Meaning::Only(values) if values.contains(&given.unwrap_or("1").trim()) => Ok(()),
             _ if !counts => Ok(()),
             Meaning::Only(values) => {
-                self.near(&line.place, format!("option '{key}' is simulated as '{name}={}' only", values[0]));
+                self.near(&line.position, format!("option '{key}' is simulated as '{name}={}' only", values[0]));
                 Ok(())
             }
             Meaning::Near(what) => {
-                self.near(&line.place, format!("option '{key}' is not simulated: {what}"));
+                self.near(&line.position, format!("option '{key}' is not simulated: {what}"));
                 Ok(())
             }
             Meaning::Unsupported => Err(format!("fio's option '{key}' is not supported, and could change the outcome")),

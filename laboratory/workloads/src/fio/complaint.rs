@@ -9,10 +9,10 @@ use crate::job::SourceLine;
 
 /// An error or a warning, and its line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}:{}: {what}", place.file, place.line)]
+#[error("{}:{}: {what}", position.file, position.line)]
 pub struct Complaint {
     /// Its line.
-    pub place: SourceLine,
+    pub position: SourceLine,
     /// The text, with the option, the value and the allowed values.
     pub what: String,
 }

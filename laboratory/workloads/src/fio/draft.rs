@@ -100,7 +100,7 @@ impl Draft {
             "filename_format" => more.name_format = Some(value.to_owned()),
             "directory" => job.directories = names(value),
             "rw" => (job.pattern, more.random_every, more.stride) = pattern(value, base)?,
-            "rw_sequencer" => more.repeat_place = repeats(value)?,
+            "rw_sequencer" => more.repeat_offset = repeats(value)?,
             "rwmixread" => job.mix_read_percent = bounded(value, base, 0, 100)?,
             "rwmixwrite" => job.mix_read_percent = 100 - bounded(value, base, 0, 100)?,
             "bs" => {

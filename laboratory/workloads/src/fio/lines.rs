@@ -19,7 +19,7 @@ const WRONG_MAX: usize = 100;
 /// One option, as written.
 #[derive(Clone, Debug)]
 pub(super) struct OptionLine {
-    pub(super) place: SourceLine,
+    pub(super) position: SourceLine,
     pub(super) key: String,
     /// The text after the first `=`; `None` for a key alone.
     pub(super) value: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct OptionLine {
 /// A section and its options in order.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    pub(super) place: SourceLine,
+    pub(super) position: SourceLine,
     pub(super) name: String,
     pub(super) options: Vec<OptionLine>,
     /// One of its lines is wrong, so an option may be missing.
@@ -46,8 +46,11 @@ impl Section {
 pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> (Vec<Section>, Vec<Complaint>) {
     let mut headers = text.lines().zip(1..).filter(|(line, _)| content(line).starts_with('['));
     if let Some((_, line)) = headers.nth(SECTIONS_MAX) {
-        let place = SourceLine { file: name.to_owned(), line };
-        return (Vec::new(), vec![Complaint { place, what: format!("more than {SECTIONS_MAX} sections in a file") }]);
+        let position = SourceLine { file: name.to_owned(), line };
+        return (
+            Vec::new(),
+            vec![Complaint { position, what: format!("more than {SECTIONS_MAX} sections in a file") }],
+        );
     }
     let mut reader = Reader { surroundings, sections: Vec::new(), wrong: Vec::new(), too_deep: false };
     reader.add_file(name, text, 0);
@@ -70,13 +73,13 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn add_file(&mut self, name: &str, text: &str, depth: usize) {
         for (line, number) in text.lines().zip(1..) {
-            let place = SourceLine { file: name.to_owned(), line: number };
+            let position = SourceLine { file: name.to_owned(), line: number };
             let line = content(line);
             if line.is_empty() {
                 continue;
             }
-            if let Err(what) = self.add_line(&place, line, depth) {
-                self.wrong.push(Complaint { place, what });
+            if let Err(what) = self.add_line(&position, line, depth) {
+                self.wrong.push(Complaint { position, what });
                 self.sections.last_mut().into_iter().for_each(|section| section.broken = true);
                 if depth == 0 && self.sections.is_empty() || self.wrong.len() >= WRONG_MAX {
                     return;
@@ -88,7 +91,7 @@ impl Reader<'_> {
         }
     }
 
-    fn add_line(&mut self, place: &SourceLine, line: &str, depth: usize) -> Result<(), String> {
+    fn add_line(&mut self, position: &SourceLine, line: &str, depth: usize) -> Result<(), String> {
         if line.contains(|letter: char| letter.is_control() && letter != '\t') {
             return Err("this is no text: there are control characters in it".to_owned());
         }
@@ -99,7 +102,7 @@ impl Reader<'_> {
             let name = header.strip_suffix(']').filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| format!("'{line}' is no section header like [name]"))?;
             self.sections.push(Section {
-                place: place.clone(),
+                position: position.clone(),
                 name: name.to_owned(),
                 options: Vec::new(),
                 broken: false,
@@ -110,21 +113,21 @@ impl Reader<'_> {
             return Err(format!("'{line}' stands before the first section, such as [global]"));
         }
         if let Some(path) = line.strip_prefix("include ").map(str::trim) {
-            return self.include(place, path, depth);
+            return self.include(position, path, depth);
         }
         let (key, value) = line.split_once('=').map_or((line, None), |(key, value)| (key, Some(value)));
         let value = value.map(|value| expanded(value, self.surroundings)).transpose()?;
-        let option = OptionLine { place: place.clone(), key: key.trim_end().to_owned(), value };
+        let option = OptionLine { position: position.clone(), key: key.trim_end().to_owned(), value };
         self.sections.last_mut().into_iter().for_each(|section| section.options.push(option.clone()));
         Ok(())
     }
 
-    fn include(&mut self, place: &SourceLine, path: &str, depth: usize) -> Result<(), String> {
+    fn include(&mut self, position: &SourceLine, path: &str, depth: usize) -> Result<(), String> {
         if depth == INCLUDES_DEEP_MAX {
             self.too_deep = true;
             return Err(format!("'{path}' is included more than {INCLUDES_DEEP_MAX} files deep"));
         }
-        let included = self.surroundings.include(path, &place.file);
+        let included = self.surroundings.include(path, &position.file);
         let Included { name, text } = included.map_err(|why| format!("cannot include '{path}': {why}"))?;
         self.add_file(&name, &text, depth + 1);
         Ok(())

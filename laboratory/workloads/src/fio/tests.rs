@@ -51,7 +51,7 @@ fn a_global_section_acts_on_the_jobs_below_it_alone() {
     let seen: Vec<_> = file
         .jobs
         .iter()
-        .map(|job| (job.name.as_str(), job.block_bytes[0].min, job.size >> 20, job.place.line))
+        .map(|job| (job.name.as_str(), job.block_bytes[0].min, job.size >> 20, job.position.line))
         .collect();
     assert_eq!(seen, [("one", 4096, 1, 7), ("two", 8192, 1, 10), ("two", 8192, 2, 12)]);
     assert!(file.jobs[1].pattern.random && !file.jobs[2].pattern.random, "a job's option is its own");
@@ -167,7 +167,7 @@ fn trims_have_the_size_of_writes_or_their_own() {
 fn all_that_is_wrong_is_told_at_once() {
     let text = "[global]\nnosuch=1\nioengine=net\n[x]\nsize=1m\nrw=trims\nbs=0\n[y]\nread_iolog=z\nsize=1q\n";
     let all = parse("test.fio", text, &mut Given::default()).expect_err("wrong");
-    let lines: Vec<u64> = all.0.iter().map(|complaint| complaint.place.line).collect();
+    let lines: Vec<u64> = all.0.iter().map(|complaint| complaint.position.line).collect();
     assert_eq!(lines, [2, 3, 6, 7, 9, 10], "{all}");
     assert_eq!(all.to_string().lines().count(), 6);
 }

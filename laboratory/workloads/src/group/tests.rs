@@ -24,7 +24,7 @@ fn a_jobs_end_ends_whom_it_says() {
         }
         [0, 1, 2].into_iter().for_each(|number| everybody.begins(number));
         everybody.ended(0, ends, false);
-        [1, 2, 3].map(|number| everybody.is_told_to_end(number))
+        [1, 2, 3].map(|number| everybody.is_end_requested(number))
     };
     assert_eq!(run(Ends::Group), [true, false, false]);
     assert_eq!(run(Ends::Running), [true, true, false]);
@@ -37,7 +37,7 @@ fn without_exitall_nobody_ends_others() {
     everybody.add(0, EndsOthers { always: false, on_error: false });
     everybody.add(0, EndsOthers { always: false, on_error: false });
     everybody.ended(0, Ends::All, true);
-    assert!(!everybody.is_told_to_end(1));
+    assert!(!everybody.is_end_requested(1));
 }
 
 #[test]
@@ -46,6 +46,6 @@ fn with_exitall_on_error_only_an_error_ends_others() {
         let mut everybody = Everybody::default();
         (0..2).for_each(|_| _ = everybody.add(0, EndsOthers { always: false, on_error: true }));
         everybody.ended(0, Ends::All, has_failed);
-        assert_eq!(everybody.is_told_to_end(1), has_failed);
+        assert_eq!(everybody.is_end_requested(1), has_failed);
     }
 }

@@ -38,7 +38,7 @@ struct ReplayedFile {
 }
 
 #[derive(Default)]
-struct UnderWay {
+struct CallsInFlight {
     count: u64,
     waker: Option<Waker>,
 }
@@ -77,20 +77,20 @@ impl Replayed {
     pub(super) fn run(&self, machine: &Arc<SimulatedSite>) -> impl Future<Output = ()> + Send + 'static {
         let (calls, files, row) = (Arc::clone(&self.calls), Arc::clone(&self.files), Arc::clone(&self.row));
         let machine = Arc::clone(machine);
-        let under_way = Arc::new(Mutex::new(UnderWay::default()));
+        let in_flight = Arc::new(Mutex::new(CallsInFlight::default()));
         async move {
             let (began_ns, first_us) = (machine.now_ns(), calls.first().map_or(0, |call| call.at_us));
             for call in calls.iter() {
                 let at_ns = began_ns.saturating_add((call.at_us - first_us).saturating_mul(1000));
                 machine.platform.sleep_until(Nanos(at_ns)).await;
-                fewer_than(&under_way, CALLS_AT_ONCE).await;
+                fewer_than(&in_flight, CALLS_AT_ONCE).await;
                 if machine.has_failed() || machine.now_ns() >= machine.stop_ns.load(Ordering::Relaxed) {
                     break;
                 }
                 let Some(of) = files.get(&call.file) else { continue };
                 let (file, task, call) = (Arc::clone(&of.file), of.task.clone(), *call);
-                let (machine, row, ends) = (Arc::clone(&machine), Arc::clone(&row), Arc::clone(&under_way));
-                lock(&under_way).count += 1;
+                let (machine, row, ends) = (Arc::clone(&machine), Arc::clone(&row), Arc::clone(&in_flight));
+                lock(&in_flight).count += 1;
                 let platform = Arc::clone(&machine.platform);
                 platform.spawn("replayed call", async move {
                     carry_out(&machine, &task, &file, call, &row).await;
@@ -101,14 +101,14 @@ impl Replayed {
                     waker.into_iter().for_each(Waker::wake);
                 });
             }
-            fewer_than(&under_way, 1).await;
+            fewer_than(&in_flight, 1).await;
         }
     }
 }
 
-async fn fewer_than(under_way: &Mutex<UnderWay>, count: u64) {
+async fn fewer_than(in_flight: &Mutex<CallsInFlight>, count: u64) {
     poll_fn(|cx| {
-        let mut state = lock(under_way);
+        let mut state = lock(in_flight);
         if state.count < count {
             return Poll::Ready(());
         }

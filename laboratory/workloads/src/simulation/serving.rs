@@ -101,19 +101,19 @@ fn make_file(world: &World, tree: &Arc<MemoryTree>, name: &str) -> Result<DiskFi
 impl Client {
     /// The client's task, to be spawned.
     pub(super) fn run(&self, machine: &Arc<SimulatedSite>) -> impl Future<Output = ()> + Send + 'static {
-        let (row, told, volume) = (Arc::clone(&self.row), Arc::clone(machine), self.volume);
+        let (row, site, volume) = (Arc::clone(&self.row), Arc::clone(machine), self.volume);
         let file = self.disk_file;
         let witness = move |answered: Answered| {
             let Answered { sent_ns, ended_ns, written } = answered;
             match written {
                 Some(bytes) => {
                     lock(&row).moves[1].record(sent_ns, ended_ns, bytes);
-                    told.accepted(volume, bytes);
+                    site.accepted(volume, bytes);
                 }
                 None => {
                     let syncs = &mut lock(&row).syncs;
                     if syncs.record(sent_ns, ended_ns, 0) {
-                        let waited = told.volumes[volume].disk.waited(file, false, sent_ns, ended_ns);
+                        let waited = site.volumes[volume].disk.waited(file, false, sent_ns, ended_ns);
                         syncs.explain(sent_ns, ended_ns, CallWaits::at_disk(waited));
                     }
                 }

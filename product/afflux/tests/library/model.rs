@@ -22,13 +22,13 @@ impl Numbers {
     }
 
     /// Mostly small, often on a page's edge or beside it.
-    fn place(&mut self, below: u64) -> u64 {
-        let place = self.next(below.max(1));
+    fn offset(&mut self, below: u64) -> u64 {
+        let offset = self.next(below.max(1));
         match self.next(4) {
-            0 => place / 4096 * 4096,
-            1 => (place / 4096 * 4096 + 1).min(below),
-            2 => (place / 512 * 512).saturating_sub(1),
-            _ => place,
+            0 => offset / 4096 * 4096,
+            1 => (offset / 4096 * 4096 + 1).min(below),
+            2 => (offset / 512 * 512).saturating_sub(1),
+            _ => offset,
         }
     }
 }
@@ -54,7 +54,7 @@ impl Model {
 struct Run {
     numbers: Numbers,
     model: Model,
-    place: tempfile::TempDir,
+    offset: tempfile::TempDir,
     memory: u64,
     cache: Option<Cache>,
     files: Vec<File>,
@@ -67,11 +67,11 @@ impl Run {
     fn new(seed: u64) -> Self {
         let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let memory = [1 << 20, 1 << 20, 2 << 20, 16 << 20][numbers.next(4) as usize];
-        let place = tempfile::tempdir().unwrap();
+        let offset = tempfile::tempdir().unwrap();
         let mut run = Self {
             numbers,
             model: Model::default(),
-            place,
+            offset,
             memory,
             cache: None,
             files: Vec::new(),
@@ -92,7 +92,7 @@ impl Run {
     fn open(&mut self) {
         let options = OpenOptions::new().read(true).write(true).create(true);
         let cache = self.cache.as_ref().unwrap();
-        self.files.push(cache.open(self.place.path().join("file"), options).unwrap());
+        self.files.push(cache.open(self.offset.path().join("file"), options).unwrap());
     }
 
     fn file(&mut self) -> File {
@@ -118,8 +118,8 @@ impl Run {
 
     fn step(&mut self) {
         let (file, kind) = (self.file(), self.numbers.next(100));
-        let at = self.numbers.place(FILE_BYTES_MAX - OPERATION_BYTES_MAX);
-        let len = self.numbers.place(OPERATION_BYTES_MAX) as usize;
+        let at = self.numbers.offset(FILE_BYTES_MAX - OPERATION_BYTES_MAX);
+        let len = self.numbers.offset(OPERATION_BYTES_MAX) as usize;
         self.mark = self.mark % 250 + 1;
         match kind {
             0..25 => self.read(&file, at, len),
@@ -227,7 +227,7 @@ impl Run {
             3 => smol::block_on(file.sync_data_async()).unwrap(),
             _ => return file.sync_range(at..at + len).unwrap(),
         }
-        let host = std::fs::read(self.place.path().join("file")).unwrap();
+        let host = std::fs::read(self.offset.path().join("file")).unwrap();
         self.check("the host's file after a sync", 0, &host, host.len().max(self.model.0.len()));
     }
 
@@ -241,7 +241,7 @@ impl Run {
             self.files.clear();
             drop(cache);
         }
-        let host = std::fs::read(self.place.path().join("file")).unwrap();
+        let host = std::fs::read(self.offset.path().join("file")).unwrap();
         self.check("the host's file after the end", 0, &host, host.len().max(self.model.0.len()));
         self.open_cache();
     }

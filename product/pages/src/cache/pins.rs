@@ -32,7 +32,7 @@ static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 // in registers.
 pub struct PinnedPages {
     cache: NonNull<PageCache>,
-    holder: Holder,
+    holder: GuardKind,
     /// The only frame, unless the holder has others.
     frame: FrameId,
     start: u32,
@@ -41,7 +41,7 @@ pub struct PinnedPages {
 
 /// What guards the frames, and holds the cache.
 #[derive(Clone, Copy)]
-enum Holder {
+enum GuardKind {
     /// One frame, by announcement: the usual case.
     Slot(NonNull<HazardSlot>),
     /// One frame, by a count in its record. The pointer is a reference to a counting slot.
@@ -69,12 +69,12 @@ impl PinnedPages {
     pub fn take(slots: &GuardSlots, hazards: &Arc<Hazards>, file: &FilePages, offset: u64, len: usize) -> Option<Self> {
         let (first, cache) = (InPage::first(offset, len), slots.cache());
         let (holder, frame) = if len == 0 || first.len < len {
-            (Holder::Many(take_many(slots, hazards, file, offset, len)?), FrameId::new(0))
+            (GuardKind::Many(take_many(slots, hazards, file, offset, len)?), FrameId::new(0))
         } else if let Some(lent) = LentGuard::take(cache, hazards, file, first.page) {
-            (Holder::Slot(lent.slot), lent.frame)
+            (GuardKind::Slot(lent.slot), lent.frame)
         } else {
             let (slot, frame) = take_counted(slots, hazards, file, first.page)?;
-            (Holder::Counted(slot), frame)
+            (GuardKind::Counted(slot), frame)
         };
         Some(Self { cache: NonNull::from(&**cache), holder, frame, start: first.start as u32, len })
     }
@@ -89,7 +89,7 @@ impl PinnedPages {
     fn frames(&self) -> &[FrameId] {
         match self.holder {
             // SAFETY: the frames live until `self` is dropped.
-            Holder::Many(many) => unsafe { &many.as_ref().frames },
+            GuardKind::Many(many) => unsafe { &many.as_ref().frames },
             _ => std::slice::from_ref(&self.frame),
         }
     }
@@ -108,7 +108,7 @@ impl PinnedPages {
     #[inline]
     pub fn count(&self) -> u64 {
         match self.holder {
-            Holder::Many(_) => self.frames().len() as u64,
+            GuardKind::Many(_) => self.frames().len() as u64,
             _ => 1,
         }
     }
@@ -117,7 +117,7 @@ impl PinnedPages {
     /// stamped arena did not store all bytes.
     #[inline]
     pub fn as_slice(&self) -> Option<&[u8]> {
-        if matches!(self.holder, Holder::Many(_)) {
+        if matches!(self.holder, GuardKind::Many(_)) {
             return self.is_empty().then_some(&[]);
         }
         let (arena, start) = (&self.cache().frames, self.start as usize);
@@ -227,13 +227,13 @@ impl Drop for PinnedPages {
 /// # Safety
 /// The holder is of this cache and frame, and ends once.
 #[inline(never)]
-unsafe fn end(cache: NonNull<PageCache>, holder: Holder, frame: FrameId) {
+unsafe fn end(cache: NonNull<PageCache>, holder: GuardKind, frame: FrameId) {
     // SAFETY: as the caller says.
     unsafe {
         match holder {
-            Holder::Slot(slot) => LentGuard { slot, frame }.end(cache),
-            Holder::Counted(slot) => end_counted(slot, frame),
-            Holder::Many(many) => end_many(many),
+            GuardKind::Slot(slot) => LentGuard { slot, frame }.end(cache),
+            GuardKind::Counted(slot) => end_counted(slot, frame),
+            GuardKind::Many(many) => end_many(many),
         }
     }
 }

@@ -369,12 +369,12 @@ fn a_directory_that_keeps_its_name_is_not_kept_without_one() {
         let held = life.volume.hold(&made).unwrap();
         create(&life.volume, &held, b"below").await;
         let refused = life.volume.remove_directory(&root, b"full").await.result;
-        assert_eq!((refused.err(), life.tree.kept_unnamed()), (Some(VolumeError::NotEmpty), 0));
+        assert_eq!((refused.err(), life.tree.unnamed_count()), (Some(VolumeError::NotEmpty), 0));
         life.volume.remove(&held, b"below").await.result.unwrap();
         life.volume.remove_directory(&root, b"full").await.result.unwrap();
-        assert_eq!(life.tree.kept_unnamed(), 1);
+        assert_eq!(life.tree.unnamed_count(), 1);
         drop((held, made));
-        assert_eq!(life.tree.kept_unnamed(), 0);
+        assert_eq!(life.tree.unnamed_count(), 0);
     });
 }
 
@@ -391,9 +391,9 @@ fn a_file_made_without_a_name_gets_one_after_a_kill() {
     let (life, file) = Unnamed { life, handle, file }.killed(2);
     life.run(async {
         let root = life.volume.mount(b"").await.unwrap();
-        assert_eq!(life.tree.kept_unnamed(), 1);
+        assert_eq!(life.tree.unnamed_count(), 1);
         life.volume.link(&file, &root, b"named").await.result.unwrap();
-        assert_eq!(life.tree.kept_unnamed(), 0, "it has a name");
+        assert_eq!(life.tree.unnamed_count(), 0, "it has a name");
         drop(file);
         let (found, attributes) = life.volume.lookup(&root, b"named").await.unwrap();
         assert_eq!((read(&life.volume, &found).await, attributes.links), (vec![7; 5000], 1));
@@ -406,14 +406,14 @@ fn a_file_that_keeps_a_name_is_not_kept_without_one() {
     life.run(async {
         let root = life.volume.mount(b"").await.unwrap();
         let refused = life.volume.rename(&root, b"absent", &root, b"file").await.0.result;
-        assert_eq!((refused.err(), life.tree.kept_unnamed()), (Some(VolumeError::NotFound), 0));
+        assert_eq!((refused.err(), life.tree.unnamed_count()), (Some(VolumeError::NotFound), 0));
         life.volume.link(&file, &root, b"second").await.result.unwrap();
         life.volume.remove(&root, b"file").await.result.unwrap();
-        assert_eq!(life.tree.kept_unnamed(), 0, "it has another name");
+        assert_eq!(life.tree.unnamed_count(), 0, "it has another name");
         life.volume.remove(&root, b"second").await.result.unwrap();
-        assert_eq!(life.tree.kept_unnamed(), 1);
+        assert_eq!(life.tree.unnamed_count(), 1);
         drop(file);
-        assert_eq!(life.tree.kept_unnamed(), 0);
+        assert_eq!(life.tree.unnamed_count(), 0);
     });
     let life = life.next(2, &mut Random::new(2));
     assert_eq!(life.run(life.volume.hold_inherited(&handle)).err(), Some(VolumeError::Stale));

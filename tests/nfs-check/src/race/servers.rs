@@ -115,14 +115,14 @@ impl Servers {
 
     /// The command that mounts a server.
     pub(super) fn bridge(&self, which: Running, point: &Path) -> Command {
-        let (nfs, mount, path) = self.place(which);
+        let (nfs, mount, path) = self.addresses(which);
         let mut command = Command::new(&self.bridge);
         command.arg(nfs.to_string()).arg(path).arg(point).arg(mount.to_string());
         command
     }
 
     /// The addresses of NFS and of MOUNT, and the export.
-    fn place(&self, which: Running) -> (SocketAddr, SocketAddr, String) {
+    fn addresses(&self, which: Running) -> (SocketAddr, SocketAddr, String) {
         let ours = match which {
             Running::Ganesha => {
                 let [nfs, mount] = ganesha::PORTS.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -136,7 +136,7 @@ impl Servers {
 
     /// A new connection, and the handle of the exported directory.
     pub(super) fn connect(&mut self, which: Running) -> Result<(Client, Handle), Error> {
-        let (nfs, mount, path) = self.place(which);
+        let (nfs, mount, path) = self.addresses(which);
         let root = Client::connect(mount)?.mount(&path)?;
         let mut client = Client::connect(nfs)?;
         client.set_timeout(Some(PATIENCE))?;
@@ -146,7 +146,7 @@ impl Servers {
     /// A session of version 4.1 with this number of slots over a new connection, and the handle of the exported
     /// directory.
     pub(super) fn begin_session(&mut self, which: Running, slots: u32) -> Result<(Session, Handle), Error> {
-        let mut client = Client::connect(self.place(which).0)?;
+        let mut client = Client::connect(self.addresses(which).0)?;
         client.set_timeout(Some(PATIENCE))?;
         // Another client each time: the first numbers of calls are random.
         let owner = format!("race-{}", client.next_xid());

@@ -119,7 +119,7 @@ impl Exercise {
         let answer = pending.call.answer(&results);
         self.files[file].tell(format!("answered {xid:08x} {shown}"));
         self.settle(pending, answer).map_err(|what| {
-            let before = self.files[file].told();
+            let before = self.files[file].recent_calls();
             self.fault(&shown, format!("{what}; before:\n{before}"))
         })
     }
@@ -169,7 +169,7 @@ impl Exercise {
         let files = std::mem::take(&mut self.files);
         for file in &files {
             let checked = file.check_crashed(&mut on_disk);
-            checked.map_err(|what| self.fault("after a kill", format!("{what}; before:\n{}", file.told())))?;
+            checked.map_err(|what| self.fault("after a kill", format!("{what}; before:\n{}", file.recent_calls())))?;
         }
         let first = files.iter().map(|file| file.slot).max().unwrap_or(0) + 1;
         self.files = (0..self.plan.files as u64).map(|at| File::absent(first + at)).collect();

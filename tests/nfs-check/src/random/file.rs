@@ -11,7 +11,7 @@ use afflux_nfs_client::{Answer, Call, Consistency, Stability};
 use afflux_reference::{ChangeId, Ending, FileModel, Stamp};
 
 /// A fault is reported with this many of its file's latest events.
-const TOLD_MAX: usize = 200;
+const RECENT_CALLS_MAX: usize = 200;
 
 pub(super) struct File {
     /// Distinguishes its names from those of other files.
@@ -34,7 +34,7 @@ pub(super) struct File {
     /// Changes that may still take effect at any time.
     pub(super) abandoned: u32,
     /// The latest events, for the report of a fault.
-    told: VecDeque<String>,
+    recent_calls: VecDeque<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ impl File {
             named: 0,
             ranges: Vec::new(),
             abandoned: 0,
-            told: VecDeque::new(),
+            recent_calls: VecDeque::new(),
         }
     }
 
@@ -88,14 +88,14 @@ impl File {
     }
 
     pub(super) fn tell(&mut self, what: String) {
-        if self.told.len() == TOLD_MAX {
-            self.told.pop_front();
+        if self.recent_calls.len() == RECENT_CALLS_MAX {
+            self.recent_calls.pop_front();
         }
-        self.told.push_back(what);
+        self.recent_calls.push_back(what);
     }
 
-    pub(super) fn told(&self) -> String {
-        self.told.iter().map(|line| format!("  {line}\n")).collect()
+    pub(super) fn recent_calls(&self) -> String {
+        self.recent_calls.iter().map(|line| format!("  {line}\n")).collect()
     }
 
     /// Repeats a change; the first attempt may still take effect at any later time.

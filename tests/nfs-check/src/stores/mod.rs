@@ -20,7 +20,7 @@ mod table;
 use std::time::Instant;
 
 use afflux_gateway::Gateway;
-use afflux_rig::turns;
+use afflux_rig::run_order;
 use afflux_scratch::{Processors, Stolen};
 
 use crate::failure::{Failure, host};
@@ -47,7 +47,7 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     let mut depths = Depths::default();
     for round in 0..options.rounds {
         let round_begin = Instant::now();
-        for who in turns(&all, round) {
+        for who in run_order(&all, round) {
             let bucket = format!("{}-{round}", who.word());
             ceph.make_bucket(&bucket, who == Who::Raw).map_err(host(bucket.as_str()))?;
             let mut note = |load: Load, value: f64| {

@@ -54,7 +54,7 @@ enum Running {
 
 impl Running {
     /// The address and the export of a server.
-    fn place(&self) -> Option<(SocketAddr, &str)> {
+    fn address_and_export(&self) -> Option<(SocketAddr, &str)> {
         match self {
             Self::Own(ready) => Some((ready.address(), &ready.export)),
             Self::Other { address, .. } => Some((*address, "/")),
@@ -115,7 +115,7 @@ impl<'a> Participant<'a> {
     pub(super) fn session(&self) -> Result<Session, Failure> {
         match self.running()? {
             Running::Mount(mounted) => Ok(Session::Mounted { point: mounted.point().to_owned() }),
-            server => server.place().map_or_else(
+            server => server.address_and_export().map_or_else(
                 || Err(Failure::Server(format!("{} has no address", self.who.word()))),
                 |(address, path)| connect(address, path).map_err(call("a connection to the server")),
             ),
@@ -126,7 +126,7 @@ impl<'a> Participant<'a> {
     pub(super) fn with_mount<T>(&self, inside: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, Failure> {
         let running = self.running()?;
         let (point, log) = (self.options.directory.join("bridge"), self.options.directory.join("bridge.log"));
-        let mounted = running.place().map(|(address, path)| {
+        let mounted = running.address_and_export().map(|(address, path)| {
             let mut command = Command::new(&self.options.bridge);
             command.arg(address.to_string()).arg(path).arg(&point).arg(address.to_string());
             Mounted::start(&mut command, &point, &log)

@@ -1,10 +1,10 @@
-use super::{Raced, remarks, turns};
+use super::{Raced, remarks, run_order};
 
 #[test]
 fn nobody_works_twice_in_a_row_and_two_change_places() {
     for count in 3..8_usize {
         let all: Vec<usize> = (0..count).collect();
-        let order: Vec<usize> = (0..20).flat_map(|round| turns(&all, round)).collect();
+        let order: Vec<usize> = (0..20).flat_map(|round| run_order(&all, round)).collect();
         assert!(order.windows(2).all(|two| two[0] != two[1]), "{order:?}");
         for who in 0..count {
             let before: std::collections::BTreeSet<usize> =
@@ -12,7 +12,7 @@ fn nobody_works_twice_in_a_row_and_two_change_places() {
             assert!(before.len() > 1, "{who} always follows the same of {count}");
         }
     }
-    assert_eq!([turns(&['a', 'b'], 0), turns(&['a', 'b'], 1)], [['a', 'b'], ['b', 'a']]);
+    assert_eq!([run_order(&['a', 'b'], 0), run_order(&['a', 'b'], 1)], [['a', 'b'], ['b', 'a']]);
 }
 
 #[test]

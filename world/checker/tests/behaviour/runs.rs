@@ -140,12 +140,12 @@ pub(crate) fn runs_of(policy: Option<&str>, model: &str, each: &mut dyn FnMut(St
         each(format!("{name} {model} {}", load.name), told);
     }
     let report = run_with(&generate_on(7, policy, model), &RunOptions::default());
-    each(format!("{name} {model} scenario-7"), scenario_told(&report));
+    each(format!("{name} {model} scenario-7"), scenario_line(&report));
     Ok(())
 }
 
 /// The result of a random scenario.
-pub(crate) fn scenario_told(report: &afflux_checker::Report) -> String {
+pub(crate) fn scenario_line(report: &afflux_checker::Report) -> String {
     match &report.result {
         Ok(()) => format!("{:016x} {:016x}", report.hash, folded([report.steps, report.allocations].into_iter())),
         Err(what) => what.replace('\n', " "),

@@ -20,7 +20,7 @@ fn view(ms: u64, dirty: u64, device: DeviceCounts, dirtied: u64) -> View {
     view
 }
 
-struct Kept {
+struct DeviceState {
     law: Control,
     task: Task,
     device: Device,
@@ -28,7 +28,7 @@ struct Kept {
     pace: Pace,
 }
 
-impl Kept {
+impl DeviceState {
     fn new(era: Era) -> Self {
         let learns = if era == Era::V6_1 { Learns::Slices } else { Learns::Completions };
         let law = Control { era, learns, ticks: TickRate::DEFAULT };
@@ -45,9 +45,9 @@ impl Kept {
 
     /// A device that has written everything so far.
     fn owning(era: Era) -> Self {
-        let mut kept = Self::new(era);
-        kept.shared.completions.add(&mut kept.device.completions, 1 << 40, flexible::WHOLE, Nanos(0));
-        kept
+        let mut state = Self::new(era);
+        state.shared.completions.add(&mut state.device.completions, 1 << 40, flexible::WHOLE, Nanos(0));
+        state
     }
 }
 
@@ -55,10 +55,10 @@ impl Kept {
 fn up_to_the_ceiling_nobody_waits() {
     for era in [Era::V6_1, Era::V3_6] {
         for (dirty, pages) in [(0, 256), (100_000, 256)] {
-            let mut kept = Kept::new(era);
+            let mut state = DeviceState::new(era);
             let view = view(1000, dirty, DeviceCounts::default(), 32);
-            assert_eq!(kept.decide(&view), Admission::Enter);
-            assert_eq!(kept.task, Task { paused_when: 1000, allowance: pages, ..Task::default() });
+            assert_eq!(state.decide(&view), Admission::Enter);
+            assert_eq!(state.task, Task { paused_when: 1000, allowance: pages, ..Task::default() });
         }
     }
 }
@@ -66,27 +66,27 @@ fn up_to_the_ceiling_nobody_waits() {
 #[test]
 fn background_writeback_is_asked_for_above_its_threshold() {
     for (dirty, flushing, asked) in [(100_000, false, false), (100_001, false, true), (100_001, true, false)] {
-        let mut kept = Kept::new(Era::V6_1);
-        kept.decide(&view(1000, dirty, DeviceCounts { flushing, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.pace.wakes_flusher, asked, "{dirty} {flushing}");
+        let mut state = DeviceState::new(Era::V6_1);
+        state.decide(&view(1000, dirty, DeviceCounts { flushing, ..DeviceCounts::default() }, 32));
+        assert_eq!(state.pace.wakes_flusher, asked, "{dirty} {flushing}");
     }
 }
 
 #[test]
 fn a_throttled_writer_sleeps_once_for_its_pages() {
     // At the setpoint the factor is 1023 and the rate 25,600: 256 pages are 10 ms, and the timer is a tick late.
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let decision = kept.decide(&view(100, 175_000, device, 256));
+    let decision = state.decide(&view(100, 175_000, device, 256));
     let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate };
     assert_eq!(decision, Admission::EnterAfter(pause));
-    assert_eq!((kept.task.paused_when, kept.task.dirtied), (110, 0));
+    assert_eq!((state.task.paused_when, state.task.dirtied), (110, 0));
     // The writer came back 4 ms after the pause. They count as sleep, and 6 ms are left, the shortest pause.
-    let decision = kept.decide(&view(114, 175_000, device, 256));
+    let decision = state.decide(&view(114, 175_000, device, 256));
     assert_eq!(decision, Admission::EnterAfter(Pause { ns: 7 * MS, ..pause }));
     // After 7 ms, 3 are left. They are not worth a sleep, and are carried on as debt.
-    let decision = kept.decide(&view(127, 175_000, device, 256));
-    assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
+    let decision = state.decide(&view(127, 175_000, device, 256));
+    assert_eq!((decision, state.task.paused_when), (Admission::Enter, 130));
 }
 
 /// 270 pages at 25,575 a second (the factor at the setpoint is 1023) take 10.56 ms. This is cut to 10 ms with ticks of
@@ -103,13 +103,13 @@ fn pauses_are_whole_ticks() {
         (Era::V3_6, 1000, 100_400, 10_000, 110),
     ];
     for (era, hz, at_us, pause_us, ends) in table {
-        let mut kept = Kept::owning(era);
-        kept.law.ticks = TickRate::built(hz).unwrap();
+        let mut state = DeviceState::owning(era);
+        state.law.ticks = TickRate::built(hz).unwrap();
         let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
         let mut view = view(0, 175_000, device, 270);
         view.now = Nanos(at_us * 1000);
-        let Admission::EnterAfter(pause) = kept.decide(&view) else { panic!("it waits") };
-        assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
+        let Admission::EnterAfter(pause) = state.decide(&view) else { panic!("it waits") };
+        assert_eq!((pause.ns, state.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
     }
 }
 
@@ -117,12 +117,12 @@ fn pauses_are_whole_ticks() {
 #[test]
 fn estimates_are_updated_a_tick_after_200_ms_whatever_the_ticks() {
     for hz in TickRate::BUILT {
-        let mut kept = Kept::owning(Era::V6_1);
-        kept.law.ticks = TickRate::built(hz).unwrap();
+        let mut state = DeviceState::owning(Era::V6_1);
+        state.law.ticks = TickRate::built(hz).unwrap();
         for (ticks, updated) in [(hz / 5, false), (hz / 5 + 1, true)] {
             let mut view = view(0, 0, DeviceCounts { written: 1280, writeback: 32, ..DeviceCounts::default() }, 0);
-            view.now = Nanos(kept.law.ticks.until(Nanos(0), ticks));
-            let Kept { law, device, shared, .. } = &mut kept;
+            view.now = Nanos(state.law.ticks.until(Nanos(0), ticks));
+            let DeviceState { law, device, shared, .. } = &mut state;
             law.slice_bytes(&view, device, shared);
             assert_eq!(device.bandwidth != Bandwidth::default(), updated, "{hz} ticks a second, {ticks}");
         }
@@ -132,7 +132,7 @@ fn estimates_are_updated_a_tick_after_200_ms_whatever_the_ticks() {
 /// If completed writes updated the estimates, writers would mostly come too early, and rate limits would hardly move.
 #[test]
 fn in_6_1_a_completed_write_leaves_the_update_to_the_next_writer() {
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let device = DeviceCounts {
         reclaimable: 180_000,
         writeback: 2048,
@@ -141,22 +141,22 @@ fn in_6_1_a_completed_write_leaves_the_update_to_the_next_writer() {
         ..DeviceCounts::default()
     };
     let now = view(300, 182_048, device, 32);
-    let Kept { law, device, shared, .. } = &mut kept;
+    let DeviceState { law, device, shared, .. } = &mut state;
     law.wrote(&now, 32, device, shared);
     assert_eq!((device.updated, device.rate), (0, RateLimit::default()));
-    kept.decide(&now);
+    state.decide(&now);
     // 51,200 pages a second were dirtied, twice the bandwidth. The factor is below 1, so less than half of 25,601 is
     // balanced.
-    assert_eq!(kept.device.updated, 300);
-    assert!((12_000..12_800).contains(&kept.device.rate.balanced), "{:?}", kept.device.rate);
+    assert_eq!(state.device.updated, 300);
+    assert!((12_000..12_800).contains(&state.device.rate.balanced), "{:?}", state.device.rate);
 }
 
 /// The last write ends at 300 ms, so the update is due at 500: (1,280 × 1000 + 25,600 × (4096 − 500))/4096 = 22,787.
 /// The time from there to 5 s is idle and counts for nothing.
 #[test]
 fn in_6_1_the_last_write_in_flight_counts_200_ms_later() {
-    let mut kept = Kept::owning(Era::V6_1);
-    let Kept { law, device, shared, .. } = &mut kept;
+    let mut state = DeviceState::owning(Era::V6_1);
+    let DeviceState { law, device, shared, .. } = &mut state;
     law.wrote(&written(300, 1280), 1280, device, shared);
     assert_eq!(device.bandwidth, Bandwidth::default());
     law.slice_bytes(&written(5000, 1280), device, shared);
@@ -166,39 +166,39 @@ fn in_6_1_the_last_write_in_flight_counts_200_ms_later() {
 
 #[test]
 fn debt_is_bounded_by_the_longest_pause() {
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let Admission::EnterAfter(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
+    let Admission::EnterAfter(pause) = state.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
     assert_eq!(pause.ns, 201 * MS);
-    assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
+    assert_eq!(state.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
 
 #[test]
 fn at_the_hard_limit_a_writer_waits_until_it_falls() {
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
-    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
+    let Admission::Pause(pause) = state.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!((pause.cause, pause.ns), (PauseCause::GlobalLimit, 201 * MS));
     // So few pages of the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
-    assert!(matches!(kept.decide(&view(400, 200_000, device, 32)), Admission::EnterAfter(_)));
+    assert!(matches!(state.decide(&view(400, 200_000, device, 32)), Admission::EnterAfter(_)));
 }
 
 /// `pages_dirtied` is the call's own and stays through its loop: 256 pages at 25,575 a second are 10 ms.
 #[test]
 fn a_writer_that_slept_at_the_hard_limit_still_pays_for_its_pages() {
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let full = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
-    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, full, 256)) else { panic!("it waits") };
+    let Admission::Pause(pause) = state.decide(&view(100, 200_000, full, 256)) else { panic!("it waits") };
     assert_eq!((pause.cause, pause.ns), (PauseCause::GlobalLimit, 201 * MS));
     let half = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let Admission::EnterAfter(pause) = kept.decide(&view(301, 175_000, half, 0)) else { panic!("it pays") };
+    let Admission::EnterAfter(pause) = state.decide(&view(301, 175_000, half, 0)) else { panic!("it pays") };
     assert_eq!((pause.cause, pause.ns), (PauseCause::Rate, 10 * MS), "a tick of them has passed since its pause");
-    assert_eq!(kept.decide(&view(320, 175_000, half, 0)), Admission::Enter, "it has paid");
+    assert_eq!(state.decide(&view(320, 175_000, half, 0)), Admission::Enter, "it has paid");
     // Below the ceiling nobody pays.
-    kept.decide(&view(400, 200_000, full, 256));
-    kept.decide(&view(700, 0, DeviceCounts::default(), 0));
-    assert_eq!(kept.task.unpaid, None);
+    state.decide(&view(400, 200_000, full, 256));
+    state.decide(&view(700, 0, DeviceCounts::default(), 0));
+    assert_eq!(state.task.unpaid, None);
 }
 
 #[test]
@@ -206,12 +206,12 @@ fn a_device_is_over_with_more_than_its_share_and_all_over_the_limit() {
     for (dirty, reclaimable, exceeded) in
         [(200_001, 200_000, true), (200_001, 10_000, false), (200_000, 150_000, false)]
     {
-        let mut kept = Kept::new(Era::V6_1);
-        kept.shared.completions.add(&mut kept.device.completions, 1000, flexible::WHOLE, Nanos(0));
+        let mut state = DeviceState::new(Era::V6_1);
+        state.shared.completions.add(&mut state.device.completions, 1000, flexible::WHOLE, Nanos(0));
         let mut other = flexible::Local::default();
-        kept.shared.completions.add(&mut other, 999, flexible::WHOLE, Nanos(0));
-        kept.decide(&view(100, dirty, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.device.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
+        state.shared.completions.add(&mut other, 999, flexible::WHOLE, Nanos(0));
+        state.decide(&view(100, dirty, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32));
+        assert_eq!(state.device.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
     }
 }
 
@@ -225,19 +225,19 @@ fn shares_by_table() {
         ((9, 10), 0, 0, 1, 2000),
     ];
     for ((numerator, denominator), min_ratio, min_ratio_sum, max_ratio, share) in table {
-        let mut kept = Kept::new(Era::V6_1);
+        let mut state = DeviceState::new(Era::V6_1);
         let mut other = flexible::Local::default();
         // The global count begins at 1.
         let others = denominator - numerator;
         if others > 1 || numerator > 0 {
-            kept.shared.completions.add(&mut other, others * 100_000 - 1, flexible::WHOLE, Nanos(0));
-            kept.shared.completions.add(&mut kept.device.completions, numerator * 100_000, flexible::WHOLE, Nanos(0));
+            state.shared.completions.add(&mut other, others * 100_000 - 1, flexible::WHOLE, Nanos(0));
+            state.shared.completions.add(&mut state.device.completions, numerator * 100_000, flexible::WHOLE, Nanos(0));
         }
         let mut view = view(0, 0, DeviceCounts::default(), 0);
         let own = view.knobs.own.with(KernelKnob::MinRatio, min_ratio).with(KernelKnob::MaxRatio, max_ratio);
         let own_sums = PolicyKnobs::default().with(KernelKnob::MinRatio, min_ratio_sum);
         view.knobs = KnobValues { own, own_sums, ..view.knobs };
-        let Kept { law, device, shared, .. } = &mut kept;
+        let DeviceState { law, device, shared, .. } = &mut state;
         assert_eq!(law.share(&view, 200_000, limits, device, shared), share, "{numerator}/{denominator}");
     }
 }
@@ -248,11 +248,11 @@ fn minimum_and_maximum_in_bytes_are_6_1s() {
     let mut view = view(0, 0, DeviceCounts::default(), 0);
     view.knobs.own = view.knobs.own.with(KernelKnob::MinBytes, 5000 * 4096).with(KernelKnob::MaxBytes, 20_000 * 4096);
     for (era, empty, full) in [(Era::V6_1, 5000, 20_000), (Era::V3_6, 0, 200_000)] {
-        let mut kept = Kept::new(era);
-        let Kept { law, device, shared, .. } = &mut kept;
+        let mut state = DeviceState::new(era);
+        let DeviceState { law, device, shared, .. } = &mut state;
         assert_eq!(law.share(&view, 200_000, limits, device, shared), empty);
-        let mut kept = Kept::owning(era);
-        let Kept { law, device, shared, .. } = &mut kept;
+        let mut state = DeviceState::owning(era);
+        let DeviceState { law, device, shared, .. } = &mut state;
         assert!(law.share(&view, 200_000, limits, device, shared).abs_diff(full) <= 1);
     }
 }
@@ -262,9 +262,9 @@ fn minimum_and_maximum_in_bytes_are_6_1s() {
 fn bytes_become_a_ratio_when_they_are_set_and_follow_the_limit() {
     let mut view = view(0, 0, DeviceCounts::default(), 0);
     let limits = |dirty| Limits { dirty, background: dirty / 2 };
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let mut share = |view: &View, dirty| {
-        let Kept { law, device, shared, .. } = &mut kept;
+        let DeviceState { law, device, shared, .. } = &mut state;
         law.share(view, dirty, limits(dirty), device, shared)
     };
     let all = view.knobs.own;
@@ -280,9 +280,9 @@ fn bytes_become_a_ratio_when_they_are_set_and_follow_the_limit() {
 #[test]
 fn a_maximum_in_bytes_caps_the_fraction_of_completions_as_one_in_percent_does() {
     let fraction = |knob, value| {
-        let mut kept = Kept::new(Era::V6_1);
+        let mut state = DeviceState::new(Era::V6_1);
         let mut other = flexible::Local::default();
-        let Kept { law, device, shared, .. } = &mut kept;
+        let DeviceState { law, device, shared, .. } = &mut state;
         shared.completions.add(&mut other, 9000, flexible::WHOLE, Nanos(0));
         let mut view = view(0, 0, DeviceCounts::default(), 0);
         view.knobs.own = view.knobs.own.with(knob, value);
@@ -297,16 +297,16 @@ fn a_maximum_in_bytes_caps_the_fraction_of_completions_as_one_in_percent_does() 
 
 #[test]
 fn a_strict_limit_throttles_below_the_global_one() {
-    let mut kept = Kept::owning(Era::V6_1);
+    let mut state = DeviceState::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 1900, ..DeviceCounts::default() };
     let mut strict = view(100, 1900, device, 100);
     strict.knobs.own = strict.knobs.own.with(KernelKnob::StrictLimit, 1).with(KernelKnob::MaxRatio, 1);
-    assert!(matches!(kept.decide(&strict), Admission::EnterAfter(Pause { cause: PauseCause::Rate, .. })));
+    assert!(matches!(state.decide(&strict), Admission::EnterAfter(Pause { cause: PauseCause::Rate, .. })));
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;
-    let Admission::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
+    let Admission::Pause(pause) = state.decide(&over) else { panic!("it waits") };
     assert_eq!(pause.cause, PauseCause::StrictLimit);
-    let mut old = Kept::owning(Era::V3_6);
+    let mut old = DeviceState::owning(Era::V3_6);
     assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");
 }
 
@@ -317,16 +317,16 @@ fn background_by_time_by_table() {
         [(6400, 100, 6400), (6400, 200, 12_800), (6400, 300, 19_200), (25_600, 100, 25_600)]
     {
         for (reclaimable, over) in [(pages, false), (pages + 1, true)] {
-            let mut kept = Kept::owning(Era::V3_6);
+            let mut state = DeviceState::owning(Era::V3_6);
             // The average counts, not the current estimate.
-            kept.device.bandwidth = Bandwidth { now: average / 2, average };
+            state.device.bandwidth = Bandwidth { now: average / 2, average };
             let mut view = view(100, reclaimable, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32);
             view.knobs.background_centisecs = centisecs;
-            let Kept { law, device, shared, .. } = &mut kept;
+            let DeviceState { law, device, shared, .. } = &mut state;
             assert_eq!(law.is_over_background(&view, device, shared), over, "{average} {centisecs} {reclaimable}");
-            kept.decide(&view);
-            assert_eq!(kept.pace.wakes_flusher, over, "a writer below the ceiling asks for it too");
-            let Kept { device, shared, .. } = &mut kept;
+            state.decide(&view);
+            assert_eq!(state.pace.wakes_flusher, over, "a writer below the ceiling asks for it too");
+            let DeviceState { device, shared, .. } = &mut state;
             assert!(
                 !Control { era: Era::V6_1, learns: Learns::Slices, ticks: TickRate::DEFAULT }
                     .is_over_background(&view, device, shared),
@@ -338,9 +338,9 @@ fn background_by_time_by_table() {
 
 #[test]
 fn time_without_writes_is_not_measured() {
-    let mut kept = Kept::owning(Era::V3_6);
+    let mut state = DeviceState::owning(Era::V3_6);
     let later = view(60_000, 0, DeviceCounts { dirtied: 5000, written: 5000, ..DeviceCounts::default() }, 0);
-    let Kept { law, device, shared, .. } = &mut kept;
+    let DeviceState { law, device, shared, .. } = &mut state;
     law.slice_bytes(&later, device, shared);
     assert_eq!((device.updated, device.written), (60_000, 5000));
     let after = view(60_200, 0, DeviceCounts { written: 6280, ..DeviceCounts::default() }, 0);
@@ -397,7 +397,7 @@ fn a_page_counts_as_under_writeback_until_its_extent_ends() {
     {
         let mut view = view(0, 0, DeviceCounts { writeback, written: 3000, ..DeviceCounts::default() }, 0);
         view.knobs.own = view.knobs.own.with(KernelKnob::ExtentPages, longest);
-        let Kept { law, mut device, mut shared, .. } = Kept::new(era);
+        let DeviceState { law, mut device, mut shared, .. } = DeviceState::new(era);
         law.completed(&view, &[Completed::default()], &mut device, &mut shared);
         assert_eq!(
             (device.unended, law.now(&view, &shared).dirty),
@@ -418,7 +418,7 @@ fn writes(ms: u64, written: u64, writeback: u64) -> View {
 /// it counts `WB_WRITTEN`.
 #[test]
 fn an_extent_ends_with_the_flushers_slice() {
-    let Kept { law, mut device, mut shared, .. } = Kept::new(Era::V6_1);
+    let DeviceState { law, mut device, mut shared, .. } = DeviceState::new(Era::V6_1);
     law.slice_bytes(&writes(0, 2500, 100), &mut device, &mut shared);
     law.completed(&writes(0, 3000, 100), &[Completed::default()], &mut device, &mut shared);
     assert_eq!(device.unended, 400);
@@ -429,7 +429,7 @@ fn an_extent_ends_with_the_flushers_slice() {
 /// NR_WRITEBACK is one count for the machine.
 #[test]
 fn the_machines_dirty_pages_have_the_unended_ones_of_all_devices() {
-    let Kept { law, mut shared, mut device, .. } = Kept::new(Era::V6_1);
+    let DeviceState { law, mut shared, mut device, .. } = DeviceState::new(Era::V6_1);
     let mut other = Device::default();
     let done = Completed::default();
     law.completed(&writes(0, 3000, 100), &[done], &mut device, &mut shared);
@@ -442,10 +442,10 @@ fn the_machines_dirty_pages_have_the_unended_ones_of_all_devices() {
 /// The allowance of a task is 32 pages at first, that of a CPU a 32nd of a CPU's part of the memory.
 #[test]
 fn a_writer_checks_when_its_pages_or_those_of_its_cpu_are_used_up() {
-    let mut kept = Kept::new(Era::V6_1);
+    let mut state = DeviceState::new(Era::V6_1);
     let mut others = Task::default();
     let writer = Dirtier { pages: 20, cpu: 1, cpus: 2, memory_pages: 2560 };
-    let Kept { law, task, device, shared, .. } = &mut kept;
+    let DeviceState { law, task, device, shared, .. } = &mut state;
     assert_eq!(law.allowance_pages(&Dirtier { pages: 0, ..writer }, task, device, shared), 32, "before it begins");
     assert_eq!(law.allowance_pages(&writer, task, device, shared), 12);
     assert_eq!(law.allowance_pages(&writer, &mut others, device, shared), 0, "40 pages on a CPU with 40 of 2,560");

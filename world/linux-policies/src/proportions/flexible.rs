@@ -71,10 +71,10 @@ impl Global {
         let mut pages = pages;
         if largest < WHOLE {
             let fraction = self.fraction(local);
-            let room = (fraction.denominator * largest).checked_sub(fraction.numerator * WHOLE);
-            let Some(room) = room else { return };
-            if room < pages * (WHOLE - largest) {
-                pages = room.div_ceil(WHOLE - largest);
+            let remaining = (fraction.denominator * largest).checked_sub(fraction.numerator * WHOLE);
+            let Some(remaining) = remaining else { return };
+            if remaining < pages * (WHOLE - largest) {
+                pages = remaining.div_ceil(WHOLE - largest);
             }
         }
         self.catch_up(local);

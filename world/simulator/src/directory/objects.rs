@@ -177,11 +177,11 @@ impl Shared {
 
     pub(super) fn now(&self) -> Timestamp {
         let WallNanos(now) = self.platform.wall_clock();
-        self.kept(Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns)))))
+        self.stored_time(Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns)))))
     }
 
     /// A time as objects store it.
-    fn kept(&self, time: Timestamp) -> Timestamp {
+    fn stored_time(&self, time: Timestamp) -> Timestamp {
         Timestamp::from_wall(WallNanos(time.as_nanos() - time.as_nanos().rem_euclid(self.time_unit_ns.into())))
     }
 
@@ -347,7 +347,7 @@ impl Shared {
         let time = |old: Timestamp, set: SetTime| match set {
             SetTime::Keep => old,
             SetTime::ServerNow => now,
-            SetTime::To(time) => self.kept(time),
+            SetTime::To(time) => self.stored_time(time),
         };
         object.mode = change.mode.unwrap_or(object.mode);
         object.uid = change.uid.unwrap_or(object.uid);

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::random::Random;
 
-use super::image::{IMAGE_BLOCK_BYTES, Image, WHOLE_PAGES, kept_before, kept_len, kept_of, pieces};
+use super::image::{IMAGE_BLOCK_BYTES, Image, WHOLE_PAGES, backed_before, backed_len, backed_of, pieces};
 
 #[derive(Clone)]
 pub(crate) enum Change {
@@ -16,7 +16,7 @@ pub(crate) enum Change {
     Write {
         offset: u64,
         len: u64,
-        kept: Vec<u8>,
+        backed: Vec<u8>,
     },
     SetSize {
         size: u64,
@@ -34,7 +34,7 @@ pub(crate) enum Change {
 impl Change {
     fn apply(&self, image: &mut Image) {
         match self {
-            Self::Write { offset, len, kept } => image.write_kept(*offset, *len, kept),
+            Self::Write { offset, len, backed } => image.write_backed(*offset, *len, backed),
             Self::SetSize { size } => image.set_size(*size),
             Self::Punch { offset, len } => image.punch(*offset, *len),
             Self::Reserve { offset, len } => image.reserve(*offset, *len),
@@ -59,14 +59,14 @@ impl Change {
 pub(crate) fn torn(
     offset: u64,
     len: u64,
-    kept: &[u8],
+    backed: &[u8],
     backed_bytes: u64,
     sector_bytes: u64,
 ) -> impl Iterator<Item = (u64, u64, &[u8])> {
     let unit = if backed_bytes == WHOLE_PAGES { sector_bytes } else { IMAGE_BLOCK_BYTES };
     pieces(offset, len, unit).map(move |(start, len)| {
-        let from = (kept_before(start, backed_bytes) - kept_before(offset, backed_bytes)) as usize;
-        (start, len, &kept[from..from + kept_len(start, len, backed_bytes)])
+        let from = (backed_before(start, backed_bytes) - backed_before(offset, backed_bytes)) as usize;
+        (start, len, &backed[from..from + backed_len(start, len, backed_bytes)])
     })
 }
 
@@ -131,8 +131,8 @@ impl DiskFile {
     /// A program other than the engine changes the file; the change is durable at once.
     pub(crate) fn change_behind(&mut self, size: u64, offset: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
-            let kept = kept_of(offset, bytes, self.live.backed_bytes());
-            self.change(Change::Write { offset, len: bytes.len() as u64, kept }, true);
+            let backed = backed_of(offset, bytes, self.live.backed_bytes());
+            self.change(Change::Write { offset, len: bytes.len() as u64, backed }, true);
         }
         self.change(Change::SetSize { size }, true);
         self.make_durable(u64::MAX);
@@ -182,16 +182,16 @@ impl DiskFile {
     pub(crate) fn lose_writes(&mut self, sector_bytes: u64, random: &mut Random) {
         let mut live = self.durable.clone();
         for change in std::mem::take(&mut self.log) {
-            let Change::Write { offset, len, kept } = change else {
+            let Change::Write { offset, len, backed } = change else {
                 change.apply(&mut live);
                 self.log.push_back(change);
                 continue;
             };
             let size = live.size().max(offset + len);
-            for (offset, len, kept) in torn(offset, len, &kept, live.backed_bytes(), sector_bytes) {
+            for (offset, len, backed) in torn(offset, len, &backed, live.backed_bytes(), sector_bytes) {
                 if random.chance(500) {
-                    live.write_kept(offset, len, kept);
-                    self.log.push_back(Change::Write { offset, len, kept: kept.to_vec() });
+                    live.write_backed(offset, len, backed);
+                    self.log.push_back(Change::Write { offset, len, backed: backed.to_vec() });
                 } else {
                     self.sectors_lost += 1;
                 }
@@ -210,7 +210,7 @@ impl DiskFile {
         let layout_until = random.below(self.log.len() as u64 + 1) as usize;
         for (at, change) in std::mem::take(&mut self.log).into_iter().enumerate() {
             let survives = at < layout_until;
-            let Change::Write { offset, len, kept } = change else {
+            let Change::Write { offset, len, backed } = change else {
                 if survives {
                     change.apply(&mut self.durable);
                 }
@@ -218,10 +218,10 @@ impl DiskFile {
             };
             let size_max = if survives { u64::MAX } else { self.durable.size() };
             let backed_bytes = self.durable.backed_bytes();
-            for (start, len, kept) in torn(offset, len, &kept, backed_bytes, sector_bytes) {
+            for (start, len, backed) in torn(offset, len, &backed, backed_bytes, sector_bytes) {
                 let len = len.min(size_max.saturating_sub(start));
                 if random.chance(500) {
-                    self.durable.write_kept(start, len, &kept[..kept_len(start, len, backed_bytes)]);
+                    self.durable.write_backed(start, len, &backed[..backed_len(start, len, backed_bytes)]);
                 }
             }
             if survives {

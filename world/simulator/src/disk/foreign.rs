@@ -57,9 +57,9 @@ impl Program {
 
     fn next(&mut self) -> Operation {
         let len = self.load.request_bytes;
-        let places = (self.load.file_bytes / u64::from(len)).max(1);
-        let place = if self.load.scattered { self.random.below(places) } else { self.submitted % places };
-        let offset = place * u64::from(len);
+        let blocks = (self.load.file_bytes / u64::from(len)).max(1);
+        let block = if self.load.scattered { self.random.below(blocks) } else { self.submitted % blocks };
+        let offset = block * u64::from(len);
         (self.submitted, self.in_flight) = (self.submitted + 1, self.in_flight + 1);
         if self.load.writes { Operation::Write { offset, len } } else { Operation::Read { offset, len } }
     }

@@ -24,26 +24,26 @@ pub(crate) const STAMPS: u64 = afflux_frames::STAMP_BYTES as u64;
 const CHUNK_PAGES_MAX: u64 = 512;
 
 /// How many backed bytes are before file offset `at`.
-pub(crate) fn kept_before(at: u64, backed_bytes: u64) -> u64 {
+pub(crate) fn backed_before(at: u64, backed_bytes: u64) -> u64 {
     at / IMAGE_BLOCK_BYTES * backed_bytes + (at % IMAGE_BLOCK_BYTES).min(backed_bytes)
 }
 
 /// How many bytes of a range of the file are backed.
-pub(crate) fn kept_len(offset: u64, len: u64, backed_bytes: u64) -> usize {
-    (kept_before(offset.saturating_add(len), backed_bytes) - kept_before(offset, backed_bytes)) as usize
+pub(crate) fn backed_len(offset: u64, len: u64, backed_bytes: u64) -> usize {
+    (backed_before(offset.saturating_add(len), backed_bytes) - backed_before(offset, backed_bytes)) as usize
 }
 
 /// The part of `bytes`, at `offset` of a file, that is backed.
-pub(crate) fn kept_of(offset: u64, bytes: &[u8], backed_bytes: u64) -> Vec<u8> {
+pub(crate) fn backed_of(offset: u64, bytes: &[u8], backed_bytes: u64) -> Vec<u8> {
     if backed_bytes == WHOLE_PAGES {
         return bytes.to_vec();
     }
-    let mut kept = Vec::with_capacity(kept_len(offset, bytes.len() as u64, backed_bytes));
+    let mut backed = Vec::with_capacity(backed_len(offset, bytes.len() as u64, backed_bytes));
     for (start, len) in pieces(offset, bytes.len() as u64, IMAGE_BLOCK_BYTES) {
         let at = (start - offset) as usize;
-        kept.extend_from_slice(&bytes[at..at + kept_len(start, len, backed_bytes)]);
+        backed.extend_from_slice(&bytes[at..at + backed_len(start, len, backed_bytes)]);
     }
-    kept
+    backed
 }
 
 /// A range of a file, cut at the multiples of `unit`: offset and length of each piece.
@@ -141,11 +141,11 @@ impl Image {
     /// The backed bytes of a chunk inside a range, counted from the chunk's first, and their start among the range's
     /// backed bytes.
     fn bytes_in(&self, chunk: u64, offset: u64, len: u64) -> (Range<usize>, usize) {
-        let chunk_kept = self.chunk_pages * self.backed_bytes;
-        let first = chunk * chunk_kept;
-        let from = kept_before(offset, self.backed_bytes);
-        let to = kept_before(offset.saturating_add(len), self.backed_bytes);
-        let range = (from.max(first) - first) as usize..((to - first).min(chunk_kept)) as usize;
+        let chunk_backed = self.chunk_pages * self.backed_bytes;
+        let first = chunk * chunk_backed;
+        let from = backed_before(offset, self.backed_bytes);
+        let to = backed_before(offset.saturating_add(len), self.backed_bytes);
+        let range = (from.max(first) - first) as usize..((to - first).min(chunk_backed)) as usize;
         (range, (first.max(from) - from) as usize)
     }
 
@@ -179,46 +179,46 @@ impl Image {
 
     /// The backed bytes of a range.
     pub(crate) fn read_backed(&self, offset: u64, len: u64) -> Vec<u8> {
-        let mut kept = vec![0; kept_len(offset, len, self.backed_bytes)];
+        let mut backed = vec![0; backed_len(offset, len, self.backed_bytes)];
         for (index, chunk) in self.chunks.range(self.chunks_of(offset, len)) {
             if !chunk.bytes.is_empty() {
                 let (range, at) = self.bytes_in(*index, offset, len);
-                kept[at..at + range.len()].copy_from_slice(&chunk.bytes[range]);
+                backed[at..at + range.len()].copy_from_slice(&chunk.bytes[range]);
             }
         }
-        kept
+        backed
     }
 
     /// All bytes of a range.
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
-        let kept = self.read_backed(offset, into.len() as u64);
+        let backed = self.read_backed(offset, into.len() as u64);
         if self.backed_bytes == WHOLE_PAGES {
-            return into.copy_from_slice(&kept);
+            return into.copy_from_slice(&backed);
         }
         into.fill(0);
-        let mut kept = &kept[..];
+        let mut backed = &backed[..];
         for (start, len) in pieces(offset, into.len() as u64, IMAGE_BLOCK_BYTES) {
-            let (first, rest) = kept.split_at(kept_len(start, len, self.backed_bytes));
+            let (first, rest) = backed.split_at(backed_len(start, len, self.backed_bytes));
             into[(start - offset) as usize..][..first.len()].copy_from_slice(first);
-            kept = rest;
+            backed = rest;
         }
     }
 
     /// Stores the backed bytes of a range and grows the file to include it.
-    pub(crate) fn write_kept(&mut self, offset: u64, len: u64, kept: &[u8]) {
+    pub(crate) fn write_backed(&mut self, offset: u64, len: u64, backed: &[u8]) {
         if len == 0 {
             return;
         }
         self.size = self.size.max(offset + len);
         let pages = offset / IMAGE_BLOCK_BYTES..(offset + len).div_ceil(IMAGE_BLOCK_BYTES);
-        let chunk_kept = (self.chunk_pages * self.backed_bytes) as usize;
+        let chunk_backed = (self.chunk_pages * self.backed_bytes) as usize;
         for index in self.chunks_of(offset, len) {
             let (marked, (range, at)) = (self.pages_in(index, &pages), self.bytes_in(index, offset, len));
             let chunk = Arc::make_mut(self.chunks.entry(index).or_default());
             if chunk.bytes.is_empty() {
-                chunk.bytes = vec![0; chunk_kept];
+                chunk.bytes = vec![0; chunk_backed];
             }
-            chunk.bytes[range.clone()].copy_from_slice(&kept[at..at + range.len()]);
+            chunk.bytes[range.clone()].copy_from_slice(&backed[at..at + range.len()]);
             self.blocks += chunk.mark(marked, true);
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use afflux_engine::{Operation, Request};
 
 use super::file::{Change, DiskFile, torn};
-use super::image::kept_len;
+use super::image::backed_len;
 use super::{Disk, DiskFileId};
 use crate::random::Random;
 
@@ -46,13 +46,13 @@ impl Disk {
                 if file.live.blocks_missing(offset, len) > orphan.free {
                     return;
                 }
-                let mut kept = vec![0; kept_len(offset, len, orphan.backed_bytes)];
-                orphan.request.copy_backed_out(0..len as usize, &mut kept);
-                for (offset, len, kept) in
-                    torn(offset, len, &kept, orphan.backed_bytes, self.options.block_bytes.into())
+                let mut backed = vec![0; backed_len(offset, len, orphan.backed_bytes)];
+                orphan.request.copy_backed_out(0..len as usize, &mut backed);
+                for (offset, len, backed) in
+                    torn(offset, len, &backed, orphan.backed_bytes, self.options.block_bytes.into())
                 {
                     if whole || random.chance(300) {
-                        file.change(Change::Write { offset, len, kept: kept.to_vec() }, volatile);
+                        file.change(Change::Write { offset, len, backed: backed.to_vec() }, volatile);
                     }
                 }
             }

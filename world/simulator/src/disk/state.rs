@@ -13,7 +13,7 @@ use super::fault::{FaultWhat, Faults};
 use super::file::{Change, DiskFile, torn};
 use super::foreign::Foreign;
 use super::gate::Gates;
-use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
+use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, backed_before, backed_len};
 use super::service::Service;
 use super::timeline::Timeline;
 use super::{Disk, DiskFileId, DiskOptions};
@@ -158,7 +158,7 @@ impl Pending {
                 }
             }
             Operation::Read { offset, len } => {
-                let rubbish = vec![RUBBISH; kept_len(offset, len.into(), self.backed_bytes)];
+                let rubbish = vec![RUBBISH; backed_len(offset, len.into(), self.backed_bytes)];
                 self.request.copy_backed_in(0..len as usize, &rubbish);
             }
             _ => {}
@@ -171,7 +171,7 @@ impl Pending {
             let unit = piece_bytes(self.backed_bytes);
             let first = offset / unit + piece as u64;
             let (start, end) = ((first * unit).max(offset), ((first + 1) * unit).min(offset + u64::from(len)));
-            let at = kept_before(start, self.backed_bytes) - kept_before(offset, self.backed_bytes);
+            let at = backed_before(start, self.backed_bytes) - backed_before(offset, self.backed_bytes);
             let range = (start - offset) as usize..(end - offset) as usize;
             self.request.copy_backed_out(range, &mut self.fetched[at as usize..]);
         }
@@ -184,8 +184,8 @@ impl Pending {
             return None;
         }
         let at = (0..self.fetched.len()).find(|at| self.fetched[*at] != self.submitted[*at])?;
-        let kept = kept_before(offset, self.backed_bytes) + at as u64;
-        Some((kept / self.backed_bytes * IMAGE_BLOCK_BYTES + kept % self.backed_bytes - offset) as usize)
+        let backed = backed_before(offset, self.backed_bytes) + at as u64;
+        Some((backed / self.backed_bytes * IMAGE_BLOCK_BYTES + backed % self.backed_bytes - offset) as usize)
     }
 
     fn fetch_rest(&mut self, random: &mut Random) {
@@ -298,20 +298,20 @@ impl DiskState {
         match pending.operation {
             Operation::Write { offset, len } => {
                 let len = u64::from(len);
-                let kept = std::mem::take(if whole { &mut pending.fetched } else { &mut pending.submitted });
+                let backed = std::mem::take(if whole { &mut pending.fetched } else { &mut pending.submitted });
                 if file.live.blocks_missing(offset, len) > free {
                     return Outcome::Error(DeviceError::NoSpace);
                 }
                 if done {
-                    file.change(Change::Write { offset, len, kept }, volatile);
+                    file.change(Change::Write { offset, len, backed }, volatile);
                     let end = file.log_end();
                     self.cache(pending.file.0, end, len, options);
                 } else {
-                    for (offset, len, kept) in
-                        torn(offset, len, &kept, pending.backed_bytes, options.block_bytes.into())
+                    for (offset, len, backed) in
+                        torn(offset, len, &backed, pending.backed_bytes, options.block_bytes.into())
                     {
                         if self.random.chance(500) {
-                            file.change(Change::Write { offset, len, kept: kept.to_vec() }, volatile);
+                            file.change(Change::Write { offset, len, backed: backed.to_vec() }, volatile);
                         }
                     }
                 }
@@ -364,7 +364,7 @@ impl DiskState {
         }
         let (mut submitted, mut pieces) = (Vec::new(), 0);
         if let Operation::Write { offset, len } = operation {
-            submitted = vec![0; kept_len(offset, len.into(), self.backed_bytes)];
+            submitted = vec![0; backed_len(offset, len.into(), self.backed_bytes)];
             request.copy_backed_out(0..len as usize, &mut submitted);
             let unit = piece_bytes(self.backed_bytes);
             pieces = ((offset + u64::from(len)).div_ceil(unit) - offset / unit) as usize;

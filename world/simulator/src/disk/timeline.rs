@@ -2,15 +2,15 @@
 //!
 //! Owns: the last requests that ended and the last that the disk began, each with its instants.
 //! Does not own: the instants (`timing`); waits outside the disk.
-//! Invariants: at most [`KEPT`] of each are stored, the last ones. Requests are numbered in the order in which they
-//! came.
+//! Invariants: at most [`REQUESTS_MAX`] of each are stored, the last ones. Requests are numbered in the order in which
+//! they came.
 
 use std::collections::VecDeque;
 
 use afflux_engine::Operation;
 
 /// Requests that are stored: some minutes of a disk, some seconds of a fast drive.
-const KEPT: usize = 1 << 16;
+const REQUESTS_MAX: usize = 1 << 16;
 
 /// The parts of a call's wait at the disk, in nanoseconds. In the rest of its time the disk had no request of the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,7 +42,7 @@ pub(super) struct Timeline {
 }
 
 fn push<T>(to: &mut VecDeque<T>, one: T) {
-    if to.len() == KEPT {
+    if to.len() == REQUESTS_MAX {
         to.pop_front();
     }
     to.push_back(one);

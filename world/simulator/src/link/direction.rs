@@ -30,7 +30,7 @@ pub(super) struct Direction {
     /// The fraction of a nanosecond, in parts of the rate.
     carry: u128,
     /// Bytes that still fit into the last packet.
-    room_bytes: u64,
+    free_bytes: u64,
     cuts: Vec<Cut>,
     pub(super) random: Random,
     /// Bytes of streams sent.
@@ -41,18 +41,18 @@ pub(super) struct Direction {
 
 impl Direction {
     pub(super) fn new(random: Random) -> Self {
-        Self { free_ns: 0, carry: 0, room_bytes: 0, cuts: Vec::new(), random, bytes: 0, lost_packets: 0 }
+        Self { free_ns: 0, carry: 0, free_bytes: 0, cuts: Vec::new(), random, bytes: 0, lost_packets: 0 }
     }
 
     /// Sends bytes as early as possible; returns the arrival of the last of them, `None` if never.
     pub(super) fn pass(&mut self, now_ns: u64, len: u64, link: &LinkOptions) -> Option<u64> {
         if now_ns > self.free_ns {
-            (self.free_ns, self.carry, self.room_bytes) = (now_ns, 0, 0);
+            (self.free_ns, self.carry, self.free_bytes) = (now_ns, 0, 0);
         }
         self.bytes += len;
         let packet = u64::from(link.packet_bytes);
-        let packets = len.saturating_sub(self.room_bytes).div_ceil(packet);
-        self.room_bytes = self.room_bytes + packets * packet - len;
+        let packets = len.saturating_sub(self.free_bytes).div_ceil(packet);
+        self.free_bytes = self.free_bytes + packets * packet - len;
         let wire_bytes = len + packets * u64::from(link.overhead_bytes);
         loop {
             let begin_ns = self.free_ns;

@@ -143,7 +143,7 @@ pub(super) enum Preempt {
     /// Nothing else comes before the task.
     GoOn,
     /// Others come first; the task keeps its CPU.
-    GiveWay,
+    Yield,
     /// The task goes to the end of the run queue.
     Switch,
 }
@@ -331,7 +331,7 @@ impl Cpus {
         self.decided = if may_switch && (drawn || now_ns >= slice_end_ns) {
             Preempt::Switch
         } else if first_ns < now_ns {
-            Preempt::GiveWay
+            Preempt::Yield
         } else {
             Preempt::GoOn
         };
@@ -403,7 +403,7 @@ impl Cpus {
         if !found.queued {
             return;
         }
-        if self.decided == Preempt::GiveWay {
+        if self.decided == Preempt::Yield {
             cpu.held_by = Some(task);
             return;
         }

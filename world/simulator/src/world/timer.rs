@@ -81,11 +81,11 @@ impl Timers {
         if self.cancelled > CANCELLED_MAX && self.cancelled * 2 > self.heap.len() {
             let (slots, free) = (&self.slots, &mut self.free);
             self.heap.retain(|Reverse((_, _, slot))| {
-                let kept = slots[*slot as usize].due.is_some();
-                if !kept {
+                let existing = slots[*slot as usize].due.is_some();
+                if !existing {
                     free.push(*slot);
                 }
-                kept
+                existing
             });
             self.cancelled = 0;
         }
@@ -153,11 +153,11 @@ impl Future for Sleep {
             Some(task) if core.tasks.is_own(task, cx.waker()) => Due::Task(task),
             _ => Due::Wake(cx.waker().clone()),
         };
-        let kept = match self.key {
+        let existing = match self.key {
             Some(key) => core.timers.replace(key, due).map(|old| (key, old)),
             None => Err(due),
         };
-        let (key, old) = kept.unwrap_or_else(|due| {
+        let (key, old) = existing.unwrap_or_else(|due| {
             let tie = core.schedule.bits();
             core.trace.event(now_ns, "sleep", &[self.deadline_ns]);
             (core.timers.add(self.deadline_ns, tie, due), None)

@@ -1,4 +1,4 @@
-//! rule: test programs run side by side, each in its package, and every failure is told
+//! rule: test programs run side by side, each in its package, and every failure is reported
 //! kept in: `xtask/src/ci/programs.rs`
 
 use std::path::PathBuf;

@@ -1,22 +1,22 @@
 use super::*;
 use crate::words::{XtaskCmd, parsed};
 
-fn given(words: &[&str]) -> Result<(Mounted, Place)> {
+fn given(words: &[&str]) -> Result<(Mounted, Storage)> {
     let XtaskCmd::Mounted(words) = parsed(&[&["mounted"], words].concat())?.subcommand else { unreachable!() };
-    let place = words.place()?;
-    Ok((words, place))
+    let storage = words.storage()?;
+    Ok((words, storage))
 }
 
 #[test]
 fn words_have_their_meaning() {
-    let (plain, place) = given(&[]).unwrap();
-    assert!(plain.way() == Way::Bridge && place == Place::Directory && plain.names.is_empty() && !plain.keep);
+    let (plain, storage) = given(&[]).unwrap();
+    assert!(plain.way() == Way::Bridge && storage == Storage::Directory && plain.names.is_empty() && !plain.keep);
     let words = ["fsx", "--kill-every", "15", "--store", "radosgw", "--operations", "7", "tar"];
-    let (stored, place) = given(&words).unwrap();
-    assert_eq!((place, stored.of_fsx()), (Place::Radosgw(Some(Duration::from_secs(15))), [7, 1, 1]));
+    let (stored, storage) = given(&words).unwrap();
+    assert_eq!((storage, stored.of_fsx()), (Storage::Radosgw(Some(Duration::from_secs(15))), [7, 1, 1]));
     assert_eq!(stored.names, ["fsx", "tar"]);
-    let (mounted, place) = given(&["--store", "file", "--fuse"]).unwrap();
-    assert!(place == Place::FileStore && mounted.way() == Way::Fuse);
+    let (mounted, storage) = given(&["--store", "file", "--fuse"]).unwrap();
+    assert!(storage == Storage::FileStore && mounted.way() == Way::Fuse);
 }
 
 #[test]

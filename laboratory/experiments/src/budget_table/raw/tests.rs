@@ -9,8 +9,8 @@ use super::*;
 fn a_byte_rate_is_reached_and_no_place_comes_twice() {
     let rate = bytes_per_s(device("25MB/s").unwrap(), RawOrder::Stream, 4).unwrap();
     assert!((24e6..=25.5e6).contains(&rate), "{rate}");
-    let places: BTreeSet<u64> = (0..PLACES).map(scattered).collect();
-    assert_eq!((places.len() as u64, places.last()), (PLACES, Some(&(PLACES - 1))));
+    let pages: BTreeSet<u64> = (0..RANDOM_PAGES).map(scattered).collect();
+    assert_eq!((pages.len() as u64, pages.last()), (RANDOM_PAGES, Some(&(RANDOM_PAGES - 1))));
 }
 
 #[test]

@@ -31,14 +31,14 @@ fn what_cannot_be_used_is_refused_with_what_could_be() {
 
 #[test]
 fn classes_of_each_load() {
-    let ways = [KernelWay::Buffered, KernelWay::Direct].map(Way::Kernel);
-    let ways = [ways[0], ways[1], Way::Ours(0)];
-    let writers = |load: Load| load.classes(&ways).iter().map(|it| it[0].writers).collect::<Vec<_>>();
+    let methods = [KernelMethod::Buffered, KernelMethod::Direct].map(Method::Kernel);
+    let methods = [methods[0], methods[1], Method::Ours(0)];
+    let writers = |load: Load| load.classes(&methods).iter().map(|it| it[0].writers).collect::<Vec<_>>();
     assert_eq!([Load::One, Load::Four, Load::Files].map(writers), [[1; 3], [4; 3], [32; 3]]);
-    let competing: Vec<Vec<Way>> =
-        Load::Competing.classes(&ways).iter().map(|it| it.iter().map(|class| class.way).collect()).collect();
-    let ordinary = ways[0];
-    let expected = [[ordinary, ways[0]], [ordinary, ways[1]], [ordinary, ways[2]], [ways[2], ways[2]]];
+    let competing: Vec<Vec<Method>> =
+        Load::Competing.classes(&methods).iter().map(|it| it.iter().map(|class| class.method).collect()).collect();
+    let ordinary = methods[0];
+    let expected = [[ordinary, methods[0]], [ordinary, methods[1]], [ordinary, methods[2]], [methods[2], methods[2]]];
     assert_eq!(competing, expected, "each beside a buffered one, and two of ours");
 }
 

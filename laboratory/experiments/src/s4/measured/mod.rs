@@ -16,7 +16,7 @@ use afflux_scratch::Scratch;
 
 use super::plan::{Plan, Threshold};
 use super::published;
-use crate::contenders::turns;
+use crate::contenders::ordered_runs;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{measured_row, rounded};
 use client::{CopyOf, Times, copy};
@@ -108,15 +108,15 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
     let stage = Stage::new(plan, file_bytes, scratch.path())?;
     let knobs = plan.centisecs.iter().map(|&centisecs| Subject::Knob(centisecs));
     let subjects: Vec<Subject> = std::iter::once(Subject::Ganesha).chain(knobs).chain([Subject::Plain]).collect();
-    let turns = turns(plan.samples, &[()], |(), _| subjects.clone());
+    let ordered_runs = ordered_runs(plan.samples, &[()], |(), _| subjects.clone());
     let mut missing = None;
-    for (at, &(sample, (), subject)) in turns.iter().enumerate() {
+    for (at, &(sample, (), subject)) in ordered_runs.iter().enumerate() {
         if missing == Some(subject) {
             continue;
         }
         let knob = subject.centisecs().map_or(String::new(), |centisecs| format!(" at {centisecs} cs"));
         let what = format!("measuring {}{knob}, {sample} of {}", subject.name(), plan.samples);
-        watch.step(&what, from + (1.0 - from) * at as f64 / turns.len() as f64);
+        watch.step(&what, from + (1.0 - from) * at as f64 / ordered_runs.len() as f64);
         match stage.start(subject) {
             Ok(server) => {
                 let measured = one(plan, &stage, subject, &server, sample, file_bytes)?;

@@ -35,17 +35,17 @@ const DISK: [(&str, &str); 11] = [
 pub(super) fn device(
     request_ns: u64,
     directory: Option<&str>,
-    places: &[Vec<Piece>],
+    positions: &[Vec<Piece>],
 ) -> Result<DeviceChoice, LabError> {
     let changes = DISK.into_iter().map(|(key, value)| (key, value.to_owned()));
     let changes: Vec<_> = changes.chain([("program_ns", format!("{request_ns} ns"))]).collect();
     let model = model("sata-ssd", &changes)?;
-    let places = places.to_vec();
+    let positions = positions.to_vec();
     let make = Arc::new(move |world: &_, number| {
         let disk = catalogue::make(world, number, &model);
-        for (file, pieces) in (0..).map(DiskFileId).zip(&places) {
-            for Piece { page, place, pages } in pieces {
-                disk.place(file, page * PAGE_BYTES, place * PAGE_BYTES, pages * PAGE_BYTES);
+        for (file, pieces) in (0..).map(DiskFileId).zip(&positions) {
+            for Piece { page, position, pages } in pieces {
+                disk.place(file, page * PAGE_BYTES, position * PAGE_BYTES, pages * PAGE_BYTES);
             }
         }
         Ok(disk)

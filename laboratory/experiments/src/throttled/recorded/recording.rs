@@ -21,7 +21,7 @@ pub(super) const ALL: [(&str, &str); 5] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) page: u64,
-    pub(super) place: u64,
+    pub(super) position: u64,
     pub(super) pages: u64,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Recording {
     /// Processor time of the kernel's workers for a written page: of its flushers, and of the ends of its writes.
     pub(super) worker_ns_per_page: u64,
     /// The pieces of the files on the slow disk, in the order of their names; none if they were not recorded.
-    pub(super) places: Vec<Vec<Piece>>,
+    pub(super) positions: Vec<Vec<Piece>>,
     /// Inodes in use on the machine.
     pub(super) inodes: u64,
     /// The kernel's count of ticks at the begin.
@@ -91,7 +91,7 @@ impl Recording {
             request_ns: number("request_ns")? as u64,
             call_ns: number("burst_call_us").or_else(|| number("call_us"))? as u64 * 1000,
             worker_ns_per_page: number("worker_ns_per_page")? as u64,
-            places: ["small_syncs", "stream"]
+            positions: ["small_syncs", "stream"]
                 .into_iter()
                 .filter_map(|file| head(&format!("places_of_{file}")))
                 .map(pieces)
@@ -112,8 +112,8 @@ impl Recording {
 fn pieces(text: &str) -> Option<Vec<Piece>> {
     let piece = |text: &str| {
         let numbers: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        let [page, place, pages] = numbers.try_into().ok()?;
-        Some(Piece { page, place, pages })
+        let [page, position, pages] = numbers.try_into().ok()?;
+        Some(Piece { page, position, pages })
     };
     text.split(',').map(piece).collect()
 }

@@ -32,7 +32,7 @@ const REQUEST_PAGES: f64 = 32.0;
 const MEMORY_BYTES: u64 = 4 << 30;
 pub(super) fn simulate(real: &Recording) -> Result<Side, LabError> {
     let request_ns = (REQUEST_PAGES / real.disk_pages_per_s * 1e9) as u64;
-    let mut simulation = Simulation::new(SEED, disk::device(request_ns, None, &real.places)?);
+    let mut simulation = Simulation::new(SEED, disk::device(request_ns, None, &real.positions)?);
     if real.load == Load::Burst {
         // The guest's own part of a request's time is the same.
         let faster_ns = request_ns - real.request_ns * (FASTER_BY - 1) / FASTER_BY;

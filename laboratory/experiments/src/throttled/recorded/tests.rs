@@ -24,14 +24,14 @@ fn the_machine_is_taken_from_the_table() {
     let real = recorded("bytes");
     assert_eq!((real.seconds, real.hz, real.limit_pages, real.background_pages), (45, 250, 97_657, 48_829));
     assert_eq!((real.call_ns, real.inodes, real.side.sync_s), (266_000, 10_784, 14.3189));
-    assert_eq!((real.worker_ns_per_page, real.places.len()), (2994, 0));
+    assert_eq!((real.worker_ns_per_page, real.positions.len()), (2994, 0));
     assert!((real.disk_pages_per_s - 6073.1).abs() < 0.1, "{}", real.disk_pages_per_s);
     assert_eq!(real.side.rows[1], Second { dirty: 57_928.0, accepted: 57_928.0, written: 960.0, pauses: 29.0 });
     assert_eq!((real.load, before_ns(&real)), (Load::Stream, 2_076_000_000));
     assert_eq!(recorded("at-rate").load, Load::AtRate { bytes_per_s: 20_000_000 });
-    let small = recorded("small-sync").places;
-    assert_eq!(small[0], [Piece { page: 0, place: 34_304, pages: 8 }]);
-    assert_eq!((small.len(), small[1][1]), (2, Piece { page: 32_768, place: 2_031_616, pages: 32_768 }));
+    let small = recorded("small-sync").positions;
+    assert_eq!(small[0], [Piece { page: 0, position: 34_304, pages: 8 }]);
+    assert_eq!((small.len(), small[1][1]), (2, Piece { page: 32_768, position: 2_031_616, pages: 32_768 }));
     assert_eq!(recorded("burst").call_ns, 274_000);
     assert!(Recording::read("second dirty\n0 x\n").is_none());
 }

@@ -3,7 +3,13 @@ use afflux_workloads::Logs;
 use super::*;
 
 fn log(mean_ns: u64) -> JobLog {
-    let call = |ms: u64, way| LoggedCall { at_ns: ms * 1_000_000, took_ns: ms * 1000, bytes: 4096, offset: 0, way };
+    let call = |ms: u64, direction| LoggedCall {
+        at_ns: ms * 1_000_000,
+        took_ns: ms * 1000,
+        bytes: 4096,
+        offset: 0,
+        direction,
+    };
     let name = |name: &str| Some(name.to_owned());
     JobLog {
         number: 3,

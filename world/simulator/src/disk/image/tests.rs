@@ -1,8 +1,8 @@
 use super::*;
 
 fn write(image: &mut Image, offset: u64, bytes: &[u8]) {
-    let kept = kept_of(offset, bytes, image.backed_bytes());
-    image.write_kept(offset, bytes.len() as u64, &kept);
+    let backed = backed_of(offset, bytes, image.backed_bytes());
+    image.write_backed(offset, bytes.len() as u64, &backed);
 }
 
 fn read(image: &Image, offset: u64, len: usize) -> Vec<u8> {
@@ -15,8 +15,8 @@ fn read(image: &Image, offset: u64, len: usize) -> Vec<u8> {
 fn overlay(plain: &mut Vec<u8>, offset: usize, bytes: &[u8], backed_bytes: u64) {
     plain.resize(plain.len().max(offset + bytes.len()), 0);
     for (at, byte) in bytes.iter().enumerate() {
-        let kept = ((offset + at) as u64 % IMAGE_BLOCK_BYTES) < backed_bytes;
-        plain[offset + at] = if kept { *byte } else { 0 };
+        let backed = ((offset + at) as u64 % IMAGE_BLOCK_BYTES) < backed_bytes;
+        plain[offset + at] = if backed { *byte } else { 0 };
     }
 }
 
@@ -80,11 +80,11 @@ fn clones_share_chunks_until_one_changes() {
 #[test]
 fn what_64_gib_of_stamps_take_is_a_few_hundred_mib() {
     let mut image = Image::new(STAMPS);
-    let mut kept = vec![0; 256 * 16];
+    let mut backed = vec![0; 256 * 16];
     // Touches one of 32 chunks of a file of 16 million pages.
     for at in (0..64 << 30).step_by(64 << 20) {
-        kept.fill((at >> 26) as u8);
-        image.write_kept(at, 1 << 20, &kept);
+        backed.fill((at >> 26) as u8);
+        image.write_backed(at, 1 << 20, &backed);
     }
     assert_eq!(image.blocks(), 1024 * 256);
     let bytes: usize = image.chunks.values().map(|chunk| chunk.bytes.len() + size_of::<Chunk>()).sum();

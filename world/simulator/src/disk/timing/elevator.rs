@@ -65,7 +65,7 @@ struct Link {
 
 /// Values in stable slots that are reused.
 struct Slab<T> {
-    places: Vec<T>,
+    items: Vec<T>,
     free: Vec<usize>,
 }
 
@@ -73,12 +73,12 @@ impl<T> Slab<T> {
     fn add(&mut self, value: T) -> usize {
         match self.free.pop() {
             Some(at) => {
-                self.places[at] = value;
+                self.items[at] = value;
                 at
             }
             None => {
-                self.places.push(value);
-                self.places.len() - 1
+                self.items.push(value);
+                self.items.len() - 1
             }
         }
     }
@@ -118,8 +118,8 @@ impl Elevator {
     pub(super) fn new(parameters: QueueParameters) -> Self {
         Self {
             parameters,
-            entries: Slab { places: Vec::new(), free: Vec::new() },
-            links: Slab { places: Vec::new(), free: Vec::new() },
+            entries: Slab { items: Vec::new(), free: Vec::new() },
+            links: Slab { items: Vec::new(), free: Vec::new() },
             directions: Default::default(),
             line: VecDeque::new(),
             arrivals: 0,
@@ -156,16 +156,16 @@ impl Elevator {
     /// Merges a request into an entry that ends at its start or starts at its end.
     fn merge(&mut self, now_ns: u64, link: usize, write: bool, span: Span) -> bool {
         let (sorted, bytes_max) = (&self.directions[usize::from(write)].sorted, self.parameters.command_bytes_max);
-        let fits = |token: usize| self.entries.places[token].span.len + span.len <= bytes_max;
+        let fits = |token: usize| self.entries.items[token].span.len + span.len <= bytes_max;
         let before = sorted.range(..(span.position, 0)).next_back().map(|(_, token)| *token);
         if let Some(token) =
-            before.filter(|token| end(self.entries.places[*token].span) == span.position && fits(*token))
+            before.filter(|token| end(self.entries.items[*token].span) == span.position && fits(*token))
         {
-            let entry = &mut self.entries.places[token];
+            let entry = &mut self.entries.items[token];
             entry.span.len += span.len;
             entry.since_ns = now_ns;
             let last = std::mem::replace(&mut entry.last, link);
-            self.links.places[last].next = Some(link);
+            self.links.items[last].next = Some(link);
             self.join_next(token);
             return true;
         }
@@ -175,21 +175,21 @@ impl Elevator {
         let sorted = &mut self.directions[usize::from(write)].sorted;
         sorted.remove(&key);
         sorted.insert((span.position, key.1), token);
-        let entry = &mut self.entries.places[token];
+        let entry = &mut self.entries.items[token];
         entry.span = Span { position: span.position, len: entry.span.len + span.len };
         entry.since_ns = now_ns;
-        self.links.places[link].next = Some(std::mem::replace(&mut entry.first, link));
+        self.links.items[link].next = Some(std::mem::replace(&mut entry.first, link));
         true
     }
 
     /// Joins a grown entry with the next one if they now adjoin; the result has the earlier deadline.
     fn join_next(&mut self, token: usize) {
-        let entry = self.entries.places[token];
+        let entry = self.entries.items[token];
         let direction = &mut self.directions[usize::from(entry.write)];
         let from = end(entry.span);
         let Some((key, next)) = direction.sorted.range((from, 0)..=(from, u64::MAX)).next() else { return };
         let (key, next) = (*key, *next);
-        let other = self.entries.places[next];
+        let other = self.entries.items[next];
         if entry.span.len + other.span.len > self.parameters.command_bytes_max {
             return;
         }
@@ -197,12 +197,12 @@ impl Elevator {
         direction.arrived.remove(&other.arrival);
         direction.sorted.remove(&(entry.span.position, entry.arrival));
         direction.arrived.remove(&entry.arrival);
-        self.links.places[entry.last].next = Some(other.first);
+        self.links.items[entry.last].next = Some(other.first);
         let arrival = entry.arrival.min(other.arrival);
         let due_ns = entry.due_ns.min(other.due_ns);
         let since_ns = entry.since_ns.max(other.since_ns);
         let span = Span { position: entry.span.position, len: entry.span.len + other.span.len };
-        self.entries.places[token] = QueueEntry { span, arrival, due_ns, since_ns, last: other.last, ..entry };
+        self.entries.items[token] = QueueEntry { span, arrival, due_ns, since_ns, last: other.last, ..entry };
         direction.sorted.insert((span.position, arrival), token);
         direction.arrived.insert(arrival, token);
         self.entries.free.push(next);
@@ -212,7 +212,7 @@ impl Elevator {
     /// The next command for the device, if any request waits.
     pub(super) fn next(&mut self, now_ns: u64) -> Option<Command> {
         let token = if self.parameters.deadline { self.choose(now_ns)? } else { self.line.pop_front()? };
-        let entry = self.entries.places[token];
+        let entry = self.entries.items[token];
         if self.parameters.deadline {
             let direction = &mut self.directions[usize::from(entry.write)];
             direction.sorted.remove(&(entry.span.position, entry.arrival));
@@ -244,7 +244,7 @@ impl Elevator {
         self.starved = if !write && waits(true) { self.starved + 1 } else { 0 };
         self.batch = Some((write, 1));
         let oldest = *self.directions[usize::from(write)].arrived.first_key_value()?.1;
-        if self.entries.places[oldest].due_ns <= now_ns {
+        if self.entries.items[oldest].due_ns <= now_ns {
             return Some(oldest);
         }
         Some(self.ahead(write).unwrap_or(oldest))
@@ -258,18 +258,18 @@ impl Elevator {
 
     /// Passes each request of an entry that has left the queue to `each`.
     pub(super) fn requests(&self, token: usize, mut each: impl FnMut(u64)) {
-        let mut link = Some(self.entries.places[token].first);
+        let mut link = Some(self.entries.items[token].first);
         while let Some(at) = link {
-            each(self.links.places[at].request);
-            link = self.links.places[at].next;
+            each(self.links.items[at].request);
+            link = self.links.items[at].next;
         }
     }
 
     /// Drops an entry that is done.
     pub(super) fn done(&mut self, token: usize) {
-        let mut link = Some(self.entries.places[token].first);
+        let mut link = Some(self.entries.items[token].first);
         while let Some(at) = link {
-            link = self.links.places[at].next;
+            link = self.links.items[at].next;
             self.links.free.push(at);
         }
         self.entries.free.push(token);

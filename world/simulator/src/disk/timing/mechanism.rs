@@ -68,7 +68,7 @@ impl Mechanism {
         Self { model, depth, inside: 0, flush: Flush::None }
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_free_slot(&self) -> bool {
         let goes_on = matches!(self.flush, Flush::None) || matches!(self.model, Model::Throttled(_));
         self.inside < self.depth && goes_on
     }

@@ -385,10 +385,10 @@ impl Rotating {
             (now_ns.saturating_sub(self.head_ns), self.geometry.zone(self.head).bytes_per_second);
         let Some(shingles) = &mut self.shingles else { return self.pass(now_ns, span, after_ns) };
         shingles.idle(idle_ns, bytes_per_second);
-        let place = shingles.write(span);
-        let placed = Span { position: place.position, len: span.len };
+        let placement = shingles.write(span);
+        let placed = Span { position: placement.position, len: span.len };
         let end_ns = self.pass(now_ns, placed, after_ns);
-        self.head_ns = end_ns + (place.factor - 1) * self.geometry.transfer_ns(placed);
+        self.head_ns = end_ns + (placement.factor - 1) * self.geometry.transfer_ns(placed);
         self.head_ns
     }
 

@@ -73,7 +73,7 @@ impl Member {
             std::mem::swap(&mut self.flushes, &mut self.flushes_waiting);
             self.mechanism.flush(now_ns, std::mem::take(&mut self.commits));
         }
-        while self.mechanism.has_room() {
+        while self.mechanism.has_free_slot() {
             let Some(command) = self.elevator.next(now_ns) else { return };
             self.commands += 1;
             self.command_bytes += command.span.len;

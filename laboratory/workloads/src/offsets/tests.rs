@@ -3,17 +3,17 @@ use crate::fio::job_of;
 use crate::shares::shares;
 
 /// The first `count` offsets in a job's only file.
-fn places(options: &str, direction: Direction, count: usize) -> Vec<(u64, u64)> {
+fn spans(options: &str, direction: Direction, count: usize) -> Vec<(u64, u64)> {
     let job = job_of(options);
     let mut random = Random::new(7);
     let share = shares(&job, 0, &[None], &mut random)[0];
     let rules = Rules::of(&job);
-    let mut places = Places::new(&job, &rules, &share, &mut random);
-    std::iter::from_fn(|| places.next(&rules, direction, &mut random)).take(count).collect()
+    let mut spans = Offsets::new(&job, &rules, &share, &mut random);
+    std::iter::from_fn(|| spans.next(&rules, direction, &mut random)).take(count).collect()
 }
 
 fn offsets(options: &str, count: usize) -> Vec<u64> {
-    places(options, Direction::Read, count).iter().map(|place| place.0 / 4096).collect()
+    spans(options, Direction::Read, count).iter().map(|place| place.0 / 4096).collect()
 }
 
 #[test]
@@ -38,20 +38,20 @@ fn one_call_in_so_many_is_random() {
 
 #[test]
 fn lengths_come_as_often_as_listed() {
-    let seen = places("rw=read bssplit=4k/10:8k/60:64k/30 size=1g", Direction::Read, 2000);
+    let seen = spans("rw=read bssplit=4k/10:8k/60:64k/30 size=1g", Direction::Read, 2000);
     let share = |bytes: u64| seen.iter().filter(|place| place.1 == bytes).count() / 20;
     assert!((7..=13).contains(&share(4096)) && (55..=65).contains(&share(8192)), "{} {}", share(4096), share(8192));
     assert!(seen.iter().all(|place| [4096, 8192, 65536].contains(&place.1)));
-    let seen = places("rw=read bssplit=4k/50:64k/50 size=100k", Direction::Read, 100);
+    let seen = spans("rw=read bssplit=4k/50:64k/50 size=100k", Direction::Read, 100);
     assert_eq!(seen.iter().map(|place| place.1).sum::<u64>(), 100 << 10, "what has no room is drawn again");
     let both =
-        places("rw=randread bs=4k,64k bs_is_seq_rand=1 percentage_random=50 size=64m norandommap", Direction::Read, 50);
+        spans("rw=randread bs=4k,64k bs_is_seq_rand=1 percentage_random=50 size=64m norandommap", Direction::Read, 50);
     assert!(both.iter().any(|place| place.1 == 4096) && both.iter().any(|place| place.1 == 65536));
 }
 
 #[test]
 fn random_places_may_be_anywhere_and_have_their_favourites() {
-    let seen = places("rw=randread bs=4k blockalign=512 size=1m", Direction::Read, 2000);
+    let seen = spans("rw=randread bs=4k blockalign=512 size=1m", Direction::Read, 2000);
     assert!(seen.iter().all(|place| place.0 % 512 == 0 && place.0 + place.1 <= 1 << 20));
     assert!(seen.iter().any(|place| place.0 % 4096 != 0));
     // Of 100 calls, 50 go to the first 5 of 100 blocks, and 30 to the next 15.
@@ -83,7 +83,7 @@ fn zones_are_gone_through_one_after_the_other() {
 #[test]
 fn zones_of_zoned_disks_are_written_in_sequence() {
     let seen =
-        places("rw=randwrite norandommap size=1m zonemode=zbd zonesize=64k max_open_zones=3", Direction::Write, 500);
+        spans("rw=randwrite norandommap size=1m zonemode=zbd zonesize=64k max_open_zones=3", Direction::Write, 500);
     let mut next = [0_u64; 16];
     let mut open: Vec<u64> = Vec::new();
     for (offset, len) in seen {

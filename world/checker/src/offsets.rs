@@ -9,7 +9,7 @@ use afflux_simulator::Random;
 pub(crate) const PAGE: u64 = 4096;
 
 /// The range of a file that operations use.
-pub(crate) struct Places {
+pub(crate) struct Offsets {
     pub(crate) pages: u64,
     far: u64,
     far_per_mille: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Places {
     pub(crate) sequential_per_mille: u64,
 }
 
-impl Places {
+impl Offsets {
     pub(crate) fn draw(random: &mut Random) -> Self {
         Self {
             pages: random.pick(&[1, 2, 4, 16, 64, 200]),

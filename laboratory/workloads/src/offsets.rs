@@ -20,7 +20,7 @@ pub(crate) enum Direction {
 }
 
 /// The number of directions.
-pub(crate) const WAYS: usize = 3;
+pub(crate) const DIRECTIONS: usize = 3;
 
 impl Direction {
     /// Its index in a job's pairs: trims have the sizes of writes.
@@ -40,7 +40,7 @@ pub(crate) struct Rules {
     random: bool,
     random_percent: [u64; 2],
     random_every: u64,
-    repeat_place: bool,
+    repeat_offset: bool,
     stride: i64,
     zones: Option<Zones>,
 }
@@ -58,7 +58,7 @@ impl Rules {
             random: job.pattern.random,
             random_percent: more.random_percent,
             random_every: more.random_every.max(1),
-            repeat_place: more.repeat_place,
+            repeat_offset: more.repeat_offset,
             stride: more.stride,
             zones: more.zones,
         }
@@ -74,33 +74,33 @@ impl Rules {
 
     /// The length of a block in this much space: a multiple of the smallest block, or one from a list. It is drawn as
     /// in fio, so that the largest block is more frequent than the others.
-    fn length(&self, direction: Direction, by_chance: bool, room: u64, random: &mut Random) -> Option<u64> {
+    fn length(&self, direction: Direction, by_chance: bool, space: u64, random: &mut Random) -> Option<u64> {
         let at = if self.sizes_by_order { usize::from(by_chance) } else { direction.sizes() };
         let BlockSizes { min, max } = self.block_bytes[at];
-        if room < min {
+        if space < min {
             return None;
         }
         if min == max {
             return Some(min);
         }
         if !self.split[at].is_empty() {
-            return Some(listed(&self.split[at], room, random).unwrap_or(min));
+            return Some(listed(&self.split[at], space, random).unwrap_or(min));
         }
         let drawn = (min + random.below(max)) / min * min;
-        Some(drawn.min(max).min(if room < max { room / min * min } else { max }))
+        Some(drawn.min(max).min(if space < max { space / min * min } else { max }))
     }
 }
 
 /// Draws a length from a list with percentages. If it does not fit, a later entry that fits replaces it. If none fits,
 /// the draw is repeated.
-fn listed(list: &[(u64, u64)], room: u64, random: &mut Random) -> Option<u64> {
+fn listed(list: &[(u64, u64)], space: u64, random: &mut Random) -> Option<u64> {
     const DRAWS_MAX: usize = 1000;
     (0..DRAWS_MAX).find_map(|_| {
         let drawn = random.below(100);
         let mut sum = 0;
         list.iter().filter(|(_, percent)| *percent > 0).find_map(|(bytes, percent)| {
             sum += percent;
-            (drawn < sum && *bytes <= room).then_some(*bytes)
+            (drawn < sum && *bytes <= space).then_some(*bytes)
         })
     })
 }
@@ -126,14 +126,14 @@ enum Order {
 
 /// The offsets of calls in one file.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct Offsets {
     bytes: u64,
     start: u64,
     order: Order,
     /// The next byte to read, to write, and to trim, in sequence.
-    next: [u64; WAYS],
+    next: [u64; DIRECTIONS],
     /// The offset of the last call in each direction.
-    last: [u64; WAYS],
+    last: [u64; DIRECTIONS],
     /// Calls until one is random again.
     until_random: u64,
     /// The current zone: its start, and the bytes done in it.
@@ -155,7 +155,7 @@ fn parts(list: &[(u64, u64)], size: impl Fn(u64) -> u64, bytes: u64) -> Vec<(u64
     list.iter().map(part).collect()
 }
 
-impl Places {
+impl Offsets {
     pub(crate) fn new(job: &Job, rules: &Rules, share: &FileShare, random: &mut Random) -> Self {
         let used = |used: bool, at: usize| if used { job.block_bytes[at].min } else { u64::MAX };
         let unit = used(job.pattern.reads, 0).min(used(job.pattern.writes || job.pattern.trims, 1));
@@ -185,19 +185,19 @@ impl Places {
             }
             _ => Vec::new(),
         };
-        let mut places = Self {
+        let mut offsets = Self {
             bytes,
             start: share.start,
             order,
-            next: [0; WAYS],
-            last: [0; WAYS],
+            next: [0; DIRECTIONS],
+            last: [0; DIRECTIONS],
             until_random: rules.random_every,
             zone: (0, 0),
             full,
             open: Vec::new(),
         };
-        places.rewind();
-        places
+        offsets.rewind();
+        offsets
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -206,7 +206,7 @@ impl Places {
 
     /// Starts over.
     pub(crate) fn rewind(&mut self) {
-        self.next = [0; WAYS];
+        self.next = [0; DIRECTIONS];
         if let Order::Once(blocks, _) = &mut self.order {
             blocks.clear();
         }
@@ -215,18 +215,18 @@ impl Places {
 
     /// Offset and length of the next call in the file; `None` if it has no more.
     pub(crate) fn next(&mut self, rules: &Rules, direction: Direction, random: &mut Random) -> Option<(u64, u64)> {
-        let way = direction as usize;
+        let index = direction as usize;
         let (base, extent) = self.in_zone(rules, direction);
         let by_chance = rules.random && self.draw_random(rules, direction.sizes(), random);
         let (mut offset, len) = match by_chance {
-            true => self.random_place(rules, direction, extent, random)?,
-            false if rules.random && rules.random_every > 1 && rules.repeat_place => {
-                let offset = self.last[way];
+            true => self.random_offset(rules, direction, extent, random)?,
+            false if rules.random && rules.random_every > 1 && rules.repeat_offset => {
+                let offset = self.last[index];
                 (offset, rules.length(direction, false, extent.saturating_sub(offset), random)?)
             }
-            false => match self.sequential_place(rules, direction, extent, random) {
-                Some(place) => place,
-                None if rules.random => self.random_place(rules, direction, extent, random)?,
+            false => match self.sequential_offset(rules, direction, extent, random) {
+                Some(found) => found,
+                None if rules.random => self.random_offset(rules, direction, extent, random)?,
                 None => return None,
             },
         };
@@ -235,13 +235,13 @@ impl Places {
         {
             offset = self.at_write_pointer(offset, len, bytes, open, random);
         }
-        self.next[way] = offset + len;
-        self.last[way] = offset;
+        self.next[index] = offset + len;
+        self.last[index] = offset;
         self.zone.1 += len;
         Some((self.start + base + offset, len))
     }
 
-    fn draw_random(&mut self, rules: &Rules, way: usize, random: &mut Random) -> bool {
+    fn draw_random(&mut self, rules: &Rules, index: usize, random: &mut Random) -> bool {
         if rules.random_every > 1 {
             self.until_random -= 1;
             if self.until_random > 0 {
@@ -249,7 +249,7 @@ impl Places {
             }
             self.until_random = rules.random_every;
         }
-        rules.random_percent[way] >= 100 || random.below(100) < rules.random_percent[way]
+        rules.random_percent[index] >= 100 || random.below(100) < rules.random_percent[index]
     }
 
     /// The start of the current zone, and the length of the range that calls choose from.
@@ -258,7 +258,7 @@ impl Places {
         if self.zone.1 >= bytes {
             let begins = self.zone.0 + range + skip;
             self.zone = (if begins + range > self.bytes { 0 } else { begins }, 0);
-            self.next = [0; WAYS];
+            self.next = [0; DIRECTIONS];
         }
         if self.next[direction as usize] >= range {
             self.next[direction as usize] = 0;
@@ -269,7 +269,7 @@ impl Places {
         (self.zone.0, range.min(self.bytes - self.zone.0))
     }
 
-    fn sequential_place(
+    fn sequential_offset(
         &mut self,
         rules: &Rules,
         direction: Direction,
@@ -294,21 +294,21 @@ impl Places {
             return Some(back.unwrap_or(extent.saturating_sub(steps)));
         }
         let moved = next.saturating_add(steps);
-        let place = if moved < self.start.saturating_add(extent) { moved } else { self.start };
-        (next < extent && place < extent).then_some(place)
+        let found = if moved < self.start.saturating_add(extent) { moved } else { self.start };
+        (next < extent && found < extent).then_some(found)
     }
 
-    fn random_place(
+    fn random_offset(
         &mut self,
         rules: &Rules,
         direction: Direction,
         extent: u64,
         random: &mut Random,
     ) -> Option<(u64, u64)> {
-        let way = direction.sizes();
-        let sizes = rules.block_bytes[way];
+        let index = direction.sizes();
+        let sizes = rules.block_bytes[index];
         // If blocks do not begin at multiples of their own size, the last one may not fit.
-        let align = rules.align[way].max(1);
+        let align = rules.align[index].max(1);
         let slots = extent.saturating_sub(sizes.min.saturating_sub(align)) / align;
         let offset = match &mut self.order {
             Order::Once(blocks, unit) => {
@@ -355,12 +355,12 @@ impl Places {
         if self.full[at] + len > zone {
             self.full[at] = 0;
         }
-        let place = at as u64 * zone + self.full[at];
+        let found = at as u64 * zone + self.full[at];
         self.full[at] += len;
         if self.full[at] + len > zone {
             self.open.retain(|open| *open != at);
         }
-        place
+        found
     }
 }
 
