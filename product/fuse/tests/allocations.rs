@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, unreachable_pub, dead_code, reason = "tests")]
 
-//! rule: READ and WRITE of cached pages, LOOKUP of a kept name, GETATTR, FLUSH and FORGET of a mount allocate no memory
+//! rule: READ and WRITE of cached pages, LOOKUP of a cached name, GETATTR, FLUSH and FORGET of a mount allocate no
+//! memory
 //! kept in: `product/fuse/src/answering.rs`, `product/fuse/src/operations/data.rs`
 
 #[path = "simulated/kernel.rs"]

@@ -2,7 +2,7 @@
 //! continues. The server is the real one, in virtual time.
 
 //! rule: a WRITE that waits is parked, and other calls of its connection go on; one client's connections share a bound
-//! kept in: `product/nfs/src/connection.rs`, `product/nfs/src/wire/client_share.rs`
+//! kept in: `product/nfs/src/connection.rs`, `product/frontend/src/quota/mod.rs`
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

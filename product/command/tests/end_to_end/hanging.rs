@@ -495,7 +495,8 @@ fn a_file_system_that_hangs_at_its_first_opening_holds_up_no_other_connection() 
 }
 
 /// The kernel first waits for its own reads of a file. Then it takes the notice that the file's bytes have changed.
-// rule: a mount tells its kernel of changes to other files while a file that was changed is read from a disk that hangs
+// rule: a mount notifies its kernel of changes to other files while a file that was changed is read from a disk that
+// hangs
 // kept in: `product/linux-server/src/fuse/session.rs`
 #[test]
 fn a_disk_that_hangs_under_a_read_holds_up_no_notice_about_others() {

@@ -431,7 +431,7 @@ fn a_socket_that_does_not_fit_is_made_anew_with_one_line() {
     server.stop();
 }
 
-// rule: two servers never write from one memory that the service manager keeps
+// rule: two servers never write from one memory that the service manager stores
 // kept in: `product/linux-server/src/arena_file.rs`
 #[test]
 fn a_second_server_is_refused_and_a_frozen_one_ended() {

@@ -502,8 +502,8 @@ fn a_bounded_number_of_open_files_without_a_name_is_kept() {
     bench.stop();
 }
 
-// rule: an open file without a name that nobody kept ends with a killed server: its calls fail with ESTALE, and the log
-// counts it kept in: `product/fuse/src/mount.rs`
+// rule: an open file without a name that nobody stored ends with a killed server: its calls fail with ESTALE, and the
+// log counts it kept in: `product/fuse/src/mount.rs`
 #[test]
 fn an_open_file_without_a_name_that_nobody_kept_is_lost_and_counted() {
     let Some(mut bench) = Bench::new(false) else { return };
@@ -585,7 +585,7 @@ fn a_start_that_fails_leaves_the_mount() {
     bench.stop();
 }
 
-// rule: a start that looks for the holder of a port does not wait for a program in execve, which may wait for the
+// rule: a start that looks for the owner of a port does not wait for a program in execve, which may wait for the
 // server kept in: `product/command/src/processes.rs`
 #[test]
 fn a_start_that_fails_waits_for_no_program_that_begins() {
@@ -666,7 +666,7 @@ fn pages_put_aside_fail_the_next_sync_of_an_open_file() {
     bench.stop();
 }
 
-// rule: a mount whose kept memory is damaged is given up with one line, and mounted anew kept in:
+// rule: a mount whose inherited memory is damaged is given up with one line, and mounted anew kept in:
 // `product/fuse/src/mount_state.rs`, `product/linux-server/src/fuse/mount_memory.rs`,
 // `product/command/src/serve/persisted/persisted_mount.rs`
 #[test]

@@ -333,7 +333,7 @@ fn replaced_between(data: &Path, server: Server, end: impl FnOnce(Server), start
     assert!(told == 2 && !ended.stderr.contains("killed"), "{}", ended.stderr);
 }
 
-// rule: after a restart an open of a file is none of another file that has its number
+// rule: after a restart an open of a file is none of another file that has its inode number
 // kept in: `product/nfs/src/v4/recovery.rs`
 #[test]
 fn a_file_that_is_replaced_while_no_server_runs_has_no_open_and_no_lock_of_the_one_before() {

@@ -113,7 +113,7 @@ pub(crate) fn copy_state(from: &Path, to: &Path) {
 
 const SERVED: &str = "another server has served ";
 
-// rule: bytes of a killed server are written home only if no server of this host has served their place since
+// rule: bytes of a killed server are written home only if no server of this host has served their directory since
 // kept in: `product/command/src/serve/persisted/last_run.rs`, `product/command/src/serve/persisted/arena.rs`
 #[test]
 fn memory_is_refused_after_a_server_with_another_state_directory() {

@@ -75,7 +75,7 @@ fn a_volume_in_a_store_is_mounted_with_all_that_programs_use() {
     mounted.stop();
 }
 
-// rule: a mount of a volume in a store keeps all synced bytes when its server is killed
+// rule: a mount of a volume in a store loses no synced bytes when its server is killed
 // kept in: `product/object/src/commit.rs`
 #[test]
 fn a_killed_mount_of_a_store_has_kept_what_was_synced() {

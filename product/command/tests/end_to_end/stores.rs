@@ -1,6 +1,6 @@
 //! A volume in an object store, served: in a directory as the store.
 
-//! rule: a server of a volume in a store that is killed has kept what was committed
+//! rule: a server of a volume in a store that is killed loses nothing that was committed
 //! kept in: `product/object/src/commit.rs`, `product/command/src/serve/stores/store_volume.rs`
 
 use std::path::{Path, PathBuf};

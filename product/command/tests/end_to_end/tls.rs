@@ -212,7 +212,7 @@ fn a_client_does_not_take_another_servers_certificate() {
     assert!(said.contains("could not begin TLS: received fatal alert"), "{said}");
 }
 
-// rule: a certificate that expires soon is told in the log and in the figures, until it is renewed
+// rule: a certificate that expires soon is reported in the log and in the figures, until it is renewed
 // kept in: `product/command/src/serve/front/tls.rs`
 #[test]
 fn a_certificate_that_expires_soon_is_told_until_it_is_renewed() {

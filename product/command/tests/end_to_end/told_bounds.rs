@@ -1,6 +1,6 @@
 //! The bounds and sizes that the server reports to clients hold with the smallest cache that the server takes.
 //!
-//! rule: what a client is told is met with the smallest cache
+//! rule: the bounds and sizes that a client gets hold with the smallest cache
 
 use afflux_nfs_client::sessions::{Compound, NFS_4, Outcome, Session};
 use afflux_nfs_client::{Client, Stability};

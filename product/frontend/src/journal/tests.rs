@@ -105,7 +105,7 @@ fn the_oldest_call_is_forgotten_first_and_a_long_answer_is_not_kept() {
     assert_eq!(next.earlier(&[[3, 0, 0]; 2]), EarlierProgress::Nothing);
 }
 
-// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// rule: a client that calls often evicts no other client's cached reply, before a kill or after it
 // kept in: `product/frontend/src/journal.rs`, `product/frontend/src/owned_queues.rs`
 #[test]
 fn who_calls_often_takes_no_others_reply() {

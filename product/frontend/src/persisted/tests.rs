@@ -57,7 +57,7 @@ impl Random {
     }
 }
 
-// rule: a kill between any two stores leaves each item of the kept memory as it was or as it was to be
+// rule: a kill between any two stores leaves each item of the persistent memory as it was or as it was to be
 // kept in: `product/frontend/src/persisted.rs`
 #[test]
 fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be() {

@@ -1,4 +1,4 @@
-//! rule: with many nodes, the kernel is asked to forget two for each new one, and all have their turn
+//! rule: with many nodes, the kernel is asked to forget two for each new one, and each node is named in time
 
 use super::*;
 

@@ -197,7 +197,7 @@ fn host_calls(number: usize) -> u64 {
     rig.kernel.tree.refuse_nothing()
 }
 
-// rule: each error of each call to the host is told to a mount's kernel by its number
+// rule: each error of each call to the host is reported to a mount's kernel as its errno
 // kept in: `product/fuse/src/reply.rs`
 #[test]
 fn each_error_of_each_call_to_the_host_is_told_by_its_number() {

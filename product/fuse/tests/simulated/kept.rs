@@ -48,7 +48,7 @@ fn without_a_choice_no_byte_is_kept_and_names_hold_for_a_second() {
     assert_eq!(validities(&kernel), (1, Err(NOT_THERE)));
 }
 
-// rule: the kernel keeps bytes of a file over its opens only while nobody has changed the file
+// rule: the kernel caches bytes of a file over its opens only while nobody has changed the file
 #[test]
 fn the_kernel_keeps_what_readers_read_until_somebody_writes() {
     let kernel = keeping();

@@ -1,6 +1,7 @@
 //! Notices to the kernel about others' changes.
 //!
-//! rule: a mount tells the kernel of others' changes to objects that it knows, each once, and of no change of its own
+//! rule: a mount notifies the kernel of others' changes to objects that it knows, each once, and of no change of its
+//! own
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -87,7 +88,7 @@ fn others_changes_are_told_once_and_only_of_what_the_kernel_knows() {
 }
 
 /// The kernel may keep a thread that sends a notice until a disk answers.
-// rule: a mount tells the kernel of one change of a disk at a time, and waits for no disk with those of others
+// rule: a mount notifies the kernel of one change of a disk at a time, and waits for no disk with those of others
 #[test]
 fn a_notice_that_the_kernel_does_not_take_holds_up_its_own_disk_alone() {
     let kernel = Kernel::new();

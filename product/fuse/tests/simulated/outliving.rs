@@ -211,7 +211,7 @@ fn a_change_of_another_program_is_no_success_of_a_request_that_a_kill_cut_off() 
     assert!(is_directory(&kernel, "file"), "the names are not swapped back");
 }
 
-// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// rule: a client that calls often evicts no other client's cached reply, before a kill or after it
 // kept in: `product/frontend/src/journal.rs`, `product/fuse/src/mount_state.rs`
 #[test]
 fn a_busy_user_of_a_mount_takes_no_change_of_another_over_a_kill() {

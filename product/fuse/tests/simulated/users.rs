@@ -1,9 +1,9 @@
 //! Users that share a mount.
 //!
-//! rule: one user's open files leave room for those of all others, and root has no bound of its own
+//! rule: one user's open files leave quota for those of all others, and root has no bound of its own
 //! kept in: `product/fuse/src/open_files.rs`, `product/fuse/src/answering.rs`
 
-//! rule: messages that wait take bounded memory, and one user's leave room for those of others
+//! rule: messages that wait take bounded memory, and one user's leave memory for those of others
 //! kept in: `product/frontend/src/quota/mod.rs`, `product/fuse/src/answering.rs`
 
 use std::sync::Arc;

@@ -145,7 +145,7 @@ fn none(faults: &[String]) {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-// rule: each error of each call to the host is told to an NFS client by a status that the procedure may return
+// rule: each error of each call to the host is reported to an NFS client by a status that the procedure may return
 // kept in: `product/nfs/src/v3/permitted.rs`
 #[test]
 fn each_error_of_each_call_to_the_host_is_told_by_a_status_that_the_procedure_may_return() {

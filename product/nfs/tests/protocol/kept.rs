@@ -571,7 +571,7 @@ fn a_file_that_another_client_makes_after_a_kill_is_not_this_ones() {
     assert_eq!(clients.one.again(&call()).status, EXIST, "it is the other's");
 }
 
-// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// rule: a client that calls often evicts no other client's cached reply, before a kill or after it
 // kept in: `product/frontend/src/journal.rs`, `product/nfs/src/v4/state/persisted.rs`
 #[test]
 fn a_busy_client_or_slot_takes_no_reply_of_another_over_a_kill() {

@@ -224,7 +224,7 @@ fn other_calls_and_other_clients_get_no_kept_reply() {
     assert_eq!(answered(&mut world, &words, &record(700)), first);
 }
 
-// rule: a client that calls often takes no other client's kept reply, before a kill or after it
+// rule: a client that calls often evicts no other client's cached reply, before a kill or after it
 // kept in: `product/frontend/src/journal.rs`, `product/nfs/src/v3/reply_cache.rs`
 #[test]
 fn a_busy_client_takes_no_reply_of_another_over_a_kill() {

@@ -83,7 +83,7 @@ fn a_value_further_to_the_right_belongs_to_the_one_above() {
     assert_eq!(names, [("output", "json"), ("region", "r"), ("s3", ""), ("s3.max", "1"), ("s3.region", "of-s3")]);
 }
 
-// rule: A line of the profile is understood, or refused by its number; a file that a variable names is read.
+// rule: A line of the profile is understood, or refused by its line number; a file that a variable names is read.
 #[test]
 fn lines_and_files_that_cannot_be_read_are_refused() {
     for (text, line) in [("[p]\nbroken\n", 2), ("[q]\nx\n[p]\na = 1\n  b = 2\n", 5), ("[p]\n[q\n", 2)] {

@@ -83,7 +83,7 @@ fn parts_are_fetched_once_and_the_oldest_go() {
     assert_eq!(part(1, Ok(Bytes::new())), (true, 1), "the oldest went");
 }
 
-// rule: A refusal of the store is no lack of a user's rights, and each error has a number that programs know.
+// rule: A refusal of the store is no lack of a user's rights, and each error has an errno that programs know.
 #[test]
 fn a_refusal_of_the_store_is_an_error_of_the_device() {
     let segment = SegmentId::new(1, 2).unwrap();

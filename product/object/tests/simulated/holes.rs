@@ -25,7 +25,7 @@ async fn compare(here: &Inside, ino: u64, data: &BTreeSet<u64>, size: u64) {
     }
 }
 
-// rule: in an object store a seek tells where a file has data, also before its bytes are durable
+// rule: in an object store a seek finds where a file has data, also before its bytes are durable
 // kept in: `product/object/src/read.rs`
 #[test]
 fn seeks_tell_where_a_file_has_data() {

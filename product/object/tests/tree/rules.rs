@@ -170,7 +170,7 @@ fn a_file_without_a_name_is_held_before_its_mark_can_be_seen() {
     assert_eq!(check::unnamed(&lab.core.records.map()), 0);
 }
 
-// rule: in an object store extended attributes are kept over openings and go with their object
+// rule: in an object store extended attributes persist over openings and go with their object
 // kept in: `product/object/src/tree/xattrs.rs`
 #[test]
 fn extended_attributes_are_kept_and_go_with_their_object() {

@@ -263,7 +263,7 @@ fn a_host_with_a_coarse_clock_holds_the_times_that_clients_were_told() {
     }
 }
 
-// rule: a time is told as the file system keeps it, so that it is the same after a restart, and never lies in the
+// rule: a time is reported as the file system stores it, so that it is the same after a restart, and never lies in the
 // future
 #[test]
 fn times_are_told_in_the_unit_in_which_the_host_keeps_them() {

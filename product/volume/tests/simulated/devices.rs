@@ -167,7 +167,7 @@ fn a_device_that_could_not_be_made_is_tried_again() {
     assert_eq!(lab.counts(), (2, 2));
 }
 
-// rule: 6: a device that hangs keeps no file of another from the times that clients were told
+// rule: 6: a device that hangs keeps no file of another from the times that clients got
 // kept in: `product/volume/src/objects/devices.rs`
 #[test]
 fn a_device_that_hangs_keeps_no_file_of_another_from_its_times() {
@@ -185,7 +185,7 @@ fn a_device_that_hangs_keeps_no_file_of_another_from_its_times() {
     lab.pass();
 }
 
-// rule: 6: a device that hangs keeps no object of another from being looked after
+// rule: 6: a device that hangs keeps no object of another from its upkeep
 // kept in: `product/volume/src/coherence.rs`
 #[test]
 fn a_device_that_hangs_keeps_no_unused_object_of_another_from_being_looked_after() {

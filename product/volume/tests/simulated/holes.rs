@@ -154,7 +154,8 @@ impl ForeignListener for Told {
     }
 }
 
-// rule: a change of bytes that fails half-way moves the times and is told, and one that changed nothing does neither
+// rule: a change of bytes that fails half-way moves the times and is reported, and one that changed nothing does
+// neither
 // kept in: `product/volume/src/data/read_write.rs`, `product/volume/src/data/holes.rs`
 #[test]
 fn a_reservation_that_fails_after_its_zeros_tells_of_them() {

@@ -4,7 +4,7 @@
 //! Several clients work at the same time; after their last calls the server is killed, in the middle of its writeback.
 //! In the next life they compare everything and go on, while the volume still brings files back.
 
-//! rule: 12: after a kill clients find each file with the bytes, the size and the names that they were told
+//! rule: 12: after a kill clients find each file with the bytes, the size and the names that were acknowledged to them
 //! kept in: `product/volume/src/handles/adopt.rs`
 
 use std::future::poll_fn;
@@ -443,8 +443,8 @@ async fn names(volume: &Arc<Files>) -> String {
     names.join(" ")
 }
 
-// rule: a change of names that a client repeats after a kill at any moment succeeds if its note was kept, and is done
-// once
+// rule: a change of names that a client repeats after a kill at any moment succeeds if its note was persisted, and is
+// done once
 // kept in: `product/volume/src/names/repeated.rs`
 #[test]
 fn a_change_repeated_after_a_kill_at_any_moment_is_done_once() {

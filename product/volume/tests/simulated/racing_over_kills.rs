@@ -381,7 +381,7 @@ fn one_seed(seed: u64) -> usize {
     one.iter().chain(&other).filter(|it| it.tries > 1 && it.result.is_ok()).count()
 }
 
-// rule: over kills no client is told of success for a change of another one, and a made object is its maker's
+// rule: over kills no client gets success for a change of another one, and a made object is its maker's
 // kept in: `product/volume/src/names/repeated.rs`
 #[test]
 fn two_clients_that_race_over_kills_get_answers_that_an_order_of_their_calls_explains() {

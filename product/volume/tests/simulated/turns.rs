@@ -40,7 +40,7 @@ impl LockWaker for Silent {
     }
 }
 
-// rule: a turn that its owner misses ends by its own timer, whether or not anybody looks after the volume
+// rule: a grant that its owner misses ends by its own timer, whether or not an upkeep of the volume runs
 #[test]
 fn a_missed_turn_ends_by_its_own_timer() {
     let lab = VolumeFixture::new(1, TreeOptions::default());

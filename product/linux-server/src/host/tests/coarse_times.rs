@@ -57,7 +57,7 @@ fn export() -> Option<(Arc<Scratch>, PathBuf)> {
     Some((scratch, place))
 }
 
-// rule: after a restart a file has the times that clients were told, on a file system with whole seconds, too
+// rule: after a restart a file has the times that clients got, on a file system with whole seconds, too
 #[test]
 fn a_file_system_with_whole_seconds_is_known_as_such() {
     let Some((scratch, place)) = export() else { return };

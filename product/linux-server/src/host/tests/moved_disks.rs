@@ -130,7 +130,7 @@ fn opened(exports: &[PathBuf]) -> Result<Arc<HostTree>, HostError> {
     HostTree::open(exports, &WorkerPool::new("test-pool", THREADS, 64), &HostOptions::default())
 }
 
-// rule: a handle of an earlier server leads to its own disk, or nowhere, whatever numbers the disks have now
+// rule: a handle of an earlier server leads to its own disk, or nowhere, whatever device numbers the disks have now
 // kept in: `product/linux-server/src/host/file_system_facts.rs`, `product/linux-server/src/host/filesystems.rs`
 #[test]
 fn handles_lead_to_their_own_disk_after_disks_have_changed_their_numbers() {

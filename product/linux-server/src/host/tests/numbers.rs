@@ -151,7 +151,8 @@ impl World {
     }
 }
 
-// rule: each object below an export has one number of its own, in listings and in attributes, on every file system
+// rule: each object below an export has one inode number of its own, in listings and in attributes, on every file
+// system
 #[test]
 fn each_object_has_one_number_over_all_file_systems() {
     if !is_root() {

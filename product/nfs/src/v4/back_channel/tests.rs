@@ -86,7 +86,7 @@ fn a_notice_without_a_connection_goes_over_the_next_one() {
     assert_eq!(outbox.take(Waker::noop()).iter().map(|it| seen(it)).collect::<Vec<_>>(), [(2, 2, 2)]);
 }
 
-// rule: a notice that a busy client puts off comes again with its number
+// rule: a notice that a busy client postpones is sent again with its sequenceid
 #[test]
 fn a_call_that_a_busy_client_puts_off_comes_again_with_its_number() {
     const DELAY: u32 = 10_008;
@@ -159,7 +159,7 @@ fn reply_of(status: u32, results: &[(u32, u32)]) -> Vec<u8> {
     head.into_iter().chain(results).flat_map(u32::to_be_bytes).collect()
 }
 
-// rule: a notice counts as told if its client has carried out CB_SEQUENCE, and else goes another way
+// rule: a notice counts as delivered if its client has carried out CB_SEQUENCE, and else goes over another session
 #[test]
 fn a_refused_sequence_is_no_answer_to_a_notice() {
     const SEQUENCE: u32 = 11;

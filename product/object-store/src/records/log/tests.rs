@@ -106,7 +106,7 @@ fn a_lone_commit_is_one_put_and_one_round_trip() {
     );
 }
 
-// rule: COMMITs of many clients take one log PUT together, not turns.
+// rule: COMMITs of many clients take one log PUT together, not one after the other.
 #[test]
 fn clients_do_not_take_turns() {
     Store::run(

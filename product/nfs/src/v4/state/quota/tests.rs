@@ -89,7 +89,7 @@ fn a_party_without_entries_takes_no_memory() {
     assert_eq!(counts, PartyCounts::default());
 }
 
-// rule: the party that makes room is found without a look at each party
+// rule: the party that gives up an entry is found without a walk over all parties
 #[test]
 fn the_party_with_most_is_that_of_a_walk_over_all_parties() {
     let (mut counts, mut seed) = (PartyCounts::default(), 7_u64);

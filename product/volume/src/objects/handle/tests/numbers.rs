@@ -12,7 +12,7 @@ fn odd_numbers() -> Vec<u64> {
     plain.chain(layers).chain(hashes).collect()
 }
 
-// rule: two objects of a volume never have one number, whatever file systems it has
+// rule: two objects of a volume never have one inode number, whatever file systems it has
 #[test]
 fn objects_of_different_file_systems_have_different_numbers() {
     let numbers = Numbers::around(HOME);
