@@ -73,7 +73,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     if points.is_empty() && serving.is_empty() {
         unclaimed(&disk, &sought)?;
     }
-    verdict(args, &disk, &points, &serving, (written_bytes, start.elapsed()))
+    verdict(args, &disk, &points, &serving, written_bytes, start.elapsed())
 }
 
 /// Has the file systems of a disk write everything, until nothing remains. Returns the bytes written.
@@ -346,11 +346,12 @@ fn verdict(
     disk: &Disk,
     mounts: &[PathBuf],
     serving: &[WrittenServer],
-    written: (u64, Duration),
+    written_bytes: u64,
+    took: Duration,
 ) -> Outcome {
-    let (is_safe, words) = (mounts.is_empty() && serving.is_empty(), words(disk, mounts, serving, written));
+    let (is_safe, words) = (mounts.is_empty() && serving.is_empty(), words(disk, mounts, serving, written_bytes, took));
     if args.json {
-        let took_ns = written.1.as_nanos() as u64;
+        let took_ns = took.as_nanos() as u64;
         let servers: Vec<u32> = serving.iter().map(|server| server.process.pid).collect();
         let done = json!({
             "device": disk.name, "written": true, "safe": is_safe, "mounted": mounts, "served_by": servers,
@@ -368,7 +369,7 @@ fn verdict(
     }
 }
 
-fn words(disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], (written_bytes, took): (u64, Duration)) -> String {
+fn words(disk: &Disk, mounts: &[PathBuf], serving: &[WrittenServer], written_bytes: u64, took: Duration) -> String {
     let name = output::shown(&disk.name);
     let model = output::bracketed(disk.model.as_ref());
     let done = match written_bytes {

@@ -52,12 +52,12 @@ impl Form {
     fn of_stderr() -> Self {
         let Ok(stderr) = fstat(io::stderr()) else { return Self::Reader };
         let kind = FileType::from_raw_mode(stderr.st_mode);
-        Self::of(env::var("JOURNAL_STREAM").ok().as_deref(), (stderr.st_dev, stderr.st_ino), kind)
+        Self::of(env::var("JOURNAL_STREAM").ok().as_deref(), stderr.st_dev, stderr.st_ino, kind)
     }
 
     /// `stream` holds the device and inode numbers of the journal's end, from systemd. A child whose output goes
     /// elsewhere inherits the variable.
-    fn of(stream: Option<&str>, (device, inode): (u64, u64), kind: FileType) -> Self {
+    fn of(stream: Option<&str>, device: u64, inode: u64, kind: FileType) -> Self {
         match stream {
             Some(stream) if stream == format!("{device}:{inode}") => Self::Journal,
             _ if kind == FileType::RegularFile => Self::File,

@@ -36,7 +36,7 @@ use self::live::upkeep::Upkeep;
 use self::persisted::arena::{self, CacheMemory, WantedMemory};
 use self::persisted::persisted_mount::{InheritedDescriptors, Taken};
 use self::persisted::unnamed_files;
-use self::start::engine::{persisted_prices, start, start_reactors};
+use self::start::engine::{PreparedParts, persisted_prices, start, start_reactors};
 use self::start::memory::{self, Prefault};
 use self::start::resources::{StartResources, Taking, WantedResources};
 use self::start::source::Source;
@@ -141,7 +141,7 @@ fn run_over(
     }
     let rules = admission::rules(&settings.at_once, &mut notes);
     let wanted_places = WantedResources::of(&settings);
-    let places = StartResources::take(&wanted_places, source, (wanted, &mut store), Taking::Start)?;
+    let places = StartResources::take(&wanted_places, source, wanted, &mut store, Taking::Start)?;
     let own_places = places.needed(&wanted_places, configuration::path(args).as_deref());
     let StartResources { state, tls, listening, listen, figures, control } = places;
     let starts = wanted.start_record(source.and_then(Source::host), &state, Taking::Start.missing());
@@ -171,9 +171,7 @@ fn run_over(
     if is_store {
         notes.extend_from_slice(source.notes());
     }
-    let kept = persisted_prices(&state);
-    let kept_here = (&state, &starts, &kept);
-    let parts = (memory, front);
+    let prices = persisted_prices(&state);
     let locks = |frames: &Frames| match prepared {
         Some(prepared) => {
             let locked = prepared.and_then(|()| frames.arena().lock());
@@ -181,11 +179,12 @@ fn run_over(
         }
         None => Ok(()),
     };
-    let tree = (&source, exports);
-    let running = start(&reactors.platform(), &configuration, kept_here, rules.clone(), tree, parts, locks)?;
+    let parts =
+        PreparedParts { state: &state, starts: &starts, prices: &prices, source: &source, exports, memory, front };
+    let running = start(&reactors.platform(), &configuration, rules.clone(), parts, locks)?;
     let running = Arc::new(running);
     let naming = settings.rpcbind.then(|| naming(&running)).flatten();
-    let upkeep = Upkeep::start(&running, kept, naming.clone()).or_failed("cannot start a thread for upkeep")?;
+    let upkeep = Upkeep::start(&running, prices, naming.clone()).or_failed("cannot start a thread for upkeep")?;
     let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let signalled = watch_signals(&running, Arc::clone(&control.0), args.json).or_failed("cannot wait for the end")?;
     let answering = control::start(control_listener, Arc::clone(&running) as _);

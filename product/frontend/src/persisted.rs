@@ -302,7 +302,7 @@ impl PersistedItems {
     }
 
     /// Writes an item in place of its earlier version. False if there is no space; then the earlier version stays.
-    pub fn try_put(&self, (kind, id): (u8, u32), item: &mut PersistedItem, bytes: &[u8]) -> bool {
+    pub fn try_put(&self, kind: u8, id: u32, item: &mut PersistedItem, bytes: &[u8]) -> bool {
         let count = Self::pieces_of(bytes.len());
         let mut table = self.lock();
         if !table.has_space_for(item, count, self.count) {

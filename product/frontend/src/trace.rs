@@ -270,7 +270,7 @@ fn read_records(bytes: &[u8]) -> Result<Trace, TraceError> {
             return Err(wrong(at, "bytes 33 to 39 are not 0".to_owned()));
         }
         if record[32] == END {
-            return ends(checked.trace, at, bytes, (number(0), number(1))).map_err(|why| wrong(at, why));
+            return ends(checked.trace, at, bytes, number(0), number(1)).map_err(|why| wrong(at, why));
         }
         let unknown = || wrong(at, format!("there is no operation {}; there are 1, 2, 3 and 255", record[32]));
         let operation = TracedOperation::of_number(record[32].into()).ok_or_else(unknown)?;
@@ -284,7 +284,7 @@ fn read_records(bytes: &[u8]) -> Result<Trace, TraceError> {
     ))
 }
 
-fn ends(trace: Trace, at: usize, bytes: &[u8], (calls, lost): (u64, u64)) -> Result<Trace, String> {
+fn ends(trace: Trace, at: usize, bytes: &[u8], calls: u64, lost: u64) -> Result<Trace, String> {
     if calls != trace.calls.len() as u64 {
         return Err(format!("it says that there are {calls} calls, and there are {}", trace.calls.len()));
     }

@@ -164,7 +164,7 @@ impl<P: Platform> Mount<P> {
         let nodes_max = persisted.as_ref().map_or(NODES_MAX, MountState::nodes_max);
         let nodes = KernelNodes::new(volume.handle(root), nodes_max, persisted.clone());
         let open = OpenFiles::new(volume.open_files_max());
-        Arc::new(Self::of(volume, (nodes, open), options, Box::new(requesters), recording, persisted))
+        Arc::new(Self::of(volume, nodes, open, options, Box::new(requesters), recording, persisted))
     }
 
     /// The mount of an earlier server, with its nodes and open files. Also returns how many of these are lost, because
@@ -197,7 +197,7 @@ impl<P: Platform> Mount<P> {
             open.push((generation, opened));
         }
         let open = OpenFiles::restored(open, volume.open_files_max());
-        let mut mount = Self::of(volume, (nodes, open), options, Box::new(requesters), recording, Some(persisted));
+        let mut mount = Self::of(volume, nodes, open, options, Box::new(requesters), recording, Some(persisted));
         mount.resumes = true;
         mount.take_over(agreed);
         Ok((Arc::new(mount), lost))
@@ -205,7 +205,8 @@ impl<P: Platform> Mount<P> {
 
     fn of(
         volume: Arc<Volume<P>>,
-        (nodes, open): (KernelNodes, OpenFiles<P>),
+        nodes: KernelNodes,
+        open: OpenFiles<P>,
         options: MountOptions,
         requesters: Box<dyn Requesters>,
         recording: Arc<Recording>,
@@ -270,7 +271,7 @@ impl<P: Platform> Mount<P> {
     /// Begins a change of names, or another change that must not happen twice. Comes before the host is asked. `value`
     /// and `object` are for a repetition by a later server. It fails if an earlier server has refused the same request.
     pub(crate) fn begin_change(&self, header: &RequestHeader, value: u64, object: u64) -> Result<BegunChange, Errno> {
-        BegunChange::begin(self.changes.as_ref(), (header.unique, header.uid), value, object)
+        BegunChange::begin(self.changes.as_ref(), header.unique, header.uid, value, object)
     }
 
     /// The wall clock's time in nanoseconds.
@@ -400,7 +401,7 @@ impl<P: Platform> Mount<P> {
     }
 
     /// Opens an object for the requester, by flags of open(2). Returns its number.
-    pub(crate) fn open(&self, header: &RequestHeader, (node, flags): (u64, u32), inode: Held<P>) -> Result<u64, Errno> {
+    pub(crate) fn open(&self, header: &RequestHeader, node: u64, flags: u32, inode: Held<P>) -> Result<u64, Errno> {
         let process = self.requesters.process(header.thread).unwrap_or_default();
         let handle = self.volume.handle(&inode);
         let client = client(process, header.uid);

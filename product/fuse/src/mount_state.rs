@@ -361,7 +361,8 @@ impl BegunChange {
     /// has refused it.
     pub(crate) fn begin(
         journal: Option<&Arc<CallJournal>>,
-        (unique, user): (u64, u32),
+        unique: u64,
+        user: u32,
         value: u64,
         object: u64,
     ) -> Result<Self, Errno> {

@@ -203,13 +203,13 @@ impl Reactors {
         for number in 0..count {
             let remote = Arc::clone(&reactors.platform.shared.reactors[number]);
             let name = format!("afflux-{number}");
-            let drives = (Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll)), ability);
-            let thread = reactors.platform.start_reactor(name, remote, drives, || (), lives.clone());
+            let drives = Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll));
+            let thread = reactors.platform.start_reactor(name, remote, drives, ability, || (), lives.clone());
             reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
         }
         let ahead = Arc::clone(&reactors.platform.shared.ahead);
-        let drives = (Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll)), None);
-        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, drives, go_first, lives);
+        let drives = Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll));
+        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, drives, None, go_first, lives);
         reactors.threads.push(thread.map_err(|source| StartError::Thread { number: count, source })?);
         Ok(reactors)
     }
@@ -267,7 +267,8 @@ impl LinuxPlatform {
         &self,
         name: String,
         remote: Arc<Remote>,
-        (drives, ability): (Drives, Option<RingAbility>),
+        drives: Drives,
+        ability: Option<RingAbility>,
         first: fn(),
         lives: Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
@@ -475,8 +476,8 @@ impl Platform for LinuxPlatform {
     /// thread begin them.
     fn spawn_for_device(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let start = |remote, lives| {
-            let drives = (Drives::OneDevice, self.shared.ability);
-            self.start_reactor("afflux-disk".to_owned(), remote, drives, || (), lives)
+            let (name, ability) = ("afflux-disk".to_owned(), self.shared.ability);
+            self.start_reactor(name, remote, Drives::OneDevice, ability, || (), lives)
         };
         // Without a ring, other threads make the calls.
         match self.is_on_ring().then(|| self.shared.of_devices.add(start)).flatten() {

@@ -393,7 +393,7 @@ impl Directory for HostTree {
     ) -> TreeResult<'_, Renamed> {
         let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
         let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
-            core.rename(acting, (from, &from_name), (&target, &to_name), how)
+            core.rename(acting, from, &from_name, &target, &to_name, how)
         };
         self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
     }

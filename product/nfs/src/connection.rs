@@ -404,7 +404,7 @@ impl<P: Platform> Connection<P> {
         let now_ns = *self.now_ns.get_or_insert_with(|| volume.engine().platform().now().0);
         let compound = self.compound.get_or_insert_with(|| Compound::of_connection(service, self.party));
         let mut draft = self.batch.draft(call.xid);
-        compound.begin((self.party, known.uid()), now_ns, (bytes, &head), data_remaining, &mut draft);
+        compound.begin((self.party, known.uid()), now_ns, bytes, &head, data_remaining, &mut draft);
         if compound.try_answer(volume, &known.caller, bytes, &mut draft) {
             let status = self.batch.end(draft);
             self.tally.ended(status);

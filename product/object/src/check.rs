@@ -195,7 +195,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
     }
 
     async fn segments(&mut self, stored: &mut BTreeSet<SegmentId>) -> Result<(), ObjectVolumeError> {
-        let mut scan = PagedScan::new(SegmentRecord::Live.keys(), Durability::Remote);
+        let (from, end) = SegmentRecord::Live.keys();
+        let mut scan = PagedScan::new(from, end, Durability::Remote);
         let mut refused = 0;
         while let Some(found) = scan.next(self.records).await? {
             for (key, value) in found {

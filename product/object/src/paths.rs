@@ -24,7 +24,7 @@ pub async fn paths<R: RecordDatabase>(
     if wanted.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut scan = PagedScan::new((vec![b'd'], vec![b'd' + 1]), Durability::Remote);
+    let mut scan = PagedScan::new(vec![b'd'], vec![b'd' + 1], Durability::Remote);
     while let Some(found) = scan.next(records).await? {
         for (key, value) in found {
             let Ok(entry) = Entry::decode(&key, &value) else { continue };

@@ -324,7 +324,7 @@ pub(crate) struct PagedScan {
 }
 
 impl PagedScan {
-    pub(crate) fn new((from, end): (Key, Key), durability: Durability) -> Self {
+    pub(crate) fn new(from: Key, end: Key, durability: Durability) -> Self {
         Self { from, end, durability, most: PAGE_MIN }
     }
 

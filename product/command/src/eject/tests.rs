@@ -21,12 +21,12 @@ fn disk() -> Disk {
 fn it_is_safe_only_once_nothing_is_mounted() {
     let took = Duration::from_secs(2);
     assert_eq!(
-        words(&disk(), &[], &[], (50_000_000, took)),
+        words(&disk(), &[], &[], 50_000_000, took),
         "Everything on sdb (Flash\\u001b[2J Drive) is written (50.0 MB in 2.0 s). It is safe to unplug."
     );
-    let mounted = words(&disk(), &[PathBuf::from("/media/usb")], &[], (0, took));
+    let mounted = words(&disk(), &[PathBuf::from("/media/usb")], &[], 0, took);
     assert!(mounted.ends_with("safe to unplug once it is unmounted: umount /media/usb (or --unmount)"), "{mounted}");
-    let served = words(&disk(), &[PathBuf::from("/media/usb")], &[server(7)], (0, took));
+    let served = words(&disk(), &[PathBuf::from("/media/usb")], &[server(7)], 0, took);
     assert!(served.contains("once afflux (process 7) has ended and it is unmounted: umount"), "{served}");
 }
 
@@ -35,7 +35,7 @@ fn a_mount_and_its_server_are_named_once() {
     let mounts = [PathBuf::from("/point"), PathBuf::from("/media/usb")];
     let of = |ends_with_mount| {
         let server = WrittenServer { mount: Some(PathBuf::from("/point")), ends_with_mount, ..server(7) };
-        words(&disk(), &mounts, &[server], (0, Duration::ZERO))
+        words(&disk(), &mounts, &[server], 0, Duration::ZERO)
     };
     assert!(of(true).ends_with("once it is unmounted: umount /point /media/usb (or --unmount)"), "{}", of(true));
     let goes_on = of(false);

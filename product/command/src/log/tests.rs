@@ -9,11 +9,11 @@ use super::*;
 #[test]
 fn the_journal_is_known_by_the_numbers_of_its_end() {
     let socket = FileType::Socket;
-    assert_eq!(Form::of(Some("8:123"), (8, 123), socket), Form::Journal);
+    assert_eq!(Form::of(Some("8:123"), 8, 123, socket), Form::Journal);
     // A child whose output goes elsewhere inherits the variable.
-    assert_eq!(Form::of(Some("8:123"), (8, 124), socket), Form::Reader);
-    assert_eq!(Form::of(Some("nonsense"), (8, 123), FileType::RegularFile), Form::File);
-    assert_eq!(Form::of(None, (8, 123), FileType::Fifo), Form::Reader);
+    assert_eq!(Form::of(Some("8:123"), 8, 124, socket), Form::Reader);
+    assert_eq!(Form::of(Some("nonsense"), 8, 123, FileType::RegularFile), Form::File);
+    assert_eq!(Form::of(None, 8, 123, FileType::Fifo), Form::Reader);
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub(crate) fn run(wanted: &WantedFront, configuration: &Configuration, configure
     let source = opened.as_ref().map(|(source, _)| source);
     let taking = Taking::Rehearsal { running };
     let wanted_places = WantedResources::of(settings);
-    let places = StartResources::take(&wanted_places, source, (wanted, &mut store), taking)?;
+    let places = StartResources::take(&wanted_places, source, wanted, &mut store, taking)?;
     wanted.rehearse_mount(settings.directories.first(), separated, &places.needed(&wanted_places, configured))?;
     if let Some(source) = source {
         arena::needs_handles(settings.arena.is_some(), &*source.tree())?;

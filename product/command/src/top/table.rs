@@ -40,7 +40,7 @@ struct Column<R> {
     cell: fn(&R) -> Cell,
 }
 
-const fn name<R>(title: &'static str, (width, width_max): (usize, usize), rank: u8, cell: fn(&R) -> Cell) -> Column<R> {
+const fn name<R>(title: &'static str, width: usize, width_max: usize, rank: u8, cell: fn(&R) -> Cell) -> Column<R> {
     Column { title, fill: Fill::Name, width, width_max, rank, cell }
 }
 
@@ -57,7 +57,7 @@ const fn curve<R>(title: &'static str, width: usize, rank: u8, cell: fn(&R) -> C
 }
 
 const DEVICES: [Column<DeviceRow>; 11] = [
-    name("device", (8, 16), 0, |row| text(&row.status.name)),
+    name("device", 8, 16, 0, |row| text(&row.status.name)),
     figure("owes", 8, 1, owes),
     figure("budget", 8, 4, |row| time(row.budget_ns)),
     figure("writes", 9, 2, |row| rate(row.written_bytes_per_s)),
@@ -68,11 +68,11 @@ const DEVICES: [Column<DeviceRow>; 11] = [
     curve("owed of budget", 15, 7, |row| Cell::Curve(row.owed_per_mille.clone())),
     curve("writes of its best", 18, 9, |row| Cell::Curve(written(row))),
     // Only if a device has a state; then it is more important than all but the first columns.
-    name("state", (28, 48), 3, |row| Cell::Text(state(row))),
+    name("state", 28, 48, 3, |row| Cell::Text(state(row))),
 ];
 
 const CLIENTS: [Column<ClientRow>; 8] = [
-    name("client", (10, 40), 0, |row| text(&row.name)),
+    name("client", 10, 40, 0, |row| text(&row.name)),
     figure("sent us", 9, 1, |row| rate(row.received_bytes_per_s)),
     figure("got", 9, 4, |row| rate(row.sent_bytes_per_s)),
     figure("paused", 8, 2, |row| waited(row.waited.throttle)),
@@ -89,16 +89,16 @@ const FILES: [Column<FileRow>; 7] = [
     figure("paused", 8, 2, |row| waited(row.paused_ns_per_s)),
     figure("synced", 8, 3, |row| waited(row.synced_ns_per_s)),
     figure("wait now", 8, 6, |row| count(row.waiting)),
-    name("device", (6, 12), 5, |row| text(&row.device)),
+    name("device", 6, 12, 5, |row| text(&row.device)),
 ];
 
 const WAITS: [Column<WaitRow>; 7] = [
     figure("longest", 8, 0, |row| Cell::Text(units::latency(row.longest_ns))),
-    name("waited for", (10, 32), 1, |row| text(&row.waits_for)),
+    name("waited for", 10, 32, 1, |row| text(&row.waits_for)),
     figure("times", 5, 3, |row| count(row.times)),
     figure("ended", 9, 4, |row| row.ended_ns_ago.map_or_else(|| text("waits"), ago)),
-    name("device", (6, 12), 5, |row| text(&row.device)),
-    name("client", (10, 24), 6, |row| text(row.client.as_deref().unwrap_or("-"))),
+    name("device", 6, 12, 5, |row| text(&row.device)),
+    name("client", 10, 24, 6, |row| text(row.client.as_deref().unwrap_or("-"))),
     path("file", 8, 2, |row| text(row.file.as_deref().unwrap_or("-"))),
 ];
 

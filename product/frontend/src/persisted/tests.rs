@@ -77,7 +77,7 @@ fn a_kill_between_any_two_stores_leaves_each_item_as_it_was_or_as_it_was_to_be()
         } else {
             let bytes = vec![1 + step as u8 % 250; random.below(500) as usize];
             let mut is_put = false;
-            let left = kills(&words, || is_put = items.try_put(key, slot, &bytes));
+            let left = kills(&words, || is_put = items.try_put(key.0, key.1, slot, &bytes));
             if is_put {
                 model.insert(key, bytes);
             }
@@ -104,8 +104,8 @@ fn a_changed_bit_is_known_wherever_it_is_and_nothing_is_found_then() {
     let words = memory((0..WORDS).map(|_| 0));
     let (items, _) = PersistedItems::new(words.clone(), 8);
     let (mut one, mut two, mut gone) = (PersistedItem::default(), PersistedItem::default(), PersistedItem::default());
-    assert!(items.try_put((1, 1), &mut one, &[7; 300]) && items.try_put((1, 3), &mut gone, &[5; 9]));
-    assert!(items.try_put((2, 2), &mut two, &[9; 10]));
+    assert!(items.try_put(1, 1, &mut one, &[7; 300]) && items.try_put(1, 3, &mut gone, &[5; 9]));
+    assert!(items.try_put(2, 2, &mut two, &[9; 10]));
     items.remove(&mut gone);
     let right: Vec<u64> = words.words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
     assert_eq!(found(&right).map(|it| it.len()), Some(2));
@@ -135,7 +135,7 @@ fn full_memory_refuses_more_and_lets_items_change_all_the_same() {
     let mut kept: Vec<PersistedItem> = Vec::new();
     loop {
         let mut item = PersistedItem::default();
-        if !items.try_put((1, kept.len() as u32), &mut item, &[1; PERSISTED_PIECE_BYTES]) {
+        if !items.try_put(1, kept.len() as u32, &mut item, &[1; PERSISTED_PIECE_BYTES]) {
             break;
         }
         kept.push(item);
@@ -143,10 +143,10 @@ fn full_memory_refuses_more_and_lets_items_change_all_the_same() {
     assert_eq!(kept.len(), items.capacity() * 7 / 8);
     for _ in 0..3 {
         for (id, item) in kept.iter_mut().enumerate() {
-            assert!(items.try_put((1, id as u32), item, &[2; PERSISTED_PIECE_BYTES]));
+            assert!(items.try_put(1, id as u32, item, &[2; PERSISTED_PIECE_BYTES]));
         }
     }
     items.remove(&mut kept[0]);
-    assert!(items.try_put((1, 900), &mut PersistedItem::default(), &[3; 8]));
-    assert!(!PersistedItems::new(memory([]), 0).0.try_put((1, 1), &mut PersistedItem::default(), &[1]));
+    assert!(items.try_put(1, 900, &mut PersistedItem::default(), &[3; 8]));
+    assert!(!PersistedItems::new(memory([]), 0).0.try_put(1, 1, &mut PersistedItem::default(), &[1]));
 }

@@ -62,10 +62,10 @@ fn changes_of_the_form_before_are_found_wherever_a_kill_stops_their_turn() {
 #[test]
 fn a_number_that_the_kernel_gives_again_is_a_new_request() {
     let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
-    let begin = |unique, value, object| BegunChange::begin(Some(&state.changes()), (unique, 0), value, object);
+    let begin = |unique, value, object| BegunChange::begin(Some(&state.changes()), unique, 0, value, object);
     begin(8, 1, 2).unwrap().ended(&Ok(()));
     let changes = state.changes();
-    let new = BegunChange::begin(Some(&changes), (8, 0), 3, 4).unwrap();
+    let new = BegunChange::begin(Some(&changes), 8, 0, 3, 4).unwrap();
     assert_eq!(new.before, Before::Nothing);
     let again = || begin(8 | UNIQUE_RESENT, 5, 6).map(|again| again.before);
     assert_eq!(again(), Ok(Before::Begun { value: 3, object: 4 }));
@@ -78,7 +78,7 @@ fn a_number_that_the_kernel_gives_again_is_a_new_request() {
 #[test]
 fn a_refused_change_stays_refused() {
     let state = MountState::fresh(memory(&[0; PERSISTED_WORDS_MIN]).words).unwrap();
-    let begin = |unique| BegunChange::begin(Some(&state.changes()), (unique, 0), 1, 0);
+    let begin = |unique| BegunChange::begin(Some(&state.changes()), unique, 0, 1, 0);
     begin(8).unwrap().ended(&Err::<(), _>(VolumeError::Exists));
     for _ in 0..2 {
         assert_eq!(begin(8 | UNIQUE_RESENT).err(), Some(Errno::from(VolumeError::Exists)));

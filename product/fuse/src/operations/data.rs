@@ -67,7 +67,7 @@ fn opened<P: Platform>(
     flags: u32,
     attributes: Option<&Attributes>,
 ) -> Outcome {
-    let fh = on.open(header, (header.node, flags), on.volume.hold(inode)?)?;
+    let fh = on.open(header, header.node, flags, on.volume.hold(inode)?)?;
     locks::share(on, fh, inode, flags)?;
     let open_flags = match attributes.map(ContentStamp::of) {
         Some(stamp) if on.known().replace_stamp(header.node, stamp) == Some(stamp) => flag::KEEP_CACHE | no_flush(on),
@@ -239,7 +239,7 @@ async fn write_at<P: Platform>(
     let bytes = write_fitting(on, file, offset, data).await?;
     if synchronous {
         record(on, file, TracedOperation::Sync, 0, 0);
-        synchronous::bytes(on, file, (offset, bytes as u64)).await?;
+        synchronous::bytes(on, file, offset, bytes as u64).await?;
     }
     Ok(written(bytes))
 }
@@ -297,7 +297,7 @@ pub(super) async fn seek<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, whenc
 }
 
 /// FALLOCATE: space for a range, zeros or a hole. Ranges are never moved.
-pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, (offset, len): (u64, u64), mode: u32) -> Outcome {
+pub(super) async fn allocate<P: Platform>(on: &Mount<P>, fh: u64, offset: u64, len: u64, mode: u32) -> Outcome {
     let file = on.opened(fh)?;
     let grows = mode & falloc::KEEP_SIZE == 0;
     let range = offset..offset.checked_add(len).ok_or(VolumeError::TooLarge)?;

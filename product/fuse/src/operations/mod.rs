@@ -89,9 +89,7 @@ pub(crate) async fn carry_out<P: Platform>(
             Box::pin(data::write(on, header, extent, data, how)).await
         }
         FuseOperation::Copy { from, to, len } => Box::pin(data::copy(on, from, to, len)).await,
-        FuseOperation::Allocate { fh, offset, len, mode } => {
-            Box::pin(data::allocate(on, fh, (offset, len), mode)).await
-        }
+        FuseOperation::Allocate { fh, offset, len, mode } => Box::pin(data::allocate(on, fh, offset, len, mode)).await,
         FuseOperation::Seek { fh, offset, whence } => data::seek(on, fh, offset, whence).await,
         FuseOperation::SetXattr { size, flags, rest } => xattrs::set(on, header, size, flags, rest).await,
         FuseOperation::GetXattr { size, name } => xattrs::get(on, header, size, name).await,

@@ -206,7 +206,7 @@ fn created<P: Platform>(
     }
     let inode = Arc::clone(&file);
     // Without an answer the file does not count as looked up.
-    let fh = on.open(header, (node, flags), file).inspect_err(|_| on.known().forget(node, 1))?;
+    let fh = on.open(header, node, flags, file).inspect_err(|_| on.known().forget(node, 1))?;
     locks::share(on, fh, &inode, flags).inspect_err(|_| on.known().forget(node, 1))?;
     answer.granted.file = Some(fh);
     note_changed(on, &[node]);
@@ -296,14 +296,14 @@ pub(super) async fn rename<P: Platform>(
 ) -> Outcome {
     let how = RenameHow::of_flags(flags)?;
     let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
-    let (old, new) = ((&from_directory, name), (&to_directory, to.1));
     // A repetition must not move the object that has the old name now.
     let is_kept = how.has_old_name() && on.can_outlive();
-    let moved = if is_kept { on.volume.number_of(old).await } else { None };
+    let moved = if is_kept { on.volume.number_of((&from_directory, name)).await } else { None };
     let change = on.begin_change(header, on.wall_ns(), moved.unwrap_or_default())?;
     let mut acting = ActingRequester::of(on, header).changing(&change);
     let result = loop {
-        let (outcome, _) = on.volume.rename_how_by(acting.caller(), old, new, how).await;
+        let (outcome, _) =
+            on.volume.rename_how_by(acting.caller(), &from_directory, name, &to_directory, to.1, how).await;
         if !acting.check_retry(&outcome.result, &[&from_directory, &to_directory]).await {
             break outcome.result;
         }
@@ -338,7 +338,7 @@ fn opened<P: Platform>(on: &Mount<P>, header: &RequestHeader, inode: &Arc<Inode<
         return Err(Errno::NOT_DIRECTORY);
     }
     let mut answer = ReplyDraft::empty();
-    let fh = on.open(header, (header.node, 0), on.volume.hold(inode)?)?;
+    let fh = on.open(header, header.node, 0, on.volume.hold(inode)?)?;
     answer.granted.file = Some(fh);
     answer.head.u64(fh);
     // The kernel caches no listings: they would miss the changes of others.

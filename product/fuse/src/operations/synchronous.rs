@@ -21,11 +21,7 @@ use crate::reply::Errno;
 use crate::request::RequestHeader;
 
 /// Makes written bytes of a file durable, with what else changed about it here.
-pub(super) async fn bytes<P: Platform>(
-    on: &Mount<P>,
-    file: &OpenFile<P>,
-    (offset, len): (u64, u64),
-) -> Result<(), Errno> {
+pub(super) async fn bytes<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, len: u64) -> Result<(), Errno> {
     on.volume.commit_by(&on.own, Some(&file.client), &file.inode, offset, len).await.result?;
     object(on, file.node, &file.inode).await
 }
@@ -34,7 +30,7 @@ pub(super) async fn bytes<P: Platform>(
 /// open or the mount is synchronous.
 pub(super) async fn range<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, offset: u64, len: u64) -> Result<(), Errno> {
     if file.is_synchronous || on.synced_changes() == SyncedChanges::All {
-        bytes(on, file, (offset, len)).await?;
+        bytes(on, file, offset, len).await?;
     }
     Ok(())
 }

@@ -155,7 +155,7 @@ impl Rig {
     }
 
     /// The answer's content or the error's number, from a reply of the right length.
-    fn send(&self, (opcode, node, body): (u32, u64, &[u8])) -> Result<Vec<u8>, i32> {
+    fn send(&self, opcode: u32, node: u64, body: &[u8]) -> Result<Vec<u8>, i32> {
         const HEADER_BYTES: usize = 16;
         let reply = self.kernel.send(self.kernel.message(opcode, node, body)).unwrap();
         let len = reply.head().len() + reply.data().map_or(0, Segment::len);
@@ -180,12 +180,12 @@ fn fail_once(number: usize, at: u64, error: &VolumeError) -> i32 {
     let what = format!("{operation}, {error:?} at call {at} of the host");
     let before = rig.holds();
     rig.kernel.tree.refuse(at..at + 1, error.clone());
-    let answer = rig.send((opcode, node, &body));
+    let answer = rig.send(opcode, node, &body);
     rig.kernel.tree.refuse_nothing();
     let Err(errno) = answer else { return 0 };
     assert_eq!(rig.holds(), before, "{what}: the kernel was told of nothing new");
     assert_eq!(rig.kernel.notices(), [], "{what}");
-    rig.send((opcode, node, &body)).unwrap_or_else(|errno| panic!("{what}: then {errno}"));
+    rig.send(opcode, node, &body).unwrap_or_else(|errno| panic!("{what}: then {errno}"));
     errno
 }
 
@@ -193,7 +193,7 @@ fn host_calls(number: usize) -> u64 {
     let rig = Rig::new();
     let (operation, opcode, node, body) = rig.operations().swap_remove(number);
     rig.kernel.tree.refuse_nothing();
-    rig.send((opcode, node, &body)).unwrap_or_else(|errno| panic!("{operation}: {errno}"));
+    rig.send(opcode, node, &body).unwrap_or_else(|errno| panic!("{operation}: {errno}"));
     rig.kernel.tree.refuse_nothing()
 }
 
@@ -227,10 +227,10 @@ fn each_error_of_a_disk_is_told_to_reads_and_syncs() {
             }
             let before = rig.holds();
             rig.kernel.disk.add_fault(Fault::always(target, FaultWhat::Error(error)));
-            assert_eq!(rig.send((*opcode, *node, body)), Err(own), "{name}, {error:?}");
+            assert_eq!(rig.send(*opcode, *node, body), Err(own), "{name}, {error:?}");
             rig.kernel.disk.clear_faults();
             assert_eq!(rig.holds(), before, "{name}, {error:?}");
-            rig.send((*opcode, *node, body)).unwrap_or_else(|errno| panic!("{name}, {error:?}: then {errno}"));
+            rig.send(*opcode, *node, body).unwrap_or_else(|errno| panic!("{name}, {error:?}: then {errno}"));
         }
     }
 }

@@ -32,7 +32,7 @@ fn sharing() -> Kernel {
 }
 
 /// The arguments of a lock by `fcntl`.
-fn bytes(fh: u64, owner: u64, (first, last): (u64, u64), kind: u32) -> Vec<u8> {
+fn bytes(fh: u64, owner: u64, first: u64, last: u64, kind: u32) -> Vec<u8> {
     [longs(&[fh, owner, first, last]), words(&[kind, 500 + owner as u32, 0, 0])].concat()
 }
 
@@ -70,7 +70,7 @@ fn the_kernel_asks_for_locks_only_where_others_share_them() {
         let answer = kernel.call(26, 0, &[offered.clone(), vec![0; 44]].concat()).unwrap();
         assert_eq!(u32_at(&answer, 12) & (1 << 1 | 1 << 10), if asks { 1 << 1 | 1 << 10 } else { 0 });
         let (node, fh) = kernel.create(ROOT, "file");
-        let locked = kernel.call(SETLK, node, &bytes(fh, 1, (0, END), EXCLUSIVE));
+        let locked = kernel.call(SETLK, node, &bytes(fh, 1, 0, END, EXCLUSIVE));
         assert_eq!(locked.map(|_| ()), if asks { Ok(()) } else { Err(38) });
         // The close of a file that was only read ends locks, so the kernel has to tell of it.
         const NOFLUSH: u32 = 1 << 5;
@@ -83,23 +83,23 @@ fn the_kernel_asks_for_locks_only_where_others_share_them() {
 fn owners_exclude_each_other_and_are_told_by_whom() {
     let kernel = sharing();
     let (node, fh) = kernel.create(ROOT, "file");
-    let lock = |owner, range, kind| kernel.call(SETLK, node, &bytes(fh, owner, range, kind)).map(|_| ());
-    let test = |owner, range, kind| {
-        let answer = kernel.call(GETLK, node, &bytes(fh, owner, range, kind)).unwrap();
+    let lock = |owner, first, last, kind| kernel.call(SETLK, node, &bytes(fh, owner, first, last, kind)).map(|_| ());
+    let test = |owner, first, last, kind| {
+        let answer = kernel.call(GETLK, node, &bytes(fh, owner, first, last, kind)).unwrap();
         (u64_at(&answer, 0), u64_at(&answer, 8), u32_at(&answer, 16), u32_at(&answer, 20))
     };
-    lock(1, (10, 19), EXCLUSIVE).unwrap();
-    lock(1, (30, END), SHARED).unwrap();
-    assert_eq!(lock(2, (0, END), SHARED), Err(AGAIN));
-    assert_eq!(test(2, (0, 25), SHARED), (10, 19, EXCLUSIVE, 501));
-    assert_eq!(test(2, (25, END), EXCLUSIVE), (30, END, SHARED, 501));
-    assert_eq!(test(1, (0, END), EXCLUSIVE), (0, END, NONE, 0));
-    lock(2, (20, 40), SHARED).unwrap();
-    lock(1, (0, END), NONE).unwrap();
-    lock(2, (0, END), EXCLUSIVE).unwrap();
-    assert_eq!(lock(2, (9, 8), EXCLUSIVE), Err(22));
-    assert_eq!(lock(2, (9, 9), 7), Err(22));
-    assert_eq!(kernel.call(SETLK, node, &bytes(99, 1, (0, 1), SHARED)), Err(9));
+    lock(1, 10, 19, EXCLUSIVE).unwrap();
+    lock(1, 30, END, SHARED).unwrap();
+    assert_eq!(lock(2, 0, END, SHARED), Err(AGAIN));
+    assert_eq!(test(2, 0, 25, SHARED), (10, 19, EXCLUSIVE, 501));
+    assert_eq!(test(2, 25, END, EXCLUSIVE), (30, END, SHARED, 501));
+    assert_eq!(test(1, 0, END, EXCLUSIVE), (0, END, NONE, 0));
+    lock(2, 20, 40, SHARED).unwrap();
+    lock(1, 0, END, NONE).unwrap();
+    lock(2, 0, END, EXCLUSIVE).unwrap();
+    assert_eq!(lock(2, 9, 8, EXCLUSIVE), Err(22));
+    assert_eq!(lock(2, 9, 9, 7), Err(22));
+    assert_eq!(kernel.call(SETLK, node, &bytes(99, 1, 0, 1, SHARED)), Err(9));
 }
 
 #[test]
@@ -109,11 +109,11 @@ fn flock_and_fcntl_do_not_see_each_other_and_end_with_their_files() {
     let other = kernel.open(node, 2).unwrap();
     let set = |body: Vec<u8>| kernel.call(SETLK, node, &body).map(|_| ());
     set(whole(fh, 1, EXCLUSIVE)).unwrap();
-    set(bytes(fh, 7, (0, END), EXCLUSIVE)).unwrap();
-    assert_eq!((set(whole(other, 2, SHARED)), set(bytes(other, 8, (5, 5), SHARED))), (Err(AGAIN), Err(AGAIN)));
+    set(bytes(fh, 7, 0, END, EXCLUSIVE)).unwrap();
+    assert_eq!((set(whole(other, 2, SHARED)), set(bytes(other, 8, 5, 5, SHARED))), (Err(AGAIN), Err(AGAIN)));
     // A close of any descriptor ends the process's locks by fcntl, and the last one of an open file its flock.
     kernel.call(FLUSH, node, &longs(&[other, 0, 7])).unwrap();
-    set(bytes(other, 8, (5, 5), EXCLUSIVE)).unwrap();
+    set(bytes(other, 8, 5, 5, EXCLUSIVE)).unwrap();
     assert_eq!(set(whole(other, 2, SHARED)), Err(AGAIN));
     const FLOCK_ENDS: u32 = 2;
     kernel.call(RELEASE, node, &[longs(&[fh]), words(&[0, FLOCK_ENDS]), longs(&[1])].concat()).unwrap();
@@ -146,10 +146,10 @@ fn answered(call: Pin<&mut impl Future<Output = Option<MessageReply>>>, number: 
 fn a_program_waits_in_line_and_an_interrupt_ends_the_wait_at_once() {
     let kernel = sharing();
     let (node, fh) = kernel.create(ROOT, "file");
-    kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)).unwrap();
-    let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 2, (0, 9), EXCLUSIVE))));
+    kernel.call(SETLK, node, &bytes(fh, 1, 0, 9, EXCLUSIVE)).unwrap();
+    let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 2, 0, 9, EXCLUSIVE))));
     let first_number = kernel.last();
-    let mut second = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 3, (0, 9), SHARED))));
+    let mut second = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 3, 0, 9, SHARED))));
     let second_number = kernel.last();
     assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
     let began = kernel.world.platform().now();
@@ -158,14 +158,14 @@ fn a_program_waits_in_line_and_an_interrupt_ends_the_wait_at_once() {
     assert_eq!(answered(first.as_mut(), first_number), Err(4));
     assert_eq!(kernel.world.platform().now(), began, "no time has passed");
     // The one who left is in nobody's way.
-    kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), NONE)).unwrap();
+    kernel.call(SETLK, node, &bytes(fh, 1, 0, 9, NONE)).unwrap();
     assert_eq!(answered(second.as_mut(), second_number), Ok(Vec::new()));
-    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)), Err(AGAIN));
+    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, 0, 9, EXCLUSIVE)), Err(AGAIN));
 }
 
 /// A lock of this kind by a call, which ends at once or hangs the test.
-fn set(kernel: &Kernel, (node, fh): (u64, u64), owner: u64, range: (u64, u64), kind: u32) -> Result<(), i32> {
-    kernel.call(SETLK, node, &bytes(fh, owner, range, kind)).map(|_| ())
+fn set(kernel: &Kernel, node: u64, fh: u64, owner: u64, first: u64, last: u64, kind: u32) -> Result<(), i32> {
+    kernel.call(SETLK, node, &bytes(fh, owner, first, last, kind)).map(|_| ())
 }
 
 #[test]
@@ -175,22 +175,23 @@ fn a_host_that_stands_still_at_a_file_leaves_the_locks_of_others_alone() {
     kernel.volume.locks().show_on_host();
     let (file, other) = (kernel.create(ROOT, "file"), kernel.create(ROOT, "other"));
     let number = kernel.tree.number_of("file").unwrap();
-    set(&kernel, file, 1, (0, 0), EXCLUSIVE).unwrap();
+    set(&kernel, file.0, file.1, 1, 0, 0, EXCLUSIVE).unwrap();
     programs.stand_still(number);
-    let ask = |opcode, owner, range, kind| kernel.message(opcode, file.0, &bytes(file.1, owner, range, kind));
-    let mut stuck = pin!(waits(&kernel, ask(SETLK, 1, (5, 9), EXCLUSIVE)));
+    let ask =
+        |opcode, owner, first, last, kind| kernel.message(opcode, file.0, &bytes(file.1, owner, first, last, kind));
+    let mut stuck = pin!(waits(&kernel, ask(SETLK, 1, 5, 9, EXCLUSIVE)));
     let stuck_number = kernel.last();
     assert!(poll(stuck.as_mut()).is_pending());
-    set(&kernel, other, 2, (0, END), EXCLUSIVE).unwrap();
-    set(&kernel, other, 2, (0, END), NONE).unwrap();
+    set(&kernel, other.0, other.1, 2, 0, END, EXCLUSIVE).unwrap();
+    set(&kernel, other.0, other.1, 2, 0, END, NONE).unwrap();
     // Others see the lock that the host has yet to allow.
-    assert_eq!(set(&kernel, file, 2, (9, 12), SHARED), Err(AGAIN));
-    let tested = kernel.call(GETLK, file.0, &bytes(file.1, 2, (9, 12), SHARED)).unwrap();
+    assert_eq!(set(&kernel, file.0, file.1, 2, 9, 12, SHARED), Err(AGAIN));
+    let tested = kernel.call(GETLK, file.0, &bytes(file.1, 2, 9, 12, SHARED)).unwrap();
     assert_eq!((u64_at(&tested, 0), u32_at(&tested, 16)), (5, EXCLUSIVE));
     // A lock of other bytes goes next, and an unlock ends once the host has seen that unlock.
-    let mut next = pin!(waits(&kernel, ask(SETLKW, 3, (20, 29), SHARED)));
+    let mut next = pin!(waits(&kernel, ask(SETLKW, 3, 20, 29, SHARED)));
     let next_number = kernel.last();
-    let mut unlocked = pin!(waits(&kernel, ask(SETLK, 1, (0, 0), NONE)));
+    let mut unlocked = pin!(waits(&kernel, ask(SETLK, 1, 0, 0, NONE)));
     assert!(poll(next.as_mut()).is_pending() && poll(unlocked.as_mut()).is_pending());
     programs.go_on(number);
     assert_eq!(answered(stuck.as_mut(), stuck_number), Ok(Vec::new()));
@@ -205,10 +206,10 @@ fn an_interrupted_lock_of_a_host_that_stands_still_is_nobodys() {
     kernel.volume.locks().show_on_host();
     let file = kernel.create(ROOT, "file");
     let number = kernel.tree.number_of("file").unwrap();
-    set(&kernel, file, 1, (0, 0), SHARED).unwrap();
+    set(&kernel, file.0, file.1, 1, 0, 0, SHARED).unwrap();
     for opcode in [SETLK, SETLKW] {
         programs.stand_still(number);
-        let mut stuck = pin!(waits(&kernel, kernel.message(opcode, file.0, &bytes(file.1, 1, (0, 9), EXCLUSIVE))));
+        let mut stuck = pin!(waits(&kernel, kernel.message(opcode, file.0, &bytes(file.1, 1, 0, 9, EXCLUSIVE))));
         let stuck_number = kernel.last();
         assert!(poll(stuck.as_mut()).is_pending());
         let interrupting = waits(&kernel, kernel.message(INTERRUPT, 0, &longs(&[stuck_number])));
@@ -216,9 +217,9 @@ fn an_interrupted_lock_of_a_host_that_stands_still_is_nobodys() {
         assert_eq!(answered(stuck.as_mut(), stuck_number), Err(4));
         programs.go_on(number);
         // The owner has its earlier lock.
-        set(&kernel, file, 2, (0, 9), SHARED).unwrap();
-        assert_eq!(set(&kernel, file, 2, (0, 9), EXCLUSIVE), Err(AGAIN));
-        set(&kernel, file, 2, (0, 9), NONE).unwrap();
+        set(&kernel, file.0, file.1, 2, 0, 9, SHARED).unwrap();
+        assert_eq!(set(&kernel, file.0, file.1, 2, 0, 9, EXCLUSIVE), Err(AGAIN));
+        set(&kernel, file.0, file.1, 2, 0, 9, NONE).unwrap();
     }
 }
 
@@ -230,12 +231,12 @@ fn a_program_of_the_host_is_named_waited_for_and_sees_a_close() {
     let file = kernel.create(ROOT, "file");
     let number = kernel.tree.number_of("file").unwrap();
     let span = Span::between(3, 4).unwrap();
-    set(&kernel, file, 1, (0, 9), SHARED).unwrap();
+    set(&kernel, file.0, file.1, 1, 0, 9, SHARED).unwrap();
     programs.lock(number, Some((span, LockMode::Shared)));
-    assert_eq!(set(&kernel, file, 1, (0, 9), EXCLUSIVE), Err(AGAIN));
-    let tested = kernel.call(GETLK, file.0, &bytes(file.1, 1, (0, 9), EXCLUSIVE)).unwrap();
+    assert_eq!(set(&kernel, file.0, file.1, 1, 0, 9, EXCLUSIVE), Err(AGAIN));
+    let tested = kernel.call(GETLK, file.0, &bytes(file.1, 1, 0, 9, EXCLUSIVE)).unwrap();
     assert_eq!((u64_at(&tested, 0), u64_at(&tested, 8), u32_at(&tested, 20)), (3, 4, 77));
-    let mut waiting = pin!(waits(&kernel, kernel.message(SETLKW, file.0, &bytes(file.1, 1, (0, 9), EXCLUSIVE))));
+    let mut waiting = pin!(waits(&kernel, kernel.message(SETLKW, file.0, &bytes(file.1, 1, 0, 9, EXCLUSIVE))));
     assert!(poll(waiting.as_mut()).is_pending());
     programs.lock(number, None);
     assert!(poll(waiting.as_mut()).is_ready());
@@ -249,11 +250,11 @@ fn two_programs_that_would_wait_for_each_other_are_told() {
     let kernel = sharing();
     let (node, fh) = kernel.create(ROOT, "file");
     for owner in [1, 2] {
-        kernel.call(SETLK, node, &bytes(fh, owner, (0, 9), SHARED)).unwrap();
+        kernel.call(SETLK, node, &bytes(fh, owner, 0, 9, SHARED)).unwrap();
     }
-    let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 1, (0, 9), EXCLUSIVE))));
+    let mut first = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 1, 0, 9, EXCLUSIVE))));
     assert!(poll(first.as_mut()).is_pending());
-    assert_eq!(kernel.call(SETLKW, node, &bytes(fh, 2, (0, 9), EXCLUSIVE)), Err(35));
+    assert_eq!(kernel.call(SETLKW, node, &bytes(fh, 2, 0, 9, EXCLUSIVE)), Err(35));
 }
 
 #[test]
@@ -265,7 +266,7 @@ fn programs_and_others_exclude_each_other_and_a_silent_one_gives_way() {
     let locks = kernel.volume.locks();
     let other = Arc::new(Elsewhere(false.into()));
     let holder = locks.register(Arc::clone(&other) as _, 9);
-    for body in [bytes(fh, 1, (150, 150), EXCLUSIVE), whole(fh, 1, EXCLUSIVE)] {
+    for body in [bytes(fh, 1, 150, 150, EXCLUSIVE), whole(fh, 1, EXCLUSIVE)] {
         kernel.call(SETLK, node, &body).unwrap();
         let refused = locks.lock(file, elsewhere(holder, LockMode::Shared), Nanos(0));
         assert!(matches!(refused, Err(LockRefusal::Held(_))));
@@ -335,13 +336,13 @@ fn programs_wait_for_clients_that_may_reclaim_their_locks() {
     let (node, fh) = kernel.create(ROOT, "file");
     let locks = kernel.volume.locks();
     locks.begin_grace(true);
-    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)), Err(AGAIN));
+    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, 0, 9, EXCLUSIVE)), Err(AGAIN));
     assert_eq!(kernel.call(SETLK, node, &whole(fh, 1, EXCLUSIVE)), Err(AGAIN));
     assert_eq!(kernel.open(node, 1), Err(16));
-    let mut wait = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 2, (0, 9), EXCLUSIVE))));
+    let mut wait = pin!(waits(&kernel, kernel.message(SETLKW, node, &bytes(fh, 2, 0, 9, EXCLUSIVE))));
     assert!(poll(wait.as_mut()).is_pending());
     locks.end_grace(kernel.world.platform().now());
     assert!(poll(wait.as_mut()).is_ready());
-    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, (0, 9), EXCLUSIVE)), Err(AGAIN), "it is the waiter's");
+    assert_eq!(kernel.call(SETLK, node, &bytes(fh, 1, 0, 9, EXCLUSIVE)), Err(AGAIN), "it is the waiter's");
     assert!(kernel.open(node, 1).is_ok());
 }

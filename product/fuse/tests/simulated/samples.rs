@@ -98,7 +98,7 @@ fn sample(of: &str) -> Vec<(usize, u64)> {
     found
 }
 
-fn arena(of: &Killed, (name, form): (&str, Form)) -> Arc<Memory> {
+fn arena(of: &Killed, name: &str, form: Form) -> Arc<Memory> {
     let bytes = of.kernel.volume.engine().frames().total() as usize * FRAME_BYTES;
     let layout = Layout::new(bytes as u64, FILE_SLOTS).unwrap().in_form(form);
     let memory = Memory::of_words(layout, sample(name)).unwrap();
@@ -114,15 +114,15 @@ fn mount(of: &str) -> PersistedWords {
 
 #[test]
 fn a_successor_goes_on_with_the_samples() {
-    for of in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
-        OLDER_MOUNTS.iter().for_each(|mount| goes_on_with(of, mount, Err(EXISTS)));
-        goes_on_with(of, MOUNT, Ok(()));
+    for (arena_name, form) in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
+        OLDER_MOUNTS.iter().for_each(|mount| goes_on_with(arena_name, form, mount, Err(EXISTS)));
+        goes_on_with(arena_name, form, MOUNT, Ok(()));
     }
 }
 
-fn goes_on_with(of: (&str, Form), mount_of: &str, made: Result<(), i32>) {
+fn goes_on_with(arena_name: &str, form: Form, mount_of: &str, made: Result<(), i32>) {
     let killed = killed();
-    let memory = arena(&killed, of);
+    let memory = arena(&killed, arena_name, form);
     let verifier = memory.header().verifier();
     let recovered = Recovered::look(memory);
     assert_eq!(recovered.quarantined(), Default::default());
@@ -168,13 +168,13 @@ impl RescuedFile for Home {
 
 #[test]
 fn a_rescue_writes_the_sample_home() {
-    for of in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
-        rescues(of);
+    for (arena_name, form) in OLDER_ARENAS.into_iter().chain([(ARENA, Form::PRESENT)]) {
+        rescues(arena_name, form);
     }
 }
 
-fn rescues(of: (&str, Form)) {
-    let recovered = Recovered::look(arena(&killed(), of));
+fn rescues(arena_name: &str, form: Form) {
+    let recovered = Recovered::look(arena(&killed(), arena_name, form));
     let on_disk = [Vec::new(), vec![b'1'; 1500]];
     let keys: Vec<_> = recovered.files().map(|(key, _)| *key).collect();
     assert_eq!(keys.len(), on_disk.len());

@@ -231,8 +231,10 @@ impl Core {
     pub(super) fn rename(
         &self,
         acting: &Acting,
-        (from, from_name): (&HostNode, &[u8]),
-        (to, to_name): (&HostNode, &[u8]),
+        from: &HostNode,
+        from_name: &[u8],
+        to: &HostNode,
+        to_name: &[u8],
         how: RenameHow,
     ) -> Result<Renamed, VolumeError> {
         check_entry(to_name)?;

@@ -63,6 +63,13 @@ pub(crate) struct BackChannel {
     state: Mutex<State>,
 }
 
+/// How often an earlier server has called the client over a session, and the item that persists it.
+#[derive(Default)]
+pub(crate) struct CallbackSequence {
+    pub(crate) sequenceid: u32,
+    pub(crate) item: PersistedItem,
+}
+
 /// The meaning of a client's answer to a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum CallAnswer {
@@ -110,8 +117,10 @@ impl BackChannel {
     pub(crate) fn inherited(
         session: SessionId,
         notices: &Arc<LockNotices>,
-        (calling, minor, is_wanted): (CallbackSecurity, u32, bool),
-        (sequenceid, item): (u32, PersistedItem),
+        calling: CallbackSecurity,
+        minor: u32,
+        is_wanted: bool,
+        CallbackSequence { sequenceid, item }: CallbackSequence,
     ) -> Arc<Self> {
         let mut state = State { calling, minor, sequenceid, item, ..State::default() };
         state.under_way = (sequenceid > 0).then(|| UnderWay { body: call(&state, &session, None), notice: None });

@@ -192,7 +192,7 @@ impl<P: Platform> Service<P> {
         let state = self.state();
         let holder = state.holders.get(&client.0).copied();
         let mut shown = Vec::new();
-        for KnownOpen { id, file, owner, share, holder: held } in state.opens.of_client(client.0).take(most) {
+        for KnownOpen { id, file, owner, share, held } in state.opens.of_client(client.0).take(most) {
             let info = |owner: &[u8], kind| ClientStateInfo { file, held: held.clone(), owner: printable(owner), kind };
             shown.push(info(owner, ClientStateKind::Open(share)));
             for (holder, by) in holder.into_iter().flat_map(|it| state.lock_states.of_open(id).map(move |by| (it, by)))

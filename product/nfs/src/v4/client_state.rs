@@ -21,7 +21,7 @@ use super::grace::Grace;
 use super::state::clients::Clients;
 use super::state::leases::Lease;
 use super::state::lock_states::LockStates;
-use super::state::opens::{Closed, Opener, Opens};
+use super::state::opens::{HeldFile, Opener, Opens};
 use super::state::persisted::{Memory, Record};
 use super::state::quota::TableFull;
 use super::state::sessions::Sessions;
@@ -159,8 +159,10 @@ impl<H> State<H> {
     /// the holders of files; `check` gets their number.
     pub(super) fn evict_for(
         &mut self,
-        (party, table): (Party, StateTable),
-        (locks, now_ns): (&Locks, u64),
+        party: Party,
+        table: StateTable,
+        locks: &Locks,
+        now_ns: u64,
         held: &mut Vec<H>,
         check: impl Fn(&Self, usize) -> Result<(), TableFull>,
     ) -> Result<(), NfsStatus> {
@@ -223,7 +225,7 @@ impl<H> State<H> {
         if !self.try_end_locks(id, of, left) {
             return None;
         }
-        let Closed { file, holder: held, .. } = self.opens.end(id)?;
+        let HeldFile { file, held } = self.opens.end(id)?;
         if let Some((holder, locks, now_ns)) = of {
             locks.stop_waiting_with(file, (holder, u64::from(id)), Nanos(now_ns));
             locks.end_share(file, (holder, u64::from(id)));

@@ -198,7 +198,8 @@ impl<P: Platform> Compound<P> {
         &mut self,
         speaker: Speaker,
         now_ns: u64,
-        (record, Arrived(head)): (&[u8], &Arrived),
+        record: &[u8],
+        Arrived(head): &Arrived,
         data_remaining: u32,
         draft: &mut Draft,
     ) {

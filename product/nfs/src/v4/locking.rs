@@ -50,6 +50,18 @@ pub(super) struct LockRequest<'a> {
     pub(super) asked: Option<HostQuestion>,
 }
 
+/// A LOCKU of bytes of a file.
+pub(super) struct UnlockRequest {
+    pub(super) clientid: u64,
+    pub(super) file: u64,
+    /// The `other` and the seqid of the lock owner's stateid.
+    pub(super) at: StateidOther,
+    pub(super) seqid: u32,
+    pub(super) span: Span,
+    /// The operation, for a repetition after a kill.
+    pub(super) mark: u64,
+}
+
 /// The lock owner that a LOCK means.
 struct FoundLockOwner<'a> {
     /// The id of its open.
@@ -107,11 +119,10 @@ impl<P: Platform> Service<P> {
         let LockRequest { clientid, party, file, span, mode, reclaims, mark, asked, .. } = *request;
         let FoundLockOwner { open, number, id, owner: name } = self.find_lock_owner(&state, request)?;
         let owner = lock_owner(state.holder(clientid, self.locks())?, number);
-        let evicted =
-            state.evict_for((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
-                // A change makes two ranges more at most.
-                state.lock_states.check_quota(id, (party, name), || self.locks().count_of(file, owner) + 2)
-            });
+        let evicted = state.evict_for(party, StateTable::LockStates, self.locks(), now.0, &mut ended, |state, _| {
+            // A change makes two ranges more at most.
+            state.lock_states.check_quota(id, party, name, || self.locks().count_of(file, owner) + 2)
+        });
         self.keep_list(&mut state);
         evicted?;
         let wanted = Lock { owner, span, mode, process: 0 };
@@ -159,16 +170,10 @@ impl<P: Platform> Service<P> {
         }))
     }
 
-    /// Unlocks bytes of a file for a lock owner with this stateid. None while the host is asked for a lock of that
+    /// Unlocks bytes of a file for a lock owner. None while the host is asked for a lock of that
     /// owner: a later server repeats the steps of an owner in their order.
-    pub(super) fn unlock(
-        &self,
-        clientid: u64,
-        file: u64,
-        (at, seqid): (StateidOther, u32),
-        (span, mark): (Span, u64),
-        now: Nanos,
-    ) -> Result<Option<Stateid>, NfsStatus> {
+    pub(super) fn unlock(&self, request: &UnlockRequest, now: Nanos) -> Result<Option<Stateid>, NfsStatus> {
+        let UnlockRequest { clientid, file, at, seqid, span, mark } = *request;
         // Dropped after the lock.
         let mut ended = Vec::new();
         let mut state = self.state();
@@ -181,11 +186,10 @@ impl<P: Platform> Service<P> {
         if self.locks().is_asked_for(file, owner) {
             return Ok(None);
         }
-        let evicted =
-            state.evict_for((party, StateTable::LockStates), (self.locks(), now.0), &mut ended, |state, _| {
-                // A hole makes one range more.
-                state.lock_states.check_quota(Some(at.id), (party, &[]), || self.locks().count_of(file, owner) + 1)
-            });
+        let evicted = state.evict_for(party, StateTable::LockStates, self.locks(), now.0, &mut ended, |state, _| {
+            // A hole makes one range more.
+            state.lock_states.check_quota(Some(at.id), party, &[], || self.locks().count_of(file, owner) + 1)
+        });
         self.keep_list(&mut state);
         evicted?;
         self.locks().unlock(file, owner, span, now).map_err(full)?;

@@ -18,8 +18,9 @@ use afflux_volume::{Held, HolderId, Lock, LockFamily, LockOwner, Locks, Nanos, P
 use futures_util::future::{Either, select};
 use futures_util::stream::{self, StreamExt};
 
-use super::back_channel::LockCall;
+use super::back_channel::{CallbackSequence, LockCall};
 use super::client_state::{State, lock_owner};
+use super::state::opens::HeldFile;
 use super::state::persisted::{LockedRange, Memory, RangeStep, Record};
 use crate::v4::back_channel::LockNotice;
 
@@ -45,8 +46,16 @@ pub struct LostOpen {
 /// The files of persisted opens, by handle, as they were found.
 pub(super) type FoundFiles<P> = BTreeMap<Box<[u8]>, Result<Held<P>, VolumeError>>;
 
-/// The file of a handle: its number now, and a holder.
-pub(super) type FileOf<'a, H> = &'a dyn Fn(&[u8]) -> Result<(u64, H), VolumeError>;
+/// The file of a handle, as it is now.
+pub(super) type FileOf<'a, H> = &'a dyn Fn(&[u8]) -> Result<HeldFile<H>, VolumeError>;
+
+/// The volume, as the return of clients needs it.
+pub(super) struct VolumeView<'a, H> {
+    pub(super) owner_id: OwnerId<'a>,
+    pub(super) file_of: FileOf<'a, H>,
+    pub(super) locks: &'a Locks,
+    pub(super) now_ns: u64,
+}
 
 /// The handles of all files that were open.
 pub(super) fn handles(found: &[FoundItem]) -> Vec<Box<[u8]>> {
@@ -145,14 +154,12 @@ impl<H> State<H> {
     pub(super) fn recovered(
         memory: &Memory,
         found: Vec<FoundItem>,
-        (number, file): (OwnerId<'_>, FileOf<'_, H>),
-        locks: &Locks,
-        now_ns: u64,
+        view: &VolumeView<'_, H>,
     ) -> Option<(Self, Vec<LostOpen>)> {
         let (mut state, mut lost) = (Self::new(memory), Vec::new());
-        let is_whole = state.restore_all(memory, found, (number, file), (locks, now_ns), &mut lost).is_some();
+        let is_whole = state.restore_all(memory, found, view, &mut lost).is_some();
         if !is_whole {
-            state.holders.values().for_each(|holder| locks.release_holder(*holder, Nanos(now_ns)));
+            state.holders.values().for_each(|holder| view.locks.release_holder(*holder, Nanos(view.now_ns)));
         }
         is_whole.then_some((state, lost))
     }
@@ -161,11 +168,10 @@ impl<H> State<H> {
         &mut self,
         memory: &Memory,
         found: Vec<FoundItem>,
-        (number, file): (OwnerId<'_>, FileOf<'_, H>),
-        (locks, now_ns): (&Locks, u64),
+        view: &VolumeView<'_, H>,
         lost: &mut Vec<LostOpen>,
     ) -> Option<()> {
-        let mut called: BTreeMap<u32, (u32, PersistedItem)> = BTreeMap::new();
+        let mut called: BTreeMap<u32, CallbackSequence> = BTreeMap::new();
         let (mut sessions, mut left, mut waits) = (Vec::new(), BTreeMap::new(), Vec::new());
         // By kind: clients, then sessions, then opens, then locks, then their steps, then waits.
         for FoundItem { kind, id, mut item, bytes } in found {
@@ -175,20 +181,20 @@ impl<H> State<H> {
                     self.server_item = std::mem::take(&mut item);
                     true
                 }
-                Record::Client { .. } => self.clients.try_restore(&record, std::mem::take(&mut item), now_ns),
+                Record::Client { .. } => self.clients.try_restore(&record, std::mem::take(&mut item), view.now_ns),
                 Record::Session { .. } => {
                     sessions.push((id, std::mem::take(&mut item), bytes.clone()));
                     true
                 }
                 Record::BackChannel { sequenceid } => {
-                    called.insert(id, (*sequenceid, std::mem::take(&mut item)));
+                    called.insert(id, CallbackSequence { sequenceid: *sequenceid, item: std::mem::take(&mut item) });
                     true
                 }
                 Record::Open { clientid, handle, file: number_before, .. } => {
-                    match (self.party(*clientid), file(handle)) {
+                    match (self.party(*clientid), (view.file_of)(handle)) {
                         (Some(party), Ok(file)) => {
                             let item = std::mem::take(&mut item);
-                            self.try_restore_open(id, (party, number), &record, (item, file), (locks, now_ns))
+                            self.try_restore_open(id, party, &record, item, file, view)
                         }
                         (party, file) => {
                             let client = party.and_then(|_| self.clients.named_for_people(*clientid));
@@ -205,7 +211,7 @@ impl<H> State<H> {
                     match (self.party(*clientid), self.opens.file_at(*open, *clientid)) {
                         (Some(party), Some(file)) => {
                             let item = std::mem::take(&mut item);
-                            let found = self.restore_locks(id, (party, number, file), &record, item, locks);
+                            let found = self.restore_locks(id, party, file, &record, item, view);
                             found.map(|found| left.insert(id, found)).is_some()
                         }
                         _ => {
@@ -230,48 +236,41 @@ impl<H> State<H> {
         self.opens.restored();
         self.lock_states.restored();
         // Only now: one may have unlocked in its last step what another locked then.
-        left.into_values().all(|left: InheritedLocks| left.try_lock(locks)).then_some(())?;
+        left.into_values().all(|left: InheritedLocks| left.try_lock(view.locks)).then_some(())?;
         for (id, mut item, bytes) in sessions {
             let record = Record::read(2, &bytes)?;
             let Record::Session { clientid, .. } = record else { return None };
             let mut back = called.remove(&id).unwrap_or_default();
             let is_there = match (self.party(clientid), self.clients.lease(clientid).cloned()) {
-                (Some(party), Some(lease)) => self.sessions.try_restore(id, (party, lease), &record, (item, back)),
+                (Some(party), Some(lease)) => self.sessions.try_restore(id, party, lease, &record, item, back),
                 _ => {
-                    memory.drop_found(&mut back.1);
+                    memory.drop_found(&mut back.item);
                     memory.drop_found(&mut item);
                     true
                 }
             };
             is_there.then_some(())?;
         }
-        called.into_values().for_each(|(_, mut item)| memory.drop_found(&mut item));
+        called.into_values().for_each(|mut back| memory.drop_found(&mut back.item));
         for (id, item, bytes) in waits {
-            self.restore_wait(id, number, &Record::read(7, &bytes)?, item, locks);
+            self.restore_wait(id, &Record::read(7, &bytes)?, item, view);
         }
         Some(())
     }
 
     /// An owner goes on waiting, unless its open has ended.
-    fn restore_wait(
-        &mut self,
-        id: u32,
-        number: OwnerId<'_>,
-        record: &Record<'_>,
-        mut item: PersistedItem,
-        locks: &Locks,
-    ) {
+    fn restore_wait(&mut self, id: u32, record: &Record<'_>, mut item: PersistedItem, view: &VolumeView<'_, H>) {
         let Record::Wait { clientid, open, owner, span, mode, .. } = *record else { return };
         let of_open = self.opens.handle_at(open, clientid).map(|(file, handle)| (file, handle.to_vec()));
         let (Some(party), Some((file, handle)), Ok(holder)) =
-            (self.party(clientid), of_open, self.holder(clientid, locks))
+            (self.party(clientid), of_open, self.holder(clientid, view.locks))
         else {
             return self.memory.drop_found(&mut item);
         };
         let (wait, notices) = (self.waits.restore(id, party, item), Arc::clone(self.sessions.notices_of(clientid)));
         let notice = LockNotice { file: handle, clientid, owner: owner.into(), wait };
-        let wanted = Lock { owner: lock_owner(holder, number(clientid, owner)), span, mode, process: 0 };
-        locks.wait_again(file, wanted, Arc::new(LockCall { notices, open, notice }));
+        let wanted = Lock { owner: lock_owner(holder, (view.owner_id)(clientid, owner)), span, mode, process: 0 };
+        view.locks.wait_again(file, wanted, Arc::new(LockCall { notices, open, notice }));
     }
 
     fn party(&self, clientid: u64) -> Option<Party> {
@@ -281,28 +280,31 @@ impl<H> State<H> {
     fn try_restore_open(
         &mut self,
         id: u32,
-        (party, number): (Party, OwnerId<'_>),
+        party: Party,
         record: &Record<'_>,
-        (item, (file, held)): (PersistedItem, (u64, H)),
-        (locks, now_ns): (&Locks, u64),
+        item: PersistedItem,
+        open: HeldFile<H>,
+        view: &VolumeView<'_, H>,
     ) -> bool {
         let Record::Open { clientid, share, owner, .. } = *record else { return false };
-        let Ok(holder) = self.holder(clientid, locks) else { return false };
-        self.opens.try_restore(id, (party, number(clientid, owner)), record, item, (file, held))
-            && locks.share(file, (holder, u64::from(id)), share, Nanos(now_ns)).is_ok()
+        let Ok(holder) = self.holder(clientid, view.locks) else { return false };
+        let (file, number) = (open.file, (view.owner_id)(clientid, owner));
+        self.opens.try_restore(id, party, number, record, item, open)
+            && view.locks.share(file, (holder, u64::from(id)), share, Nanos(view.now_ns)).is_ok()
     }
 
     fn restore_locks(
         &mut self,
         id: u32,
-        (party, number, file): (Party, OwnerId<'_>, u64),
+        party: Party,
+        file: u64,
         record: &Record<'_>,
         item: PersistedItem,
-        locks: &Locks,
+        view: &VolumeView<'_, H>,
     ) -> Option<InheritedLocks> {
         let Record::Locks { clientid, owner, ranges, .. } = record else { return None };
-        let (number, holder) = (number(*clientid, owner), self.holder(*clientid, locks).ok()?);
-        let is_there = self.lock_states.try_restore(id, (party, number, file), record, item);
+        let (number, holder) = ((view.owner_id)(*clientid, owner), self.holder(*clientid, view.locks).ok()?);
+        let is_there = self.lock_states.try_restore(id, party, number, file, record, item);
         let (owner, ranges) = (lock_owner(holder, number), ranges.to_vec());
         is_there.then(|| InheritedLocks { file, owner, ranges, steps: Vec::new() })
     }

@@ -20,9 +20,9 @@ use siphasher::sip::SipHasher13;
 use super::client_state::{ENDS_MAX, State, StateTable};
 use super::grace::{ClientList, Grace, are_of_one};
 use super::pseudo_root::PseudoRoot;
-use super::recovery::{self, FoundFiles, LostOpen, of_server};
+use super::recovery::{self, FoundFiles, LostOpen, VolumeView, of_server};
 use super::state::clients::ClientName;
-use super::state::opens::{OpenRights, Opener};
+use super::state::opens::{HeldFile, OpenRights, Opener};
 use super::state::persisted::{PersistedRecords, ServerMemory};
 use super::state::stateids::{Stateid, StateidKind, StateidOther};
 use crate::call_gate::CallGate;
@@ -189,7 +189,7 @@ impl<P: Platform> Service<P> {
         InheritedClients { records, found, names }: InheritedClients,
         files: &FoundFiles<P>,
     ) -> Vec<LostOpen> {
-        let back = recovered(&self.volume, &records, (found, files), &names);
+        let back = recovered(&self.volume, &records, found, files, &names);
         let (state, lost) = back.unwrap_or_else(|| (fresh(&self.volume, Some(&records), names), Vec::new()));
         *self.state() = state;
         self.begin_tasks();
@@ -417,7 +417,8 @@ impl<P: Platform> Service<P> {
         &self,
         by: Opener<'_>,
         file: u64,
-        (share, cuts): (Share, bool),
+        share: Share,
+        cuts: bool,
         now_ns: u64,
         hold: impl FnOnce() -> Result<Option<Held<P>>, NfsStatus>,
     ) -> Result<OpenGrant, OpenRefusal> {
@@ -429,12 +430,11 @@ impl<P: Platform> Service<P> {
             let (own, access) = (state.share_of(&by, file), share.access | if cuts { Share::WRITE } else { 0 });
             self.check_share(&mut state, file, own, Share { access, ..share }, now_ns, &mut ended)?;
         }
-        let evicted =
-            state.evict_for((by.party, StateTable::Opens), (self.locks(), now_ns), &mut ended, |state, ended| {
-                // The files of opens that have ended here are closed after the lock.
-                let previous_names = self.volume.open_files_available() + ended;
-                state.opens.check_quota(&by, file, (previous_names, self.volume.open_files_max()))
-            });
+        let evicted = state.evict_for(by.party, StateTable::Opens, self.locks(), now_ns, &mut ended, |state, ended| {
+            // The files of opens that have ended here are closed after the lock.
+            let available = self.volume.open_files_available() + ended;
+            state.opens.check_quota(&by, file, available, self.volume.open_files_max())
+        });
         self.keep_list(&mut state);
         evicted?;
         let holder = state.holder(by.clientid, self.locks())?;
@@ -450,7 +450,7 @@ impl<P: Platform> Service<P> {
         let Ok(StateidKind::State(at)) = stateid.meaning() else { return };
         match before {
             // An owner's next OPEN may have got more meanwhile.
-            None if stateid.seqid == 1 => drop(self.close(clientid, (at, stateid.seqid), now_ns)),
+            None if stateid.seqid == 1 => drop(self.close(clientid, at, stateid.seqid, now_ns)),
             None => {}
             Some(before) => {
                 let mut state = self.state();
@@ -485,13 +485,15 @@ impl<P: Platform> Service<P> {
     pub(super) fn downgrade(
         &self,
         clientid: u64,
-        (at, seqid): (StateidOther, u32),
-        (share, mark): (Share, u64),
+        at: StateidOther,
+        seqid: u32,
+        share: Share,
+        mark: u64,
         now_ns: u64,
     ) -> Result<Stateid, NfsStatus> {
         let mut state = self.state();
         let (file, _) = state.opens.find(clientid, at, seqid)?;
-        let stateid = state.opens.downgrade(clientid, at, seqid, (share, mark))?;
+        let stateid = state.opens.downgrade(clientid, at, seqid, share, mark)?;
         let holder = state.holder(clientid, self.locks())?;
         // A smaller share reservation than before conflicts with nobody.
         let _ = self.locks().share(file, (holder, u64::from(at.id)), share, Nanos(now_ns));
@@ -499,7 +501,7 @@ impl<P: Platform> Service<P> {
     }
 
     /// Closes an open, with the locks that were begun with it. The client of an open with many locks comes again.
-    pub(super) fn close(&self, clientid: u64, (at, seqid): (StateidOther, u32), now_ns: u64) -> Result<(), NfsStatus> {
+    pub(super) fn close(&self, clientid: u64, at: StateidOther, seqid: u32, now_ns: u64) -> Result<(), NfsStatus> {
         let mut state = self.state();
         state.opens.find(clientid, at, seqid)?;
         let of = state.holders.get(&clientid).map(|holder| (*holder, self.locks(), now_ns));
@@ -556,19 +558,21 @@ type Recovered<P> = (State<Option<Held<P>>>, Vec<LostOpen>);
 fn recovered<P: Platform>(
     volume: &Volume<P>,
     records: &Arc<PersistedRecords>,
-    (found, files): (Vec<FoundItem>, &FoundFiles<P>),
+    found: Vec<FoundItem>,
+    files: &FoundFiles<P>,
     previous_names: &[u64],
 ) -> Option<Recovered<P>> {
     let (number, run, next_client, is_grace_over) = of_server(&found)?;
     let (memory, now_ns) = (ServerMemory::new(number, run, Some(records)), volume.engine().platform().now().0);
     let key = volume.hash_key();
-    let number_of = |clientid, owner: &[u8]| owner_id(&key, clientid, owner);
+    let owner_id = |clientid, owner: &[u8]| owner_id(&key, clientid, owner);
     let file_of = |handle: &[u8]| match files.get(handle) {
-        Some(Ok(held)) => Ok((held.inode().fileid(), Some(held.clone()))),
+        Some(Ok(held)) => Ok(HeldFile { file: held.inode().fileid(), held: Some(held.clone()) }),
         Some(Err(error)) => Err(error.clone()),
         None => Err(VolumeError::Stale),
     };
-    let (mut state, lost) = State::recovered(&memory, found, (&number_of, &file_of), volume.locks(), now_ns)?;
+    let view = VolumeView { owner_id: &owner_id, file_of: &file_of, locks: volume.locks(), now_ns };
+    let (mut state, lost) = State::recovered(&memory, found, &view)?;
     state.clients.number_from(next_client);
     let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(&key, name), has_reclaimed));
     let is_left = |name: u64| previous_names.iter().any(|previous_names| are_of_one(*previous_names, name));

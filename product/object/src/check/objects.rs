@@ -28,8 +28,8 @@ struct RecordsOfKind {
 
 impl RecordsOfKind {
     fn new(kind: u8) -> Self {
-        let range = (vec![kind], vec![kind + 1]);
-        Self { scan: PagedScan::new(range, Durability::Remote), page: VecDeque::new() }
+        let scan = PagedScan::new(vec![kind], vec![kind + 1], Durability::Remote);
+        Self { scan, page: VecDeque::new() }
     }
 }
 
@@ -268,7 +268,7 @@ pub(super) struct NamesFound {
 impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
     pub(super) async fn names(&mut self) -> Result<NamesFound, ObjectVolumeError> {
         let mut names = NamesFound::default();
-        let mut scan = PagedScan::new((vec![b'd'], vec![b'd' + 1]), Durability::Remote);
+        let mut scan = PagedScan::new(vec![b'd'], vec![b'd' + 1], Durability::Remote);
         while let Some(found) = scan.next(self.records).await? {
             for (key, value) in found {
                 if let Some(entry) = self.well_formed(&key, Entry::decode(&key, &value)) {

@@ -171,7 +171,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         durable: bool,
     ) -> TreeResult<'_, Renamed> {
         let (from, to) = ((Used::of(from.0), from.1), (Used::of(to.0), to.1));
-        self.answer(async move { self.rename((&from.0, &from.1), (&to.0, &to.1), how, durable).await })
+        self.answer(async move { self.rename(&from.0, &from.1, &to.0, &to.1, how, durable).await })
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> TreeResult<'_, Linked> {

@@ -47,8 +47,10 @@ enum Tried {
 impl<D: DataCore> ObjectTree<D> {
     pub(super) async fn rename(
         &self,
-        (from, from_name): (&Used, &[u8]),
-        (to, to_name): (&Used, &[u8]),
+        from: &Used,
+        from_name: &[u8],
+        to: &Used,
+        to_name: &[u8],
         how: RenameHow,
         durable: bool,
     ) -> Result<Renamed, VolumeError> {

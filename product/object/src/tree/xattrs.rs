@@ -210,5 +210,6 @@ impl XattrBytes {
 
 /// A scan of all attributes of an object.
 fn scan_of(ino: u64) -> PagedScan {
-    PagedScan::new(InodeRecord::xattr_keys(ino), Durability::Applied)
+    let (from, end) = InodeRecord::xattr_keys(ino);
+    PagedScan::new(from, end, Durability::Applied)
 }

@@ -199,7 +199,7 @@ impl LockHolders {
 
     /// How many more ranges of a file and a holder there may be, and the refusal if these are too few. The file has
     /// `of_file` ranges, and `own_of_file` of the holder's group.
-    pub(super) fn quota(&self, (of_file, own_of_file): (usize, usize), holder: HolderId) -> (usize, LockRefusal) {
+    pub(super) fn quota(&self, of_file: usize, own_of_file: usize, holder: HolderId) -> (usize, LockRefusal) {
         let group = self.group(holder);
         let of_group = group.and_then(|group| self.of_groups.get(&group)).map_or(0, |of_group| of_group.ranges);
         let own = GROUP_LOCKS_MAX.saturating_sub(of_group).min(FILE_GROUP_LOCKS_MAX.saturating_sub(own_of_file));

@@ -45,7 +45,7 @@ impl OfFile {
     /// How many more ranges a holder may have, and the refusal if these are too few.
     pub(super) fn quota(&self, holders: &LockHolders, holder: HolderId) -> (usize, LockRefusal) {
         let own = self.of_groups.get(&holders.group(holder)).copied().unwrap_or_default();
-        let (quota, refusal) = holders.quota((self.ranges.len(), own), holder);
+        let (quota, refusal) = holders.quota(self.ranges.len(), own, holder);
         match self.host {
             Some(_) if HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()) < quota => {
                 (HOST_FILE_LOCKS_MAX.saturating_sub(self.ranges.len()), LockRefusal::Full)

@@ -155,14 +155,14 @@ impl LockedRanges {
     }
 
     /// A found range, with its process.
-    fn lock_at(&self, (owner, span, mode): (LockOwner, Span, LockMode)) -> Lock {
+    fn lock_at(&self, owner: LockOwner, span: Span, mode: LockMode) -> Lock {
         let held = self.owners.get(&owner).and_then(|own| own.ranges.get(&span.first));
         Lock { owner, span, mode, process: held.map_or(0, |held| held.process) }
     }
 
     /// A lock that conflicts with a wanted lock.
     pub(super) fn conflict(&self, wanted: &Lock) -> Option<Lock> {
-        self.index.conflict(wanted).map(|found| self.lock_at(found))
+        self.index.conflict(wanted).map(|(owner, span, mode)| self.lock_at(owner, span, mode))
     }
 
     /// A conflicting lock of a meant owner. After [`LOOKS_MAX`] locks any conflicting lock counts.
@@ -174,12 +174,12 @@ impl LockedRanges {
             found = is_one.then_some((owner, span, mode));
             !is_one
         });
-        found.map(|found| self.lock_at(found))
+        found.map(|(owner, span, mode)| self.lock_at(owner, span, mode))
     }
 
     /// All owners' ranges with any of these bytes, whole.
     pub(super) fn overlapping(&self, span: Span) -> impl Iterator<Item = Lock> {
-        self.index.overlapping(span).into_iter().map(|found| self.lock_at(found))
+        self.index.overlapping(span).into_iter().map(|(owner, span, mode)| self.lock_at(owner, span, mode))
     }
 
     /// Whether an owner has any.

@@ -348,7 +348,7 @@ impl<P: Platform> Volume<P> {
         to: &Arc<Inode<P>>,
         to_name: &[u8],
     ) -> (Outcome<()>, Consistency) {
-        self.rename_how_by(caller, (from, from_name), (to, to_name), RenameHow::Replace).await
+        self.rename_how_by(caller, from, from_name, to, to_name, RenameHow::Replace).await
     }
 
     /// Renames an object, within a directory or into another one. An object that had the new name loses it, as by
@@ -358,8 +358,10 @@ impl<P: Platform> Volume<P> {
     pub async fn rename_how_by(
         &self,
         caller: &Caller,
-        (from, from_name): (&Arc<Inode<P>>, &[u8]),
-        (to, to_name): (&Arc<Inode<P>>, &[u8]),
+        from: &Arc<Inode<P>>,
+        from_name: &[u8],
+        to: &Arc<Inode<P>>,
+        to_name: &[u8],
         how: RenameHow,
     ) -> (Outcome<()>, Consistency) {
         let (from, from_name) = (Arc::clone(from), Bytes::copy_from_slice(from_name));

@@ -71,7 +71,7 @@ fn changes_through_another_front_end_are_told_and_own_ones_are_not() {
             expect("extended attribute", &[&attributes]);
             volume.link_by(caller, &file, &root, b"link").await.result.unwrap();
             expect("link", &[&name("link"), &attributes]);
-            let swapped = volume.rename_how_by(caller, (&root, b"link"), (&root, b"new"), RenameHow::NoReplace).await;
+            let swapped = volume.rename_how_by(caller, &root, b"link", &root, b"new", RenameHow::NoReplace).await;
             swapped.0.result.unwrap();
             expect("rename", &[&name("link"), &attributes, &name("new")]);
             volume.remove_by(caller, &root, b"new").await.result.unwrap();

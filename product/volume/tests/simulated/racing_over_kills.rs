@@ -122,7 +122,7 @@ impl Call {
                 volume.remove_directory_by(&caller, &directory, name(at)).await.result.map(|()| 0)
             }
             Self::Rename(old, new, how) => {
-                let renamed = volume.rename_how_by(&caller, (&directory, name(old)), (&directory, name(new)), how);
+                let renamed = volume.rename_how_by(&caller, &directory, name(old), &directory, name(new), how);
                 renamed.await.0.result.map(|()| 0)
             }
             Self::Link(at) => {

@@ -35,7 +35,7 @@ fn nothing_is_replaced_and_nothing_is_exchanged_with_nothing() {
             let root = volume.mount(b"").await.unwrap();
             let (one, other) = (create(volume, &root, b"one").await, create(volume, &root, b"other").await);
             let rename = async |from: &[u8], to: &[u8], how| {
-                volume.rename_how_by(OWN, (&root, from), (&root, to), how).await.0.result
+                volume.rename_how_by(OWN, &root, from, &root, to, how).await.0.result
             };
             assert_eq!(rename(b"one", b"other", RenameHow::NoReplace).await, Err(VolumeError::Exists));
             assert_eq!(rename(b"one", b"one", RenameHow::NoReplace).await, Err(VolumeError::Exists));
@@ -46,13 +46,13 @@ fn nothing_is_replaced_and_nothing_is_exchanged_with_nothing() {
             assert!(Arc::ptr_eq(&volume.lookup(&root, b"free").await.unwrap().0, &one));
             assert_eq!(volume.lookup(&root, b"one").await.err(), Some(VolumeError::NotFound));
             let reader = Caller::SERVER.reading_only();
-            let refused = volume.rename_how_by(&reader, (&root, b"free"), (&root, b"other"), RenameHow::Exchange).await;
+            let refused = volume.rename_how_by(&reader, &root, b"free", &root, b"other", RenameHow::Exchange).await;
             assert_eq!(refused.0.result, Err(VolumeError::ReadOnly));
             let inside = volume.make_directory(&root, b"above", AttributeChange::default()).await.result.unwrap().0;
             volume.make_directory(&inside, b"below", AttributeChange::default()).await.result.unwrap();
             let (above, below) = ((&root, &b"above"[..]), (&inside, &b"below"[..]));
             for (from, to) in [(above, below), (below, above)] {
-                let refused = volume.rename_how_by(OWN, from, to, RenameHow::Exchange).await.0.result;
+                let refused = volume.rename_how_by(OWN, from.0, from.1, to.0, to.1, RenameHow::Exchange).await.0.result;
                 assert!(matches!(refused, Err(VolumeError::Invalid { .. })), "{refused:?}");
             }
         });
@@ -70,7 +70,7 @@ fn both_names_of_one_object_stay_in_the_listing() {
         let names = || async { volume.list(&root, 0, 100, false).await.unwrap().entries.len() };
         assert_eq!(names().await, 4);
         for how in [RenameHow::Replace, RenameHow::Exchange] {
-            volume.rename_how_by(OWN, (&root, b"one"), (&root, b"other"), how).await.0.result.unwrap();
+            volume.rename_how_by(OWN, &root, b"one", &root, b"other", how).await.0.result.unwrap();
             assert_eq!(names().await, 4, "{how:?}");
         }
     });
@@ -93,8 +93,7 @@ fn exchanged_objects_keep_handles_and_bytes_also_over_a_crash() {
                 volume.sync(&one, 0, 0).await.result.unwrap();
             }
             volume.list(&root, 0, 10, false).await.unwrap();
-            let (outcome, to) =
-                volume.rename_how_by(OWN, (&root, b"one"), (&below, b"other"), RenameHow::Exchange).await;
+            let (outcome, to) = volume.rename_how_by(OWN, &root, b"one", &below, b"other", RenameHow::Exchange).await;
             outcome.result.unwrap();
             assert!(outcome.consistency.before.unwrap().mtime < outcome.consistency.after.unwrap().mtime);
             assert!(to.before.unwrap().mtime < to.after.unwrap().mtime);
@@ -106,7 +105,7 @@ fn exchanged_objects_keep_handles_and_bytes_also_over_a_crash() {
             assert_eq!(read(volume, &one).await, [1; 9000]);
             assert_eq!(read(volume, &other).await, [2; 5000]);
             // A directory for a file, in one directory.
-            volume.rename_how_by(OWN, (&root, b"one"), (&root, b"below"), RenameHow::Exchange).await.0.result.unwrap();
+            volume.rename_how_by(OWN, &root, b"one", &root, b"below", RenameHow::Exchange).await.0.result.unwrap();
             assert!(Arc::ptr_eq(&volume.lookup(&root, b"one").await.unwrap().0, &below));
             volume.sync(&one, 0, 0).await.result.unwrap();
             volume.sync(&other, 0, 0).await.result.unwrap();

@@ -131,9 +131,11 @@ impl ServerRun {
     /// The number cannot be made durable: a later server would mistake an earlier server's memory for this server's.
     pub(crate) fn begin(
         engine: &Engine<LinuxPlatform>,
-        (state, starts): (&StateDirectory, &StartRecord),
+        state: &StateDirectory,
+        starts: &StartRecord,
         is_persistent: bool,
-        (last, is_next): (LastRun, bool),
+        last: LastRun,
+        is_next: bool,
     ) -> Outcome<Self> {
         let header = engine.frames().memory().header();
         let number = header.number().unwrap_or_else(|| engine.platform().random_u64());

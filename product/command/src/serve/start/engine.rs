@@ -79,16 +79,26 @@ pub(crate) fn knobs_and_policies(configuration: &Configuration) -> Outcome<(Knob
     Ok((settings, policies))
 }
 
+/// What a start has opened or prepared before the engine.
+pub(crate) struct PreparedParts<'a> {
+    pub(crate) state: &'a StateDirectory,
+    pub(crate) starts: &'a StartRecord,
+    pub(crate) prices: &'a Arc<PersistedPrices>,
+    pub(crate) source: &'a Source,
+    pub(crate) exports: Vec<ServedExport>,
+    pub(crate) memory: CacheMemory,
+    pub(crate) front: PreparedFront,
+}
+
 /// Starts everything from the engine up to the first accepted connection. `locks` the cache's memory before that.
 pub(crate) fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
-    (state, starts, prices): (&StateDirectory, &StartRecord, &Arc<PersistedPrices>),
     rules: Rules,
-    (source, exports): (&Source, Vec<ServedExport>),
-    (memory, front): (CacheMemory, PreparedFront),
+    parts: PreparedParts<'_>,
     locks: impl FnOnce(&Frames) -> Outcome,
 ) -> Outcome<Running> {
+    let PreparedParts { state, starts, prices, source, exports, memory, front } = parts;
     let (settings, policies) = knobs_and_policies(configuration)?;
     let (is_persistent, key, tree) = (memory.is_persistent(), source.key(state), source.tree());
     let last = ServerRun::last(state);
@@ -119,7 +129,7 @@ pub(crate) fn start(
     // A mount's names are as durable as the host's own: at fsync. NFS demands it at return.
     let at_return = front.has_nfs() && !configuration.settings.at_once.async_metadata;
     volume.set_names_durable(at_return);
-    let run = ServerRun::begin(&engine, (state, starts), is_persistent, (last, is_next))?;
+    let run = ServerRun::begin(&engine, state, starts, is_persistent, last, is_next)?;
     arena.iter().try_for_each(ArenaFile::offer).or_failed("cannot tell systemd")?;
     if !(front.has_version_4() && source.is_of_host()) {
         client_state::forget(state);

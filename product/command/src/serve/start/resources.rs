@@ -113,7 +113,8 @@ impl StartResources {
     pub(crate) fn take(
         resources: &WantedResources<'_>,
         source: Option<&Source>,
-        (front, store): (&WantedFront, &mut DescriptorStore),
+        front: &WantedFront,
+        store: &mut DescriptorStore,
         taking: Taking,
     ) -> Outcome<Self> {
         let state = StateDirectory::at(resources.state, taking.missing())?;

@@ -18,8 +18,9 @@ fn rename(
     to: (&Object, &str),
     how: RenameHow,
 ) -> (Result<(), VolumeError>, Consistency) {
-    let (from, to) = ((from.0, from.1.as_bytes()), (to.0, to.1.as_bytes()));
-    let (outcome, consistency) = world.run(world.volume.rename_how_by(caller, from, to, how));
+    let (from_name, to_name) = (from.1.as_bytes(), to.1.as_bytes());
+    let renamed = world.volume.rename_how_by(caller, from.0, from_name, to.0, to_name, how);
+    let (outcome, consistency) = world.run(renamed);
     (outcome.result, consistency)
 }
 

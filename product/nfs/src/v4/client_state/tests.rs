@@ -14,8 +14,8 @@ const SECOND: u64 = 1_000_000_000;
 const AFTER_A_LEASE: u64 = (LEASE_SECONDS as u64 + 2) * SECOND;
 /// The opens of a lone party.
 const PARTY_OPENS_MAX: usize = OPENS_MAX / 2;
-/// Limits of files that bound nobody.
-const FILES: (usize, usize) = (usize::MAX, usize::MAX);
+/// A limit of files that bounds nobody.
+const FILES_MAX: usize = usize::MAX;
 const PARTY: Party = Party::User(7);
 const READS: Share = Share { access: Share::READ, deny: 0 };
 
@@ -34,8 +34,9 @@ fn by(clientid: u64, party: Party) -> Opener<'static> {
 
 fn open(state: &mut State<u64>, by: Opener<'_>, file: u64, now_ns: u64) -> Result<Vec<u64>, NfsStatus> {
     let (locks, mut held) = (Locks::default(), Vec::new());
-    let opens = (by.party, StateTable::Opens);
-    state.evict_for(opens, (&locks, now_ns), &mut held, |state, _| state.opens.check_quota(&by, file, FILES))?;
+    state.evict_for(by.party, StateTable::Opens, &locks, now_ns, &mut held, |state, _| {
+        state.opens.check_quota(&by, file, FILES_MAX, FILES_MAX)
+    })?;
     state.opens.open(by, file, READS, |_, _| true, || Ok(file))?;
     Ok(held)
 }
@@ -76,7 +77,7 @@ fn fill(state: &mut State<u64>, users: std::ops::Range<u32>) {
         let party = Party::User(uid);
         let filler = clientid(state, party, b"filler", SECOND);
         let mut file = 0;
-        while state.opens.check_quota(&by(filler, party), file, FILES).is_ok() {
+        while state.opens.check_quota(&by(filler, party), file, FILES_MAX, FILES_MAX).is_ok() {
             open(state, by(filler, party), file, SECOND).unwrap();
             file += 1;
         }
@@ -152,8 +153,10 @@ fn try_session(
         maxrequests: 64,
     };
     let lease = state.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
-    let (locks, table) = (Locks::default(), (party, StateTable::Sessions));
-    state.evict_for(table, (&locks, now_ns), &mut Vec::new(), |state, _| state.sessions.check_quota(party))?;
+    let locks = Locks::default();
+    state.evict_for(party, StateTable::Sessions, &locks, now_ns, &mut Vec::new(), |state, _| {
+        state.sessions.check_quota(party)
+    })?;
     let mut id = [0; 16];
     id[..8].copy_from_slice(&clientid.to_be_bytes());
     id[8..].copy_from_slice(&number.to_be_bytes());
@@ -170,9 +173,9 @@ fn try_lock(
 ) -> Result<(), NfsStatus> {
     const NONE: RangesAfter<'static> = RangesAfter { step: (Span::WHOLE, None), count: &|| 0, all: &Vec::new };
     let open = state.opens.first_of(clientid).ok_or(NfsStatus::BadStateid)?;
-    let (locks, table) = (Locks::default(), (party, StateTable::LockStates));
-    state.evict_for(table, (&locks, now_ns), &mut Vec::new(), |state, _| {
-        state.lock_states.check_quota(None, (party, b"owner"), || 1)
+    let locks = Locks::default();
+    state.evict_for(party, StateTable::LockStates, &locks, now_ns, &mut Vec::new(), |state, _| {
+        state.lock_states.check_quota(None, party, b"owner", || 1)
     })?;
     let number = clientid << 20 | number;
     let owner = Box::from(*b"owner");

@@ -200,7 +200,8 @@ pub(super) async fn allocate<P: Platform>(
     on: &Task<'_, P>,
     compound: &Compound<P>,
     stateid: Stateid,
-    (offset, len): (u64, u64),
+    offset: u64,
+    len: u64,
 ) -> Ended {
     let (inode, by) = target(on, compound, stateid, Share::WRITE)?;
     let how = Reserve { zeros: false, grows: true };

@@ -14,7 +14,7 @@ use super::super::back_channel::BackChannel;
 use super::super::client_state::lock_owner;
 use super::super::codec::{LockArgs, Locker};
 use super::super::compound::{Compound, Object};
-use super::super::locking::{LockBy, LockRequest, full};
+use super::super::locking::{LockBy, LockRequest, UnlockRequest, full};
 use super::super::state::stateids::{Stateid, StateidOther};
 use super::opens::{check_reclaim, other, write_stateid};
 use crate::operations::{Ended, Operations};
@@ -237,12 +237,13 @@ pub(super) fn try_unlock<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
-    bytes: (u64, u64),
+    offset: u64,
+    len: u64,
 ) -> Option<Result<(), NfsStatus>> {
     if compound.service.locks().are_on_host() {
         return None;
     }
-    unlocked(compound, draft, stateid, bytes).transpose()
+    unlocked(compound, draft, stateid, offset, len).transpose()
 }
 
 pub(super) async fn locku<P: Platform, O: Operations<P>>(
@@ -250,11 +251,12 @@ pub(super) async fn locku<P: Platform, O: Operations<P>>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
-    bytes: (u64, u64),
+    offset: u64,
+    len: u64,
 ) -> Ended {
     let file = file_of(compound)?;
     let volume = on.task()?.volume;
-    while unlocked(compound, draft, stateid, bytes)?.is_none() {
+    while unlocked(compound, draft, stateid, offset, len)?.is_none() {
         volume.wait_for_host(file).await;
     }
     volume.wait_until_shown(file).await;
@@ -266,15 +268,17 @@ fn unlocked<P: Platform>(
     compound: &mut Compound<P>,
     draft: &mut Draft,
     stateid: Stateid,
-    (offset, len): (u64, u64),
+    offset: u64,
+    len: u64,
 ) -> Result<Option<()>, NfsStatus> {
     let file = file_of(compound)?;
     let span = span(offset, len)?;
     let stateid = match compound.changed_before() {
         Some(stateid) => Some(stateid),
         None => {
-            let (named, step) = (named(compound, stateid)?, (span, compound.mark()));
-            compound.service.unlock(compound.clientid()?, file, named, step, Nanos(compound.now_ns))?
+            let ((at, seqid), mark) = (named(compound, stateid)?, compound.mark());
+            let request = UnlockRequest { clientid: compound.clientid()?, file, at, seqid, span, mark };
+            compound.service.unlock(&request, Nanos(compound.now_ns))?
         }
     };
     let Some(stateid) = stateid else { return Ok(None) };

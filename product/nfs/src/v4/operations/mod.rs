@@ -80,7 +80,7 @@ pub(super) fn try_at_once<P: Platform, O: Operations<P>>(
         ArgOp::Putfh(handle) => handles::try_putfh(on, compound, handle).then_some(Ok(())),
         ArgOp::Getattr(ref asked) => attributes::try_getattr(on, compound, draft, asked).then_some(Ok(())),
         ArgOp::Lock { ref lock, reclaims, ref locker } => locks::try_lock(on, compound, draft, lock, reclaims, locker),
-        ArgOp::Locku { stateid, offset, len } => locks::try_unlock(compound, draft, stateid, (offset, len)),
+        ArgOp::Locku { stateid, offset, len } => locks::try_unlock(compound, draft, stateid, offset, len),
         _ => None,
     }
 }
@@ -118,7 +118,7 @@ pub(super) async fn carry_out<P: Platform, O: Operations<P>>(
         }
         ArgOp::Lock { lock, reclaims, locker } => locks::lock(on, compound, draft, &lock, reclaims, &locker).await,
         ArgOp::Lockt { lock, owner } => locks::lockt(on, compound, lock, owner).await,
-        ArgOp::Locku { stateid, offset, len } => locks::locku(on, compound, draft, stateid, (offset, len)).await,
+        ArgOp::Locku { stateid, offset, len } => locks::locku(on, compound, draft, stateid, offset, len).await,
         ArgOp::Sequence => Err(NfsStatus::SequencePos.into()),
         ArgOp::Unsupported => Err(NfsStatus::Notsupp.into()),
         ArgOp::Illegal => Err(NfsStatus::OpIllegal.into()),
@@ -157,7 +157,7 @@ fn other<'a, P: Platform>(
         ArgOp::Link(name) => Box::pin(names::link(on, compound, draft, name)),
         ArgOp::Readdir(ref arguments) => Box::pin(names::readdir(on, compound, draft, arguments)),
         ArgOp::Seek { stateid, offset, what } => Box::pin(data::seek(on, compound, draft, stateid, offset, what)),
-        ArgOp::Allocate { stateid, offset, len } => Box::pin(data::allocate(on, compound, stateid, (offset, len))),
+        ArgOp::Allocate { stateid, offset, len } => Box::pin(data::allocate(on, compound, stateid, offset, len)),
         ArgOp::Deallocate { stateid, offset, len } => Box::pin(data::deallocate(on, compound, stateid, offset, len)),
         ArgOp::Copy(arguments) => Box::pin(data::copy(on, compound, draft, arguments)),
         ArgOp::Getxattr(name) => Box::pin(attributes::getxattr(on, compound, draft, name)),

@@ -39,21 +39,21 @@ pub(super) async fn create<P: Platform>(
     let directory = compound.directory()?;
     check_name(on.bytes(name))?;
     let change = attributes::change(&values, on.record, &compound.known(), attributes::SETTABLE_NEW)?;
-    let (caller, place) = (&compound.changing(on.caller), (&directory, on.bytes(name)));
+    let (caller, name) = (&compound.changing(on.caller), on.bytes(name));
     let Outcome { result, consistency } = match kind {
-        CreateType::Dir => on.volume.make_directory_by(caller, place.0, place.1, change).await,
+        CreateType::Dir => on.volume.make_directory_by(caller, &directory, name, change).await,
         CreateType::Lnk(target) => {
             let target = on.bytes(target);
             check_target(target)?;
-            on.volume.symlink_by(caller, place.0, place.1, target, change).await
+            on.volume.symlink_by(caller, &directory, name, target, change).await
         }
-        CreateType::Sock => special((on, caller), place, SpecialKind::Socket, change).await?,
-        CreateType::Fifo => special((on, caller), place, SpecialKind::Fifo, change).await?,
+        CreateType::Sock => special(on, caller, &directory, name, SpecialKind::Socket, change).await?,
+        CreateType::Fifo => special(on, caller, &directory, name, SpecialKind::Fifo, change).await?,
         CreateType::Blk(major, minor) => {
-            special((on, caller), place, SpecialKind::BlockDevice { major, minor }, change).await?
+            special(on, caller, &directory, name, SpecialKind::BlockDevice { major, minor }, change).await?
         }
         CreateType::Chr(major, minor) => {
-            special((on, caller), place, SpecialKind::CharDevice { major, minor }, change).await?
+            special(on, caller, &directory, name, SpecialKind::CharDevice { major, minor }, change).await?
         }
         CreateType::Other => return Err(NfsStatus::Badtype.into()),
     };
@@ -76,8 +76,10 @@ fn check_target(target: &[u8]) -> Result<(), NfsStatus> {
 type Made<P> = Outcome<(Arc<Inode<P>>, afflux_volume::Attributes)>;
 
 async fn special<P: Platform>(
-    (on, caller): (&Task<'_, P>, &Caller),
-    (directory, name): (&Arc<Inode<P>>, &[u8]),
+    on: &Task<'_, P>,
+    caller: &Caller,
+    directory: &Arc<Inode<P>>,
+    name: &[u8],
     kind: SpecialKind,
     change: AttributeChange,
 ) -> Result<Made<P>, NfsStatus> {

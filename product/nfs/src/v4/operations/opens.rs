@@ -168,7 +168,7 @@ pub(super) async fn open<P: Platform, O: Operations<P>>(
             let by = Opener { clientid, party, owner, number, handle: handle.as_bytes(), mark };
             let open = || {
                 let hold = || volume.hold(&opened.inode).map(Some).map_err(NfsStatus::from);
-                compound.service.open(by, file, (share, opened.size.is_some()), compound.now_ns, hold)
+                compound.service.open(by, file, share, opened.size.is_some(), compound.now_ns, hold)
             };
             match open() {
                 Ok(granted) => granted,
@@ -405,9 +405,9 @@ pub(super) fn close<P: Platform>(
     stateid: Stateid,
 ) -> Result<(), NfsStatus> {
     compound.object()?;
-    let closed = own_open(compound, stateid).and_then(|named| {
+    let closed = own_open(compound, stateid).and_then(|(at, seqid)| {
         compound.note_end();
-        compound.service.close(compound.clientid()?, named, compound.now_ns)
+        compound.service.close(compound.clientid()?, at, seqid, compound.now_ns)
     });
     compound.ended_before(closed)?;
     // A stateid that is none: nothing is open.
@@ -425,13 +425,13 @@ pub(super) fn open_downgrade<P: Platform>(
     deny: u32,
 ) -> Result<(), NfsStatus> {
     compound.object()?;
-    let share = (share(access, deny)?, compound.mark());
+    let (share, mark) = (share(access, deny)?, compound.mark());
     let clientid = compound.clientid()?;
     let stateid = match compound.changed_before() {
         Some(stateid) => stateid,
         None => {
-            let named = own_open(compound, stateid)?;
-            compound.service.downgrade(clientid, named, share, compound.now_ns)?
+            let (at, seqid) = own_open(compound, stateid)?;
+            compound.service.downgrade(clientid, at, seqid, share, mark, compound.now_ns)?
         }
     };
     write_stateid(stateid, &mut draft.writer);

@@ -255,8 +255,8 @@ fn create_session<P: Platform>(
         return Ok(());
     }
     let lease = state.clients.lease(clientid).cloned().ok_or(NfsStatus::StaleClientid)?;
-    let clock = (compound.service.locks(), compound.now_ns);
-    let evicted = state.evict_for((party, StateTable::Sessions), clock, &mut held, |state, _| {
+    let (locks, now_ns) = (compound.service.locks(), compound.now_ns);
+    let evicted = state.evict_for(party, StateTable::Sessions, locks, now_ns, &mut held, |state, _| {
         state.clients.check_quota(clientid).and_then(|()| state.sessions.check_quota(party))
     });
     compound.service.keep_list(&mut state);

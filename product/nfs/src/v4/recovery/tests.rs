@@ -63,11 +63,12 @@ fn next(words: &PersistedWords, numbers: [Option<u64>; 3]) -> (State<u64>, Locks
     let (number, run, ..) = of_server(&found).unwrap();
     let file_of = |handle: &[u8]| {
         let at = FILES.iter().position(|(known, _)| *known == handle).unwrap();
-        numbers[at].map(|number| (number, number)).ok_or(VolumeError::Stale)
+        numbers[at].map(|number| HeldFile { file: number, held: number }).ok_or(VolumeError::Stale)
     };
     let locks = Locks::default();
     let memory = ServerMemory::new(number, run, Some(&records));
-    let (state, lost) = State::recovered(&memory, found, (&|_, _| OWNER, &file_of), &locks, 0).unwrap();
+    let view = VolumeView { owner_id: &|_, _| OWNER, file_of: &file_of, locks: &locks, now_ns: 0 };
+    let (state, lost) = State::recovered(&memory, found, &view).unwrap();
     (state, locks, lost.into_iter().map(|it| it.file).collect())
 }
 
@@ -113,8 +114,12 @@ fn next_of_two(words: &PersistedWords) -> (State<u64>, Locks, Vec<u64>) {
     let found = found.unwrap();
     assert_eq!(handles(&found), [Box::from(b"first".as_slice()), Box::from(b"third".as_slice())]);
     let locks = Locks::default();
-    let file_of = |handle: &[u8]| Ok(if handle == b"first" { (10, 10) } else { (30, 30) });
+    let file_of = |handle: &[u8]| {
+        let file = if handle == b"first" { 10 } else { 30 };
+        Ok(HeldFile { file, held: file })
+    };
     let memory = ServerMemory::new(3, 2, Some(&records));
-    let (state, lost) = State::recovered(&memory, found, (&|_, _| OWNER, &file_of), &locks, 0).unwrap();
+    let view = VolumeView { owner_id: &|_, _| OWNER, file_of: &file_of, locks: &locks, now_ns: 0 };
+    let (state, lost) = State::recovered(&memory, found, &view).unwrap();
     (state, locks, lost.into_iter().map(|it| it.file).collect())
 }

@@ -144,7 +144,8 @@ impl LockStates {
     pub(crate) fn check_quota(
         &self,
         id: Option<u32>,
-        (party, owner): (Party, &[u8]),
+        party: Party,
+        owner: &[u8],
         ranges: impl Fn() -> usize,
     ) -> Result<(), TableFull> {
         match id.and_then(|id| self.table.get(id)) {
@@ -237,7 +238,9 @@ impl LockStates {
     pub(crate) fn try_restore(
         &mut self,
         id: u32,
-        (party, number, file): (Party, u64, u64),
+        party: Party,
+        number: u64,
+        file: u64,
         record: &Record<'_>,
         item: PersistedItem,
     ) -> bool {

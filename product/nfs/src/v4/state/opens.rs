@@ -5,7 +5,7 @@
 //! files and share reservations (the volume).
 //! Invariants: an owner has one open of a file, whose rights grow with each OPEN. A stateid works for its own client
 //! alone. There are at most [`OPENS_MAX`], and no more than the volume's limit of files allows. Each party has its
-//! quota (`quota`). The caller gets the holder of a file, and drops it without a lock.
+//! quota (`quota`). The caller gets what holds a file, and drops it without a lock.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ struct Open<H> {
     by: u64,
     /// Of the opens of a file by a party, this open counts for the file.
     stands_for_file: bool,
-    holder: H,
+    held: H,
     item: PersistedItem,
 }
 
@@ -83,10 +83,10 @@ pub(crate) struct OpenRights {
     seqid: u32,
 }
 
-/// An open that has ended.
-pub(crate) struct Closed<H> {
+/// The file of an open, and what holds it.
+pub(crate) struct HeldFile<H> {
     pub(crate) file: u64,
-    pub(crate) holder: H,
+    pub(crate) held: H,
 }
 
 /// The facts about an open that people ask for.
@@ -96,7 +96,7 @@ pub(crate) struct KnownOpen<'a, H> {
     pub(crate) file: u64,
     pub(crate) owner: &'a [u8],
     pub(crate) share: Share,
-    pub(crate) holder: &'a H,
+    pub(crate) held: &'a H,
 }
 
 pub(crate) struct Opens<H> {
@@ -136,7 +136,7 @@ impl<H> Opens<H> {
     pub(crate) fn of_client(&self, clientid: u64) -> impl Iterator<Item = KnownOpen<'_, H>> {
         self.index.of_group(clientid).filter_map(|id| {
             let open = self.table.get(id)?;
-            Some(KnownOpen { id, file: open.file, owner: open.owner(), share: open.share, holder: &open.holder })
+            Some(KnownOpen { id, file: open.file, owner: open.owner(), share: open.share, held: &open.held })
         })
     }
 
@@ -151,20 +151,21 @@ impl<H> Opens<H> {
         self.own(by, file).map(|(id, _)| id)
     }
 
-    /// An error if the quota does not allow an open of a file. The pair has the number of files that may still be
-    /// opened, and the number of files that may be open at a time.
+    /// An error if the quota does not allow an open of a file. `files_available` files may still be opened, and
+    /// `files_max` may be open at a time.
     pub(crate) fn check_quota(
         &self,
         by: &Opener<'_>,
         file: u64,
-        (files_left, files_max): (usize, usize),
+        files_available: usize,
+        files_max: usize,
     ) -> Result<(), TableFull> {
         if self.own(by, file).is_some() {
             return Ok(());
         }
         self.index.counts().check_quota(by.party, 1, OPENS_MAX)?;
         if self.of_party(by.party, file).is_none() {
-            self.files.check_quota_of_rest(by.party, 1, files_left, files_max)?;
+            self.files.check_quota_of_rest(by.party, 1, files_available, files_max)?;
         }
         self.memory.check_quota(&PersistedItem::default(), by.party, open_bytes(by.owner, by.handle))
     }
@@ -190,7 +191,7 @@ impl<H> Opens<H> {
     }
 
     /// Opens a file, or gives its open more rights. The caller has checked the quota. `reserve` makes the share
-    /// reservation of the open with this id, unless one conflicts; `hold` makes the holder of a new open.
+    /// reservation of the open with this id, unless one conflicts; `hold` holds the file of a new open.
     pub(crate) fn open(
         &mut self,
         by: Opener<'_>,
@@ -209,7 +210,7 @@ impl<H> Opens<H> {
                 whole
             });
         }
-        let holder = hold()?;
+        let held = hold()?;
         if !reserve(self.table.next(), share) {
             return Err(NfsStatus::ShareDenied);
         }
@@ -225,7 +226,7 @@ impl<H> Opens<H> {
             seqid: 1,
             by: by.mark,
             stands_for_file: false,
-            holder,
+            held,
             item: PersistedItem::default(),
         });
         self.list(id);
@@ -275,15 +276,16 @@ impl<H> Opens<H> {
         open.item = item;
     }
 
-    /// Puts an open of an earlier server in its entry, with its owner's number, and with the number and the holder that
-    /// its file has now. False if it cannot be there. To be followed by [`Opens::restored`].
+    /// Puts an open of an earlier server in its entry, with its owner's number, and with its file as it is
+    /// now. False if it cannot be there. To be followed by [`Opens::restored`].
     pub(crate) fn try_restore(
         &mut self,
         id: u32,
-        (party, number): (Party, u64),
+        party: Party,
+        number: u64,
         record: &Record<'_>,
         item: PersistedItem,
-        (file, holder): (u64, H),
+        HeldFile { file, held }: HeldFile<H>,
     ) -> bool {
         let Record::Open { clientid, generation, seqid, share, asked, by, owner, handle, .. } = *record else {
             return false;
@@ -302,7 +304,7 @@ impl<H> Opens<H> {
             seqid,
             by,
             stands_for_file: false,
-            holder,
+            held,
             item,
         };
         let is_one = self.table.try_restore(id, generation, open, OPENS_MAX);
@@ -381,7 +383,8 @@ impl<H> Opens<H> {
         clientid: u64,
         at: StateidOther,
         seqid: u32,
-        (share, mark): (Share, u64),
+        share: Share,
+        mark: u64,
     ) -> Result<Stateid, NfsStatus> {
         let open = self.named(clientid, at, seqid)?;
         let is_part = share.access & !open.share.access == 0 && share.deny & !open.share.deny == 0;
@@ -399,8 +402,8 @@ impl<H> Opens<H> {
         })
     }
 
-    /// Ends the open with an id.
-    pub(crate) fn end(&mut self, id: u32) -> Option<Closed<H>> {
+    /// Ends the open with an id. Returns the open's file.
+    pub(crate) fn end(&mut self, id: u32) -> Option<HeldFile<H>> {
         let mut open = self.table.take(id)?;
         self.memory.remove(&mut open.item, open.party);
         self.index.remove(id, open.keys());
@@ -410,7 +413,7 @@ impl<H> Opens<H> {
                 self.stand_for_file(next);
             }
         }
-        Some(Closed { file: open.file, holder: open.holder })
+        Some(HeldFile { file: open.file, held: open.held })
     }
 }
 

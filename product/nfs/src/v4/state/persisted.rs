@@ -184,7 +184,7 @@ impl ServerMemory {
         let mut writer = Writer::reusing(std::mem::take(&mut taken.buffer));
         record.write(&mut writer);
         let before = records.items.pieces(item);
-        records.items.try_put((record.kind(), id), item, writer.since(0));
+        records.items.try_put(record.kind(), id, item, writer.since(0));
         taken.count(party, before, records.items.pieces(item));
         taken.buffer = writer.into_bytes();
     }

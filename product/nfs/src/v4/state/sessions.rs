@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_frontend::{Party, PersistedItem};
 
-use super::super::back_channel::BackChannel;
+use super::super::back_channel::{BackChannel, CallbackSequence};
 use super::leases::Lease;
 use super::persisted::{CLIENT_BYTES_MAX, Memory, Record};
 use super::quota::{PartyCounts, TableFull};
@@ -93,7 +93,8 @@ impl Sessions {
         let (number, back) = (self.next, BackChannel::new(id, self.notices_of(clientid)));
         self.next += 1;
         let slots = Slots::new(channel.maxrequests);
-        self.add(id, (clientid, party), channel, lease, (back, number, PersistedItem::default()), slots)
+        let (item, slots) = (Mutex::default(), Mutex::new(slots));
+        self.add(Session { id, clientid, party, channel, lease, back, number, item, slots })
     }
 
     /// The notices of a client.
@@ -101,32 +102,14 @@ impl Sessions {
         self.notices.entry(clientid).or_default()
     }
 
-    fn add(
-        &mut self,
-        id: SessionId,
-        (clientid, party): (u64, Party),
-        channel: ChannelAttrs,
-        lease: Arc<Lease>,
-        (back, number, item): (Arc<BackChannel>, u32, PersistedItem),
-        slots: Slots,
-    ) -> Arc<Session> {
-        let session = Arc::new(Session {
-            id,
-            clientid,
-            party,
-            channel,
-            lease,
-            back,
-            number,
-            item: Mutex::new(item),
-            slots: Mutex::new(slots),
-        });
-        if let Some(before) = self.known.insert(id, Arc::clone(&session)) {
+    fn add(&mut self, session: Session) -> Arc<Session> {
+        let session = Arc::new(session);
+        if let Some(before) = self.known.insert(session.id, Arc::clone(&session)) {
             self.unlist(&before);
         }
-        self.of_clients.entry(clientid).or_default().insert(id);
-        self.order.add((number, id), party, session.lease.heard_ns());
-        self.counts.add(party, 1);
+        self.of_clients.entry(session.clientid).or_default().insert(session.id);
+        self.order.add((session.number, session.id), session.party, session.lease.heard_ns());
+        self.counts.add(session.party, 1);
         session
     }
 
@@ -155,18 +138,21 @@ impl Sessions {
     pub(crate) fn try_restore(
         &mut self,
         number: u32,
-        (party, lease): (Party, Arc<Lease>),
+        party: Party,
+        lease: Arc<Lease>,
         record: &Record<'_>,
-        (item, called): (PersistedItem, (u32, PersistedItem)),
+        item: PersistedItem,
+        called: CallbackSequence,
     ) -> bool {
         let Record::Session { id, clientid, channel, calling, minor, is_wanted } = *record else { return false };
         self.memory.found(&item, party);
-        self.memory.found(&called.1, party);
+        self.memory.found(&called.item, party);
         self.next = self.next.max(number + 1);
-        let back = BackChannel::inherited(id, self.notices_of(clientid), (calling, minor, is_wanted), called);
+        let back = BackChannel::inherited(id, self.notices_of(clientid), calling, minor, is_wanted, called);
         back.keep_sequence(&self.memory, number, party);
         let (slots, is_one) = (Slots::inherited(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
-        self.add(id, (clientid, party), channel, lease, (back, number, item), slots);
+        let (item, slots) = (Mutex::new(item), Mutex::new(slots));
+        self.add(Session { id, clientid, party, channel, lease, back, number, item, slots });
         is_one
     }
 

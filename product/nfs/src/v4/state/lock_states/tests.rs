@@ -21,7 +21,7 @@ fn locked(states: &mut LockStates, state: LockState) -> Stateid {
 }
 
 fn check_new(states: &LockStates, party: Party) -> Result<(), TableFull> {
-    states.check_quota(None, (party, b"owner"), || 1)
+    states.check_quota(None, party, b"owner", || 1)
 }
 
 fn id(stateid: Stateid) -> StateidOther {

@@ -8,8 +8,8 @@ const READ: u8 = Share::READ;
 const WRITE: u8 = Share::WRITE;
 
 const PARTY: Party = Party::User(5);
-/// Limits of files that bound nobody.
-const FILES: (usize, usize) = (usize::MAX, usize::MAX);
+/// A limit of files that bounds nobody.
+const FILES_MAX: usize = usize::MAX;
 
 fn by(clientid: u64, owner: &[u8]) -> Opener<'_> {
     let number = clientid << 8 | u64::from(owner[0]);
@@ -17,14 +17,14 @@ fn by(clientid: u64, owner: &[u8]) -> Opener<'_> {
 }
 
 /// Closes an open by its stateid.
-fn close<H>(opens: &mut Opens<H>, clientid: u64, at: StateidOther, seqid: u32) -> Result<Closed<H>, NfsStatus> {
+fn close<H>(opens: &mut Opens<H>, clientid: u64, at: StateidOther, seqid: u32) -> Result<HeldFile<H>, NfsStatus> {
     opens.find(clientid, at, seqid)?;
     opens.end(at.id).ok_or(NfsStatus::BadStateid)
 }
 
 /// Ends all that a client has open.
 fn end_all<H>(opens: &mut Opens<H>, clientid: u64) -> Vec<H> {
-    std::iter::from_fn(|| opens.end(opens.first_of(clientid)?)).map(|it| it.holder).collect()
+    std::iter::from_fn(|| opens.end(opens.first_of(clientid)?)).map(|it| it.held).collect()
 }
 
 /// No share reservation conflicts.
@@ -55,7 +55,7 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
     assert_eq!(opens.find(1, at, 0), Ok((10, share(READ | WRITE, 0))));
     assert_eq!(opens.find(1, at, 1), Err(NfsStatus::OldStateid));
     assert_eq!(opens.find(1, at, 3), Err(NfsStatus::BadStateid));
-    assert_eq!(close(&mut opens, 1, at, 2).map(|closed| closed.holder), Ok("holder"));
+    assert_eq!(close(&mut opens, 1, at, 2).map(|closed| closed.held), Ok("holder"));
     assert_eq!(opens.find(1, at, 2), Err(NfsStatus::BadStateid));
     // The entry is used again, and the old stateid does not name it.
     let next = opens.open(by(1, b"b"), 11, share(READ, 0), free, || Ok("next")).unwrap();
@@ -70,10 +70,10 @@ fn a_stateid_works_for_its_client_in_its_order_and_not_after_the_close() {
 fn rights_are_given_up_only_to_what_was_asked_for_at_once() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     let at = id(opens.open(by(1, b"a"), 10, share(READ | WRITE, 0), free, || Ok(())).unwrap());
-    assert_eq!(opens.downgrade(1, at, 1, (share(READ, 0), 0)).map(|it| it.seqid), Err(NfsStatus::Inval));
+    assert_eq!(opens.downgrade(1, at, 1, share(READ, 0), 0).map(|it| it.seqid), Err(NfsStatus::Inval));
     opens.open(by(1, b"a"), 10, share(READ, 0), free, || Ok(())).unwrap();
-    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 1), 0)).map(|it| it.seqid), Err(NfsStatus::Inval));
-    assert_eq!(opens.downgrade(1, at, 2, (share(READ, 0), 0)).map(|it| it.seqid), Ok(3));
+    assert_eq!(opens.downgrade(1, at, 2, share(READ, 1), 0).map(|it| it.seqid), Err(NfsStatus::Inval));
+    assert_eq!(opens.downgrade(1, at, 2, share(READ, 0), 0).map(|it| it.seqid), Ok(3));
     assert_eq!(opens.find(1, at, 3), Ok((10, share(READ, 0))));
 }
 
@@ -95,22 +95,22 @@ fn rights_that_are_taken_back_leave_an_open_as_it_was() {
 fn opens_are_bounded_by_the_files_that_may_be_open() {
     let mut opens = Opens::new(&ServerMemory::new(3, 0, None));
     for file in 0..10 {
-        assert_eq!(opens.check_quota(&by(1, b"a"), file, (20 - file as usize, 20)), Ok(()));
+        assert_eq!(opens.check_quota(&by(1, b"a"), file, 20 - file as usize, 20), Ok(()));
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.check_quota(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty), "half of them");
+    assert_eq!(opens.check_quota(&by(1, b"a"), 10, 10, 20), Err(TableFull::OfParty), "half of them");
     // A second owner's open of the same file takes no further file. After the first CLOSE the second open holds the
     // file.
-    assert_eq!(opens.check_quota(&by(1, b"b"), 9, (10, 20)), Ok(()));
+    assert_eq!(opens.check_quota(&by(1, b"b"), 9, 10, 20), Ok(()));
     let second = opens.open(by(1, b"b"), 9, share(READ, 0), free, || Ok(())).unwrap();
     let first = opens.id_of_owner(&by(1, b"a"), 9).unwrap();
     opens.end(first).unwrap();
-    assert_eq!(opens.check_quota(&by(1, b"a"), 10, (10, 20)), Err(TableFull::OfParty));
+    assert_eq!(opens.check_quota(&by(1, b"a"), 10, 10, 20), Err(TableFull::OfParty));
     close(&mut opens, 1, id(second), 0).unwrap();
-    assert_eq!(opens.check_quota(&by(1, b"a"), 10, (11, 20)), Ok(()));
+    assert_eq!(opens.check_quota(&by(1, b"a"), 10, 11, 20), Ok(()));
     let other = Opener { party: Party::Orphans, ..by(2, b"a") };
-    assert_eq!(opens.check_quota(&other, 10, (10, 20)), Ok(()));
-    assert_eq!(opens.check_quota(&other, 10, (0, 20)), Err(TableFull::OfAll { most: PARTY }));
+    assert_eq!(opens.check_quota(&other, 10, 10, 20), Ok(()));
+    assert_eq!(opens.check_quota(&other, 10, 0, 20), Err(TableFull::OfAll { most: PARTY }));
 }
 
 #[test]
@@ -119,10 +119,14 @@ fn a_party_that_opens_all_files_leaves_room_to_others() {
     for file in 0..OPENS_MAX as u64 / 2 {
         opens.open(by(1, b"a"), file, share(READ, 0), free, || Ok(())).unwrap();
     }
-    assert_eq!(opens.check_quota(&by(1, b"a"), 1 << 40, FILES), Err(TableFull::OfParty));
-    assert_eq!(opens.check_quota(&by(1, b"a"), 7, FILES), Ok(()), "an open that is there gets more rights");
+    assert_eq!(opens.check_quota(&by(1, b"a"), 1 << 40, FILES_MAX, FILES_MAX), Err(TableFull::OfParty));
+    assert_eq!(
+        opens.check_quota(&by(1, b"a"), 7, FILES_MAX, FILES_MAX),
+        Ok(()),
+        "an open that is there gets more rights"
+    );
     let other = Opener { party: Party::Orphans, ..by(2, b"a") };
-    assert_eq!(opens.check_quota(&other, 1 << 40, FILES), Ok(()));
+    assert_eq!(opens.check_quota(&other, 1 << 40, FILES_MAX, FILES_MAX), Ok(()));
     assert!(opens.open(other, 1 << 40, share(READ, 0), free, || Ok(())).is_ok());
     assert_eq!(end_all(&mut opens, 1).len(), OPENS_MAX / 2);
     assert_eq!((opens.len(), opens.has_any(1), opens.has_any(2)), (1, false, true));
@@ -144,7 +148,7 @@ fn any_opens_and_closes_are_as_the_model_says() {
                 let known = model.remove(&key);
                 if let Some((_, stateid)) = known {
                     let closed = close(&mut opens, clientid, id(stateid), stateid.seqid);
-                    assert_eq!(closed.map(|it| (it.holder, it.file)), Ok((key, file)), "step {step}");
+                    assert_eq!(closed.map(|it| (it.held, it.file)), Ok((key, file)), "step {step}");
                 }
             }
             1 if (choice / 36).is_multiple_of(50) => {
