@@ -1,14 +1,14 @@
 //! `afflux eject`: writes out one device's dirty pages, and says when it is safe to unplug.
 //!
 //! Owns: the choice of the file systems to write, the progress, the verdict.
-//! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers
-//! with dirty pages of it (`servers`) and their mounts (`holders`), the display of progress (`progress`).
+//! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`users`), servers
+//! with dirty pages of it (`servers`) and their mounts (`users`), the display of progress (`progress`).
 //! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
 //! flushed. The disk is called safe only if none of its file systems is mounted any more, and no process has any of its
 //! files open. The kernel must have no claim on the disk either.
 
-mod holders;
 mod servers;
+mod users;
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -21,10 +21,10 @@ use afflux_govern::{Disk, Host};
 use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
-use self::holders::{DiskUsers, FileSystem, Process, SoughtDisk};
 use self::servers::WrittenServer;
+use self::users::{DiskUsers, FileSystem, Process, SoughtDisk};
 use crate::control::messages::Progress;
-use crate::eject::holders::KIND;
+use crate::eject::users::KIND;
 use crate::progress::DrainDisplay;
 use crate::{args, processes};
 use afflux_report::failure::{Failure, Outcome};
@@ -49,12 +49,12 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     let disk = found(&host, &args.device)?;
     let start = Instant::now();
     let mut drained = Vec::new();
-    for process in SoughtDisk::new(&host, &disk).holders().processes {
+    for process in SoughtDisk::new(&host, &disk).users().processes {
         drained.extend(servers::drained(&process, args.json)?);
     }
     let mut written_bytes = written_out(&host, &disk, start, args.json)?;
     let mut sought = SoughtDisk::new(&host, &disk);
-    let mut serving = unused(&disk, sought.holders(), &drained)?;
+    let mut serving = unused(&disk, sought.users(), &drained)?;
     if args.unmount {
         if let Some(server) = serving.iter().find(|server| !server.ends_with_mount) {
             return Err(Failure::failed(in_use(&disk, true, std::slice::from_ref(&server.process), &[])));
@@ -118,17 +118,17 @@ fn unmount_all(host: &Host, disk: &Disk) -> Outcome {
 }
 
 /// The servers that have written everything and still serve the disk. Refuses if anything else uses it.
-fn unused(disk: &Disk, holders: DiskUsers, drained: &[WrittenServer]) -> Outcome<Vec<WrittenServer>> {
+fn unused(disk: &Disk, users: DiskUsers, drained: &[WrittenServer]) -> Outcome<Vec<WrittenServer>> {
     let is = |server: &WrittenServer, process: &Process| server.process.pid == process.pid;
-    let serves = |server: &&WrittenServer| holders.processes.iter().any(|process| is(server, process));
+    let serves = |server: &&WrittenServer| users.processes.iter().any(|process| is(server, process));
     let serving = drained.iter().filter(serves).cloned().collect();
     let is_other = |process: &&Process| !drained.iter().any(|server| is(server, process));
-    let others: Vec<Process> = holders.processes.iter().filter(is_other).cloned().collect();
-    if !others.is_empty() || !holders.kernel.is_empty() {
+    let others: Vec<Process> = users.processes.iter().filter(is_other).cloned().collect();
+    if !others.is_empty() || !users.kernel.is_empty() {
         let is_written = !others.iter().any(servers::is_server);
-        return Err(Failure::failed(in_use(disk, is_written, &others, &holders.kernel)));
+        return Err(Failure::failed(in_use(disk, is_written, &others, &users.kernel)));
     }
-    if holders.some_unseen {
+    if users.some_unseen {
         let name = output::shown(&disk.name);
         return Err(Failure::failed(format!(
             "everything on {name} is written, but only root can see whether other users' programs use it: \
@@ -167,7 +167,7 @@ fn unclaimed(disk: &Disk, sought: &SoughtDisk<'_>) -> Outcome {
     loop {
         let claimed = sought.claimed();
         if claimed.is_empty() {
-            return unused(disk, sought.holders(), &[]).map(drop);
+            return unused(disk, sought.users(), &[]).map(drop);
         }
         if start.elapsed() > CLAIM_MAX {
             let why = "is claimed in the kernel (by a mount that no process shows, for example)";
@@ -180,7 +180,7 @@ fn unclaimed(disk: &Disk, sought: &SoughtDisk<'_>) -> Outcome {
 
 /// The whole disk that `named` refers to.
 fn found(host: &Host, named: &str) -> Outcome<Disk> {
-    let own = || holders::disk_behind(host, Path::new(named));
+    let own = || users::disk_behind(host, Path::new(named));
     let by_link = || std::fs::canonicalize(named).ok().and_then(|path| path.to_str().map(str::to_owned));
     // A mount is looked for first: its server may hang.
     let number = host.whole(named).or_else(own).or_else(|| host.whole(&by_link()?)).or_else(|| {

@@ -2,9 +2,9 @@
 //!
 //! Owns: their numbers, programs and descriptors; the servers among them, other users' too; the words about an address
 //! on which nobody can listen.
-//! Does not own: their uses of a disk (`eject::holders`), listening.
+//! Does not own: their uses of a disk (`eject::users`), listening.
 //! Invariants: a process that ends meanwhile is omitted, or has no name. Nothing of another user's server is touched.
-//! Nothing is guessed that /proc does not show to this user. The search for a port's holder ends in time: the kernel
+//! Nothing is guessed that /proc does not show to this user. The search for a port's owner ends in time: the kernel
 //! shows no descriptors of a process in execve, and that process may wait for a mount that this server is about to
 //! serve.
 
@@ -99,14 +99,14 @@ const NFS_PORT: u16 = 2049;
 
 /// A program that listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct PortHolder {
+pub(crate) struct PortOwner {
     pub(crate) process: u32,
     /// Its name in the kernel: up to 15 bytes.
     pub(crate) program: String,
 }
 
 /// The program that occupies the address `wanted`, as far as this user can see.
-pub(crate) fn of(wanted: SocketAddr) -> Option<PortHolder> {
+pub(crate) fn of(wanted: SocketAddr) -> Option<PortOwner> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let sockets: Vec<String> =
         tables.iter().flat_map(|table| in_the_way(table, wanted)).map(|inode| format!("socket:[{inode}]")).collect();
@@ -126,18 +126,18 @@ pub(crate) fn cannot_listen(flag: &str, address: SocketAddr, error: &io::Error) 
         ErrorKind::AddrInUse => {
             let free = format!("{flag} ({} picks a free port)", SocketAddr::new(ip, 0));
             match of(address) {
-                Some(PortHolder { process, .. }) if process == std::process::id() => {
+                Some(PortOwner { process, .. }) if process == std::process::id() => {
                     format!("{flag}: this server has {address} for another setting already; choose another with {free}")
                 }
-                Some(PortHolder { process, program }) if program == SERVER => format!(
+                Some(PortOwner { process, program }) if program == SERVER => format!(
                     "{flag}: {address} is in use by Afflux itself: process {process} serves there already. `afflux stat` \
                      shows what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
                      another address with {free}"
                 ),
-                holder => {
-                    let named = |it: PortHolder| format!(" ({}, process {})", output::shown(it.program), it.process);
-                    let holder = holder.map(named).unwrap_or_else(|| unseen(address.port()).to_owned());
-                    format!("{flag}: {address} is in use by another program{holder}; choose another with {free}")
+                owner => {
+                    let named = |it: PortOwner| format!(" ({}, process {})", output::shown(it.program), it.process);
+                    let owner = owner.map(named).unwrap_or_else(|| unseen(address.port()).to_owned());
+                    format!("{flag}: {address} is in use by another program{owner}; choose another with {free}")
                 }
             }
         }
@@ -159,11 +159,11 @@ fn unseen(port: u16) -> &'static str {
 
 /// Finds the program that has any of these sockets. The search begins with this process, and waits for processes in
 /// execve.
-fn with_any(sockets: &[String]) -> Option<PortHolder> {
+fn with_any(sockets: &[String]) -> Option<PortOwner> {
     let is_sought = |target: PathBuf| sockets.iter().any(|socket| *socket == target.to_string_lossy());
     let mut all = iter::once(std::process::id()).chain(all());
     let process = all.find(|process| links(*process).any(is_sought))?;
-    Some(PortHolder { process, program: program(process) })
+    Some(PortOwner { process, program: program(process) })
 }
 
 /// The inodes of the sockets in a table of /proc/net that occupy `wanted`.

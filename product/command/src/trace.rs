@@ -170,7 +170,7 @@ fn interrupted() -> Outcome<Arc<AtomicBool>> {
 
 fn read(call: &[u64; 5]) -> Option<TracedCall> {
     let [at_us, operation, file, offset, bytes] = *call;
-    let operation = TracedOperation::of_number(operation)?;
+    let operation = TracedOperation::of_code(operation)?;
     // A call beyond the largest file was refused, and cannot be replayed.
     let fits = offset.checked_add(bytes).is_some_and(|end| end <= afflux_engine::FILE_BYTES_MAX);
     let moves = bytes > 0 || operation == TracedOperation::Sync;

@@ -47,17 +47,17 @@ pub enum TracedOperation {
 }
 
 impl TracedOperation {
-    /// All operations, in the order of their numbers in a trace.
+    /// All operations, in the order of their codes in a trace.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Sync];
 
-    /// Its number in records: from 1 on.
-    pub fn number(self) -> u8 {
+    /// Its code in records: from 1 on.
+    pub fn code(self) -> u8 {
         self as u8 + 1
     }
 
-    /// The operation with this number.
-    pub fn of_number(number: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| u64::from(operation.number()) == number)
+    /// The operation with this code.
+    pub fn of_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| u64::from(operation.code()) == code)
     }
 
     /// Name in a trace's text form.
@@ -241,7 +241,7 @@ pub fn encode(call: Option<&TracedCall>) -> [u8; RECORD_BYTES] {
     let Some(call) = call else {
         return record([u64::from_le_bytes(*MAGIC), VERSION, RECORD_BYTES as u64, 0], 0);
     };
-    record([call.at_us, call.file, call.offset, call.bytes], call.operation.number())
+    record([call.at_us, call.file, call.offset, call.bytes], call.operation.code())
 }
 
 /// The last record of a file.
@@ -273,7 +273,7 @@ fn read_records(bytes: &[u8]) -> Result<Trace, TraceError> {
             return ends(checked.trace, at, bytes, number(0), number(1)).map_err(|why| wrong(at, why));
         }
         let unknown = || wrong(at, format!("there is no operation {}; there are 1, 2, 3 and 255", record[32]));
-        let operation = TracedOperation::of_number(record[32].into()).ok_or_else(unknown)?;
+        let operation = TracedOperation::of_code(record[32].into()).ok_or_else(unknown)?;
         let call = TracedCall { at_us: number(0), file: number(1), operation, offset: number(2), bytes: number(3) };
         checked.push(call).map_err(|why| wrong(at, why))?;
     }

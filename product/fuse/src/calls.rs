@@ -11,12 +11,12 @@ use afflux_frontend::{CountedRow, RowKind};
 
 use crate::abi::{OPERATIONS, op};
 
-/// Operations have numbers below this.
-const NUMBERS: usize = 64;
+/// Opcodes are below this.
+const OPCODES: usize = 64;
 
 /// The use of a file's bytes by an operation.
-fn traced(number: u32) -> Option<TracedOperation> {
-    match number {
+fn traced(opcode: u32) -> Option<TracedOperation> {
+    match opcode {
         op::READ => Some(TracedOperation::Read),
         op::WRITE => Some(TracedOperation::Write),
         op::FSYNC => Some(TracedOperation::Sync),
@@ -25,7 +25,7 @@ fn traced(number: u32) -> Option<TracedOperation> {
 }
 
 pub(crate) struct CallCounts {
-    by_number: [AtomicU64; NUMBERS],
+    by_opcode: [AtomicU64; OPCODES],
     unknown: AtomicU64,
     errors: AtomicU64,
 }
@@ -33,14 +33,14 @@ pub(crate) struct CallCounts {
 impl CallCounts {
     pub(crate) fn new() -> Self {
         Self {
-            by_number: std::array::from_fn(|_| AtomicU64::new(0)),
+            by_opcode: std::array::from_fn(|_| AtomicU64::new(0)),
             unknown: AtomicU64::new(0),
             errors: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn count(&self, opcode: u32) {
-        let known = self.by_number.get(opcode as usize).unwrap_or(&self.unknown);
+        let known = self.by_opcode.get(opcode as usize).unwrap_or(&self.unknown);
         known.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -50,9 +50,9 @@ impl CallCounts {
 
     /// The row of each operation, then that of the answers that were errors.
     pub(crate) fn rows(&self) -> Vec<CountedRow> {
-        let known = OPERATIONS.iter().map(|(number, name)| {
-            let count = self.by_number.get(*number as usize).map_or(0, |count| count.load(Ordering::Relaxed));
-            CountedRow { name, kind: RowKind::Call, traced: traced(*number), count }
+        let known = OPERATIONS.iter().map(|(opcode, name)| {
+            let count = self.by_opcode.get(*opcode as usize).map_or(0, |count| count.load(Ordering::Relaxed));
+            CountedRow { name, kind: RowKind::Call, traced: traced(*opcode), count }
         });
         let count = self.errors.load(Ordering::Relaxed);
         known.chain([CountedRow { name: "fuse_errors", kind: RowKind::Failure, traced: None, count }]).collect()

@@ -11,12 +11,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use afflux_volume::{Attributes, FileHandle, Timestamp, handle_number};
+use afflux_volume::{Attributes, FileHandle, Timestamp, handle_hash};
 
 use crate::abi::ROOT;
 use crate::limits::NODES_USUAL;
 use crate::mount_state::{MountState, MountStateError, PersistedNode};
-use crate::slots::{NumberedSlots, number, slot_id};
+use crate::slots::{self, NumberedSlots, slot_id};
 
 /// Identifies the contents of a file: another write gives another stamp.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Surplus {
 const NAMED: usize = 64;
 
 fn key(handle: &FileHandle) -> u64 {
-    handle_number(handle.as_bytes()).unwrap_or_default()
+    handle_hash(handle.as_bytes()).unwrap_or_default()
 }
 
 impl KernelNodes {
@@ -93,7 +93,7 @@ impl KernelNodes {
         let (mut slots, mut by_handle) = (Vec::new(), BTreeMap::new());
         for (slot, (generation, found)) in persisted.nodes()?.into_iter().enumerate() {
             let node = found.map(|PersistedNode { handle, lookups }| {
-                by_handle.insert(key(&handle), number(slot, generation));
+                by_handle.insert(key(&handle), slots::id(slot, generation));
                 // A sync of the earlier server may not have covered everything.
                 Node { unsynced: 1, ..Node::new(handle, lookups) }
             });
@@ -134,7 +134,7 @@ impl KernelNodes {
             return Vec::new();
         }
         self.surplus.made = 0;
-        let named: Vec<u64> = self.slots.numbers_from(self.surplus.hand).filter(|it| *it != ROOT).take(NAMED).collect();
+        let named: Vec<u64> = self.slots.ids_from(self.surplus.hand).filter(|it| *it != ROOT).take(NAMED).collect();
         let last = named.last().and_then(|last| slot_id(*last));
         self.surplus.hand = last.map_or(0, |last| last.at + 1);
         named

@@ -1,9 +1,9 @@
-//! Values by numbers that the kernel holds.
+//! Values by ids that the kernel holds.
 //!
 //! Owns: the slots, the generation of each.
 //! Does not own: the values' meaning (`nodes`, `open_files`).
-//! Invariants: a number names one value. After its removal the number names nothing, for the next 2^31 values of the
-//! same slot. There are at most as many values as the maker allowed. The first value has the number 1.
+//! Invariants: an id names one value. After its removal the id names nothing, for the next 2^31 values of the same
+//! slot. There are at most as many values as the maker allowed. The first value has the id 1.
 
 pub(crate) struct NumberedSlots<T> {
     slots: Vec<(u32, Option<T>)>,
@@ -11,7 +11,7 @@ pub(crate) struct NumberedSlots<T> {
     most: usize,
 }
 
-/// The slot that a number names.
+/// The slot that an id names.
 #[derive(Clone, Copy)]
 pub(crate) struct SlotId {
     pub(crate) at: usize,
@@ -19,12 +19,12 @@ pub(crate) struct SlotId {
 }
 
 /// The slot in the lower half, the generation in the upper one.
-pub(crate) fn number(slot_id: usize, generation: u32) -> u64 {
+pub(crate) fn id(slot_id: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | (slot_id as u64 + 1)
 }
 
-pub(crate) fn slot_id(number: u64) -> Option<SlotId> {
-    Some(SlotId { at: (number as u32).checked_sub(1)? as usize, generation: (number >> 32) as u32 })
+pub(crate) fn slot_id(id: u64) -> Option<SlotId> {
+    Some(SlotId { at: (id as u32).checked_sub(1)? as usize, generation: (id >> 32) as u32 })
 }
 
 /// The generation of a slot after the removal of its value.
@@ -50,27 +50,27 @@ impl<T> NumberedSlots<T> {
         if let Some(free) = self.free.pop() {
             let (generation, slot) = &mut self.slots[free as usize];
             *slot = Some(value);
-            return Some(number(free as usize, *generation));
+            return Some(id(free as usize, *generation));
         }
         if self.slots.len() >= self.most {
             return None;
         }
         self.slots.push((0, Some(value)));
-        Some(number(self.slots.len() - 1, 0))
+        Some(id(self.slots.len() - 1, 0))
     }
 
-    pub(crate) fn get(&self, number: u64) -> Option<&T> {
-        let SlotId { at: slot_id, generation: wanted } = slot_id(number)?;
+    pub(crate) fn get(&self, id: u64) -> Option<&T> {
+        let SlotId { at: slot_id, generation: wanted } = slot_id(id)?;
         self.slots.get(slot_id).filter(|(generation, _)| *generation == wanted)?.1.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let SlotId { at: slot_id, generation: wanted } = slot_id(number)?;
+    pub(crate) fn get_mut(&mut self, id: u64) -> Option<&mut T> {
+        let SlotId { at: slot_id, generation: wanted } = slot_id(id)?;
         self.slots.get_mut(slot_id).filter(|(generation, _)| *generation == wanted)?.1.as_mut()
     }
 
-    pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        let SlotId { at: slot_id, generation: wanted } = slot_id(number)?;
+    pub(crate) fn remove(&mut self, id: u64) -> Option<T> {
+        let SlotId { at: slot_id, generation: wanted } = slot_id(id)?;
         let (generation, slot) = self.slots.get_mut(slot_id).filter(|(generation, _)| *generation == wanted)?;
         let value = slot.take()?;
         *generation = next(*generation);
@@ -78,10 +78,10 @@ impl<T> NumberedSlots<T> {
         Some(value)
     }
 
-    /// The numbers of values from a slot on, in order and wrapping around, each once.
-    pub(crate) fn numbers_from(&self, from: usize) -> impl Iterator<Item = u64> {
+    /// The ids of values from a slot on, in order and wrapping around, each once.
+    pub(crate) fn ids_from(&self, from: usize) -> impl Iterator<Item = u64> {
         let places = (from..self.slots.len()).chain(0..from.min(self.slots.len()));
-        places.filter_map(|at| self.slots[at].1.as_ref().map(|_| number(at, self.slots[at].0)))
+        places.filter_map(|at| self.slots[at].1.as_ref().map(|_| id(at, self.slots[at].0)))
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {

@@ -93,7 +93,7 @@ struct Device {
     bdi_identity: Option<u64>,
     counters: Option<CounterFile>,
     speed: Speed,
-    seat: Ownership,
+    ownership: Ownership,
     budget_ns: u64,
     limit_bytes: Option<u64>,
 }
@@ -219,8 +219,8 @@ impl Governor {
             let why = match self.host.kind(&bdi) {
                 Some(BdiKind::Disk(disk)) => match self.budget_of(&bdi, &disk) {
                     (Some(budget_ns), by_name) => {
-                        match self.seat(&bdi, by_name) {
-                            Ok(Some(seat)) => self.add(&bdi, disk, seat, budget_ns, known, events),
+                        match self.ownership(&bdi, by_name) {
+                            Ok(Some(ownership)) => self.add(&bdi, disk, ownership, budget_ns, known, events),
                             Ok(None) => {}
                             Err(error) => self.report_ungoverned(&bdi, &disk.name, &error.to_string(), events),
                         }
@@ -245,13 +245,13 @@ impl Governor {
         events: &mut Vec<GovernorEvent>,
     ) -> Result<(), FileUseError> {
         let name = || device.disk.name.clone();
-        let is_ours = device.seat.ours().is_some() && device.seat.foreign().is_none();
+        let is_ours = device.ownership.ours().is_some() && device.ownership.foreign().is_none();
         if is_ours
             && self.locked.is_some()
             && self.host.bdi_identity(&bdi) == device.bdi_identity
-            && self.host.values(&bdi).ok().flatten() == device.seat.ours()
+            && self.host.values(&bdi).ok().flatten() == device.ownership.ours()
         {
-            let what = match self.host.set(&bdi, device.seat.original()) {
+            let what = match self.host.set(&bdi, device.ownership.original()) {
                 Ok(()) => Some(EventKind::PutBack),
                 Err(FileUseError::Gone { .. }) => None,
                 Err(error) if error.is_general() => return Err(error),
@@ -263,7 +263,7 @@ impl Governor {
         Ok(())
     }
 
-    fn seat(&self, bdi: &str, by_name: bool) -> Result<Option<Ownership>, FileUseError> {
+    fn ownership(&self, bdi: &str, by_name: bool) -> Result<Option<Ownership>, FileUseError> {
         Ok(self.host.values(bdi)?.map(|found| Ownership::new(found, by_name)))
     }
 
@@ -271,12 +271,12 @@ impl Governor {
         &mut self,
         bdi: &str,
         disk: Disk,
-        seat: Ownership,
+        ownership: Ownership,
         budget_ns: u64,
         known: PriceLookup<'_>,
         events: &mut Vec<GovernorEvent>,
     ) {
-        if let Some(found) = seat.foreign() {
+        if let Some(found) = ownership.foreign() {
             events.push(GovernorEvent {
                 bdi: bdi.to_owned(),
                 device: disk.name.clone(),
@@ -286,7 +286,7 @@ impl Governor {
         self.alone.remove(bdi);
         let (counters, speed) = (self.host.counters(&disk), Speed::new(known(&disk).as_ref()));
         let bdi_identity = self.host.bdi_identity(bdi);
-        let device = Device { disk, bdi_identity, counters, speed, seat, budget_ns, limit_bytes: None };
+        let device = Device { disk, bdi_identity, counters, speed, ownership, budget_ns, limit_bytes: None };
         self.devices.insert(bdi.to_owned(), device);
     }
 
@@ -331,7 +331,7 @@ impl Governor {
             budget_bytes: device.speed.bytes_in(budget_ns),
             bytes_per_second: speed.unwrap_or(0),
         };
-        let in_force = device.seat.ours().map(|ours| ours.ratio_ppm);
+        let in_force = device.ownership.ours().map(|ours| ours.ratio_ppm);
         let choice = match speed {
             None if self.options.known_only => LimitChoice::FastEnough,
             _ => choose(&wanted, machine, in_force),
@@ -341,8 +341,8 @@ impl Governor {
             LimitChoice::Limit { bytes, ratio_ppm } => (Some(ratio_ppm), Some(bytes)),
         };
         let mut say = |what| events.push(GovernorEvent { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
-        match device.seat.step(found, share) {
-            OwnershipStep::Keep if device.seat.foreign().is_none() => device.limit_bytes = limit_bytes,
+        match device.ownership.step(found, share) {
+            OwnershipStep::Keep if device.ownership.foreign().is_none() => device.limit_bytes = limit_bytes,
             OwnershipStep::Keep => {}
             OwnershipStep::Foreign(found) => {
                 device.limit_bytes = None;
@@ -384,7 +384,7 @@ impl Governor {
                 Err(error) => {
                     // The first of the device's two files may have been written.
                     if let Some(device) = self.devices.get(bdi) {
-                        let _ = self.host.set(bdi, device.seat.original());
+                        let _ = self.host.set(bdi, device.ownership.original());
                     }
                     self.leave(bdi, &error, events);
                 }
@@ -395,24 +395,28 @@ impl Governor {
 
     /// Gives up a device after an error that concerns only this device.
     fn leave(&mut self, bdi: &str, error: &FileUseError, events: &mut Vec<GovernorEvent>) {
-        let Some(device) = self.devices.get_mut(bdi).filter(|device| device.seat.foreign().is_none()) else { return };
+        let Some(device) = self.devices.get_mut(bdi).filter(|device| device.ownership.foreign().is_none()) else {
+            return;
+        };
         device.limit_bytes = None;
-        let found = self.host.values(bdi).ok().flatten().unwrap_or(device.seat.original());
-        device.seat.refused(found);
+        let found = self.host.values(bdi).ok().flatten().unwrap_or(device.ownership.original());
+        device.ownership.refused(found);
         let what = EventKind::Refused(error.to_string());
         events.push(GovernorEvent { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
     }
 
     fn entries(&self) -> BTreeMap<String, JournalEntry> {
-        let ours = |seat: &Ownership| seat.ours().filter(|_| seat.foreign().is_none()).map(|ours| ours.ratio_ppm);
+        let ours = |ownership: &Ownership| {
+            ownership.ours().filter(|_| ownership.foreign().is_none()).map(|ours| ours.ratio_ppm)
+        };
         let entry = |device: &Device| JournalEntry {
             name: device.disk.name.clone(),
             number: device.disk.number.clone(),
             sequence: device.disk.sequence,
             bdi_identity: device.bdi_identity,
-            original: device.seat.original(),
-            ours_ppm: ours(&device.seat).into_iter().collect(),
-            foreign: device.seat.foreign(),
+            original: device.ownership.original(),
+            ours_ppm: ours(&device.ownership).into_iter().collect(),
+            foreign: device.ownership.foreign(),
             budget_ns: device.budget_ns,
             bytes_per_second: device.speed.bytes_per_second(),
             limit_bytes: device.limit_bytes,

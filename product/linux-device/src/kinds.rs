@@ -14,7 +14,7 @@ use rustix::fs::{fstat, fstatfs, major, minor};
 use rustix::io::Errno;
 
 use crate::kinds::Folding::{Always, ByFlag, ByGeometry, MayBe, Never};
-use crate::kinds::FreeBytes::{Asked, OnDisk, Told};
+use crate::kinds::FreeBytes::{Asked, OnDisk, Reported};
 use crate::kinds::TimeUnit::{ByInode, Ns};
 use crate::kinds::Unsure::{Directories, Everything, Nothing};
 
@@ -57,7 +57,7 @@ pub enum TimeUnit {
 /// Whether the free bytes of a file system tell what a write may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FreeBytes {
-    Told,
+    Reported,
     /// On a disk. Elsewhere the limits are a server's, or those of a file system below.
     OnDisk,
     /// Unless limits of subvolumes are counted.
@@ -88,8 +88,8 @@ static KINDS: &[FileSystemKind] = &[
     row(0x5846_5342, "xfs", Nothing, ByGeometry, Ns(1), OnDisk),
     row(0x9123_683e, "btrfs", Directories, Never, Ns(1), Asked),
     row(0xf2f5_2010, "f2fs", Nothing, ByFlag(Some("f2fs")), Ns(1), OnDisk),
-    row(0x0102_1994, "tmpfs", Nothing, ByFlag(Some("tmpfs")), Ns(1), Told),
-    row(0x8584_58f6, "ramfs", Nothing, Never, Ns(1), Told),
+    row(0x0102_1994, "tmpfs", Nothing, ByFlag(Some("tmpfs")), Ns(1), Reported),
+    row(0x8584_58f6, "ramfs", Nothing, Never, Ns(1), Reported),
     row(0x794c_7630, "overlay", Everything, ByFlag(None), Ns(1), OnDisk),
     row(0x7371_7368, "squashfs", Nothing, Never, SECOND, OnDisk),
     row(0xe0f5_e1e2, "erofs", Nothing, Never, Ns(1), OnDisk),

@@ -71,10 +71,10 @@ pub enum StartError {
         reason: String,
     },
     /// The host gave no thread or no descriptor.
-    #[error("reactor {number} could not be started: {source}")]
+    #[error("reactor {index} could not be started: {source}")]
     Thread {
-        /// The number of the reactor, from 0.
-        number: usize,
+        /// The index of the reactor.
+        index: usize,
         /// The host's answer.
         source: std::io::Error,
     },
@@ -131,7 +131,7 @@ impl Drop for PollsHere<'_> {
 
 struct Shared {
     /// Distinguishes platforms of one process.
-    number: u64,
+    id: u64,
     ability: Option<RingAbility>,
     /// Why io_uring is not used.
     without_ring: String,
@@ -184,10 +184,10 @@ impl Reactors {
         without_ring: String,
         on_panic: Option<OnPanic>,
     ) -> Result<Self, StartError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let (lives, ended) = channel();
         let shared = Arc::new(Shared {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             ability,
             without_ring,
             counters: Counters::new(),
@@ -200,17 +200,17 @@ impl Reactors {
             on_panic,
         });
         let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new(), ended: Mutex::new(ended) };
-        for number in 0..count {
-            let remote = Arc::clone(&reactors.platform.shared.reactors[number]);
-            let name = format!("afflux-{number}");
+        for index in 0..count {
+            let remote = Arc::clone(&reactors.platform.shared.reactors[index]);
+            let name = format!("afflux-{index}");
             let drives = Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll));
             let thread = reactors.platform.start_reactor(name, remote, drives, ability, || (), lives.clone());
-            reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
+            reactors.threads.push(thread.map_err(|source| StartError::Thread { index, source })?);
         }
         let ahead = Arc::clone(&reactors.platform.shared.ahead);
         let drives = Drives::Shared(Arc::clone(&reactors.platform.shared.longest_poll));
         let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, drives, None, go_first, lives);
-        reactors.threads.push(thread.map_err(|source| StartError::Thread { number: count, source })?);
+        reactors.threads.push(thread.map_err(|source| StartError::Thread { index: count, source })?);
         Ok(reactors)
     }
 
@@ -272,7 +272,7 @@ impl LinuxPlatform {
         first: fn(),
         lives: Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
-        let platform = self.shared.number;
+        let platform = self.shared.id;
         let on_panic = self.shared.on_panic.clone();
         let (told, started) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
@@ -378,9 +378,9 @@ impl LinuxPlatform {
     /// This thread's reactor for waits.
     fn waiting_reactor(&self) -> Rc<Reactor> {
         let made = || {
-            let Shared { number, ability, spare_rings, .. } = &*self.shared;
+            let Shared { id, ability, spare_rings, .. } = &*self.shared;
             let visits = Drives::Visitor(Arc::downgrade(spare_rings));
-            let made = Reactor::new(*number, Remote::new(), *ability, visits);
+            let made = Reactor::new(*id, Remote::new(), *ability, visits);
             made.unwrap_or_else(|_| unreachable!("only a thread that stays needs a descriptor"))
         };
         self.known_waiting_reactor().unwrap_or_else(|| {
@@ -436,7 +436,7 @@ impl LinuxPlatform {
 
     /// The platform's reactor on this thread: a reactor thread's own, or the one behind `block_on`.
     pub(crate) fn current_reactor(&self) -> Option<Rc<Reactor>> {
-        Reactor::current(self.shared.number)
+        Reactor::current(self.shared.id)
     }
 
     /// The next reactor's `Remote`, one after the other.
@@ -487,7 +487,7 @@ impl Platform for LinuxPlatform {
     }
 
     fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        match Reactor::current(self.shared.number).filter(|reactor| reactor.is_lasting()) {
+        match Reactor::current(self.shared.id).filter(|reactor| reactor.is_lasting()) {
             Some(reactor) => reactor.add_task(name, Box::pin(task)),
             None if in_place::is_marked() => {
                 // Most such tasks end here: without a wake-up of another thread.
@@ -526,7 +526,7 @@ impl Platform for LinuxPlatform {
 
     #[inline]
     fn local(&self) -> &Local {
-        local::of(self.shared.number, &self.shared.counters)
+        local::of(self.shared.id, &self.shared.counters)
     }
 
     fn counters(&self) -> &Counters {

@@ -28,7 +28,7 @@ enum Look {
     None,
     /// Not asked for yet; the thread had not looked for this long before.
     Away(u64),
-    Told(u64),
+    Reported(u64),
 }
 
 thread_local! {
@@ -84,12 +84,12 @@ impl Drop for ReportedLook {
 pub(crate) fn unwatched_ns() -> u64 {
     match LOOK.get() {
         Look::None => 0,
-        Look::Told(ns) => ns,
+        Look::Reported(ns) => ns,
         Look::Away(away_ns) => {
             let mut delays = DELAYS.get();
             let ns = away_ns + delays.of_look(clock::monotonic(), run_delay_ns);
             DELAYS.set(delays);
-            LOOK.set(Look::Told(ns));
+            LOOK.set(Look::Reported(ns));
             ns
         }
     }
@@ -101,12 +101,12 @@ fn run_delay_ns() -> u64 {
         let open = || openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
         let mut text = [0; 96];
         let count = pread(file.get_or_init(open).as_ref()?, &mut text, 0).ok()?;
-        second_number(text.get(..count)?)
+        second_field(text.get(..count)?)
     });
     delay_ns.ok().flatten().unwrap_or(0)
 }
 
-fn second_number(text: &[u8]) -> Option<u64> {
+fn second_field(text: &[u8]) -> Option<u64> {
     str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 

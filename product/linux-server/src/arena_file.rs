@@ -23,15 +23,15 @@ use rustix::io::pread;
 use crate::descriptor_store::DescriptorStore;
 use afflux_linux_device::{FileClaim, claim};
 
-mod holder;
-pub(crate) mod place;
+pub(crate) mod backing_file;
+mod owner;
 #[cfg(test)]
 mod tests;
 
-use holder::HolderState;
-pub use holder::is_ending;
-pub use place::ArenaFileError;
-use place::{MemoryReservation, host, reserve_memory};
+pub use backing_file::ArenaFileError;
+use backing_file::{MemoryReservation, host, reserve_memory};
+use owner::OwnerState;
+pub use owner::is_ending;
 
 /// The name of the memory in the service manager's store.
 const IN_STORE: &str = "arena";
@@ -111,9 +111,9 @@ impl ArenaFile {
     ) -> Result<(Self, ArenaContents), ArenaFileError> {
         let boot = boot()?;
         loop {
-            let file = place::opened(path)?;
+            let file = backing_file::opened(path)?;
             lock(&file, told)?;
-            if !place::is_at(&file, path)? {
+            if !backing_file::is_at(&file, path)? {
                 // Its last user has removed it.
                 continue;
             }
@@ -143,7 +143,7 @@ impl ArenaFile {
         let boot = boot()?;
         if self.path().is_none() {
             Self::forget_stored().map_err(tell)?;
-            place::give_back(&self.file);
+            backing_file::give_back(&self.file);
             return Self::made_for_store(layout, boot);
         }
         let memory = self.emptied(layout, boot)?;
@@ -155,16 +155,18 @@ impl ArenaFile {
     /// # Errors
     /// As [`Self::open`].
     pub fn check(path: &Path, layout: Layout, own: Option<u32>) -> Result<(), ArenaFileError> {
-        let Some(file) = place::found(path)? else { return place::check_free_space(path, layout.bytes() as u64) };
+        let Some(file) = backing_file::found(path)? else {
+            return backing_file::check_free_space(path, layout.bytes() as u64);
+        };
         let header = read_header(&file)?;
         if !claim(&file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
             let process = header.holder();
-            let runs = HolderState::of(process, &file).map_err(host("stat"))? == HolderState::Runs;
+            let runs = OwnerState::of(process, &file).map_err(host("stat"))? == OwnerState::Runs;
             return if runs && own != Some(process) { Err(ArenaFileError::InUse { process }) } else { Ok(()) };
         }
         let bytes = fstat(&file).map_err(host("stat"))?.st_size as u64;
         if bytes == 0 || header.is_unused() {
-            return place::check_free_space(path, (layout.bytes() as u64).saturating_sub(bytes));
+            return backing_file::check_free_space(path, (layout.bytes() as u64).saturating_sub(bytes));
         }
         match header.layout(boot()?)?.bytes() as u64 {
             wanted if wanted != bytes => Err(ArenaFileError::Length { found: bytes, wanted }),
@@ -211,8 +213,8 @@ impl ArenaFile {
 
     /// New memory for the service manager.
     fn made_for_store(layout: Layout, boot: [u8; 16]) -> Result<(Self, Arc<Memory>), ArenaFileError> {
-        let made = place::made("afflux-arena", layout.bytes() as u64, MemoryReservation::Taken)?;
-        let opened = Self { file: place::reopened(&made)?, location: FoundAt::Store(made), is_fresh: true };
+        let made = backing_file::made("afflux-arena", layout.bytes() as u64, MemoryReservation::Taken)?;
+        let opened = Self { file: backing_file::reopened(&made)?, location: FoundAt::Store(made), is_fresh: true };
         lock(&opened.file, &mut |_| {})?;
         let memory = opened.begun(layout, boot)?;
         Ok((opened, memory))
@@ -224,15 +226,15 @@ impl ArenaFile {
         boot: [u8; 16],
         told: &mut dyn FnMut(ArenaWait),
     ) -> Result<Option<(Self, Arc<Memory>)>, ArenaFileError> {
-        place::refuse_foreign(&file)?;
-        let opened = Self { file: place::reopened(&file)?, location: FoundAt::Store(file), is_fresh: false };
+        backing_file::refuse_foreign(&file)?;
+        let opened = Self { file: backing_file::reopened(&file)?, location: FoundAt::Store(file), is_fresh: false };
         lock(&opened.file, told)?;
         match opened.inherited(boot) {
             Ok(Some(memory)) => Ok(Some((opened, memory))),
             // Its data is for that version.
             Err(error) if error.is_of_another_version() => Err(error),
             nothing => {
-                place::give_back(&opened.file);
+                backing_file::give_back(&opened.file);
                 nothing.map(|_| None)
             }
         }
@@ -377,23 +379,23 @@ fn lock(file: &OwnedFd, told: &mut dyn FnMut(ArenaWait)) -> Result<(), ArenaFile
     let mut running_since = began;
     while !claim(file, FileClaim::Alone).map_err(|source| ArenaFileError::Host { call: "lock", source })? {
         let process = read_header(file)?.holder();
-        let state = HolderState::of(process, file).map_err(host("stat"))?;
-        if state != HolderState::Runs {
+        let state = OwnerState::of(process, file).map_err(host("stat"))?;
+        if state != OwnerState::Runs {
             running_since = Instant::now();
         }
         match state {
-            HolderState::Runs if running_since.elapsed() > ENDS_WITHIN => {
+            OwnerState::Runs if running_since.elapsed() > ENDS_WITHIN => {
                 return Err(ArenaFileError::InUse { process });
             }
-            HolderState::Stopped => {
-                holder::kill(process).map_err(host("kill"))?;
+            OwnerState::Stopped => {
+                owner::kill(process).map_err(host("kill"))?;
                 told(ArenaWait::Killed { process });
             }
-            HolderState::Ends if began.elapsed() > TELL_EVERY && told_at.is_none_or(|at| at.elapsed() > TELL_EVERY) => {
+            OwnerState::Ends if began.elapsed() > TELL_EVERY && told_at.is_none_or(|at| at.elapsed() > TELL_EVERY) => {
                 told(ArenaWait::Ending { process });
                 told_at = Some(Instant::now());
             }
-            HolderState::Runs | HolderState::Ends => {}
+            OwnerState::Runs | OwnerState::Ends => {}
         }
         sleep(TRY_EVERY);
     }

@@ -268,7 +268,7 @@ impl Directory for HostTree {
     }
 
     fn time_unit_ns(&self, node: &Node) -> u32 {
-        self.core.file_systems.ways(host_node(node).device()).map_or(1, |ways| ways.time_unit_ns)
+        self.core.file_systems.traits(host_node(node).device()).map_or(1, |traits| traits.time_unit_ns)
     }
 
     fn may_fold_names(&self, directory: &Node) -> bool {
@@ -462,8 +462,8 @@ impl Directory for HostTree {
 
     fn path_limits(&self, node: &Node) -> TreeResult<'_, PathLimits> {
         self.with(node, |core, node| {
-            let ways = core.file_systems.ways(node.device());
-            let is_folding = || ways.is_some_and(|ways| ways.is_folding_case(node.fd()));
+            let traits = core.file_systems.traits(node.device());
+            let is_folding = || traits.is_some_and(|traits| traits.is_folding_case(node.fd()));
             core.checked_answer(node, calls::path_limits(node.fd(), is_folding))
         })
     }

@@ -58,7 +58,7 @@ fn main() {
     };
     let mut reader = (kind == "recorded").then(|| world.server.recording().read().unwrap());
     for at in 0..UNCOUNTED + count {
-        calls.number();
+        calls.advance_sequenceids();
         let one = if at < UNCOUNTED { batch } else { counted };
         let mut input = BytesMut::from(&calls.bytes[..]);
         one(&mut peer, &mut input, calls.reply_bytes_min);
@@ -82,8 +82,8 @@ fn write(file: &nfs_fh3, page: u32) -> WRITE3args<'static> {
 struct Calls {
     bytes: Vec<u8>,
     /// Where each call of version 4 has the number of its SEQUENCE.
-    numbers_at: Vec<usize>,
-    number: u32,
+    sequenceids_at: Vec<usize>,
+    sequenceid: u32,
     reply_bytes_min: usize,
 }
 
@@ -105,7 +105,7 @@ impl Calls {
             peer::marked(&peer::call_record(call, peer::NFS, procedure, &arguments))
         });
         let bytes = records.collect::<Vec<_>>().concat();
-        Self { bytes, numbers_at: Vec::new(), number: 0, reply_bytes_min: reply_bytes_min(kind, together) }
+        Self { bytes, sequenceids_at: Vec::new(), sequenceid: 0, reply_bytes_min: reply_bytes_min(kind, together) }
     }
 
     /// Each call has a slot of its own.
@@ -118,7 +118,7 @@ impl Calls {
         let known = must(Compound::default().exchange_id(b"counted", [7; 8], 0));
         let client = u64::from_be_bytes(known[8..16].try_into().unwrap());
         let session = must(Compound::default().create_session(client, 1, 16, together))[8..24].try_into().unwrap();
-        let first = |number| Compound::default().sequence(session, number, 0, false);
+        let first = |sequenceid| Compound::default().sequence(session, sequenceid, 0, false);
         must(first(1).reclaim_complete());
         let opened = must(first(2).put_root().open((3, 0), b"owner", b"file", false).get_handle());
         // Behind the results of SEQUENCE and PUTROOTFH, and an operation with its status.
@@ -131,7 +131,7 @@ impl Calls {
         let locked = must(first(4).put(handle).lock(EXCLUSIVE, (0, PAGE.into()), stateid, b"owner"));
         // Behind the results of SEQUENCE and PUTFH, and an operation with its status. 0 stands for its present number.
         let owner = (0, locked[64..76].try_into().unwrap());
-        let (mut bytes, mut numbers_at) = (Vec::new(), Vec::new());
+        let (mut bytes, mut sequenceids_at) = (Vec::new(), Vec::new());
         for call in 0..together {
             let of_file = Compound::default().sequence(session, 0, call, false).put(handle);
             let offset = u64::from(call % PAGES * PAGE);
@@ -144,18 +144,18 @@ impl Calls {
             };
             let record = peer::marked(&peer::call_record(call, NFS_4, 1, &compound.arguments(1)));
             let session_at = record.windows(16).position(|bytes| bytes == session).unwrap();
-            numbers_at.push(bytes.len() + session_at + 16);
+            sequenceids_at.push(bytes.len() + session_at + 16);
             bytes.extend(record);
         }
-        Self { bytes, numbers_at, number: USED, reply_bytes_min: reply_bytes_min(kind, together) }
+        Self { bytes, sequenceids_at, sequenceid: USED, reply_bytes_min: reply_bytes_min(kind, together) }
     }
 
     /// Gives the calls of version 4 their next numbers.
-    fn number(&mut self) {
-        self.number += 1;
-        for (slot, at) in self.numbers_at.iter().enumerate() {
-            let number = if slot == 0 { self.number } else { self.number - USED };
-            self.bytes[*at..*at + 4].copy_from_slice(&number.to_be_bytes());
+    fn advance_sequenceids(&mut self) {
+        self.sequenceid += 1;
+        for (slot, at) in self.sequenceids_at.iter().enumerate() {
+            let sequenceid = if slot == 0 { self.sequenceid } else { self.sequenceid - USED };
+            self.bytes[*at..*at + 4].copy_from_slice(&sequenceid.to_be_bytes());
         }
     }
 }

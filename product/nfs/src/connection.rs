@@ -640,7 +640,7 @@ fn recorded(arguments: &Arguments, record: &[u8]) -> Option<RecordedCall> {
         Arguments::Commit(extent) => (TracedOperation::Sync, extent, 0),
         _ => return None,
     };
-    let file = afflux_volume::handle_number(&record[extent.object.range()])?;
+    let file = afflux_volume::handle_hash(&record[extent.object.range()])?;
     Some(RecordedCall { operation, file, offset: extent.offset, bytes: bytes.into() })
 }
 

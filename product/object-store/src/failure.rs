@@ -28,7 +28,7 @@ const DIRECTORY: &str = "LocalFileSystem";
 
 /// The party that reported a failure that may pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum TransientFailure {
     /// The store, by an answer.
     ByStore(String),
     /// The connection, which brought no answer.
@@ -39,9 +39,9 @@ pub(crate) enum Told {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestFailure {
     /// No effect; a later try may succeed.
-    Busy(Told),
+    Busy(TransientFailure),
     /// Perhaps an effect.
-    Unknown(Told),
+    Unknown(TransientFailure),
     Missing,
     NoBucket,
     /// The object ends before the part that was asked for.
@@ -92,9 +92,9 @@ impl RequestFailure {
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => Self::denied(words),
             // A store answers a condition that collides with another request with 409; nothing happened.
             Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
-                Self::Busy(Told::ByStore(words))
+                Self::Busy(TransientFailure::ByStore(words))
             }
-            Error::JoinError { .. } => Self::Unknown(Told::ByConnection(words)),
+            Error::JoinError { .. } => Self::Unknown(TransientFailure::ByConnection(words)),
             Error::Generic { store, .. } => Self::generic(store, error, &text, words),
             _ => Self::Refused(words),
         }
@@ -118,14 +118,14 @@ impl RequestFailure {
         let mut cause = error.source();
         while let Some(error) = cause {
             if let Some(error) = error.downcast_ref::<HttpError>() {
-                let told = Told::ByConnection(words);
+                let told = TransientFailure::ByConnection(words);
                 return match error.kind() {
                     HttpErrorKind::Connect => Self::Busy(told),
                     _ => Self::Unknown(told),
                 };
             }
             if error.is::<NoAnswer>() {
-                return Self::Unknown(Told::ByConnection(words));
+                return Self::Unknown(TransientFailure::ByConnection(words));
             }
             if let Some(error) = error.downcast_ref::<io::Error>()
                 && let Some(errno) = Errno::from_io_error(error)
@@ -134,7 +134,7 @@ impl RequestFailure {
             }
             cause = error.source();
         }
-        if store == DIRECTORY { Self::Refused(words) } else { Self::Unknown(Told::ByStore(words)) }
+        if store == DIRECTORY { Self::Refused(words) } else { Self::Unknown(TransientFailure::ByStore(words)) }
     }
 
     /// The host's word about a directory.
@@ -145,10 +145,10 @@ impl RequestFailure {
             Errno::NOSPC | Errno::DQUOT => Self::Full(words),
             // The host lacks something for a while. The change may have been made before its sync failed.
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::AGAIN | Errno::INTR | Errno::BUSY => {
-                Self::Unknown(Told::ByStore(words))
+                Self::Unknown(TransientFailure::ByStore(words))
             }
             Errno::TIMEDOUT | Errno::CONNRESET | Errno::HOSTDOWN | Errno::HOSTUNREACH | Errno::NOTCONN => {
-                Self::Unknown(Told::ByConnection(words))
+                Self::Unknown(TransientFailure::ByConnection(words))
             }
             // EIO of a disk, ENAMETOOLONG, ENOTDIR, EISDIR, ELOOP and others stay until somebody acts.
             _ => Self::Refused(words),
@@ -164,9 +164,9 @@ impl RequestFailure {
         match status {
             _ if status == 507 || is_full(&words) => Self::Full(words),
             // An error in the body of a success, and the gateway's own failures: the request may have passed.
-            200..300 | 500 | 502 | 504 | 408 => Self::Unknown(Told::ByStore(words)),
+            200..300 | 500 | 502 | 504 | 408 => Self::Unknown(TransientFailure::ByStore(words)),
             // 409: the condition collided with another request, and nothing happened.
-            409 | 425 | 429 | 503 => Self::Busy(Told::ByStore(words)),
+            409 | 425 | 429 | 503 => Self::Busy(TransientFailure::ByStore(words)),
             300..400 => Self::Region(words),
             401 | 403 => Self::Denied(words),
             416 => Self::Beyond(words),
@@ -174,10 +174,10 @@ impl RequestFailure {
             400 if has(&["InvalidAccessKeyId", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"]) => {
                 Self::Denied(words)
             }
-            400 if has(&["RequestTimeout"]) => Self::Unknown(Told::ByStore(words)),
+            400 if has(&["RequestTimeout"]) => Self::Unknown(TransientFailure::ByStore(words)),
             // 501: the store will not learn it.
             400..500 | 501 => Self::Refused(words),
-            _ => Self::Unknown(Told::ByStore(words)),
+            _ => Self::Unknown(TransientFailure::ByStore(words)),
         }
     }
 
@@ -186,8 +186,8 @@ impl RequestFailure {
         match self {
             Self::Missing => "there is no such object".to_owned(),
             Self::NoBucket => "there is no such bucket".to_owned(),
-            Self::Busy(Told::ByStore(words) | Told::ByConnection(words))
-            | Self::Unknown(Told::ByStore(words) | Told::ByConnection(words))
+            Self::Busy(TransientFailure::ByStore(words) | TransientFailure::ByConnection(words))
+            | Self::Unknown(TransientFailure::ByStore(words) | TransientFailure::ByConnection(words))
             | Self::Beyond(words)
             | Self::Denied(words)
             | Self::Region(words)
@@ -290,14 +290,15 @@ pub(crate) fn advice(url: &str, address: &Address, failure: RequestFailure) -> S
     match failure {
         RequestFailure::Over(failure) => advice(&url, address, *failure),
         // The last source of keys is the instance's own address, which nothing answers elsewhere.
-        RequestFailure::Busy(Told::ByConnection(why)) | RequestFailure::Unknown(Told::ByConnection(why))
+        RequestFailure::Busy(TransientFailure::ByConnection(why))
+        | RequestFailure::Unknown(TransientFailure::ByConnection(why))
             if INSTANCE.iter().any(|host| why.contains(host)) =>
         {
             StoreError::Denied { url, why: "there are no keys".to_owned() }
         }
         RequestFailure::Busy(told) | RequestFailure::Unknown(told) => match told {
-            Told::ByStore(why) => StoreError::Failing { url, why },
-            Told::ByConnection(why) => StoreError::Unreachable { url, why },
+            TransientFailure::ByStore(why) => StoreError::Failing { url, why },
+            TransientFailure::ByConnection(why) => StoreError::Unreachable { url, why },
         },
         RequestFailure::Full(why) | RequestFailure::Beyond(why) | RequestFailure::Refused(why) => {
             StoreError::Refused { url, why }

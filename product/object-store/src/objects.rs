@@ -127,7 +127,7 @@ impl DatedObjects for StoreObjects {
         let mode = match (version.cloned(), &self.site.address.store) {
             // The directory's lock excludes others, and a file system replaces no version.
             (_, StoreAddress::Directory(_)) => PutMode::Overwrite,
-            (Some(ObjectVersion { tag, number }), _) => PutMode::Update(UpdateVersion { e_tag: tag, version: number }),
+            (Some(ObjectVersion { tag, id }), _) => PutMode::Update(UpdateVersion { e_tag: tag, version: id }),
             (None, _) => PutMode::Create,
         };
         let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
@@ -155,7 +155,7 @@ impl DatedObjects for StoreObjects {
                 return Err(over(format!("{path} has {size} bytes instead of at most {bytes_max}")));
             }
             let at_ns = u64::try_from(last_modified.timestamp_nanos_opt().unwrap_or_default()).unwrap_or_default();
-            let version = ObjectVersion { tag: e_tag, number: version };
+            let version = ObjectVersion { tag: e_tag, id: version };
             Ok(DatedObject { bytes: found.bytes().await?, at_ns, version })
         })
         .await

@@ -27,9 +27,9 @@ use crate::wire::Wire;
 /// The store as the database sees it.
 pub(crate) type Rooted = Arc<dyn ObjectStore>;
 
-/// A wait is reported after this time, and again after [`TOLD_AGAIN`].
-const TOLD_AFTER: Duration = Duration::from_secs(2);
-const TOLD_AGAIN: Duration = Duration::from_secs(5);
+/// A wait is reported after this time, and again after each [`WAIT_REPORTED_EVERY`].
+const WAIT_REPORTED_AFTER: Duration = Duration::from_secs(2);
+const WAIT_REPORTED_EVERY: Duration = Duration::from_secs(5);
 
 /// A location that was opened.
 #[derive(Debug)]
@@ -87,15 +87,15 @@ impl Site {
 
 /// Reports requests that wait, until the volume is served or nobody has the connection.
 async fn tell(told: fn(&str, &RequestWaits), url: String, wire: Weak<Wire>) {
-    let mut pause = TOLD_AFTER / 2;
+    let mut pause = WAIT_REPORTED_AFTER / 2;
     loop {
         tokio::time::sleep(pause).await;
         let Some(wire) = wire.upgrade().filter(|wire| wire.patience().limit_ns().is_some()) else { return };
         let waits = wire.waits();
-        let is_long = Duration::from_nanos(waits.oldest_ns) >= TOLD_AFTER;
+        let is_long = Duration::from_nanos(waits.oldest_ns) >= WAIT_REPORTED_AFTER;
         if is_long {
             told(&url, &waits);
         }
-        pause = if is_long { TOLD_AGAIN } else { TOLD_AFTER / 2 };
+        pause = if is_long { WAIT_REPORTED_EVERY } else { WAIT_REPORTED_AFTER / 2 };
     }
 }

@@ -65,8 +65,8 @@ pub(crate) struct Wire {
     judge: Arc<Judge>,
     /// The time at which the last log object was made, or 0.
     log_made_ns: AtomicU64,
-    /// Its number, or 0.
-    log_number: AtomicU64,
+    /// Its id, or 0.
+    wal_id: AtomicU64,
     /// Whether the records may change; none while a probe runs.
     may_change: watch::Sender<Option<bool>>,
     /// Whether removals of records still count. The end of a volume waits for none.
@@ -83,7 +83,7 @@ impl Wire {
             counters: Arc::default(),
             judge: Judge::new(now_ns, patience),
             log_made_ns: AtomicU64::new(0),
-            log_number: AtomicU64::new(0),
+            wal_id: AtomicU64::new(0),
             may_change: watch::Sender::new(Some(true)),
             may_remove: watch::Sender::new(true),
         }
@@ -162,9 +162,9 @@ impl Wire {
         self.log_made_ns.load(Ordering::Relaxed)
     }
 
-    /// The number of the newest object in the log. After an opening that is the fence.
-    pub(crate) fn log_number(&self) -> u64 {
-        self.log_number.load(Ordering::Relaxed)
+    /// The id of the newest object in the log. After an opening that is the fence.
+    pub(crate) fn wal_id(&self) -> u64 {
+        self.wal_id.load(Ordering::Relaxed)
     }
 
     /// Counts a request, and lists it among those that wait.
@@ -315,7 +315,7 @@ impl ObjectStore for Wire {
             self.judge.shown.show(location, size);
             if is_in(location, LOG) {
                 self.log_made_ns.store((self.now_ns)(), Ordering::Relaxed);
-                self.log_number.fetch_max(number(location), Ordering::Relaxed);
+                self.wal_id.fetch_max(wal_id_of(location), Ordering::Relaxed);
             }
         }
         let result = match result {
@@ -424,8 +424,8 @@ fn removals_ended(location: &Path) -> Error {
     over(format!("{location} stays, since the volume is closed"))
 }
 
-/// The number that an object of the log has for a name, or 0.
-fn number(location: &Path) -> u64 {
+/// The id that an object of the log has for a name, or 0.
+fn wal_id_of(location: &Path) -> u64 {
     let name = location.filename().and_then(|name| name.split('.').next());
     name.and_then(|name| name.parse().ok()).unwrap_or(0)
 }

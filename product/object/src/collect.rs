@@ -53,7 +53,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
         if dead.is_empty() {
             return Ok(());
         }
-        let newest = self.records.manifest().await?.number.to_be_bytes();
+        let newest = self.records.manifest().await?.id.to_be_bytes();
         let put = |segment: &SegmentId| RecordChange::Put(SegmentRecord::Dead.key(*segment), newest.to_vec());
         self.apply_all(dead.iter().map(put).collect()).await?;
         let now_ns = self.clock.now_ns();

@@ -236,8 +236,8 @@ impl VolumeState {
         }
         let (mut changes, mut segments, mut is_first) = (MapChanges::default(), BTreeSet::new(), true);
         let mut named_bytes = 0;
-        while let Some(write) = file.writes.front().filter(|write| write.number <= cut) {
-            let (start, end, number) = (write.start, write.end, write.number);
+        while let Some(write) = file.writes.front().filter(|write| write.id <= cut) {
+            let (start, end, id) = (write.start, write.end, write.id);
             // A batch removes an old extent and counts its segment.
             let room = most.saturating_sub(changes.len() + OTHER_CHANGES) / 2;
             let to = match file.map.reach(start, end, room) {
@@ -261,7 +261,7 @@ impl VolumeState {
                     self.inline_files.insert(ino);
                     self.inline_bytes += bytes;
                     if to == end {
-                        self.buffered.remove(&number);
+                        self.buffered.remove(&id);
                     }
                 }
                 _ => (),

@@ -48,7 +48,7 @@ pub(crate) struct Cut {
 
 #[derive(Clone, Debug)]
 pub(crate) struct ObjectWrite {
-    pub(crate) number: u64,
+    pub(crate) id: u64,
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The time of day of the call.
@@ -139,7 +139,7 @@ impl ObjectFile {
     pub(crate) fn unsynced_bytes(&self, durable: Sequence, is_ended: impl Fn(u64) -> bool) -> u64 {
         let ended = self.writes.iter().filter(|write| match &write.content {
             UnnamedContent::Segment(_, on_way) => on_way.is_none(),
-            UnnamedContent::Buffered(_) => is_ended(write.number),
+            UnnamedContent::Buffered(_) => is_ended(write.id),
             UnnamedContent::Hole | UnnamedContent::Cut(_) => false,
         });
         let unnamed: u64 = ended.map(ObjectWrite::data_bytes).sum();
@@ -174,8 +174,8 @@ impl ObjectFile {
         Some(Body { size, used, changed_ns: ahead.changed_ns })
     }
 
-    pub(crate) fn write_mut(&mut self, number: u64) -> Option<&mut ObjectWrite> {
-        let at = self.writes.binary_search_by_key(&number, |write| write.number).ok()?;
+    pub(crate) fn write_mut(&mut self, write_id: u64) -> Option<&mut ObjectWrite> {
+        let at = self.writes.binary_search_by_key(&write_id, |write| write.id).ok()?;
         self.writes.get_mut(at)
     }
 
@@ -207,9 +207,9 @@ impl ObjectFile {
         (buffered, on_way)
     }
 
-    /// The writes up to a number.
+    /// The writes up to an id.
     pub(crate) fn upto(&self, cut: u64) -> impl Iterator<Item = &ObjectWrite> {
-        self.writes.iter().take_while(move |write| write.number <= cut)
+        self.writes.iter().take_while(move |write| write.id <= cut)
     }
 
     /// Moves the first write, or its part up to `to`, into the map and the body.

@@ -192,8 +192,8 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
             from = next_page(&cuts, CUTS_READ, &end);
             for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(CheckedRule::ResumeCuts)) {
                 let (ino, size) = decode_cut(&key, &value)?;
-                let number = self.state().take(ino, size, END, 0, UnnamedContent::Cut(Cut { size, is_begun: true }));
-                let sequence = self.name_all(ino, number).await?;
+                let cut = self.state().take(ino, size, END, 0, UnnamedContent::Cut(Cut { size, is_begun: true }));
+                let sequence = self.name_all(ino, cut).await?;
                 self.records.durable(sequence).await?;
             }
         }
@@ -259,7 +259,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> ObjectVolume<O, R, C> {
     /// durable record names them.
     pub fn unsynced_bytes(&self) -> u64 {
         let (state, durable) = (self.state(), self.records.durable_through());
-        let is_ended = |number: u64| !state.buffered.contains_key(&number);
+        let is_ended = |write: u64| !state.buffered.contains_key(&write);
         state.files.values().map(|file| file.unsynced_bytes(durable, is_ended)).sum()
     }
 

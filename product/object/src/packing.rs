@@ -24,18 +24,19 @@ impl VolumeState {
     /// Closes full segments, and the open one unless enough small ones are in flight.
     pub(crate) fn seal(&mut self, epoch: u32, limits: &VolumeLimits) -> Result<(), ObjectVolumeError> {
         let (mut open, mut open_bytes) = (Vec::new(), 0);
-        let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(number, ino)| (*ino, *number)).collect();
-        for (ino, number) in buffered {
-            let length = self.files.get_mut(&ino).and_then(|file| file.write_mut(number)).map_or(0, |w| w.data_bytes());
+        let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(write_id, ino)| (*ino, *write_id)).collect();
+        for (ino, write_id) in buffered {
+            let length =
+                self.files.get_mut(&ino).and_then(|file| file.write_mut(write_id)).map_or(0, |w| w.data_bytes());
             if length >= limits.segment_bytes / LARGE_PART {
-                self.close(epoch, vec![(ino, number)], false)?;
+                self.close(epoch, vec![(ino, write_id)], false)?;
                 continue;
             }
             if open_bytes + length > limits.segment_bytes {
                 self.close(epoch, std::mem::take(&mut open), false)?;
                 open_bytes = 0;
             }
-            open.push((ino, number));
+            open.push((ino, write_id));
             open_bytes += length;
         }
         if !open.is_empty() && self.small_on_way().count() < SMALL_ON_WAY {
@@ -52,9 +53,9 @@ impl VolumeState {
     fn close(&mut self, epoch: u32, writes: Vec<(u64, u64)>, is_small: bool) -> Result<(), ObjectVolumeError> {
         let segment = self.new_segment(epoch)?;
         let (mut runs, mut offset) = (Vec::new(), 0);
-        for (ino, number) in &writes {
-            self.buffered.remove(number);
-            let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*number)) else { continue };
+        for (ino, write_id) in &writes {
+            self.buffered.remove(write_id);
+            let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*write_id)) else { continue };
             let UnnamedContent::Buffered(run) = &write.content else { continue };
             // A segment's runs are at most 8 MiB.
             let place = SegmentRange { segment, offset, skipped: 0, run: run.len() as u32 };
@@ -87,8 +88,8 @@ impl VolumeState {
     pub(crate) fn uploaded(&mut self, segment: SegmentId) {
         let Some(on_way) = self.uploads.remove(&segment) else { return };
         self.unannounced.push_back((segment, on_way.bytes));
-        for (ino, number) in on_way.writes {
-            let write = self.files.get_mut(&ino).and_then(|file| file.write_mut(number));
+        for (ino, write_id) in on_way.writes {
+            let write = self.files.get_mut(&ino).and_then(|file| file.write_mut(write_id));
             if let Some(UnnamedContent::Segment(_, bytes)) = write.map(|write| &mut write.content) {
                 *bytes = None;
             }
@@ -144,8 +145,8 @@ impl VolumeState {
         limits: &VolumeLimits,
     ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
         self.seal(epoch, limits)?;
-        let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|(_, number)| *number <= cut);
-        let is_open = self.buffered.first_key_value().is_some_and(|(number, _)| *number <= cut);
+        let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|(_, write_id)| *write_id <= cut);
+        let is_open = self.buffered.first_key_value().is_some_and(|(write_id, _)| *write_id <= cut);
         let needed = self.uploads.iter().filter(|(_, on_way)| is_old(on_way) || (is_open && on_way.is_small));
         Ok(needed.map(|(segment, _)| *segment).collect())
     }

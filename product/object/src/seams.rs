@@ -120,8 +120,8 @@ impl Arrivals {
 pub struct ObjectVersion {
     /// Entity tag, if the store gives one.
     pub tag: Option<String>,
-    /// Its number, where a store counts versions.
-    pub number: Option<String>,
+    /// Its id, where a store counts versions.
+    pub id: Option<String>,
 }
 
 /// An object that is overwritten.
@@ -221,8 +221,8 @@ pub struct Checkpoint {
 /// The newest manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Manifests have rising numbers.
-    pub number: u64,
+    /// Manifests have rising ids.
+    pub id: u64,
     /// The living checkpoints.
     pub checkpoints: Vec<Checkpoint>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct Move {
 pub(crate) struct VolumeState {
     pub(crate) broken: Broken,
     pub(crate) files: BTreeMap<u64, ObjectFile>,
-    /// The files of buffered writes, by the numbers of these.
+    /// The files of buffered writes, by the ids of these.
     pub(crate) buffered: BTreeMap<u64, u64>,
     pub(crate) uploads: BTreeMap<SegmentId, OnWay>,
     /// Segments that were PUT, and have no record of live bytes. With the bytes of their runs.
@@ -126,23 +126,23 @@ impl VolumeState {
         (self.file(ino).last_batch, self.forgotten)
     }
 
-    /// Adds a write. Returns its number.
+    /// Adds a write. Returns its id.
     pub(crate) fn take(&mut self, ino: u64, start: u64, end: u64, at_ns: u64, content: UnnamedContent) -> u64 {
         self.last_write += 1;
-        let number = self.last_write;
+        let id = self.last_write;
         if matches!(content, UnnamedContent::Buffered(_)) {
-            self.buffered.insert(number, ino);
+            self.buffered.insert(id, ino);
         }
-        self.file(ino).push(ObjectWrite { number, start, end, at_ns, content });
-        number
+        self.file(ino).push(ObjectWrite { id, start, end, at_ns, content });
+        id
     }
 
-    /// Drops a file's writes, and cuts it to nothing. Returns the number of the cut.
+    /// Drops a file's writes, and cuts it to nothing. Returns the id of the cut.
     pub(crate) fn drop_file(&mut self, ino: u64) -> u64 {
         let file = self.file(ino);
         file.is_reaped = true;
         for write in file.drop_writes() {
-            self.buffered.remove(&write.number);
+            self.buffered.remove(&write.id);
             if let UnnamedContent::Segment(place, Some(_)) = write.content {
                 self.give_up(place.segment, ino);
             }

@@ -105,10 +105,10 @@ impl TlsServer {
 
     pub(crate) fn add(self: &Arc<Self>, peer: SecuredPeer) -> ListedPeer {
         let mut secured = self.lock();
-        let number = secured.next;
+        let id = secured.next;
         secured.next += 1;
-        secured.peers.insert(number, peer);
-        ListedPeer { server: Arc::clone(self), number }
+        secured.peers.insert(id, peer);
+        ListedPeer { server: Arc::clone(self), id }
     }
 
     fn lock(&self) -> MutexGuard<'_, Secured> {
@@ -119,11 +119,11 @@ impl TlsServer {
 /// A connection's entry in the list, until its drop.
 pub(crate) struct ListedPeer {
     server: Arc<TlsServer>,
-    number: u64,
+    id: u64,
 }
 
 impl Drop for ListedPeer {
     fn drop(&mut self) {
-        self.server.lock().peers.remove(&self.number);
+        self.server.lock().peers.remove(&self.id);
     }
 }

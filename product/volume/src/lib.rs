@@ -41,7 +41,7 @@ pub use locks::{
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
 pub use objects::found_files::found_identities;
-pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
+pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_hash};
 pub use objects::inode::Inode;
 pub use objects::listener::{ForeignChange, ForeignListener};
 pub use objects::rights::Use;

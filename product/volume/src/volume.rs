@@ -22,7 +22,7 @@ use crate::locks::Locks;
 use crate::objects::devices::{Settling, TreeDevices};
 use crate::objects::directory_cache::{ListingPieces, NameCache};
 use crate::objects::found_files::FoundFiles;
-use crate::objects::handle::{FileHandle, HandleKey, Numbers};
+use crate::objects::handle::{FileHandle, FileIds, HandleKey};
 use crate::objects::inode::Inode;
 use crate::objects::listener::ListenerSlot;
 use crate::objects::rights::CallerTable;
@@ -51,7 +51,7 @@ pub struct Volume<P: Platform> {
     /// Files that the engine's memory has from an earlier process.
     pub(crate) found_files: FoundFiles,
     pub(crate) names: NameCache<P>,
-    pub(crate) numbers: Numbers,
+    pub(crate) file_ids: FileIds,
     pub(crate) settling: Settling<P>,
     pub(crate) pieces: ListingPieces<P>,
     pub(crate) callers: CallerTable,
@@ -87,10 +87,10 @@ impl<P: Platform> Volume<P> {
         let now = engine.platform().now();
         let table = InodeTable::new(tree.descriptors_max());
         let devices = TreeDevices::new(device_factory);
-        let numbers = Numbers::around(tree.exports().first().map_or(0, |export| export.root.identity.fsid()));
+        let file_ids = FileIds::around(tree.exports().first().map_or(0, |export| export.root.identity.fsid()));
         let roots = tree.exports().iter().map(|export| {
             let found = &export.root;
-            let stat = numbers.numbered(&found.identity, found.stat)?;
+            let stat = file_ids.with_fileid(&found.identity, found.stat)?;
             let tag = key.export_tag(&found.identity);
             let handle = key.seal(&found.identity, tag);
             let unit = devices.time_unit(stat.device, tree.time_unit_ns(&found.node));
@@ -118,7 +118,7 @@ impl<P: Platform> Volume<P> {
             exports,
             devices,
             names: NameCache::new(),
-            numbers,
+            file_ids,
             settling: Settling::default(),
             pieces: ListingPieces::default(),
             callers: CallerTable::default(),

@@ -51,12 +51,12 @@ pub(super) enum FoundKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FileIdentity {
     device: u64,
-    number: u64,
+    ino: u64,
 }
 
 impl FileIdentity {
     fn of(stat: &Stat) -> Self {
-        Self { device: stat.st_dev, number: stat.st_ino }
+        Self { device: stat.st_dev, ino: stat.st_ino }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Afflux servers among the processes that use a disk.
 //!
 //! Owns: finding the control socket of a process, having that server write everything, refusing a stopped server.
-//! Does not own: the search for processes (`holders`), the messages (`control`).
+//! Does not own: the search for processes (`users`), the messages (`control`).
 //! Invariants: a request goes only to a program called afflux, and only if the kernel says that this very process
 //! listens on the socket.
 
@@ -14,7 +14,7 @@ use std::{fs, thread};
 use rustix::fs::{Mode, OFlags, open};
 use serde_json::json;
 
-use super::holders::Process;
+use super::users::Process;
 use crate::control::messages::ControlReply;
 use crate::control::{ControlClient, trust};
 use crate::{change, processes, progress};

@@ -53,8 +53,8 @@ fn process(pid: u32, program: &str) -> Process {
 
 #[test]
 fn a_use_by_others_is_refused_with_the_process_and_its_number() {
-    let refused = |holders: DiskUsers, drained: &[WrittenServer]| {
-        unused(&disk(), holders, drained).map(|serving| serving.len()).map_err(|error| error.to_string())
+    let refused = |users: DiskUsers, drained: &[WrittenServer]| {
+        unused(&disk(), users, drained).map(|serving| serving.len()).map_err(|error| error.to_string())
     };
     let written = server(7);
     let server = written.process.clone();

@@ -1,4 +1,4 @@
-mod port_holder;
+mod port_owner;
 
 use super::*;
 

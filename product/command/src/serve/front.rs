@@ -473,7 +473,7 @@ fn mounted(wanted: &WantedMount, source: &Path, separated: Taken, is_persistent:
     }
     let memory = is_persistent.then(|| MountMemory::made(PERSISTED_WORDS)).transpose().or_failed(NOT_MOUNTED)?;
     let mut mounted = wanted.point.mount(source, wanted.flags, own.as_ref()).or_failed(NOT_MOUNTED)?;
-    unmounter.set_mounted(mounted.number());
+    unmounter.set_mounted(mounted.mount_id());
     let memory = memory.map(|memory| {
         mounted.keep(&memory).or_failed(NOT_MOUNTED)?;
         let contents = MountState::fresh(memory.words()).or_failed(NOT_MOUNTED)?;

@@ -213,9 +213,9 @@ impl OwnDirectory {
     /// # Errors
     /// Another server has it.
     pub(crate) fn whole(directory: &Path, missing: Missing) -> Outcome<Self> {
-        Self::taken(directory, missing)?.map_err(|holder| {
+        Self::taken(directory, missing)?.map_err(|owner| {
             let directory = output::shown(directory.display());
-            Failure::failed(format!("{holder} keeps its state in {directory}; name another with --state"))
+            Failure::failed(format!("{owner} keeps its state in {directory}; name another with --state"))
         })
     }
 
@@ -239,8 +239,8 @@ impl OwnDirectory {
                 }
             }
         }
-        let made = Self::taken(&new_directory(&below, missing)?, missing)?.map_err(|holder| {
-            Failure::failed(format!("{holder} was faster to take a new place in {}; try again", below.display()))
+        let made = Self::taken(&new_directory(&below, missing)?, missing)?.map_err(|owner| {
+            Failure::failed(format!("{owner} was faster to take a new place in {}; try again", below.display()))
         })?;
         info!("{} is of another server; this one keeps its state in {}", directory.display(), made.path.display());
         Ok(made.noted(exports, missing))
@@ -283,8 +283,8 @@ impl OwnDirectory {
                 }
                 Err(errno) => return Err(Failure::failed(format!("{shown}: lock: {}", io::Error::from(errno)))),
             }
-            let holder = holder(&lock).or_failed(&shown)?;
-            match holder {
+            let owner = lock_owner(&lock).or_failed(&shown)?;
+            match owner {
                 Some(process) if is_ending(process) => {
                     kept_since = Instant::now();
                     if told_at.unwrap_or(began).elapsed() > TELL_EVERY {
@@ -294,7 +294,7 @@ impl OwnDirectory {
                 }
                 _ if kept_since.elapsed() > ENDS_WITHIN => {
                     let unseen = || "a process that cannot be seen from here".to_owned();
-                    return Ok(Err(holder.map_or_else(unseen, |process| format!("process {process}"))));
+                    return Ok(Err(owner.map_or_else(unseen, |process| format!("process {process}"))));
                 }
                 _ => {}
             }
@@ -382,7 +382,7 @@ fn others(directory: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The process with the lock, if this process can see it.
-fn holder(lock: &File) -> io::Result<Option<u32>> {
+fn lock_owner(lock: &File) -> io::Result<Option<u32>> {
     let file = format!(":{}", lock.metadata()?.ino());
     let table = fs::read_to_string("/proc/locks")?;
     let fields = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

@@ -336,7 +336,7 @@ fn forged_memories(place: &Place, header: &[u8], length: u64) -> Vec<Forged<'sta
 }
 
 // rule: a descriptor in the manager's store that this program did not leave is not used
-// kept in: `product/linux-server/src/arena_file.rs`, `product/linux-server/src/arena_file/place.rs`
+// kept in: `product/linux-server/src/arena_file.rs`, `product/linux-server/src/arena_file/backing_file.rs`
 #[test]
 fn forged_memory_is_made_anew_with_one_line() {
     let Some((place, manager)) = begin() else { return };
@@ -367,7 +367,8 @@ fn forged_memory_is_made_anew_with_one_line() {
 }
 
 // rule: memory that another version left with the service manager is not dropped: the server does not start, and takes
-// its time kept in: `product/linux-server/src/arena_file/place.rs`, `product/command/src/serve/persisted/arena.rs`
+// its time
+// kept in: `product/linux-server/src/arena_file/backing_file.rs`, `product/command/src/serve/persisted/arena.rs`
 #[test]
 fn memory_of_another_version_is_left_to_it() {
     let Some((place, manager)) = begin() else { return };

@@ -166,11 +166,11 @@ impl Drop for HeldMessage {
 pub struct Parties {
     of: Mutex<BTreeMap<Party, Weak<PartyBytes>>>,
     outliving: Arc<Sum>,
-    /// The number of the last connection.
+    /// The id of the last connection.
     last: AtomicU64,
 }
 
-/// A sum, and the connections that wait until it falls, by their numbers.
+/// A sum, and the connections that wait until it falls, by their ids.
 #[derive(Default)]
 struct Sum {
     bytes: AtomicU64,
@@ -189,7 +189,7 @@ struct PartyBytes {
 /// The bytes that one connection has added to its party's sum.
 pub struct PartyQuota {
     party: Arc<PartyBytes>,
-    number: u64,
+    connection_id: u64,
     own: u64,
 }
 
@@ -224,7 +224,7 @@ impl Parties {
             Arc::new(PartyBytes { all, outliving, outliving_of_all: Arc::clone(&self.outliving) })
         });
         parties.insert(party, Arc::downgrade(&bytes));
-        PartyQuota { party: bytes, number: self.last.fetch_add(1, Ordering::Relaxed), own: 0 }
+        PartyQuota { party: bytes, connection_id: self.last.fetch_add(1, Ordering::Relaxed), own: 0 }
     }
 }
 
@@ -258,13 +258,13 @@ impl PartyQuota {
     /// must check again after this call.
     pub fn wake_when_less(&self, waker: &Waker) {
         for sum in [&self.party.all, &*self.party.outliving_of_all] {
-            lock(&sum.waiting).insert(self.number, waker.clone());
+            lock(&sum.waiting).insert(self.connection_id, waker.clone());
         }
     }
 
     /// The connection ends, and calls with so many bytes go on.
     pub fn outlive(&mut self, bytes: u64) -> OutlivingBytes {
-        let mut quota = Self { party: Arc::clone(&self.party), number: self.number, own: 0 };
+        let mut quota = Self { party: Arc::clone(&self.party), connection_id: self.connection_id, own: 0 };
         quota.hold(bytes);
         quota.party.outliving.fetch_add(bytes, Ordering::SeqCst);
         quota.party.outliving_of_all.add(bytes);
@@ -292,7 +292,7 @@ impl Drop for PartyQuota {
     fn drop(&mut self) {
         self.hold(0);
         for sum in [&self.party.all, &*self.party.outliving_of_all] {
-            lock(&sum.waiting).remove(&self.number);
+            lock(&sum.waiting).remove(&self.connection_id);
         }
     }
 }

@@ -22,7 +22,7 @@ use afflux_frontend::RecordedCall;
 use afflux_frontend::trace::TracedOperation;
 use afflux_volume::{
     AttributeChange, Attributes, Before, FILE_BYTES_MAX, Inode, Platform, ReadBytes, Reserve, Seek, VolumeError,
-    handle_number,
+    handle_hash,
 };
 use bytes::Bytes;
 use futures_util::future::select;
@@ -130,8 +130,8 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
 /// Records a call, if somebody reads the recording.
 fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: TracedOperation, offset: u64, bytes: u64) {
     if on.recording().is_on() {
-        let number = handle_number(on.volume.handle(&file.inode).as_bytes()).unwrap_or_default();
-        let call = RecordedCall { operation, file: number, offset, bytes };
+        let hash = handle_hash(on.volume.handle(&file.inode).as_bytes()).unwrap_or_default();
+        let call = RecordedCall { operation, file: hash, offset, bytes };
         on.recording().note(&mut vec![call], || on.volume.engine().platform().now().0);
     }
 }

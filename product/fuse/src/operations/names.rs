@@ -298,7 +298,7 @@ pub(super) async fn rename<P: Platform>(
     let (from_directory, to_directory) = (on.object(header.node).await?, on.object(to.0).await?);
     // A repetition must not move the object that has the old name now.
     let is_kept = how.has_old_name() && on.can_outlive();
-    let moved = if is_kept { on.volume.number_of((&from_directory, name)).await } else { None };
+    let moved = if is_kept { on.volume.handle_hash_of((&from_directory, name)).await } else { None };
     let change = on.begin_change(header, on.wall_ns(), moved.unwrap_or_default())?;
     let mut acting = ActingRequester::of(on, header).changing(&change);
     let result = loop {

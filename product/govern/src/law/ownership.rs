@@ -41,8 +41,8 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// The seat of a device with these values. Values that are not the defaults belong to others, unless the user named
-    /// the device.
+    /// The ownership of a device with these values. Values that are not the defaults belong to others, unless the user
+    /// named the device.
     pub fn new(found: Values, by_name: bool) -> Self {
         let foreign = (found != Values::KERNELS && !by_name).then_some(found);
         Self { original: found, ours: None, foreign }

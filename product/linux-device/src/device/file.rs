@@ -17,7 +17,7 @@ use afflux_engine::DeviceError;
 use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
-use crate::device::file::spare_descriptors::{SpareHolder, SpareMember};
+use crate::device::file::spare_descriptors::{SpareMember, SpareOwner};
 use crate::device::write_gate::WriteGate;
 use crate::pool::WorkerPool;
 use crate::reopen::{make_read_only, open_without_waiting};
@@ -536,7 +536,7 @@ impl HostFile {
     }
 }
 
-impl SpareHolder for HostFile {
+impl SpareOwner for HostFile {
     fn close_spare(&self) {
         let closed = self.lock().take_spare(self.carries.load(Ordering::SeqCst));
         self.closed(closed.len());

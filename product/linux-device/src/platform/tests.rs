@@ -144,9 +144,9 @@ fn only_a_thread_that_waits_for_one_call_may_wait_in_the_host() {
 }
 
 /// The outcome of an operation.
-struct Told(std::sync::mpsc::Sender<i32>);
+struct ResultSender(std::sync::mpsc::Sender<i32>);
 
-impl crate::reactor::io::Owner for Told {
+impl crate::reactor::io::Owner for ResultSender {
     fn completed(self: Box<Self>, result: i32) {
         self.0.send(result).unwrap();
     }
@@ -167,7 +167,7 @@ fn a_part_submits_what_it_leaves_in_flight() {
         let reactor = platform.current_reactor().unwrap();
         let io = crate::reactor::io::RingOperation::WaitReadable { fd: std::os::fd::AsRawFd::as_raw_fd(&ours) };
         // SAFETY: the socket lives until the outcome is there.
-        assert!(unsafe { reactor.start(io, Box::new(Told(told))) }.is_ok());
+        assert!(unsafe { reactor.start(io, Box::new(ResultSender(told))) }.is_ok());
         reactor
     };
     let reactor = thread.drive(begin).unwrap();
@@ -196,7 +196,7 @@ fn a_poll_that_needs_no_more_waits_for_what_it_has_started() {
             let reactor = platform.driving_reactor().unwrap();
             let io = crate::reactor::io::RingOperation::WaitReadable { fd: std::os::fd::AsRawFd::as_raw_fd(&ours) };
             // SAFETY: the socket lives until the outcome is there.
-            assert!(unsafe { reactor.start(io, Box::new(Told(told))) }.is_ok());
+            assert!(unsafe { reactor.start(io, Box::new(ResultSender(told))) }.is_ok());
             assert!(!panics, "as asked for");
         });
         let polled = catch_unwind(AssertUnwindSafe(|| platform.poll_here(work.as_mut())));

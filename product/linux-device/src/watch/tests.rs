@@ -3,10 +3,10 @@
 use super::*;
 
 #[test]
-fn the_second_number_is_the_delay() {
-    assert_eq!(second_number(b"123 4567 89\n"), Some(4567));
-    assert_eq!(second_number(b"123\n"), None);
-    assert_eq!(second_number(b""), None);
+fn the_second_field_is_the_delay() {
+    assert_eq!(second_field(b"123 4567 89\n"), Some(4567));
+    assert_eq!(second_field(b"123\n"), None);
+    assert_eq!(second_field(b""), None);
 }
 
 #[test]

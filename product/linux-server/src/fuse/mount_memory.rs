@@ -17,7 +17,7 @@ use rustix::fs::fstat;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::arena_file::ArenaFileError;
-use crate::arena_file::place::{self, MemoryReservation};
+use crate::arena_file::backing_file::{self, MemoryReservation};
 
 const NAME: &str = "afflux-mount";
 const MAGIC: u64 = u64::from_le_bytes(*b"AFXPLACE");
@@ -36,8 +36,8 @@ const BYTES_MAX: u64 = 1 << 32;
 pub(super) struct MountLocation {
     /// The directory that it is mounted on.
     pub(super) point: PathBuf,
-    /// The kernel's number of the mount.
-    pub(super) number: u64,
+    /// The kernel's id of the mount.
+    pub(super) mount_id: u64,
     /// Major and minor number of the file system, in one.
     pub(super) file_system: u64,
 }
@@ -106,14 +106,14 @@ impl MountMemory {
     /// The host refuses it.
     pub fn made(words: usize) -> Result<Self, ArenaFileError> {
         let words = words + LOCATION_WORDS;
-        let file = place::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryReservation::AsUsed)?;
+        let file = backing_file::made(NAME, (words * size_of::<AtomicU64>()) as u64, MemoryReservation::AsUsed)?;
         let mapped = Mapped::of(file.as_fd(), words)?;
         Ok(Self { file: Arc::new(file), mapped: Arc::new(mapped) })
     }
 
     /// Memory that an earlier server has made.
     pub(super) fn inherited(file: OwnedFd) -> Result<Self, ArenaFileError> {
-        place::refuse_foreign(&file)?;
+        backing_file::refuse_foreign(&file)?;
         let bytes = fstat(&file).map_err(|errno| ArenaFileError::Host { call: "stat", source: errno.into() })?.st_size;
         let words = bytes as u64 / size_of::<AtomicU64>() as u64;
         if bytes as u64 > BYTES_MAX || words <= LOCATION_WORDS as u64 {
@@ -142,7 +142,7 @@ impl MountMemory {
         if path.len() > PATH_BYTES_MAX {
             return false;
         }
-        let head = [MAGIC, location.number, location.file_system, path.len() as u64];
+        let head = [MAGIC, location.mount_id, location.file_system, path.len() as u64];
         let words = path.chunks(8).map(|chunk| {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -164,7 +164,7 @@ impl MountMemory {
         let bytes: Vec<u8> = (PATH_AT..CHECK_AT).flat_map(|at| value(at).to_le_bytes()).collect();
         let path = bytes.get(..usize::try_from(value(3)).ok()?)?;
         let point = Path::new(OsStr::from_bytes(path)).to_owned();
-        point.is_absolute().then_some(MountLocation { point, number: value(1), file_system: value(2) })
+        point.is_absolute().then_some(MountLocation { point, mount_id: value(1), file_system: value(2) })
     }
 
     fn check(&self) -> u64 {

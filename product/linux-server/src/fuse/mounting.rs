@@ -171,7 +171,7 @@ impl MountTarget {
         let flags = top.as_ref().and_then(TopMount::flags);
         let location = top.map(|top| MountLocation {
             point: self.path.clone(),
-            number: top.number,
+            mount_id: top.mount_id,
             file_system: top.file_system(),
         });
         Ok(FuseMount { device: FuseDevice::new(descriptor), location, flags })
@@ -247,16 +247,16 @@ impl FuseMount {
         self.flags.take()
     }
 
-    /// The kernel's number of the mount.
-    pub fn number(&self) -> u64 {
-        self.location.as_ref().map_or(0, |location| location.number)
+    /// The kernel's id of the mount.
+    pub fn mount_id(&self) -> u64 {
+        self.location.as_ref().map_or(0, |location| location.mount_id)
     }
 }
 
 /// The mount that is on top at a path, in this thread's view.
 pub(super) struct TopMount {
-    /// The kernel's number of the mount.
-    pub(super) number: u64,
+    /// The kernel's id of the mount.
+    pub(super) mount_id: u64,
     /// Major and minor number of the file system; copies of a mount have the same.
     file_system: Vec<u8>,
     pub(super) kind: Vec<u8>,
@@ -267,11 +267,11 @@ impl TopMount {
         let mounts = std::fs::read("/proc/thread-self/mountinfo").ok()?;
         let mut found = mounts.split(|byte| *byte == b'\n').filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ');
-            let number = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+            let mount_id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
             let file_system = fields.nth(1)?.to_vec();
             let is_there = unescaped(fields.nth(1)?) == path.as_os_str().as_bytes();
             let kind = fields.skip_while(|field| *field != b"-").nth(1).unwrap_or_default().to_vec();
-            is_there.then_some(Self { number, file_system, kind })
+            is_there.then_some(Self { mount_id, file_system, kind })
         });
         found.next_back()
     }
@@ -289,13 +289,13 @@ impl TopMount {
     }
 }
 
-/// Unmounts the mount with this number, if it is on top at the point. Other mounts there stay. `lazily` also
+/// Unmounts the mount with this id, if it is on top at the point. Other mounts there stay. `lazily` also
 /// while programs use it: the mount then goes away with the last of them.
 ///
 /// # Errors
 /// The host refuses it: programs use the mount.
-pub fn unmount(point: &Path, number: u64, lazily: bool) -> io::Result<()> {
-    if TopMount::at(point).is_none_or(|top| top.number != number) {
+pub fn unmount(point: &Path, mount_id: u64, lazily: bool) -> io::Result<()> {
+    if TopMount::at(point).is_none_or(|top| top.mount_id != mount_id) {
         return Ok(());
     }
     let flags = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };

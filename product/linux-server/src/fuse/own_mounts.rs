@@ -108,10 +108,10 @@ impl OwnMounts {
         // From the view's own root all its mounts are in sight.
         move_into_link_name_space(self.own.name_space.as_fd(), Some(LinkNameSpaceType::Mount))?;
         let done = (|| {
-            let root = mount_number(&open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?;
+            let root = mount_id_of(&open(c"/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?;
             let mut mounts = MountTable::read(&proc, root)?;
             for mount_point in needed.iter().flatten() {
-                mounts.keep(mount_number(mount_point)?);
+                mounts.keep(mount_id_of(mount_point)?);
             }
             for mount_point in whole.iter().flatten() {
                 let path = readlinkat(&proc, format!("fd/{}", mount_point.as_raw_fd()), Vec::new())?;
@@ -141,14 +141,14 @@ fn opened(mount_point: &Path) -> Option<OwnedFd> {
     mount_point.ancestors().find_map(|part| open(part, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok())
 }
 
-/// The number of the mount that has this file.
-fn mount_number(file: &OwnedFd) -> io::Result<u64> {
+/// The id of the mount that has this file.
+fn mount_id_of(file: &OwnedFd) -> io::Result<u64> {
     Ok(statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
 /// A mount of the view.
 struct Row {
-    number: u64,
+    mount_id: u64,
     parent: u64,
     mount_point: PathBuf,
     is_needed: bool,
@@ -156,7 +156,7 @@ struct Row {
 
 /// The mounts of a view, by the kernel's table. No mount is looked at: its server may be dead.
 struct MountTable {
-    /// The number of the root's mount.
+    /// The id of the root's mount.
     root: u64,
     /// Parents come before their children.
     rows: Vec<Row>,
@@ -173,38 +173,38 @@ impl MountTable {
     fn of(text: &[u8], root: u64) -> Self {
         let rows = text.split(|byte| *byte == b'\n').filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ');
-            let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
-            let (number, parent) = (number()?, number()?);
+            let mut mount_id = || str::from_utf8(fields.next()?).ok()?.parse().ok();
+            let (mount_id, parent) = (mount_id()?, mount_id()?);
             let mount_point = PathBuf::from(OsString::from_vec(unescaped(fields.nth(2)?)));
-            Some(Row { number, parent, mount_point, is_needed: number == root })
+            Some(Row { mount_id, parent, mount_point, is_needed: mount_id == root })
         });
         Self { root, rows: rows.collect() }
     }
 
-    fn row(&self, number: u64) -> Option<usize> {
-        self.rows.iter().position(|row| row.number == number)
+    fn row(&self, mount_id: u64) -> Option<usize> {
+        self.rows.iter().position(|row| row.mount_id == mount_id)
     }
 
-    /// The mount with this number is needed, and so are those above it.
-    fn keep(&mut self, mut number: u64) {
-        while let Some(at) = self.row(number) {
+    /// The mount with this id is needed, and so are those above it.
+    fn keep(&mut self, mut mount_id: u64) {
+        while let Some(at) = self.row(mount_id) {
             self.rows[at].is_needed = true;
-            if number == self.root {
+            if mount_id == self.root {
                 break;
             }
-            number = self.rows[at].parent;
+            mount_id = self.rows[at].parent;
         }
     }
 
     /// All mounts below a directory are needed.
     fn keep_below(&mut self, directory: &Path) {
-        let below = self.rows.iter().filter(|row| row.mount_point.starts_with(directory)).map(|row| row.number);
-        below.collect::<Vec<_>>().into_iter().for_each(|number| self.keep(number));
+        let below = self.rows.iter().filter(|row| row.mount_point.starts_with(directory)).map(|row| row.mount_id);
+        below.collect::<Vec<_>>().into_iter().for_each(|mount_id| self.keep(mount_id));
     }
 
     /// The mount point of the next mount to unmount. Only needed mounts lie on the path to it.
     fn next_unneeded(&self) -> Option<PathBuf> {
-        let is_needed = |number| self.row(number).is_none_or(|at| self.rows[at].is_needed);
+        let is_needed = |mount_id| self.row(mount_id).is_none_or(|at| self.rows[at].is_needed);
         let mut going = self.rows.iter().filter(|row| !row.is_needed && is_needed(row.parent));
         // Another mount may cover the mount point.
         let top = going.find_map(|row| Some(self.on_top(&row.mount_point)).filter(|top| !is_needed(*top)))?;
@@ -213,30 +213,32 @@ impl MountTable {
 
     /// The mount at a mount point went, with all that are on it; or it stays.
     fn end_try(&mut self, mount_point: &Path, is_gone: bool) {
-        let number = self.on_top(mount_point);
-        if is_gone { self.forget(number) } else { self.keep(number) }
+        let mount_id = self.on_top(mount_point);
+        if is_gone { self.forget(mount_id) } else { self.keep(mount_id) }
     }
 
-    fn forget(&mut self, number: u64) {
-        self.rows.retain(|row| row.number != number);
-        while let Some(orphan) = self.rows.iter().find(|row| row.parent == number).map(|row| row.number) {
+    fn forget(&mut self, mount_id: u64) {
+        self.rows.retain(|row| row.mount_id != mount_id);
+        while let Some(orphan) = self.rows.iter().find(|row| row.parent == mount_id).map(|row| row.mount_id) {
             self.forget(orphan);
         }
     }
 
     /// The mount to which a path leads.
     fn on_top(&self, path: &Path) -> u64 {
-        let mut number = self.root;
+        let mut mount_id = self.root;
         let ways: Vec<&Path> = path.ancestors().collect();
         for way in ways.into_iter().rev() {
-            let over = |number| {
-                self.rows.iter().find(|row| row.parent == number && row.number != number && row.mount_point == way)
+            let over = |mount_id| {
+                self.rows
+                    .iter()
+                    .find(|row| row.parent == mount_id && row.mount_id != mount_id && row.mount_point == way)
             };
-            while let Some(row) = over(number) {
-                number = row.number;
+            while let Some(row) = over(mount_id) {
+                mount_id = row.mount_id;
             }
         }
-        number
+        mount_id
     }
 }
 

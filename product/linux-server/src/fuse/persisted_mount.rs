@@ -63,7 +63,7 @@ impl PersistedMount {
         }
         let memory = MountMemory::inherited(memory).map_err(|error| format!("its memory: {error}"))?;
         let location = memory.location().ok_or("its memory does not say where it is")?;
-        let at = TopMount::at(&location.point).filter(|top| top.number == location.number);
+        let at = TopMount::at(&location.point).filter(|top| top.mount_id == location.mount_id);
         match at.filter(|top| top.file_system() == location.file_system && is_connected(&device)) {
             Some(top) => Ok(Self { device, memory, location, flags: top.flags() }),
             None => Err(format!("it is not mounted at {} any more", location.point.display())),
@@ -75,9 +75,9 @@ impl PersistedMount {
         &self.location.point
     }
 
-    /// The kernel's number of the mount.
-    pub fn number(&self) -> u64 {
-        self.location.number
+    /// The kernel's id of the mount.
+    pub fn mount_id(&self) -> u64 {
+        self.location.mount_id
     }
 
     /// Memory in which the mount persists what its successor needs.

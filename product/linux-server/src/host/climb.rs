@@ -214,8 +214,8 @@ impl Core {
 
     /// Learns whether other bytes may be the same name in a directory, before a name in it is known.
     pub(super) fn learn_names(&self, directory: &HostNode) {
-        let ways = || self.file_systems.ways(directory.device());
-        directory.learn_names(|| ways().is_none_or(|ways| ways.may_fold_names(directory.fd())));
+        let traits = || self.file_systems.traits(directory.device());
+        directory.learn_names(|| traits().is_none_or(|traits| traits.may_fold_names(directory.fd())));
     }
 
     /// Reopens the regular file behind a descriptor, with other flags. With other kinds of files the open might block,

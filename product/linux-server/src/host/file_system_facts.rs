@@ -181,14 +181,14 @@ enum Names {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Ways {
+pub(super) struct FileSystemTraits {
     pub(super) unsure: Unsure,
     names: Names,
     /// All times are multiples of it.
     pub(super) time_unit_ns: u32,
 }
 
-impl Ways {
+impl FileSystemTraits {
     /// The properties of the file system of `fd`.
     pub(super) fn of(fd: BorrowedFd<'_>) -> Self {
         let kind = FileSystemKind::of(fd).unwrap_or(FileSystemKind::unknown());

@@ -17,7 +17,7 @@ use afflux_volume::{DeviceKey, Kind, VolumeError};
 use rustix::fs::{Mode, OFlags, ResolveFlags, major, openat, openat2};
 
 use super::calls::{self, error_of, io_error};
-use super::file_system_facts::{self, Ways};
+use super::file_system_facts::{self, FileSystemTraits};
 use super::mounts::{HostMounts, MountPoint};
 use super::node::HostNode;
 use super::stable::Group;
@@ -38,7 +38,7 @@ struct FileSystem {
     id: u64,
     /// A file system that was found before, and has the same lasting id.
     twin: Option<DeviceKey>,
-    ways: Ways,
+    traits: FileSystemTraits,
     /// Holds the file system, whether or not `mount` does.
     _held: OwnedFd,
     /// Not O_PATH, since open_by_handle_at and syncfs need more. `None` if nothing could be opened.
@@ -82,8 +82,8 @@ impl FileSystems {
     }
 
     /// The properties of a file system of which an object was opened before.
-    pub(super) fn ways(&self, device: DeviceKey) -> Option<Ways> {
-        self.lock().iter().find(|known| known.device == device).map(|known| known.ways)
+    pub(super) fn traits(&self, device: DeviceKey) -> Option<FileSystemTraits> {
+        self.lock().iter().find(|known| known.device == device).map(|known| known.traits)
     }
 
     /// Meets an object's file system.
@@ -119,7 +119,7 @@ impl FileSystems {
             _ => None,
         };
         let lasting = file_system_facts::lasting(device, fd, mount.as_ref().map(AsFd::as_fd))?;
-        let (ways, held) = (Ways::of(fd), fd.try_clone_to_owned().map_err(|error| io_error(&error))?);
+        let (traits, held) = (FileSystemTraits::of(fd), fd.try_clone_to_owned().map_err(|error| io_error(&error))?);
         let mut known = self.lock();
         if let Some(known) = known.iter().find(|known| known.device == device) {
             return Ok(known.id);
@@ -139,7 +139,7 @@ impl FileSystems {
             let shared = SharedSync { group: Group::new(), covers, directory };
             (covers != SyncScope::Nothing).then(|| Arc::new(shared))
         });
-        known.push(FileSystem { device, id, twin, ways, _held: held, mount, shared });
+        known.push(FileSystem { device, id, twin, traits, _held: held, mount, shared });
         Ok(id)
     }
 

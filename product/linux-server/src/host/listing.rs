@@ -50,7 +50,7 @@ impl Core {
                     window.offer_unsure(name, fileid);
                 }
             })?;
-            window.ask(|name| self.number_of(directory, name));
+            window.ask(|name| self.fileid_of(directory, name));
             Ok::<_, VolumeError>(())
         })?;
         read?;
@@ -62,7 +62,7 @@ impl Core {
     }
 
     fn unsure_in(&self, directory: &HostNode) -> Unsure {
-        self.file_systems.ways(directory.device()).map_or(Unsure::Everything, |ways| ways.unsure)
+        self.file_systems.traits(directory.device()).map_or(Unsure::Everything, |traits| traits.unsure)
     }
 
     /// The names in a directory at which file systems are mounted.
@@ -75,7 +75,7 @@ impl Core {
 
     /// The number of an entry's object, and the id of its file system if that is not the directory's. `None` if the
     /// host does not report it.
-    fn number_of(&self, directory: &HostNode, name: &[u8]) -> Option<(Option<u64>, u64)> {
+    fn fileid_of(&self, directory: &HostNode, name: &[u8]) -> Option<(Option<u64>, u64)> {
         let name = CString::new(name).ok()?;
         // A network's file system need not be asked for its root's number.
         let stat = calls::known_stat(directory.fd(), &name).ok()?;

@@ -143,14 +143,14 @@ fn find(directory: &OwnedFd, place: i64, relation: &'static str) -> Option<Other
     if asked != 0 || lock.l_type == libc::F_UNLCK as libc::c_short {
         return None;
     }
-    let number = fstat(directory).ok()?.st_ino;
-    Some(Other { relation, processes: holders(number, place, directory.as_raw_fd()) })
+    let ino = fstat(directory).ok()?.st_ino;
+    Some(Other { relation, processes: lock_owners(ino, place, directory.as_raw_fd()) })
 }
 
-/// The processes that hold a lock on this byte of the file with this number; this process's descriptor `own` does not
-/// count.
-fn holders(number: u64, place: i64, own: RawFd) -> Vec<u32> {
-    let (file, byte) = (format!(":{number} "), format!(" {place} {place}"));
+/// The processes that hold a lock on this byte of the file with this inode number; this process's descriptor `own` does
+/// not count.
+fn lock_owners(ino: u64, place: i64, own: RawFd) -> Vec<u32> {
+    let (file, byte) = (format!(":{ino} "), format!(" {place} {place}"));
     let holds = |path: &Path| {
         let told = fs::read_to_string(path).unwrap_or_default();
         let locks = told.lines().filter(|line| line.starts_with("lock:"));

@@ -92,7 +92,7 @@ impl fmt::Display for Bound {
 /// A connection, as the choice sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Member {
-    pub(super) number: u64,
+    pub(super) id: u64,
     pub(super) party: Party,
     /// No calls in progress, no unsent replies.
     pub(super) idle: bool,
@@ -156,7 +156,7 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
         member.idle || member.stalled || fewer
     };
     let idle = || members.iter().filter(|member| gives_way(member) && member.idle).max_by_key(first);
-    of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::Evict(member.number))
+    of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::Evict(member.id))
 }
 
 /// Most waiting connections of a party.

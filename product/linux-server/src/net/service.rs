@@ -346,12 +346,12 @@ impl ServiceState {
 
     pub(super) fn members(&self) -> Vec<Member> {
         let now = clock::monotonic();
-        let member = |(&number, entry): (&u64, &RosterEntry)| {
+        let member = |(&id, entry): (&u64, &RosterEntry)| {
             let standing = &entry.standing;
             let active_ns = standing.active_ns.load(Ordering::Relaxed);
             let waits_for_peer = standing.waits_for_peer.load(Ordering::SeqCst);
             Member {
-                number,
+                id,
                 party: standing.party,
                 idle: !standing.busy.load(Ordering::SeqCst),
                 stalled: waits_for_peer && now.since(Nanos(active_ns)) >= STALL_NS,
@@ -363,13 +363,13 @@ impl ServiceState {
     }
 
     /// Asks a connection to close, if it closes for that reason.
-    pub(super) fn request_close(&self, number: u64, reason: Reason) {
-        self.with_connection(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
+    pub(super) fn request_close(&self, id: u64, reason: Reason) {
+        self.with_connection(id, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
     }
 
-    fn with_connection(&self, number: u64, what: impl FnOnce(&ConnectionState)) {
+    fn with_connection(&self, id: u64, what: impl FnOnce(&ConnectionState)) {
         let roster = self.lock();
-        let Some(entry) = roster.connections.get(&number) else { return };
+        let Some(entry) = roster.connections.get(&id) else { return };
         what(&entry.standing);
         let waker = entry.waker.clone();
         drop(roster);
@@ -392,7 +392,7 @@ impl ServiceState {
         let now = clock::monotonic();
         for member in self.members() {
             if member.idle && !member.leaving && Nanos(member.active_ns).after(idle_ns) <= now {
-                self.request_close(member.number, Reason::Silent);
+                self.request_close(member.id, Reason::Silent);
             }
         }
     }
@@ -410,9 +410,9 @@ impl ServiceState {
         let over: Vec<u64> = {
             let roster = self.lock();
             let over = roster.connections.iter().filter(|(_, entry)| is_over(&entry.standing));
-            over.map(|(&number, _)| number).collect()
+            over.map(|(&id, _)| id).collect()
         };
-        over.into_iter().for_each(|number| self.request_close(number, Reason::Unread));
+        over.into_iter().for_each(|id| self.request_close(id, Reason::Unread));
     }
 
     fn request_bytes(&self) -> u64 {
@@ -426,7 +426,7 @@ impl ServiceState {
     pub(super) fn reclaim_memory(&self) {
         let wanted = self.quota.waiters() > 0;
         let (mut stalled, mut large) = (Vec::new(), Vec::new());
-        for (&number, RosterEntry { standing, looked, .. }) in &mut self.lock().connections {
+        for (&id, RosterEntry { standing, looked, .. }) in &mut self.lock().connections {
             let sum = standing.received.load(Ordering::Relaxed) + standing.sent.load(Ordering::Relaxed);
             let moved = sum - std::mem::replace(&mut looked.moved, sum);
             let more = standing.bytes.held() > UNIT_BYTES;
@@ -435,15 +435,15 @@ impl ServiceState {
                 false => 0,
             };
             if wanted && looked.stalls >= STALLS_MAX {
-                stalled.push(number);
+                stalled.push(id);
             } else if moved > 0 {
                 looked.shrink_sent = false;
             } else if !std::mem::replace(&mut looked.shrink_sent, true) || more {
-                large.push(number);
+                large.push(id);
             }
         }
-        stalled.into_iter().for_each(|number| self.request_close(number, Reason::Stalled));
-        large.into_iter().for_each(|number| self.with_connection(number, |s| s.shrinks.store(true, Ordering::SeqCst)));
+        stalled.into_iter().for_each(|id| self.request_close(id, Reason::Stalled));
+        large.into_iter().for_each(|id| self.with_connection(id, |s| s.shrinks.store(true, Ordering::SeqCst)));
         self.quota.wake_all();
         if self.quota.has_slack() {
             self.quota.give_slack_back();
@@ -456,7 +456,7 @@ impl ServiceState {
 
     /// A new connection's slot.
     pub(super) fn add(self: &Arc<Self>, peer: &Peer) -> Arc<Membership> {
-        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
+        let id = self.accepted.fetch_add(1, Ordering::Relaxed);
         let standing = Arc::new(ConnectionState {
             party: peer.party(),
             active_ns: AtomicU64::new(clock::monotonic().0),
@@ -471,19 +471,19 @@ impl ServiceState {
             unread_since_ns: AtomicU64::new(0),
         });
         let entry = RosterEntry { standing: Arc::clone(&standing), waker: None, looked: Looked::default() };
-        self.lock().connections.insert(number, entry);
+        self.lock().connections.insert(id, entry);
         if self.connections.fetch_add(1, Ordering::SeqCst) == 0 {
             // The search for silent connections has waited for the first one.
             self.wake_others();
         }
-        Arc::new(Membership { service: Arc::clone(self), number, calls: AtomicUsize::new(0), standing })
+        Arc::new(Membership { service: Arc::clone(self), id, calls: AtomicUsize::new(0), standing })
     }
 }
 
 /// A connection's slot in the service.
 pub(super) struct Membership {
     service: Arc<ServiceState>,
-    number: u64,
+    id: u64,
     calls: AtomicUsize,
     standing: Arc<ConnectionState>,
 }
@@ -500,7 +500,7 @@ impl Membership {
     /// Sets the waker for changes of the phase; a task's waker is the same for its life.
     pub(super) fn keep_waker(&self, waker: &Waker) {
         let mut roster = self.service.lock();
-        let before = roster.connections.get_mut(&self.number).and_then(|entry| entry.waker.replace(waker.clone()));
+        let before = roster.connections.get_mut(&self.id).and_then(|entry| entry.waker.replace(waker.clone()));
         drop(roster);
         drop(before);
     }
@@ -571,11 +571,11 @@ impl Membership {
     }
 
     pub(super) fn wait_for_quota(&self, waker: &Waker) {
-        self.service.quota.wait(self.number, waker);
+        self.service.quota.wait(self.id, waker);
     }
 
     pub(super) fn waits_no_more(&self) {
-        self.service.quota.forget(self.number);
+        self.service.quota.forget(self.id);
     }
 
     /// Reports whether the connection waits for its peer to finish a record or to take replies.
@@ -632,7 +632,7 @@ impl Membership {
 
     /// The reactor that runs the connection.
     pub(super) fn reactor(&self) -> &Arc<Remote> {
-        self.service.platform.reactor(self.number as usize)
+        self.service.platform.reactor(self.id as usize)
     }
 
     /// A machine for the connection.
@@ -644,9 +644,9 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         self.set_calls(0);
-        self.service.quota.leave(self.number, &self.standing.bytes);
+        self.service.quota.leave(self.id, &self.standing.bytes);
         let mut roster = self.service.lock();
-        let own = roster.connections.remove(&self.number);
+        let own = roster.connections.remove(&self.id);
         self.service.connections.fetch_sub(1, Ordering::SeqCst);
         let others = std::mem::take(&mut roster.others);
         drop(roster);

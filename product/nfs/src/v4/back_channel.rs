@@ -54,8 +54,8 @@ struct State {
 pub(crate) struct BackChannel {
     /// The session's number.
     pub(crate) session: SessionId,
-    /// The number of the session among those of the client.
-    number: u64,
+    /// The index of the session among those of the client.
+    index: u64,
     /// The client has asked for a back channel.
     is_wanted: AtomicBool,
     /// Those of its client.
@@ -109,7 +109,7 @@ impl BackChannel {
 
     fn of(session: SessionId, notices: &Arc<LockNotices>, is_wanted: bool, state: State) -> Arc<Self> {
         let (is_wanted, notices) = (AtomicBool::new(is_wanted), Arc::clone(notices));
-        Arc::new(Self { session, number: notices.next_session(), is_wanted, notices, state: Mutex::new(state) })
+        Arc::new(Self { session, index: notices.next_session(), is_wanted, notices, state: Mutex::new(state) })
     }
 
     /// An earlier server has called the client so often. The client may not know the last call: it comes again, without
@@ -133,9 +133,9 @@ impl BackChannel {
         (state.calling, state.minor, self.is_wanted.load(Ordering::Relaxed))
     }
 
-    /// Persists the number of each further call for a later server, as a record with this number.
-    pub(crate) fn keep_sequence(&self, memory: &Memory, number: u32, party: Party) {
-        self.lock().persisted = Some((Memory::clone(memory), number, party));
+    /// Persists the number of each further call for a later server, as an item with this id.
+    pub(crate) fn keep_sequence(&self, memory: &Memory, item_id: u32, party: Party) {
+        self.lock().persisted = Some((Memory::clone(memory), item_id, party));
     }
 
     /// A later server need not know.
@@ -180,7 +180,7 @@ impl BackChannel {
             (state.has_ended, state.outbox) = (true, Weak::new());
             state.under_way.take()
         };
-        self.notices.remove(self.number);
+        self.notices.remove(self.index);
         under_way.and_then(|call| call.notice).into_iter().for_each(|notice| self.notices.give_back(notice));
     }
 
@@ -217,7 +217,7 @@ impl BackChannel {
         // A notice stays until there is a connection.
         let Some(outbox) = state.outbox.upgrade() else { return };
         let carrier: Weak<Self> = Arc::downgrade(self);
-        let Some(notice) = self.notices.take(self.number, carrier) else { return };
+        let Some(notice) = self.notices.take(self.index, carrier) else { return };
         state.sequenceid = state.sequenceid.wrapping_add(1);
         state.keep();
         let body = call(state, &self.session, Some(&notice));
@@ -309,10 +309,10 @@ fn sequence_status(reply: &[u8]) -> Result<Option<u32>, XdrError> {
 
 impl State {
     fn keep(&mut self) {
-        if let Some((memory, number, party)) = &self.persisted
+        if let Some((memory, item_id, party)) = &self.persisted
             && memory.check_quota(&self.item, *party, 4).is_ok()
         {
-            memory.put(*number, &mut self.item, *party, &Record::BackChannel { sequenceid: self.sequenceid });
+            memory.put(*item_id, &mut self.item, *party, &Record::BackChannel { sequenceid: self.sequenceid });
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_frontend::RecordedCall;
 use afflux_frontend::trace::TracedOperation;
-use afflux_volume::{Caller, Inode, Platform, Volume, handle_number};
+use afflux_volume::{Caller, Inode, Platform, Volume, handle_hash};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
@@ -241,7 +241,7 @@ impl<P: Platform> Compound<P> {
     pub(super) fn record_of(&self, inode: &Arc<Inode<P>>, operation: TracedOperation, offset: u64, bytes: u64) {
         let recording = &self.service.recording;
         if recording.is_on()
-            && let Some(file) = handle_number(inode.handle_bytes())
+            && let Some(file) = handle_hash(inode.handle_bytes())
         {
             let call = RecordedCall { operation, file, offset, bytes };
             recording.note(&mut vec![call], || self.service.volume.engine().platform().now().0);

@@ -573,7 +573,7 @@ fn recovered<P: Platform>(
     };
     let view = VolumeView { owner_id: &owner_id, file_of: &file_of, locks: volume.locks(), now_ns };
     let (mut state, lost) = State::recovered(&memory, found, &view)?;
-    state.clients.number_from(next_client);
+    state.clients.set_next(next_client);
     let known = state.clients.names().map(|(id, name, has_reclaimed)| (id, listed_name(&key, name), has_reclaimed));
     let is_left = |name: u64| previous_names.iter().any(|previous_names| are_of_one(*previous_names, name));
     let known: Vec<(u64, u64, bool)> = known.filter(|(_, name, _)| is_left(*name)).collect();

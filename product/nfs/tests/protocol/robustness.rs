@@ -103,7 +103,7 @@ fn prepared() -> World {
     world
 }
 
-fn by_number(mut replies: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+fn by_xid(mut replies: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     replies.sort();
     replies
 }
@@ -118,12 +118,12 @@ fn a_stream_cut_anywhere_gives_the_same_replies() {
     peer.send(&stream).unwrap();
     peer.replies(calls.len());
     peer.send(&stream).unwrap();
-    let whole = by_number(peer.replies(calls.len()));
+    let whole = by_xid(peer.replies(calls.len()));
     // Byte by byte.
     for byte in &stream {
         peer.send(&[*byte]).unwrap();
     }
-    assert!(by_number(peer.replies(calls.len())) == whole);
+    assert!(by_xid(peer.replies(calls.len())) == whole);
     // In two pieces, cut at every place.
     for cut in 1..stream.len() {
         peer.send(&stream[..cut]).unwrap();
@@ -131,7 +131,7 @@ fn a_stream_cut_anywhere_gives_the_same_replies() {
         assert!((1..=1 << 21).contains(&hint), "{hint}");
         peer.send(&stream[cut..]).unwrap();
         assert!(peer.input.is_empty());
-        assert!(by_number(peer.replies(calls.len())) == whole, "cut at {cut}");
+        assert!(by_xid(peer.replies(calls.len())) == whole, "cut at {cut}");
     }
     // At random places, with polls in between.
     for seed in 0..200 {
@@ -147,7 +147,7 @@ fn a_stream_cut_anywhere_gives_the_same_replies() {
             }
         }
         replies.extend(peer.drain());
-        assert!(by_number(replies) == whole, "seed {seed}");
+        assert!(by_xid(replies) == whole, "seed {seed}");
     }
 }
 

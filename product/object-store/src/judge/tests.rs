@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 
 use super::*;
 use crate::address::StoreAddress;
-use crate::failure::Told;
+use crate::failure::TransientFailure;
 use crate::waits::WaitKind;
 
 fn now_ns() -> u64 {
@@ -38,7 +38,7 @@ fn what_is_over_is_repeated_by_no_layer() {
     assert_eq!(judged(&data, generic(beyond)).1, RequestFailure::Beyond(beyond.to_owned()));
     assert_eq!(
         judged(&record, generic("other words")),
-        (true, RequestFailure::Unknown(Told::ByStore("other words".to_owned())))
+        (true, RequestFailure::Unknown(TransientFailure::ByStore("other words".to_owned())))
     );
     let absent = || Error::NotFound { path: "x".to_owned(), source: "absent".into() };
     assert_eq!(judged(&data, absent()), (false, RequestFailure::Missing));

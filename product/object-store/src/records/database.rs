@@ -106,13 +106,13 @@ pub(crate) struct Sum;
 
 impl MergeOperator for Sum {
     fn merge(&self, key: &Bytes, existing: Option<Bytes>, operand: Bytes) -> Result<Bytes, MergeOperatorError> {
-        let before = existing.map_or(Ok(0), |existing| number(key, &existing))?;
-        let sum = before.wrapping_add(number(key, &operand)?);
+        let before = existing.map_or(Ok(0), |existing| decode_sum(key, &existing))?;
+        let sum = before.wrapping_add(decode_sum(key, &operand)?);
         Ok(Bytes::copy_from_slice(&sum.to_be_bytes()))
     }
 }
 
-fn number(key: &Bytes, value: &Bytes) -> Result<i64, MergeOperatorError> {
+fn decode_sum(key: &Bytes, value: &Bytes) -> Result<i64, MergeOperatorError> {
     let bytes = value.as_ref().try_into().map_err(|_| MergeOperatorError::Callback {
         message: format!("the record {key:?} has {} bytes instead of the 8 of a sum", value.len()),
     })?;

@@ -91,7 +91,7 @@ impl StoreRecords {
         }
         let (queue, batches) = unbounded_channel();
         // Writers that die young leave a log that none of them flushed.
-        let logs = site.wire.log_number().saturating_sub(db.manifest().replay_after_wal_id());
+        let logs = site.wire.wal_id().saturating_sub(db.manifest().replay_after_wal_id());
         let (progress, _) = watch::channel(TaskProgress { unfenced_at_ns, logs, ..TaskProgress::default() });
         let (demand, _) = watch::channel(Demand::default());
         let tasks = Arc::new(Tasks {
@@ -298,7 +298,7 @@ fn given(change: RecordChange) -> (Bytes, Given) {
 
 fn shown(manifest: &VersionedManifest) -> Manifest {
     let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
-    Manifest { number: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() }
+    Manifest { id: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() }
 }
 
 /// The first `most` records of a range.

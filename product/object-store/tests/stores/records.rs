@@ -174,7 +174,5 @@ fn unfenced(store: &Store) {
     commit(&records, vec![put("u", "")]);
     assert!(before_ns <= records.unfenced_at_ns() && records.unfenced_at_ns() <= clock.now_ns());
     let manifest = wait(records.manifest()).unwrap();
-    assert!(
-        manifest.number > 0 && manifest.checkpoints.iter().all(|checkpoint| checkpoint.manifest <= manifest.number)
-    );
+    assert!(manifest.id > 0 && manifest.checkpoints.iter().all(|checkpoint| checkpoint.manifest <= manifest.id));
 }

@@ -154,7 +154,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
         tree.find_lost();
         self.report.faults.append(&mut tree.faults);
         let counted = counted.unwrap_or_else(|| vec![0; 8]);
-        let counted = exactly("the number of files", &counted, 8).map(|()| object_number(&counted));
+        let counted = exactly("the number of files", &counted, 8).map(|()| decode_count(&counted));
         if let Some(counted) = self.well_formed(FILES_KEY, counted)
             && counted != tree.living
         {
@@ -164,7 +164,7 @@ impl<O: Objects, R: RecordDatabase, C: Clock> Check<'_, O, R, C> {
     }
 }
 
-fn object_number(value: &[u8]) -> u64 {
+fn decode_count(value: &[u8]) -> u64 {
     value.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 

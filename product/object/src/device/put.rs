@@ -58,9 +58,9 @@ impl VolumeState {
     /// Lets segments have a file's bytes up to `cut` that waited for a COMMIT. They are too many for its batch.
     pub(crate) fn release_inline(&mut self, ino: u64, cut: u64) {
         let Some(file) = self.files.get(&ino) else { return };
-        let upto = file.writes.iter().take_while(|write| write.number <= cut);
+        let upto = file.writes.iter().take_while(|write| write.id <= cut);
         let inline = upto.filter(|write| matches!(write.content, UnnamedContent::Buffered(_)));
-        self.buffered.extend(inline.map(|write| (write.number, ino)));
+        self.buffered.extend(inline.map(|write| (write.id, ino)));
     }
 
     /// A segment in flight that delays the write: the write's own segment, or a small one that delays the close of the

@@ -16,18 +16,18 @@ use crate::format::{FieldBytes, FormatError, exactly, in_range};
 /// The root of each volume. Numbers of epochs are larger.
 pub(crate) const ROOT: u64 = 1;
 
-const NUMBER_BITS: u32 = 40;
+const COUNT_BITS: u32 = 40;
 const HEAD_BYTES: usize = 1 + 2 + 3 * 4 + 4 * TIME_BYTES + 8;
 const TIME_BYTES: usize = 12;
 const NANOS_MAX: u64 = 999_999_999;
 /// Beside the mode: the object has extended attributes, or had some.
 const WITH_XATTRS: u16 = 1 << 15;
 
-/// The number of the next object that an epoch makes.
-pub(crate) fn number(epoch: u32, count: u64) -> Result<u64, FormatError> {
+/// The inode number of the next object that an epoch makes.
+pub(crate) fn ino(epoch: u32, count: u64) -> Result<u64, FormatError> {
     in_range("the epoch of an object", u64::from(epoch), 1, u64::from(EPOCH_MAX))?;
-    in_range("the number of an object", count, 0, (1 << NUMBER_BITS) - 1)?;
-    Ok(u64::from(epoch) << NUMBER_BITS | count)
+    in_range("the number of an object", count, 0, (1 << COUNT_BITS) - 1)?;
+    Ok(u64::from(epoch) << COUNT_BITS | count)
 }
 
 /// The part of an inode that differs by kind.
@@ -67,8 +67,8 @@ impl Content {
     }
 }
 
-/// The number that stands for a kind in records.
-pub(crate) fn kind_number(kind: Kind) -> u8 {
+/// The code of a kind in records.
+pub(crate) fn kind_code(kind: Kind) -> u8 {
     match kind {
         Kind::Regular => 1,
         Kind::Directory => 2,
@@ -81,8 +81,8 @@ pub(crate) fn kind_number(kind: Kind) -> u8 {
 }
 
 /// The kind of a number in a record.
-pub(crate) fn kind_of(number: u8) -> Result<Kind, FormatError> {
-    Ok(match in_range("the kind of an object", u64::from(number), 1, 7)? {
+pub(crate) fn kind_of(ino: u8) -> Result<Kind, FormatError> {
+    Ok(match in_range("the kind of an object", u64::from(ino), 1, 7)? {
         1 => Kind::Regular,
         2 => Kind::Directory,
         3 => Kind::Symlink,
@@ -171,11 +171,11 @@ impl InodeRecord {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(HEAD_BYTES + 16);
-        value.push(kind_number(self.kind()));
+        value.push(kind_code(self.kind()));
         let mode = self.mode as u16 | if self.has_xattrs { WITH_XATTRS } else { 0 };
         value.extend_from_slice(&mode.to_be_bytes());
-        for number in [self.links, self.uid, self.gid] {
-            value.extend_from_slice(&number.to_be_bytes());
+        for ino in [self.links, self.uid, self.gid] {
+            value.extend_from_slice(&ino.to_be_bytes());
         }
         for time in [self.accessed, self.modified, self.modified_set, self.changed] {
             value.extend_from_slice(&time.seconds.to_be_bytes());
@@ -302,7 +302,7 @@ impl Entry {
 
     pub(crate) fn value(ino: u64, kind: Kind) -> Vec<u8> {
         let mut value = ino.to_be_bytes().to_vec();
-        value.push(kind_number(kind));
+        value.push(kind_code(kind));
         value
     }
 

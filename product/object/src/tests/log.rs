@@ -202,7 +202,7 @@ impl RecordDatabase for Arc<Log> {
     async fn manifest(&self) -> Result<Manifest, RecordsError> {
         let read = |world: &mut World| {
             let checkpoints = world.checkpoints.values().copied().collect();
-            (world.epoch, Manifest { number: world.manifest, checkpoints })
+            (world.epoch, Manifest { id: world.manifest, checkpoints })
         };
         let mut sent_ns = 0;
         let (epoch, manifest) = Log::again(&self.store, || {

@@ -249,7 +249,7 @@ impl World {
     /// The store's clock is an hour late.
     fn overwrite(&mut self, name: String, bytes: Bytes) {
         self.versions += 1;
-        let version = ObjectVersion { tag: Some(self.versions.to_string()), number: None };
+        let version = ObjectVersion { tag: Some(self.versions.to_string()), id: None };
         self.dated.insert(name, DatedObject { bytes, at_ns: self.now_ns + 3_600_000 * MS, version });
     }
 }

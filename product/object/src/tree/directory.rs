@@ -75,7 +75,7 @@ impl<D: DataCore> Directory for ObjectTree<D> {
     }
 
     fn open_identity(&self, identity: Identity) -> TreeResult<'_, Found> {
-        self.answer(async move { self.open_number(self.ino_of(&identity)?).await })
+        self.answer(async move { self.open_ino(self.ino_of(&identity)?).await })
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> TreeResult<'_, Found> {

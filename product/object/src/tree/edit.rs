@@ -106,10 +106,10 @@ impl<D: DataCore> ObjectTree<D> {
             slot.set(inode);
         }
         for ino in edit.named {
-            self.holders.name(ino);
+            self.held_nodes.name(ino);
         }
         for ino in edit.unnamed {
-            self.holders.unname(ino);
+            self.held_nodes.unname(ino);
         }
         Ok(order.last)
     }

@@ -113,7 +113,7 @@ impl<D: DataCore> ObjectTree<D> {
         let (now, parent_ino) = (self.now(), directory.ino());
         let inode = new_inode(&parent, parent_ino, directory.user(), new.clone(), wanted, now);
         permission::check_make(&inode.content, directory.user())?;
-        let ino = self.next_number(&mut order)?;
+        let ino = self.next_ino(&mut order)?;
         let before = self.stat_of(parent_ino, &parent, Body::default());
         parent.entries_changed(now, 1);
         let after = self.stat_of(parent_ino, &parent, Body::default());
@@ -126,7 +126,7 @@ impl<D: DataCore> ObjectTree<D> {
         if inode.kind() == Kind::Regular {
             self.core.begin_file(ino);
         }
-        let held = self.holders.hold(ino);
+        let held = self.held_nodes.hold(ino);
         drop(order);
         let data = (inode.kind() == Kind::Regular).then(|| self.core.backing(held.clone()));
         let found = self.found(held, &inode, Body::default());
@@ -150,12 +150,12 @@ impl<D: DataCore> ObjectTree<D> {
         permission::check_change_entries(parent.owned(), directory.user())?;
         let inode = new_inode(&parent, directory.ino(), directory.user(), New::Regular, wanted, self.now());
         let inode = InodeRecord { links: 0, ..inode };
-        let ino = self.next_number(&mut order)?;
+        let ino = self.next_ino(&mut order)?;
         let mut edit = Edit::default();
         edit.inode(&self.cache.slot(ino), inode.clone());
         edit.nameless(ino);
         // The reaper may see the mark at once.
-        let held = self.holders.hold_nameless(ino);
+        let held = self.held_nodes.hold_nameless(ino);
         self.apply(&mut order, edit)?;
         self.core.begin_file(ino);
         drop(order);
@@ -215,7 +215,7 @@ impl<D: DataCore> ObjectTree<D> {
         permission::check_change_entries(parent.owned(), directory.user())?;
         match inode.links {
             _ if inode.kind() == Kind::Directory => return Err(VolumeError::NotPermitted),
-            0 if !self.holders.is_nameless(view.slot.ino) => return Err(VolumeError::Stale),
+            0 if !self.held_nodes.is_nameless(view.slot.ino) => return Err(VolumeError::Stale),
             u32::MAX => return Err(VolumeError::TooManyLinks),
             links => inode.links = links + 1,
         }

@@ -20,7 +20,7 @@ use crate::format::records::Body;
 use crate::format::tree::{Content, Entry, InodeRecord};
 use crate::seams::{Durability, Record, RecordDatabase, next_page};
 use crate::tree::cache::Slot;
-use crate::tree::holders::HeldNode;
+use crate::tree::held_nodes::HeldNode;
 use crate::tree::permission::{Owned, User};
 use crate::tree::state::{DataCore, ObjectTree};
 
@@ -216,12 +216,12 @@ impl<D: DataCore> ObjectTree<D> {
         let held = {
             let _order = self.order();
             let inode = view.current();
-            (inode.links > 0).then(|| (self.holders.hold(view.slot.ino), inode))
+            (inode.links > 0).then(|| (self.held_nodes.hold(view.slot.ino), inode))
         };
         held.map(|(held, inode)| self.found(held, &inode, view.body))
     }
 
-    pub(super) async fn open_number(&self, ino: u64) -> Result<Found, VolumeError> {
+    pub(super) async fn open_ino(&self, ino: u64) -> Result<Found, VolumeError> {
         let view = self.view(ino).await?.ok_or(VolumeError::Stale)?;
         self.hold(&view).ok_or(VolumeError::Stale)
     }
@@ -244,7 +244,7 @@ impl<D: DataCore> ObjectTree<D> {
     pub(super) async fn parent(&self, directory: &Used) -> Result<Found, VolumeError> {
         let (view, _) = self.directory(directory).await?;
         let (parent, _) = view.inode.as_directory()?;
-        self.open_number(parent).await
+        self.open_ino(parent).await
     }
 
     pub(super) async fn stats(&self, used: &[Used]) -> Result<Vec<Option<Stat>>, VolumeError> {

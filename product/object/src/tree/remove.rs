@@ -1,7 +1,7 @@
 //! Removing names, and the end of objects that have none.
 //!
 //! Owns: the rules of a removal; the task that reaps objects without a name, and the objects of an earlier writer.
-//! Does not own: which objects are due (`holders`), the removal of their records (`DataCore::reap`).
+//! Does not own: which objects are due (`held_nodes`), the removal of their records (`DataCore::reap`).
 //! Invariants: a directory with entries retains its name. An object is reaped once at a time. An object that cannot be
 //! reaped now retains its mark for the next opening.
 
@@ -19,7 +19,7 @@ use crate::open::get;
 use crate::seams::{Durability, RecordDatabase, next_page};
 use crate::tree::cache::SlotCache;
 use crate::tree::edit::Edit;
-use crate::tree::holders::{Due, Holders};
+use crate::tree::held_nodes::{Due, HeldNodes};
 use crate::tree::permission;
 use crate::tree::read::{ReadView, Used};
 use crate::tree::state::{DataCore, ObjectTree};
@@ -111,13 +111,13 @@ enum Step {
 impl<D: DataCore> ObjectTree<D> {
     /// Reaps objects until the tree ends, or the volume is lost to this writer. A task of the world runs it.
     pub fn reaper(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (core, holders, cache) = (Arc::clone(&self.core), Arc::clone(&self.holders), Arc::clone(&self.cache));
+        let (core, held_nodes, cache) = (Arc::clone(&self.core), Arc::clone(&self.held_nodes), Arc::clone(&self.cache));
         async move {
             let mut reaping = FuturesUnordered::new();
             loop {
                 let step = |cx: &mut Context<'_>| {
                     if reaping.len() < REAPED_AT_ONCE
-                        && let Poll::Ready(due) = holders.poll_due(cx)
+                        && let Poll::Ready(due) = held_nodes.poll_due(cx)
                     {
                         return Poll::Ready(Step::Due(due));
                     }
@@ -129,10 +129,10 @@ impl<D: DataCore> ObjectTree<D> {
                 let done = match poll_fn(step).await {
                     Step::Due(Due::Nothing) => return,
                     Step::Due(Due::Object(ino)) => {
-                        reaping.push(reap(&*core, &holders, &cache, ino));
+                        reaping.push(reap(&*core, &held_nodes, &cache, ino));
                         continue;
                     }
-                    Step::Due(Due::Marks) => read_marks(&*core, &holders).await,
+                    Step::Due(Due::Marks) => read_marks(&*core, &held_nodes).await,
                     Step::Done(done) => done,
                 };
                 if done.is_err_and(|error| error.is_loss()) {
@@ -143,9 +143,14 @@ impl<D: DataCore> ObjectTree<D> {
     }
 }
 
-async fn reap<D: DataCore>(core: &D, holders: &Holders, cache: &SlotCache, ino: u64) -> Result<(), ObjectVolumeError> {
+async fn reap<D: DataCore>(
+    core: &D,
+    held_nodes: &HeldNodes,
+    cache: &SlotCache,
+    ino: u64,
+) -> Result<(), ObjectVolumeError> {
     let done = reap_unnamed(core, cache, ino).await;
-    holders.reaped(ino);
+    held_nodes.reaped(ino);
     done
 }
 
@@ -168,14 +173,14 @@ async fn reap_unnamed<D: DataCore>(core: &D, cache: &SlotCache, ino: u64) -> Res
     core.reap(ino).await
 }
 
-async fn read_marks<D: DataCore>(core: &D, holders: &Holders) -> Result<(), ObjectVolumeError> {
+async fn read_marks<D: DataCore>(core: &D, held_nodes: &HeldNodes) -> Result<(), ObjectVolumeError> {
     let (mut from, end) = InodeRecord::unnamed_keys();
     // Marks behind a full queue are read again later.
-    while from < end && !holders.has_pending_marks() {
+    while from < end && !held_nodes.has_pending_marks() {
         let found = core.records().scan_first(from, end.clone(), Durability::Applied, MARKS_READ).await?;
         from = next_page(&found, MARKS_READ, &end);
         for (key, _) in found {
-            holders.found_mark(InodeRecord::unnamed(&key)?);
+            held_nodes.found_mark(InodeRecord::unnamed(&key)?);
         }
     }
     Ok(())

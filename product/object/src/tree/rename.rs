@@ -1,7 +1,7 @@
 //! Renaming.
 //!
 //! Owns: the rules of a rename; the path up from a directory.
-//! Does not own: the end of a replaced object (`holders`, `remove`).
+//! Does not own: the end of a replaced object (`held_nodes`, `remove`).
 //! Invariants: no directory is below itself. The path up is checked under the order lock, which all renames take.
 
 use afflux_volume::{AttributeChange, Change, Kind, New, RenameHow, Renamed, SpecialKind, Timestamp, VolumeError};
@@ -239,7 +239,7 @@ impl<D: DataCore> ObjectTree<D> {
         from: &NamedEntry<'_>,
         now: Timestamp,
     ) -> Result<(), VolumeError> {
-        let (ino, directory) = (self.next_number(order)?, from.directory);
+        let (ino, directory) = (self.next_ino(order)?, from.directory);
         let new = New::Special(SpecialKind::CharDevice { major: 0, minor: 0 });
         let wanted = AttributeChange { mode: Some(0), ..AttributeChange::default() };
         let whiteout = new_inode(&from.parent.current(), directory.ino(), directory.user(), new, &wanted, now);

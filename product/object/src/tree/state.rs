@@ -14,11 +14,11 @@ use afflux_volume::{DeviceKey, Export, Found, Identity, Joint, Node, Seek, Stat,
 use crate::error::ObjectVolumeError;
 use crate::file::BodyInMemory;
 use crate::format::records::{Body, VolumeHeader};
-use crate::format::tree::{Content, InodeRecord, ROOT, number};
+use crate::format::tree::{Content, InodeRecord, ROOT, ino};
 use crate::open::ObjectVolume;
 use crate::seams::{Clock, Durability, Key, Objects, Record, RecordChange, RecordDatabase, RecordsError, Sequence};
 use crate::tree::cache::SlotCache;
-use crate::tree::holders::{HeldNode, Holders};
+use crate::tree::held_nodes::{HeldNode, HeldNodes};
 
 /// The host's type of the bytes in identities.
 const IDENTITY_FORM: u8 = 1;
@@ -59,7 +59,7 @@ pub(super) struct Order {
 pub struct ObjectTree<D: DataCore> {
     pub(super) core: Arc<D>,
     pub(super) cache: Arc<SlotCache>,
-    pub(super) holders: Arc<Holders>,
+    pub(super) held_nodes: Arc<HeldNodes>,
     pub(super) options: ObjectTreeOptions,
     pub(super) exports: Vec<Export>,
     fsid: u64,
@@ -76,7 +76,7 @@ impl<D: DataCore> ObjectTree<D> {
             core.header().id.split_first_chunk().map_or((0, &[][..]), |(id, rest)| (u64::from_be_bytes(*id), rest));
         let mut tree = Self {
             cache: Arc::new(SlotCache::new(options.inodes_max)),
-            holders: Holders::new(),
+            held_nodes: HeldNodes::new(),
             options,
             exports: Vec::new(),
             fsid,
@@ -97,7 +97,7 @@ impl<D: DataCore> ObjectTree<D> {
         };
         let stat = tree.stat_of(ROOT, &root, Body::default());
         tree.cache.slot(ROOT).set(root);
-        let node = Node::new(tree.holders.hold(ROOT));
+        let node = Node::new(tree.held_nodes.hold(ROOT));
         let root = Found { node, identity: tree.identity(ROOT), stat };
         tree.exports.push(Export { path: "/".to_owned(), root });
         Ok(Arc::new(tree))
@@ -134,14 +134,14 @@ impl<D: DataCore> ObjectTree<D> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a new object. A view has none.
-    pub(super) fn next_number(&self, order: &mut Order) -> Result<u64, VolumeError> {
+    /// The inode number of a new object. A view has none.
+    pub(super) fn next_ino(&self, order: &mut Order) -> Result<u64, VolumeError> {
         if self.core.records().is_read_only() {
             return Err(VolumeError::ReadOnly);
         }
-        let number = number(self.core.records().epoch(), order.objects)?;
+        let ino = ino(self.core.records().epoch(), order.objects)?;
         order.objects += 1;
-        Ok(number)
+        Ok(ino)
     }
 
     pub(super) async fn scan(&self, from: Key, to: Key) -> Result<Vec<Record>, RecordsError> {
@@ -201,7 +201,7 @@ pub(super) fn written(body: &Body) -> Timestamp {
 
 impl<D: DataCore> Drop for ObjectTree<D> {
     fn drop(&mut self) {
-        self.holders.close();
+        self.held_nodes.close();
     }
 }
 

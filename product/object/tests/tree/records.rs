@@ -202,7 +202,7 @@ impl RecordDatabase for MapRecords {
     }
 
     async fn manifest(&self) -> Result<Manifest, RecordsError> {
-        Ok(Manifest { number: 1, checkpoints: Vec::new() })
+        Ok(Manifest { id: 1, checkpoints: Vec::new() })
     }
 
     fn unfenced_at_ns(&self) -> u64 {

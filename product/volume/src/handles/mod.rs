@@ -141,7 +141,7 @@ impl<P: Platform> Volume<P> {
     /// The inode of an object: the present one, or a new one with these attributes. The flag marks a new one.
     pub(crate) fn inode_of(&self, found: Found, export: u16) -> Result<(Arc<Inode<P>>, bool), VolumeError> {
         let Found { node, identity, stat } = found;
-        let stat = self.numbers.numbered(&identity, stat)?;
+        let stat = self.file_ids.with_fileid(&identity, stat)?;
         let handle = self.key.seal(&identity, export);
         let unit = self.devices.time_unit(stat.device, self.tree.time_unit_ns(&node));
         let make =

@@ -549,8 +549,8 @@ impl<P: Platform> Volume<P> {
 
     /// Adds a renamed object to the cached listing of its new directory.
     fn list_moved(&self, directory: &Arc<Inode<P>>, name: &Bytes, (identity, stat): &(Identity, Stat)) {
-        match self.numbers.of(identity.fsid(), stat.fileid) {
-            Ok(number) => self.list_change(directory, |listing| listing.insert(name, number)),
+        match self.file_ids.of(identity.fsid(), stat.fileid) {
+            Ok(fileid) => self.list_change(directory, |listing| listing.insert(name, fileid)),
             Err(_) => directory.listed().forget(),
         }
     }

@@ -153,7 +153,7 @@ impl<P: Platform> Volume<P> {
             directory.listed().begin();
             async {
                 let mut window = self.tree.list(node, window).await?.0;
-                window.number(|elsewhere, number| self.numbers.of(elsewhere.unwrap_or(home), number))?;
+                window.assign_fileids(|elsewhere, fileid| self.file_ids.of(elsewhere.unwrap_or(home), fileid))?;
                 Ok::<_, VolumeError>(window)
             }
         };
@@ -235,9 +235,9 @@ impl<P: Platform> Volume<P> {
             None => self.table.get(&identity),
         };
         let Some(inode) = inode else {
-            let number = self.numbers.of(identity.fsid(), stat.fileid)?;
+            let fileid = self.file_ids.of(identity.fsid(), stat.fileid)?;
             self.search.seen_at(&identity, location);
-            return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat, number)));
+            return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat, fileid)));
         };
         self.search.found_at(&inode, location);
         if inode.does_differ(&stat, self.now()) {

@@ -33,13 +33,13 @@ fn is_of(caller: &Caller, attributes: &Attributes) -> bool {
 }
 
 impl<P: Platform> Volume<P> {
-    /// The number of the object with a name. Waits for the host unless the name is known.
-    pub async fn number_of(&self, (directory, name): Name<'_, P>) -> Option<u64> {
+    /// The hash of the handle of the object with a name. Waits for the host unless the name is known.
+    pub async fn handle_hash_of(&self, (directory, name): Name<'_, P>) -> Option<u64> {
         let found = match self.try_lookup(directory, name) {
             Some(found) => found,
             None => self.lookup(directory, name).await.ok()?,
         };
-        Some(self.key.number(&found.0.identity))
+        Some(self.key.handle_hash(&found.0.identity))
     }
 
     /// The node of a directory for a caller's change of its names. The tree notes the change.
@@ -47,7 +47,7 @@ impl<P: Platform> Volume<P> {
         let node = directory.node.used_by(caller);
         let Some(change) = caller.change() else { return node };
         let (change, key) = (Arc::clone(change), self.key.clone());
-        node.noting(ChangeNote::new(move |made| change.note_done(made.map_or(0, |object| key.number(object)))))
+        node.noting(ChangeNote::new(move |made| change.note_done(made.map_or(0, |object| key.handle_hash(object)))))
     }
 
     /// The answer to a change of these objects if an earlier process has carried it out. It is durable then.
@@ -73,7 +73,7 @@ impl<P: Platform> Volume<P> {
         match caller.before() {
             Before::Done { .. } => Some(self.made_durable(&[new.0, from], Stable::not_begun()).await),
             Before::Begun { object, .. } if how.has_old_name() && object != 0 => {
-                (self.number_of(new).await == Some(object)).then_some(Err(VolumeError::Exists))
+                (self.handle_hash_of(new).await == Some(object)).then_some(Err(VolumeError::Exists))
             }
             _ => None,
         }
@@ -84,7 +84,9 @@ impl<P: Platform> Volume<P> {
     pub(super) async fn made_before(&self, caller: &Caller, (parent, name): Name<'_, P>) -> Option<Outcome<Made<P>>> {
         let Before::Done { object } = caller.before() else { return None };
         let result = match self.lookup_by(caller, parent, name).await {
-            Ok((inode, attributes)) if self.key.number(&inode.identity) == object && is_of(caller, &attributes) => {
+            Ok((inode, attributes))
+                if self.key.handle_hash(&inode.identity) == object && is_of(caller, &attributes) =>
+            {
                 self.made_durable(&[parent], Stable::not_begun()).await.map(|()| (inode, attributes))
             }
             Ok(_) => Err(VolumeError::Exists),

@@ -115,8 +115,8 @@ impl HandleKey {
         FileHandle { bytes: parts.bytes, len: parts.len as u8 }
     }
 
-    /// The number of an object: that of its handle, the same below each export.
-    pub(crate) fn number(&self, identity: &Identity) -> u64 {
+    /// The hash of an object's handle, the same below each export.
+    pub(crate) fn handle_hash(&self, identity: &Identity) -> u64 {
         self.hash(self.encode(identity, 0).as_slice())
     }
 
@@ -147,9 +147,9 @@ impl HandleKey {
     }
 }
 
-/// The hash of a handle as a number: equal for equal handles, and different for any two that were given out. `None` for
+/// The hash of a handle: equal for equal handles, and different for any two that were given out. `None` for
 /// bytes too short to have a hash.
-pub fn handle_number(handle: &[u8]) -> Option<u64> {
+pub fn handle_hash(handle: &[u8]) -> Option<u64> {
     handle.last_chunk().map(|hash| u64::from_be_bytes(*hash))
 }
 
@@ -190,14 +190,14 @@ const LOW: u64 = (1 << LOW_BITS) - 1;
 const PREFIXES: u32 = 1 << (u64::BITS - LOW_BITS);
 const WORD_BITS: u32 = u64::BITS;
 
-pub(crate) struct Numbers {
+pub(crate) struct FileIds {
     /// The file system of the first export.
     home: u64,
-    prefixes: Mutex<NumberPrefixes>,
+    prefixes: Mutex<FileIdPrefixes>,
 }
 
 #[derive(Default)]
-struct NumberPrefixes {
+struct FileIdPrefixes {
     /// The prefixes at which the home has its own high bits: a bit for each, as far as they were needed.
     of_home: Vec<u64>,
     /// The other prefixes, by file system and high bits.
@@ -206,31 +206,31 @@ struct NumberPrefixes {
     taken: BTreeSet<u32>,
 }
 
-impl Numbers {
+impl FileIds {
     /// Numbers around a file system whose own numbers stay.
     pub(crate) fn around(home: u64) -> Self {
         Self { home, prefixes: Mutex::default() }
     }
 
-    /// The number for clients of an object that has this `number` on the file system with the id `fsid`.
+    /// The number for clients of an object that has this `fileid` on the file system with the id `fsid`.
     /// [`VolumeError::NoMemory`] if no prefix is free: some file systems have used all bits of their numbers.
-    pub(crate) fn of(&self, fsid: u64, number: u64) -> Result<u64, VolumeError> {
-        let high = (number >> LOW_BITS) as u32;
+    pub(crate) fn of(&self, fsid: u64, fileid: u64) -> Result<u64, VolumeError> {
+        let high = (fileid >> LOW_BITS) as u32;
         // This prefix belongs to the home from the start.
         if high == 0 && fsid == self.home {
-            return Ok(number);
+            return Ok(fileid);
         }
         let prefix = lock(&self.prefixes).of(self.home, fsid, high).ok_or(VolumeError::NoMemory)?;
-        Ok(u64::from(prefix) << LOW_BITS | number & LOW)
+        Ok(u64::from(prefix) << LOW_BITS | fileid & LOW)
     }
 
     /// An object's attributes with its number for clients instead of the host's.
-    pub(crate) fn numbered(&self, identity: &Identity, stat: Stat) -> Result<Stat, VolumeError> {
+    pub(crate) fn with_fileid(&self, identity: &Identity, stat: Stat) -> Result<Stat, VolumeError> {
         Ok(Stat { fileid: self.of(identity.fsid(), stat.fileid)?, ..stat })
     }
 }
 
-impl NumberPrefixes {
+impl FileIdPrefixes {
     fn of(&mut self, home: u64, fsid: u64, high: u32) -> Option<u32> {
         if let Some(prefix) = self.moved.get(&(fsid, high)) {
             return Some(*prefix);

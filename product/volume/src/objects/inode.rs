@@ -116,7 +116,7 @@ impl<P: Platform> Inode<P> {
             unflushed: false,
             links_doubtful: false,
             removed: false,
-            holders: 0,
+            references: 0,
             cached_rights: CachedRights::default(),
             location: None,
         };
@@ -280,40 +280,40 @@ impl<P: Platform> Inode<P> {
         if state.has_ended() {
             return Err(VolumeError::Stale);
         }
-        self.add_holder(&mut state);
+        self.add_reference(&mut state);
         Ok(())
     }
 
-    fn add_holder(&self, state: &mut InodeState) {
-        if state.holders == 0 {
+    fn add_reference(&self, state: &mut InodeState) {
+        if state.references == 0 {
             self.sums.held.fetch_add(1, Ordering::Relaxed);
         }
-        state.holders += 1;
+        state.references += 1;
     }
 
     /// Whether it is held, and has no name.
     pub(crate) fn is_held_without_name(&self) -> bool {
         let state = self.state();
-        state.holders > 0 && (state.removed || state.stat.links == 0)
+        state.references > 0 && (state.removed || state.stat.links == 0)
     }
 
     /// Whether it is held, and may lose its last name with the next one. A directory has one name, and its links count
     /// its subdirectories.
     pub(crate) fn is_held_by_a_last_name(&self) -> bool {
         let state = self.state();
-        state.holders > 0 && (state.removed || self.kind == Kind::Directory || state.stat.links <= 1)
+        state.references > 0 && (state.removed || self.kind == Kind::Directory || state.stat.links <= 1)
     }
 
     /// Adds a holder to those that there are.
     pub(crate) fn hold_again(&self) {
-        self.add_holder(&mut self.state());
+        self.add_reference(&mut self.state());
     }
 
     /// Removes a holder; the result shows that the object has ended with it.
     pub(crate) fn release(&self) -> Option<LastUse> {
         let mut state = self.state();
-        state.holders -= 1;
-        if state.holders == 0 {
+        state.references -= 1;
+        if state.references == 0 {
             self.sums.held.fetch_sub(1, Ordering::Relaxed);
         }
         state.has_ended().then_some(LastUse)
@@ -352,7 +352,7 @@ impl<P: Platform> Inode<P> {
     /// Whether a caller has this right, if that was found out in this epoch.
     #[inline]
     pub(crate) fn remembers_allowing(&self, caller: &Caller, epoch: u64, wanted: Use) -> Option<bool> {
-        self.remembered.allows(caller.number(), epoch, wanted)
+        self.remembered.allows(caller.id(), epoch, wanted)
     }
 
     /// A caller's rights, as a sum of uses, if they are known without asking the host. The attributes must be recent,
@@ -363,15 +363,15 @@ impl<P: Platform> Inode<P> {
         if !self.is_fresh(&state, now, idle_ns) {
             return None;
         }
-        let rights = rights::by_mode(&state.stat, user).or_else(|| state.cached_rights.get(caller.number()))?;
+        let rights = rights::by_mode(&state.stat, user).or_else(|| state.cached_rights.get(caller.id()))?;
         let uses = rights::uses(&state.stat, user, rights);
-        self.remembered.keep(caller.number(), epoch, uses);
+        self.remembered.keep(caller.id(), epoch, uses);
         Some(uses)
     }
 
     /// The rights of a caller as the host reported them.
     pub(crate) fn cached_rights(&self, caller: &Caller) -> Option<u8> {
-        self.state().cached_rights.get(caller.number())
+        self.state().cached_rights.get(caller.id())
     }
 
     /// Call it before the host is asked for rights.
@@ -382,7 +382,7 @@ impl<P: Platform> Inode<P> {
     /// Stores the host's answer to a question asked at `forgotten`; returns the resulting sum of uses.
     pub(crate) fn store_rights(&self, caller: &Caller, rights: u8, forgotten: u64) -> u8 {
         let mut state = self.state();
-        state.cached_rights.keep(caller.number(), rights, forgotten);
+        state.cached_rights.keep(caller.id(), rights, forgotten);
         caller.credentials().map_or(u8::MAX, |user| rights::uses(&state.stat, user, rights))
     }
 

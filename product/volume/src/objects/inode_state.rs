@@ -46,8 +46,8 @@ pub(crate) struct InodeState {
     pub(super) links_doubtful: bool,
     /// The object has no name now.
     pub(crate) removed: bool,
-    /// Holders that use it also without a name.
-    pub(super) holders: usize,
+    /// Uses that go on also without a name.
+    pub(super) references: usize,
     /// The host's answers about callers' rights.
     pub(super) cached_rights: CachedRights,
     /// The last known location, for trees that cannot open identities.
@@ -90,7 +90,7 @@ pub(crate) enum Times {
 
 impl InodeState {
     pub(super) fn has_ended(&self) -> bool {
-        self.removed && self.holders == 0
+        self.removed && self.references == 0
     }
 
     pub(super) fn is_like(&self, stat: &Stat) -> bool {

@@ -1,12 +1,12 @@
 //! Callers' rights on an object: by its mode bits, by the host's answer, and from memory.
 //!
-//! Owns: the numbers of the callers, the kernel's rules about mode bits, NFS's two exceptions to them, the remembered
+//! Owns: the ids of the callers, the kernel's rules about mode bits, NFS's two exceptions to them, the remembered
 //! answers of the host, the word that answers hits.
 //! Does not own: asking the host (`data::permission`), the age limit of rights (the epoch that callers pass).
 //! Invariants: mode bits decide only where no access control list can disagree: for root, for the owner, and where the
 //! group's bits, which bound such a list, are all 0. A detected change of mode, owner or group erases the remembered
-//! rights, and they answer hits only within their epoch. A number is given to one user with one set of groups, and
-//! never again. At most [`CALLERS_MAX`] callers are cached. The number of a user that calls again before half as many
+//! rights, and they answer hits only within their epoch. An id is given to one user with one set of groups, and
+//! never again. At most [`CALLERS_MAX`] callers are cached. The id of a user that calls again before half as many
 //! others came stays the same.
 
 use std::collections::BTreeMap;
@@ -120,18 +120,18 @@ impl CachedRights {
 
 const USE_BITS: u32 = 4;
 const EPOCH_BITS: u32 = 20;
-/// Callers with larger numbers are not remembered here.
-const NUMBER_BITS: u32 = 64 - EPOCH_BITS - USE_BITS;
+/// Callers with larger ids are not remembered here.
+const ID_BITS: u32 = 64 - EPOCH_BITS - USE_BITS;
 
 /// The allowed uses of the last caller checked: one load answers a hit.
 #[derive(Default)]
 pub(crate) struct Remembered(AtomicU64);
 
 impl Remembered {
-    /// The tag of a caller with a number above 0; a word of 0 means none.
+    /// The tag of a caller with an id above 0; a word of 0 means none.
     fn tag(caller: u64, epoch: u64) -> Option<u64> {
         let epoch = epoch & ((1 << EPOCH_BITS) - 1);
-        (caller < 1 << NUMBER_BITS).then_some(caller << EPOCH_BITS | epoch)
+        (caller < 1 << ID_BITS).then_some(caller << EPOCH_BITS | epoch)
     }
 
     /// Whether the caller has this right, if it is remembered.
@@ -154,25 +154,25 @@ impl Remembered {
     }
 }
 
-/// Most users that are cached. A user that returns after it was dropped gets a new number, and new questions to the
+/// Most users that are cached. A user that returns after it was dropped gets a new id, and new questions to the
 /// host.
 const CALLERS_MAX: usize = 4096;
 
 type Key = (u32, u32, Box<[u32]>);
 
-pub(crate) struct CallerTable(Mutex<NumberedCallers>);
+pub(crate) struct CallerTable(Mutex<KnownCallers>);
 
-struct NumberedCallers {
+struct KnownCallers {
     /// Those that have called since the last change of generations.
     callers: BTreeMap<Key, Caller>,
     /// Those that had called between the last two changes.
     before: BTreeMap<Key, Caller>,
-    next_number: u64,
+    next_id: u64,
 }
 
 impl Default for CallerTable {
     fn default() -> Self {
-        Self(Mutex::new(NumberedCallers { callers: BTreeMap::new(), before: BTreeMap::new(), next_number: 1 }))
+        Self(Mutex::new(KnownCallers { callers: BTreeMap::new(), before: BTreeMap::new(), next_id: 1 }))
     }
 }
 
@@ -191,9 +191,9 @@ impl CallerTable {
             known.before = mem::take(&mut known.callers);
         }
         let caller = known.before.remove(&key).unwrap_or_else(|| {
-            known.next_number += 1;
+            known.next_id += 1;
             let user = Credentials { uid, gid, groups: key.2.clone() };
-            Caller::user(Arc::new(user), known.next_number - 1)
+            Caller::user(Arc::new(user), known.next_id - 1)
         });
         known.callers.insert(key, caller.clone());
         caller

@@ -307,7 +307,7 @@ impl KnownLocations {
         lock(&self.searches).wanted.keys().copied().collect()
     }
 
-    /// Counts a walk that begins, and returns its number.
+    /// Counts a walk that begins, and returns its index.
     pub(crate) fn begin_walk(&self) -> u64 {
         let mut searches = lock(&self.searches);
         searches.begun += 1;
@@ -377,8 +377,8 @@ impl<P: Platform> Default for Walk<P> {
 
 #[derive(Clone)]
 pub(crate) struct Walked {
-    /// The number of the walk: objects wanted before this number were looked for.
-    pub(crate) number: u64,
+    /// The index of the walk: objects wanted before this walk were looked for.
+    pub(crate) index: u64,
     pub(crate) ended: Nanos,
     /// It reached the end, and saw everything, also what a rename of ours carried past it.
     pub(crate) complete: bool,

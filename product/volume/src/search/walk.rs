@@ -157,7 +157,7 @@ impl<P: Platform> Volume<P> {
 
     /// Whether a walk that did not find an object proves that the object is gone.
     fn does_prove_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
-        let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
+        let looked_for = last.index > wanted.begun && !last.missed.contains(&wanted.identity);
         // The walk saw everything: an object missing then will hardly appear in the next seconds.
         let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.search.known.sight();
         last.complete && last.crossed == self.search.known.crossed_count() && (looked_for || recent)
@@ -168,9 +168,9 @@ impl<P: Platform> Volume<P> {
         walk.found.clear();
         let before = walk.last.take();
         let known = &self.search.known;
-        let (number, sight, crossed) = (known.begin_walk(), known.sight(), known.crossed_count());
+        let (index, sight, crossed) = (known.begin_walk(), known.sight(), known.crossed_count());
         // A caller that gives up in the middle still leaves the pause to the others.
-        let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight, crossed };
+        let begun = Walked { index, ended: self.now(), complete: false, missed: BTreeSet::new(), sight, crossed };
         walk.last = Some(begun.clone());
         let mut seen = Seen::default();
         if self.walk_once(export, &mut walk.found, &mut seen).await.is_break() {

@@ -4,7 +4,7 @@
 //! note that a tree makes in it.
 //! Does not own: the trust in a caller's claim and that memory (front ends), a user's rights on an object
 //! (`data::permission`, and the host), the answer to a repetition (`names::repeated`).
-//! Invariants: plain values that do not change. Two callers with one number are the same user with the same groups. A
+//! Invariants: plain values that do not change. Two callers with one id are the same user with the same groups. A
 //! tree notes what the host has done, right after the host's call. So a note is knowledge and no guess: a change
 //! without one may have been carried out or not.
 
@@ -41,7 +41,7 @@ impl Credentials {
 pub struct Caller {
     user: Option<Arc<Credentials>>,
     /// Identifies the caller for remembered rights; 0 is the server.
-    number: u64,
+    id: u64,
     read_only: bool,
     listening: bool,
     change: Option<Arc<dyn PersistedChange>>,
@@ -49,11 +49,11 @@ pub struct Caller {
 
 impl Caller {
     /// The server itself: only the host restricts its user.
-    pub const SERVER: Self = Self { user: None, number: 0, read_only: false, listening: false, change: None };
+    pub const SERVER: Self = Self { user: None, id: 0, read_only: false, listening: false, change: None };
 
-    /// A user of the host, known by a `number` above 0.
-    pub(crate) fn user(user: Arc<Credentials>, number: u64) -> Self {
-        Self { user: Some(user), number, read_only: false, listening: false, change: None }
+    /// A user of the host, known by an `id` above 0.
+    pub(crate) fn user(user: Arc<Credentials>, id: u64) -> Self {
+        Self { user: Some(user), id, read_only: false, listening: false, change: None }
     }
 
     /// The same caller, unable to change anything.
@@ -104,8 +104,8 @@ impl Caller {
         self.read_only
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 }
 

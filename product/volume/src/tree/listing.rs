@@ -200,8 +200,8 @@ impl Window {
         self.complete();
         for entry in self.entries.iter_mut().filter(|entry| entry.of == ASKED) {
             entry.of = 0;
-            let Some((elsewhere, number)) = look(entry.name(&self.names)) else { continue };
-            entry.fileid = number;
+            let Some((elsewhere, fileid)) = look(entry.name(&self.names)) else { continue };
+            entry.fileid = fileid;
             if let Some(fsid) = elsewhere {
                 let known = self.elsewhere.iter().position(|known| *known == fsid);
                 let at = known.unwrap_or_else(|| {
@@ -213,16 +213,16 @@ impl Window {
         }
     }
 
-    /// Completes the window, and gives each entry the number that `number` makes of the id of its file system, unless
+    /// Completes the window, and gives each entry the number that `fileid` makes of the id of its file system, unless
     /// that is the directory's, and of its number there.
-    pub(crate) fn number(
+    pub(crate) fn assign_fileids(
         &mut self,
-        number: impl Fn(Option<u64>, u64) -> Result<u64, VolumeError>,
+        fileid: impl Fn(Option<u64>, u64) -> Result<u64, VolumeError>,
     ) -> Result<(), VolumeError> {
         self.complete();
         for entry in &mut self.entries {
             let elsewhere = usize::from(entry.of).checked_sub(1).and_then(|at| self.elsewhere.get(at));
-            entry.fileid = number(elsewhere.copied(), entry.fileid)?;
+            entry.fileid = fileid(elsewhere.copied(), entry.fileid)?;
         }
         Ok(())
     }

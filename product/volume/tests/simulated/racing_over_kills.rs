@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Platform;
 use afflux_simulator::{Random, SimPlatform};
 use afflux_volume::{
-    AttributeChange, Before, Caller, CreateHow, PersistedChange, RenameHow, SpecialKind, VolumeError, handle_number,
+    AttributeChange, Before, Caller, CreateHow, PersistedChange, RenameHow, SpecialKind, VolumeError, handle_hash,
 };
 
 use crate::client::{Files, Object};
@@ -110,7 +110,7 @@ impl Call {
     async fn carry_out(self, volume: &Arc<Files>, user: u32, kept: &Arc<KeptCall>) -> Result<u64, VolumeError> {
         let directory = volume.mount(b"shared").await.unwrap();
         if let (Self::Rename(old, _, RenameHow::Exchange), false) = (self, kept.is_begun.load(Ordering::Relaxed)) {
-            let object = volume.number_of((&directory, NAMES[old].as_bytes())).await;
+            let object = volume.handle_hash_of((&directory, NAMES[old].as_bytes())).await;
             kept.object.store(object.unwrap_or_default(), Ordering::Relaxed);
         }
         let caller = volume.caller(user, user, &[]).keeping(Arc::clone(kept).asked());
@@ -150,7 +150,7 @@ async fn make(
     };
     let (object, attributes) = made.result?;
     assert_eq!(Some(attributes.uid), caller.credentials().map(|user| user.uid), "a made object is its maker's");
-    Ok(handle_number(volume.handle(&object).as_bytes()).unwrap())
+    Ok(handle_hash(volume.handle(&object).as_bytes()).unwrap())
 }
 
 /// A call with its answer.
@@ -320,7 +320,7 @@ async fn found(volume: &Arc<Files>) -> Names {
             afflux_volume::Kind::Fifo => Made::Fifo,
             _ => Made::File,
         };
-        let number = handle_number(volume.handle(&object).as_bytes()).unwrap();
+        let number = handle_hash(volume.handle(&object).as_bytes()).unwrap();
         names.insert(at, (kind, if Arc::ptr_eq(&object, &linked) { LINKED } else { number }));
     }
     names

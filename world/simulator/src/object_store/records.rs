@@ -274,7 +274,7 @@ impl RecordDatabase for ObjectRecords {
 
     async fn manifest(&self) -> Result<Manifest, RecordsError> {
         self.prove().await?;
-        Ok(Manifest { number: 1, checkpoints: Vec::new() })
+        Ok(Manifest { id: 1, checkpoints: Vec::new() })
     }
 
     fn unfenced_at_ns(&self) -> u64 {

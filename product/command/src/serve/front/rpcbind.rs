@@ -259,7 +259,7 @@ type SocketStamp = (u64, u64, i64, i64);
 
 struct Link {
     stream: UnixStream,
-    number: u32,
+    xid: u32,
 }
 
 impl Link {
@@ -279,7 +279,7 @@ impl Link {
         };
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         stream.set_write_timeout(Some(SILENCE_MAX))?;
-        Ok(Some(Self { stream, number: 0 }))
+        Ok(Some(Self { stream, xid: 0 }))
     }
 
     fn list(&mut self) -> io::Result<Vec<NamedService>> {
@@ -308,16 +308,16 @@ impl Link {
 
     /// The results of a call.
     fn call(&mut self, procedure: u32, arguments: &[u8]) -> io::Result<Vec<u8>> {
-        self.number += 1;
-        let header = [self.number, 0, 2, RPCBIND, VERSION, procedure, 0, 0, 0, 0];
+        self.xid += 1;
+        let header = [self.xid, 0, 2, RPCBIND, VERSION, procedure, 0, 0, 0, 0];
         let call: Vec<u8> =
             header.iter().flat_map(|word| word.to_be_bytes()).chain(arguments.iter().copied()).collect();
         let mark = LAST_FRAGMENT | call.len() as u32;
         self.stream.write_all(&[&mark.to_be_bytes()[..], &call].concat())?;
         let reply = self.record()?;
         let mut rest = reply.as_slice();
-        let (number, kind, denied) = (word(&mut rest)?, word(&mut rest)?, word(&mut rest)?);
-        if (number, kind, denied) != (self.number, 1, 0) {
+        let (xid, kind, denied) = (word(&mut rest)?, word(&mut rest)?, word(&mut rest)?);
+        if (xid, kind, denied) != (self.xid, 1, 0) {
             return Err(io::Error::other("it denies the call"));
         }
         let _verifier = (word(&mut rest)?, text(&mut rest)?);

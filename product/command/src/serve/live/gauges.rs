@@ -79,7 +79,7 @@ pub(crate) fn delayed(of: &Delayed) -> DelayGauges {
 
 /// A call, in the form of `Reply::Calls`.
 pub(crate) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
-    [at_ns / 1000, call.operation.number().into(), call.file, call.offset, call.bytes]
+    [at_ns / 1000, call.operation.code().into(), call.file, call.offset, call.bytes]
 }
 
 /// Clients' traffic and certificates, by address.

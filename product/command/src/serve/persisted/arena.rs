@@ -142,8 +142,8 @@ impl CacheMemory {
         found: impl FnOnce(&Recovered) -> (Vec<String>, usize),
     ) -> Outcome<Self> {
         let Some((file, ArenaContents::Inherited(memory))) = self.arena else { return Ok(self) };
-        let (number, is_recorded) = (memory.header().number(), memory.header().is_recorded());
-        let why = passed_over(number, last).or_else(|| passed_over_elsewhere(number, is_recorded, starts));
+        let (run_id, is_recorded) = (memory.header().number(), memory.header().is_recorded());
+        let why = passed_over(run_id, last).or_else(|| passed_over_elsewhere(run_id, is_recorded, starts));
         let Some(why) = why else {
             return Ok(Self { arena: Some((file, ArenaContents::Inherited(memory))), ..self });
         };
@@ -280,10 +280,10 @@ pub(crate) fn pause_before_next_start() {
     sleep(PAUSE);
 }
 
-/// Why the memory with this number is not of the last server; none if it is.
-fn passed_over(number: Option<u64>, last: &io::Result<LastRun>) -> Option<String> {
-    match (last, number) {
-        (Ok(LastRun::Begun { number: last }), Some(number)) if *last == number => None,
+/// Why the memory of this run is not of the last server; none if it is.
+fn passed_over(run_id: Option<u64>, last: &io::Result<LastRun>) -> Option<String> {
+    match (last, run_id) {
+        (Ok(LastRun::Begun { run_id: last }), Some(run_id)) if *last == run_id => None,
         // Both are of versions without numbers.
         (Ok(LastRun::Unknown), None) => None,
         (Ok(LastRun::Begun { .. } | LastRun::Ended { .. }), _) => {
@@ -301,9 +301,9 @@ fn passed_over(number: Option<u64>, last: &io::Result<LastRun>) -> Option<String
     }
 }
 
-/// Why the memory with this number is not of the last server here, although the state directory has the number.
-fn passed_over_elsewhere(number: Option<u64>, is_recorded: bool, starts: &StartRecord) -> Option<String> {
-    match starts.standing(number) {
+/// Why the memory of this run is not of the last server here, although the state directory has the run's id.
+fn passed_over_elsewhere(run_id: Option<u64>, is_recorded: bool, starts: &StartRecord) -> Option<String> {
+    match starts.standing(run_id) {
         Ok(Standing::Last) => None,
         // The memory is of a version without the record.
         Ok(Standing::Unknown) if !is_recorded => None,

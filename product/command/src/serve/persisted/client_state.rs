@@ -116,7 +116,7 @@ impl ClientState {
         }
     }
 
-    /// Takes the state in a file of the server with the number `previous_server`.
+    /// Takes the state in a file of the server with the run `previous_server`.
     fn fill(&self, bytes: &[u8], previous_server: Option<u64>) -> io::Result<()> {
         let wrong = || io::Error::other("it is not of the last server, or of one with another cache");
         let words = self.words();
@@ -128,14 +128,14 @@ impl ClientState {
         decode(runs, words).ok_or_else(wrong)
     }
 
-    fn head(&self, number: u64) -> String {
-        format!("{FORM} {:x} {number:016x}\n", self.words().len())
+    fn head(&self, run_id: u64) -> String {
+        format!("{FORM} {:x} {run_id:016x}\n", self.words().len())
     }
 
     /// Persists the state of a server that answers no more calls. All of it fits, however many clients there are.
     pub(crate) fn keep(&self) {
-        let Some(StateFile { path, number, .. }) = &self.file else { return };
-        let (head, runs) = (self.head(*number), encode(self.words()));
+        let Some(StateFile { path, run_id, .. }) = &self.file else { return };
+        let (head, runs) = (self.head(*run_id), encode(self.words()));
         if let Err(error) = private_directory::leave(path, &[head.as_bytes(), &runs]) {
             warn!("clients will ask again for their open files and locks: {}: {error}", output::shown(path.display()));
         }
@@ -252,20 +252,20 @@ pub(crate) struct PersistedClients {
 /// The file for the state of clients after an orderly end.
 pub(crate) struct StateFile {
     pub(crate) path: PathBuf,
-    /// The number of the last server, if that ended in order: its file is taken.
+    /// The run of the last server, if that ended in order: its file is taken.
     pub(crate) previous_server: Option<u64>,
-    /// The number of this server.
-    pub(crate) number: u64,
+    /// The run of this server.
+    pub(crate) run_id: u64,
 }
 
 /// Those on this host: names in a file, and all state.
 pub(crate) fn on_host(directory: &StateDirectory, run: ServerRun) -> PersistedClients {
     let previous_server = match run.last {
-        LastRun::Ended { number, .. } if run.is_next => number,
+        LastRun::Ended { run_id, .. } if run.is_next => run_id,
         LastRun::Ended { .. } | LastRun::Begun { .. } | LastRun::Unknown => None,
     };
     let path = directory.own_file(CLIENT_STATE);
-    let state = Some(path.map(|path| StateFile { path, previous_server, number: run.number }));
+    let state = Some(path.map(|path| StateFile { path, previous_server, run_id: run.run_id }));
     let Some(path) = directory.own_file(CLIENTS) else {
         return PersistedClients { state, ..PersistedClients::default() };
     };

@@ -52,15 +52,15 @@ pub(crate) enum LastRun {
     Unknown,
     /// One that serves, or was killed.
     Begun {
-        /// The number of its run.
-        number: u64,
+        /// The id of its run.
+        run_id: u64,
     },
     /// One that ended with everything written.
     Ended {
         /// The write verifier, for the next server.
         verifier: [u8; 8],
-        /// The number of its run. An earlier version had none.
-        number: Option<u64>,
+        /// The id of its run. An earlier version had none.
+        run_id: Option<u64>,
     },
 }
 
@@ -77,18 +77,18 @@ impl LastRun {
         }
     }
 
-    fn number(self) -> Option<u64> {
+    fn run_id(self) -> Option<u64> {
         match self {
             Self::Unknown => None,
-            Self::Begun { number } => Some(number),
-            Self::Ended { number, .. } => number,
+            Self::Begun { run_id } => Some(run_id),
+            Self::Ended { run_id, .. } => run_id,
         }
     }
 
     /// Whether that server was the last one of the directories in the record of starts. A version without numbers is
     /// not in the record.
     pub(crate) fn is_last_in(self, starts: &StartRecord) -> bool {
-        let why = match (self.number(), starts.standing(self.number())) {
+        let why = match (self.run_id(), starts.standing(self.run_id())) {
             (_, Ok(Standing::Last)) | (None, Ok(Standing::Unknown)) => return true,
             (_, Ok(Standing::PassedOver { by })) => format!("another server has served {by} since"),
             (Some(_), Ok(Standing::Unknown)) => "the record of starts does not have it".to_owned(),
@@ -109,7 +109,7 @@ impl LastRun {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ServerRun {
     pub(crate) last: LastRun,
-    pub(crate) number: u64,
+    pub(crate) run_id: u64,
     /// No server with another state directory has served these directories since the last server of this one.
     pub(crate) is_next: bool,
 }
@@ -138,12 +138,12 @@ impl ServerRun {
         is_next: bool,
     ) -> Outcome<Self> {
         let header = engine.frames().memory().header();
-        let number = header.number().unwrap_or_else(|| engine.platform().random_u64());
-        let is_recorded = starts.try_note(number, is_persistent)?;
+        let run_id = header.number().unwrap_or_else(|| engine.platform().random_u64());
+        let is_recorded = starts.try_note(run_id, is_persistent)?;
         match state.own_file(WRITE_VERIFIER) {
-            Some(_) if last == (LastRun::Begun { number }) => {}
+            Some(_) if last == (LastRun::Begun { run_id }) => {}
             Some(path) => {
-                if let Err(error) = begin(&path, number) {
+                if let Err(error) = begin(&path, run_id) {
                     refuse_unkept(&path, &error, is_persistent)?;
                     warn!("the number of this server is not kept: {}: {error}", output::shown(path.display()));
                 }
@@ -151,11 +151,11 @@ impl ServerRun {
             None if is_persistent => return Err(no_directory(state)),
             None => {}
         }
-        header.set_number(number);
+        header.set_number(run_id);
         if is_recorded {
             header.set_recorded();
         }
-        Ok(Self { last, number, is_next })
+        Ok(Self { last, run_id, is_next })
     }
 
     /// Refuses a state directory or a record that [`Self::begin`] would refuse, as far as that shows without a change.
@@ -197,8 +197,8 @@ fn no_directory(state: &StateDirectory) -> Failure {
 ///
 /// # Errors
 /// The file can be neither replaced nor, as on a full disk, removed.
-pub(crate) fn begin(path: &Path, number: u64) -> io::Result<()> {
-    private_directory::replace(path, &format!("{BEGUN}\n{number:016x}")).or_else(|error| match fs::remove_file(path) {
+pub(crate) fn begin(path: &Path, run_id: u64) -> io::Result<()> {
+    private_directory::replace(path, &format!("{BEGUN}\n{run_id:016x}")).or_else(|error| match fs::remove_file(path) {
         Ok(()) => private_directory::sync_directory_of(path),
         Err(_) => Err(error),
     })
@@ -208,22 +208,22 @@ pub(crate) fn begin(path: &Path, number: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be made durable.
-pub(crate) fn end(path: &Path, number: u64, verifier: [u8; 8]) -> io::Result<()> {
-    let text = format!("{:016x}\n{number:016x}\n", u64::from_be_bytes(verifier));
+pub(crate) fn end(path: &Path, run_id: u64, verifier: [u8; 8]) -> io::Result<()> {
+    let text = format!("{:016x}\n{run_id:016x}\n", u64::from_be_bytes(verifier));
     private_directory::leave(path, &[text.as_bytes()])
 }
 
 fn parse(text: &str) -> Option<LastRun> {
     let mut lines = text.trim_end().lines();
-    let (first, number) = (lines.next()?, lines.next().map(digits));
+    let (first, run_id) = (lines.next()?, lines.next().map(digits));
     if lines.next().is_some() {
         return None;
     }
-    match (first, number) {
-        (BEGUN, number) => Some(LastRun::Begun { number: number?? }),
-        (verifier, None) => Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), number: None }),
-        (verifier, Some(number)) => {
-            Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), number: Some(number?) })
+    match (first, run_id) {
+        (BEGUN, run_id) => Some(LastRun::Begun { run_id: run_id?? }),
+        (verifier, None) => Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), run_id: None }),
+        (verifier, Some(run_id)) => {
+            Some(LastRun::Ended { verifier: digits(verifier)?.to_be_bytes(), run_id: Some(run_id?) })
         }
     }
 }
@@ -269,7 +269,7 @@ struct RecordedDirectory {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RecordedStart {
-    number: u64,
+    run_id: u64,
     directory: RecordedDirectory,
 }
 
@@ -295,14 +295,14 @@ impl StartRecord {
     ///
     /// # Errors
     /// There is no record, or it cannot be read.
-    pub(crate) fn standing(&self, number: Option<u64>) -> io::Result<Standing> {
+    pub(crate) fn standing(&self, run_id: Option<u64>) -> io::Result<Standing> {
         if self.directories.is_empty() {
             return Ok(Standing::Last);
         }
         let path = self.path.as_ref().map_err(|why| io::Error::other(why.as_str()))?;
         let told =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", output::shown(path.display())));
-        Ok(standing(&read(path).map_err(told)?, &self.directories, number))
+        Ok(standing(&read(path).map_err(told)?, &self.directories, run_id))
     }
 
     /// Refuses a record that [`Self::try_note`] would refuse, as far as that shows without a change.
@@ -327,12 +327,12 @@ impl StartRecord {
     ///
     /// # Errors
     /// The start cannot be noted, and earlier servers would count as the last ones.
-    pub(crate) fn try_note(&self, number: u64, is_persistent: bool) -> Outcome<bool> {
+    pub(crate) fn try_note(&self, run_id: u64, is_persistent: bool) -> Outcome<bool> {
         if self.directories.is_empty() {
             return Ok(false);
         }
         let noted = self.path.as_ref().map_err(Clone::clone).and_then(|path| {
-            noted(path, &self.directories, number).map_err(|error| format!("{}: {error}", path.display()))
+            noted(path, &self.directories, run_id).map_err(|error| format!("{}: {error}", path.display()))
         });
         let Err(why) = noted else { return Ok(true) };
         let why = output::shown(why);
@@ -388,8 +388,8 @@ fn has_overlapping(path: &Path, directories: &[RecordedDirectory]) -> bool {
     })
 }
 
-fn standing(starts: &[RecordedStart], directories: &[RecordedDirectory], number: Option<u64>) -> Standing {
-    let is_own = |start: &&RecordedStart| Some(start.number) == number;
+fn standing(starts: &[RecordedStart], directories: &[RecordedDirectory], run_id: Option<u64>) -> Standing {
+    let is_own = |start: &&RecordedStart| Some(start.run_id) == run_id;
     let own = starts.iter().position(|start| is_own(&start));
     let of_own = starts.iter().filter(is_own).map(|start| &start.directory);
     let ours: Vec<&RecordedDirectory> = of_own.chain(directories).collect();
@@ -401,7 +401,7 @@ fn standing(starts: &[RecordedStart], directories: &[RecordedDirectory], number:
     }
 }
 
-fn noted(path: &Path, directories: &[RecordedDirectory], number: u64) -> io::Result<()> {
+fn noted(path: &Path, directories: &[RecordedDirectory], run_id: u64) -> io::Result<()> {
     let directory = File::open(path.parent().ok_or(ErrorKind::NotFound)?)?;
     // Some file systems of a network have no locks. Of two starts at the same moment, one may get lost there.
     let _ = flock(&directory, FlockOperation::LockExclusive);
@@ -410,9 +410,9 @@ fn noted(path: &Path, directories: &[RecordedDirectory], number: u64) -> io::Res
         Vec::new()
     });
     starts.retain(|start| {
-        start.number != number && !directories.iter().any(|directory| directory.is_same(&start.directory))
+        start.run_id != run_id && !directories.iter().any(|directory| directory.is_same(&start.directory))
     });
-    starts.extend(directories.iter().map(|directory| RecordedStart { number, directory: directory.clone() }));
+    starts.extend(directories.iter().map(|directory| RecordedStart { run_id, directory: directory.clone() }));
     starts.drain(..starts.len().saturating_sub(LINES_MAX.max(directories.len())));
     let lines: Vec<String> = starts.iter().map(RecordedStart::line).collect();
     private_directory::replace(path, &lines.join("\n"))
@@ -434,15 +434,15 @@ fn read(path: &Path) -> io::Result<Vec<RecordedStart>> {
 impl RecordedStart {
     fn line(&self) -> String {
         let RecordedDirectory { identity, stay, below, path } = &self.directory;
-        format!("{:016x}\t{identity}\t{stay}\t{below}\t{path}", self.number)
+        format!("{:016x}\t{identity}\t{stay}\t{below}\t{path}", self.run_id)
     }
 
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split('\t').map(str::to_owned);
-        let number = u64::from_str_radix(&words.next()?, 16).ok()?;
+        let run_id = u64::from_str_radix(&words.next()?, 16).ok()?;
         let (identity, stay) = (words.next()?, words.next()?);
         let directory = RecordedDirectory { identity, stay, below: words.next()?, path: words.next()? };
-        words.next().is_none().then_some(Self { number, directory })
+        words.next().is_none().then_some(Self { run_id, directory })
     }
 }
 

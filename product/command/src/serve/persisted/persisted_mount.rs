@@ -149,7 +149,7 @@ impl InheritedMount {
     /// Has a view of mounts without this one. The process that unmounts stays in the common view.
     fn hidden(persisted: PersistedMount) -> Outcome<Self> {
         let mut unmounter = unmounter(persisted.point())?;
-        unmounter.set_mounted(persisted.number());
+        unmounter.set_mounted(persisted.mount_id());
         unmounter.keep();
         let own = own_view()?;
         persisted.hide().or_failed(NOT_SEPARATED)?;

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::shortage::{SparePool, add_pool};
 
 /// A file of a pool, which opens descriptors that it can close and open anew.
-pub(super) trait SpareHolder: Send + Sync {
+pub(super) trait SpareOwner: Send + Sync {
     /// Closes the idle ones.
     fn close_spare(&self);
 
@@ -26,7 +26,7 @@ pub struct SpareDescriptors {
     max: usize,
     open: AtomicUsize,
     /// Files that have opened a descriptor, oldest first. Some files have closed theirs since, some are listed twice.
-    files: Mutex<VecDeque<Weak<dyn SpareHolder>>>,
+    files: Mutex<VecDeque<Weak<dyn SpareOwner>>>,
 }
 
 impl SpareDescriptors {
@@ -62,7 +62,7 @@ impl SpareDescriptors {
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, VecDeque<Weak<dyn SpareHolder>>> {
+    fn files(&self) -> MutexGuard<'_, VecDeque<Weak<dyn SpareOwner>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -76,11 +76,11 @@ impl SparePool for SpareDescriptors {
 /// A file's part in the pool.
 pub(super) struct SpareMember {
     pool: Arc<SpareDescriptors>,
-    file: Weak<dyn SpareHolder>,
+    file: Weak<dyn SpareOwner>,
 }
 
 impl SpareMember {
-    pub(super) fn new(pool: &Arc<SpareDescriptors>, file: Weak<dyn SpareHolder>) -> Self {
+    pub(super) fn new(pool: &Arc<SpareDescriptors>, file: Weak<dyn SpareOwner>) -> Self {
         Self { pool: Arc::clone(pool), file }
     }
 

@@ -1,7 +1,7 @@
 use super::*;
 
 fn location() -> MountLocation {
-    MountLocation { point: PathBuf::from("/srv/a point"), number: 77, file_system: 57 }
+    MountLocation { point: PathBuf::from("/srv/a point"), mount_id: 77, file_system: 57 }
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn a_damaged_place_is_none() {
 fn other_files_are_refused() {
     let null = std::fs::File::open("/dev/null").unwrap();
     assert!(MountMemory::inherited(null.into()).is_err());
-    let short = place::made("short", 4096, MemoryReservation::AsUsed).unwrap();
+    let short = backing_file::made("short", 4096, MemoryReservation::AsUsed).unwrap();
     assert!(MountMemory::inherited(short).is_err());
 }

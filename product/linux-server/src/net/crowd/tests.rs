@@ -10,13 +10,13 @@ fn limits(connections_max: usize, peer_connections_max: usize) -> ServeLimits {
     ServeLimits { connections_max, peer_connections_max, idle_ns: 0, request_bytes_max: 0, unread_ns: 0 }
 }
 
-fn member(number: u64, party: Party, active_ns: u64) -> Member {
-    Member { number, party, idle: true, stalled: false, leaving: false, active_ns }
+fn member(id: u64, party: Party, active_ns: u64) -> Member {
+    Member { id, party, idle: true, stalled: false, leaving: false, active_ns }
 }
 
 /// Connections of a party, all at work.
 fn at_work(party: Party, numbers: std::ops::Range<u64>) -> Vec<Member> {
-    numbers.map(|number| Member { idle: false, ..member(number, party, 1_000 + number) }).collect()
+    numbers.map(|id| Member { idle: false, ..member(id, party, 1_000 + id) }).collect()
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn the_oldest_idle_one_of_the_party_with_the_most_makes_room() {
     // A party at its own bound gives up a slot itself, even if there are slots for others.
     assert_eq!(choose(&four[1..], A), Choice::Evict(2));
     // Only one connection at a time is asked to close.
-    let leaving = four.map(|member| Member { leaving: member.number == 3, ..member });
+    let leaving = four.map(|member| Member { leaving: member.id == 3, ..member });
     assert_eq!(choose(&leaving, B), Choice::Wait);
 }
 
@@ -75,7 +75,7 @@ fn no_number_of_parties_takes_all_places_from_the_next() {
         for _ in 0..most {
             match choose(members, party, &limits) {
                 Choice::Serve => {}
-                Choice::Evict(gone) => members.retain(|member| member.number != gone),
+                Choice::Evict(gone) => members.retain(|member| member.id != gone),
                 Choice::Wait | Choice::Refuse => return,
             }
             members.extend(at_work(party, next..next + 1));
@@ -109,9 +109,9 @@ fn so_many_users_that_none_has_two_leave_roots_places_to_root() {
     let mut members: Vec<_> =
         (0..60).flat_map(|uid| at_work(Party::User(uid + 1), uid.into()..u64::from(uid) + 1)).collect();
     assert_eq!(choose(&members, Party::User(100), &limits), Choice::Refuse);
-    for number in 60..64 {
+    for id in 60..64 {
         assert_eq!(choose(&members, Party::ROOT, &limits), Choice::Serve);
-        members.extend(at_work(Party::ROOT, number..number + 1));
+        members.extend(at_work(Party::ROOT, id..id + 1));
     }
     assert_eq!(choose(&members, Party::User(100), &limits), Choice::Refuse, "root's own are no others'");
     assert_eq!(choose(&members, Party::ROOT, &limits), Choice::Refuse);

@@ -352,13 +352,13 @@ fn write_entry(
                 Shown { handle: handle.as_bytes(), attributes: found, mounted_on: entry.fileid, time_unit_ns, of_host };
             attributes::write(writer, asked, &shown, known);
         }
-        None => write_number(writer, asked, entry.fileid),
+        None => write_fileid(writer, asked, entry.fileid),
     }
 }
 
 /// Writes what a directory alone knows of an entry. If more was asked for, the entry's object is gone or cannot be
 /// read.
-fn write_number(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
+fn write_fileid(writer: &mut Writer, asked: &Bitmap, fileid: u64) {
     let is_missing = asked.needs_objects();
     let told: Vec<u32> =
         [n::RDATTR_ERROR, n::FILEID, n::MOUNTED_ON_FILEID].into_iter().filter(|number| asked.has(*number)).collect();
@@ -407,7 +407,7 @@ async fn list_above<P: Platform>(
                 })
             }
             // A disk that fails or is gone has no attributes. The others are there all the same.
-            Err(_) => entries.try_write(cookie, name, |writer| write_number(writer, &arguments.attributes, number)),
+            Err(_) => entries.try_write(cookie, name, |writer| write_fileid(writer, &arguments.attributes, number)),
         };
         if !fits {
             break;

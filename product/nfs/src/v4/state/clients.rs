@@ -121,13 +121,13 @@ impl Clients {
     }
 
     /// Goes on with numbers from this one on.
-    pub(crate) fn number_from(&mut self, next: u64) {
+    pub(crate) fn set_next(&mut self, next: u64) {
         self.next = next;
     }
 
     /// A client of an earlier server, whose lease begins anew. An older one of its name goes.
     pub(crate) fn try_restore(&mut self, record: &Record<'_>, item: PersistedItem, now_ns: u64) -> bool {
-        let Record::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed } = *record
+        let Record::Client { clientid, owner, verifier, party, user, sequenceid, created, has_reclaimed } = *record
         else {
             return false;
         };
@@ -147,9 +147,9 @@ impl Clients {
             has_reclaimed,
             item,
         };
-        let is_one = !self.known.contains_key(&number);
+        let is_one = !self.known.contains_key(&clientid);
         if is_one {
-            self.add(number, client);
+            self.add(clientid, client);
         }
         is_one
     }
@@ -170,7 +170,7 @@ impl Clients {
     fn keep(&mut self, id: u64) {
         let Some(client) = self.known.get_mut(&id) else { return };
         let record = Record::Client {
-            number: id,
+            clientid: id,
             owner: &client.owner,
             verifier: client.verifier,
             party: client.party,

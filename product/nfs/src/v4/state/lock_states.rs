@@ -29,8 +29,8 @@ const STEP_BITS: u32 = 14;
 const STEPS_MAX: usize = 1 << STEP_BITS;
 const _: () = assert!(LOCK_STATES_MAX << STEP_BITS <= 1 << u32::BITS);
 
-/// The number under which a step is persisted. A later server finds the steps of a lock owner in the order of these.
-fn step_number(id: u32, at: usize) -> u32 {
+/// The id under which a step is persisted. A later server finds the steps of a lock owner in the order of these.
+fn step_id(id: u32, at: usize) -> u32 {
     (id - FIRST_LOCK_ID) << STEP_BITS | at as u32
 }
 
@@ -229,7 +229,7 @@ impl LockStates {
         let Some((state, persisted)) = self.table.get_mut(id) else { return };
         let record = Record::LockStep { id, generation, seqid: state.seqid, by: state.by, step };
         let mut item = PersistedItem::default();
-        self.memory.put(step_number(id, persisted.steps.len()), &mut item, state.party, &record);
+        self.memory.put(step_id(id, persisted.steps.len()), &mut item, state.party, &record);
         persisted.steps.push(item);
     }
 

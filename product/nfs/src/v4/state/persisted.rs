@@ -78,7 +78,7 @@ pub(crate) enum Record<'a> {
         is_grace_over: bool,
     },
     Client {
-        number: u64,
+        clientid: u64,
         owner: &'a [u8],
         verifier: [u8; 8],
         party: Party,
@@ -266,8 +266,8 @@ impl<'a> Record<'a> {
                 to.u64(*next_client);
                 to.bool(*is_grace_over);
             }
-            Self::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed } => {
-                to.u64(*number);
+            Self::Client { clientid, owner, verifier, party, user, sequenceid, created, has_reclaimed } => {
+                to.u64(*clientid);
                 to.opaque(owner);
                 to.raw(verifier);
                 write_party(*party, to);
@@ -355,13 +355,13 @@ impl<'a> Record<'a> {
                 is_grace_over: from.bool("grace")?,
             },
             1 => {
-                let (number, owner) = (from.u64()?, from.opaque(PART_BYTES_MAX)?);
+                let (clientid, owner) = (from.u64()?, from.opaque(PART_BYTES_MAX)?);
                 let (verifier, party) = (from.fixed()?, read_party(from)?);
                 let user = (from.bool("user")?, from.u32()?);
                 let user = user.0.then_some(user.1);
                 let (sequenceid, created) = (from.u32()?, from.opaque(PART_BYTES_MAX)?);
                 let has_reclaimed = from.bool("reclaimed")?;
-                Self::Client { number, owner, verifier, party, user, sequenceid, created, has_reclaimed }
+                Self::Client { clientid, owner, verifier, party, user, sequenceid, created, has_reclaimed }
             }
             2 => Self::Session {
                 id: from.fixed()?,
@@ -487,10 +487,10 @@ impl PersistedWaits {
         }
     }
 
-    /// A wait of an earlier server, under its number.
-    pub(crate) fn restore(&mut self, number: u32, party: Party, item: PersistedItem) -> Arc<PersistedWait> {
+    /// A wait of an earlier server, under its id.
+    pub(crate) fn restore(&mut self, id: u32, party: Party, item: PersistedItem) -> Arc<PersistedWait> {
         self.memory.found(&item, party);
-        self.next = self.next.max(number.wrapping_add(1));
+        self.next = self.next.max(id.wrapping_add(1));
         self.with(party, item)
     }
 

@@ -32,8 +32,8 @@ pub(crate) struct Session {
     pub(crate) lease: Arc<Lease>,
     /// The back channel to the client.
     pub(crate) back: Arc<BackChannel>,
-    /// Its number in the memory that a later server finds.
-    number: u32,
+    /// The id of its item in the memory that a later server finds.
+    item_id: u32,
     item: Mutex<PersistedItem>,
     slots: Mutex<Slots>,
 }
@@ -90,11 +90,11 @@ impl Sessions {
         channel: ChannelAttrs,
         lease: Arc<Lease>,
     ) -> Arc<Session> {
-        let (number, back) = (self.next, BackChannel::new(id, self.notices_of(clientid)));
+        let (item_id, back) = (self.next, BackChannel::new(id, self.notices_of(clientid)));
         self.next += 1;
         let slots = Slots::new(channel.maxrequests);
         let (item, slots) = (Mutex::default(), Mutex::new(slots));
-        self.add(Session { id, clientid, party, channel, lease, back, number, item, slots })
+        self.add(Session { id, clientid, party, channel, lease, back, item_id, item, slots })
     }
 
     /// The notices of a client.
@@ -108,7 +108,7 @@ impl Sessions {
             self.unlist(&before);
         }
         self.of_clients.entry(session.clientid).or_default().insert(session.id);
-        self.order.add((session.number, session.id), session.party, session.lease.heard_ns());
+        self.order.add((session.item_id, session.id), session.party, session.lease.heard_ns());
         self.counts.add(session.party, 1);
         session
     }
@@ -120,7 +120,7 @@ impl Sessions {
                 self.of_clients.remove(&session.clientid);
             }
         }
-        self.order.remove((session.number, session.id));
+        self.order.remove((session.item_id, session.id));
         self.counts.remove(session.party, 1);
     }
 
@@ -129,15 +129,15 @@ impl Sessions {
         let (calling, minor, is_wanted) = session.back.manner();
         let Session { id, clientid, channel, .. } = *session;
         let record = Record::Session { id, clientid, channel, calling, minor, is_wanted };
-        self.memory.put(session.number, &mut session.item(), session.party, &record);
-        session.back.keep_sequence(&self.memory, session.number, session.party);
+        self.memory.put(session.item_id, &mut session.item(), session.party, &record);
+        session.back.keep_sequence(&self.memory, session.item_id, session.party);
     }
 
     /// A session of an earlier server, and the number of its last call to the client. Its slots do not know their last
     /// calls.
     pub(crate) fn try_restore(
         &mut self,
-        number: u32,
+        item_id: u32,
         party: Party,
         lease: Arc<Lease>,
         record: &Record<'_>,
@@ -147,12 +147,12 @@ impl Sessions {
         let Record::Session { id, clientid, channel, calling, minor, is_wanted } = *record else { return false };
         self.memory.found(&item, party);
         self.memory.found(&called.item, party);
-        self.next = self.next.max(number + 1);
+        self.next = self.next.max(item_id + 1);
         let back = BackChannel::inherited(id, self.notices_of(clientid), calling, minor, is_wanted, called);
-        back.keep_sequence(&self.memory, number, party);
+        back.keep_sequence(&self.memory, item_id, party);
         let (slots, is_one) = (Slots::inherited(channel.maxrequests.min(SLOTS_MAX)), !self.known.contains_key(&id));
         let (item, slots) = (Mutex::new(item), Mutex::new(slots));
-        self.add(Session { id, clientid, party, channel, lease, back, number, item, slots });
+        self.add(Session { id, clientid, party, channel, lease, back, item_id, item, slots });
         is_one
     }
 

@@ -12,9 +12,9 @@ fn an_answer_is_not_told_as_no_answer_also_after_its_last_repeat() {
         first.to_string()
     };
     for failure in [RequestFailure::Busy, RequestFailure::Unknown] {
-        let said = told(failure(Told::ByStore(words())));
+        let said = told(failure(TransientFailure::ByStore(words())));
         assert!(said.contains("answers with failures (SlowDown)"), "{said}");
-        let said = told(failure(Told::ByConnection(words())));
+        let said = told(failure(TransientFailure::ByConnection(words())));
         assert!(said.contains("no answer from the store (SlowDown)"), "{said}");
     }
     for failure in [RequestFailure::Denied, RequestFailure::Region, RequestFailure::Refused, RequestFailure::Full] {

@@ -70,9 +70,9 @@ fn values_out_of_range_are_refused_with_the_reason() {
 
 #[test]
 fn numbers_of_epochs_are_apart_and_bounded() {
-    assert_eq!(number(1, 0), Ok(1 << 40));
-    assert_eq!(number(EPOCH_MAX, (1 << 40) - 1), Ok(u64::MAX));
-    assert!(number(1, 1 << 40).is_err() && number(0, 1).is_err() && number(EPOCH_MAX + 1, 1).is_err());
+    assert_eq!(ino(1, 0), Ok(1 << 40));
+    assert_eq!(ino(EPOCH_MAX, (1 << 40) - 1), Ok(u64::MAX));
+    assert!(ino(1, 1 << 40).is_err() && ino(0, 1).is_err() && ino(EPOCH_MAX + 1, 1).is_err());
     assert_eq!(InodeRecord::unnamed(&InodeRecord::unnamed_key(77)), Ok(77));
     assert!(InodeRecord::unnamed(b"o").is_err());
 }

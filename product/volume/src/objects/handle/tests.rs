@@ -1,4 +1,4 @@
-mod numbers;
+mod file_ids;
 
 use super::*;
 
@@ -56,12 +56,12 @@ fn identities_that_differ_in_one_byte_mix_apart() {
 
 #[test]
 fn handles_that_differ_have_other_numbers() {
-    let numbers: std::collections::HashSet<_> = (0..1000_u64)
+    let hashes: std::collections::HashSet<_> = (0..1000_u64)
         .map(|number| key().seal(&Identity::new(7, 1, 1, &number.to_be_bytes()), 9))
-        .map(|handle| handle_number(handle.as_bytes()))
+        .map(|handle| handle_hash(handle.as_bytes()))
         .collect();
-    assert_eq!(numbers.len(), 1000);
-    assert_eq!(handle_number(&[0; 7]), None);
+    assert_eq!(hashes.len(), 1000);
+    assert_eq!(handle_hash(&[0; 7]), None);
 }
 
 #[test]

@@ -16,11 +16,11 @@ fn each_server_finds_how_the_last_one_ended() {
     let path = scratch.path().join("write-verifier");
     assert_eq!(LastRun::read(&path).unwrap(), LastRun::Unknown);
     begin(&path, 7).unwrap();
-    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Begun { number: 7 });
+    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Begun { run_id: 7 });
     end(&path, 7, VERIFIER).unwrap();
-    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Ended { verifier: VERIFIER, number: Some(7) });
+    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Ended { verifier: VERIFIER, run_id: Some(7) });
     begin(&path, u64::MAX).unwrap();
-    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Begun { number: u64::MAX }, "the verifier is taken once");
+    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Begun { run_id: u64::MAX }, "the verifier is taken once");
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1, "nothing else stays");
 }
 
@@ -30,7 +30,7 @@ fn a_version_without_numbers_leaves_a_verifier_alone() {
     let scratch = directory();
     let path = scratch.path().join("write-verifier");
     fs::write(&path, "01020304050607f8\n").unwrap();
-    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Ended { verifier: VERIFIER, number: None });
+    assert_eq!(LastRun::read(&path).unwrap(), LastRun::Ended { verifier: VERIFIER, run_id: None });
     let is_verifier = |text: String| text.trim().len() == 16;
     begin(&path, 7).unwrap();
     assert!(!is_verifier(fs::read_to_string(&path).unwrap()));

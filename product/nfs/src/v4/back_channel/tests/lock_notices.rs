@@ -10,7 +10,7 @@ use crate::v4::state::persisted::PersistedWaits;
 /// A session that counts how often it is asked.
 struct Carrier {
     notices: Arc<LockNotices>,
-    number: u64,
+    index: u64,
     /// Its connection works.
     is_up: bool,
     asked: AtomicUsize,
@@ -18,8 +18,8 @@ struct Carrier {
 
 impl Carrier {
     fn of(notices: &Arc<LockNotices>, is_up: bool) -> Arc<Self> {
-        let (notices, number) = (Arc::clone(notices), notices.next_session());
-        let it = Arc::new(Self { notices, number, is_up, asked: AtomicUsize::new(0) });
+        let (notices, index) = (Arc::clone(notices), notices.next_session());
+        let it = Arc::new(Self { notices, index, is_up, asked: AtomicUsize::new(0) });
         // Its connection worked when it was made.
         assert!(it.take().is_none());
         it
@@ -27,7 +27,7 @@ impl Carrier {
 
     fn take(self: &Arc<Self>) -> Option<LockNotice> {
         let carrier: Weak<Self> = Arc::downgrade(self);
-        self.notices.take(self.number, carrier)
+        self.notices.take(self.index, carrier)
     }
 }
 
@@ -57,7 +57,7 @@ fn a_notice_to_a_client_with_many_sessions_asks_one() {
     }
     // Those without a connection are asked once, and an ended one is not asked.
     let dead: Vec<_> = (0..SESSIONS_MAX).map(|_| Carrier::of(&notices, false)).collect();
-    notices.remove(dead[0].number);
+    notices.remove(dead[0].index);
     (0..10).for_each(|_| notices.notify(notice()));
     assert_eq!(asked(&dead), SESSIONS_MAX - 1);
 }

@@ -17,7 +17,7 @@ fn records(owner: &[u8]) -> Vec<Record<'_>> {
         maxrequests: 5,
     };
     let clientid = |party, user| Record::Client {
-        number: 7 << 32 | 9,
+        clientid: 7 << 32 | 9,
         owner,
         verifier: [3; 8],
         party,

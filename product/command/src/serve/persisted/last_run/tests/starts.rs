@@ -14,8 +14,8 @@ fn directory(identity: &str, below: &str, path: &str) -> RecordedDirectory {
     }
 }
 
-fn start(number: u64, directory: &RecordedDirectory) -> RecordedStart {
-    RecordedStart { number, directory: directory.clone() }
+fn start(run_id: u64, directory: &RecordedDirectory) -> RecordedStart {
+    RecordedStart { run_id, directory: directory.clone() }
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_start_moves_its_places_to_the_end_and_the_oldest_lines_go() {
         noted(&path, &[other], 10 + number).unwrap();
     }
     let starts = read(&path).unwrap();
-    assert_eq!((starts.len(), starts[0].number), (LINES_MAX, 10));
+    assert_eq!((starts.len(), starts[0].run_id), (LINES_MAX, 10));
     assert_eq!(standing(&starts, &[a], Some(3)), Standing::Unknown);
 }
 

@@ -1,6 +1,6 @@
 use std::net::{SocketAddr, TcpListener};
 
-use super::super::{PortHolder, address, in_the_way, of, unseen};
+use super::super::{PortOwner, address, in_the_way, of, unseen};
 
 const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -35,7 +35,7 @@ fn the_kernels_server_is_guessed_at_the_port_of_nfs_alone() {
 #[test]
 fn a_listener_of_this_process_is_found() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let Some(PortHolder { process, program }) = of(listener.local_addr().unwrap()) else { panic!("not found") };
+    let Some(PortOwner { process, program }) = of(listener.local_addr().unwrap()) else { panic!("not found") };
     assert_eq!(process, std::process::id());
     assert!(!program.is_empty());
 }

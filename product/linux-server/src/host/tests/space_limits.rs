@@ -56,7 +56,7 @@ fn fill(world: &World, caller: &Caller, name: &str, bytes_max: u64) -> (Object, 
 }
 
 /// Blocks that are reserved for root, and those that are free.
-fn kept_and_free(place: &Path) -> (u64, u64) {
+fn reserved_and_free(place: &Path) -> (u64, u64) {
     let found = statvfs(place).unwrap();
     ((found.f_bfree - found.f_bavail) * found.f_frsize, found.f_bfree * found.f_frsize)
 }
@@ -71,7 +71,7 @@ fn users_take_no_blocks_that_are_kept_for_root() {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let line = mounts.lines().find(|line| line.split(' ').nth(1) == scratch.path().to_str()).unwrap();
         assert!(runs("tune2fs", &["-m", "20"], Path::new(line.split(' ').next().unwrap())));
-        let (stored, _) = kept_and_free(&export);
+        let (stored, _) = reserved_and_free(&export);
         assert!(stored > 10 * MIB, "{stored}");
         with_servers_privileges(scratch, move |scratch| {
             let world = World::doing(scratch, HostOptions::default(), io, caching);
@@ -81,13 +81,13 @@ fn users_take_no_blocks_that_are_kept_for_root() {
             assert!(accepted > 40 * MIB, "{accepted}");
             // All accepted bytes have blocks.
             world.sync(&file);
-            let (_, free) = kept_and_free(&export);
+            let (_, free) = reserved_and_free(&export);
             assert!(free + MIB >= stored, "{free} of {stored} are free");
             let range = 0..accepted + 8 * MIB;
             let how = Reserve { zeros: false, grows: false };
             let reserved = world.run(world.volume.reserve_by(&user, &file, range, how)).result;
             assert_eq!(reserved.map(drop), Err(VolumeError::NoSpace));
-            assert!(kept_and_free(&export).1 + MIB >= stored);
+            assert!(reserved_and_free(&export).1 + MIB >= stored);
             // Root has its blocks.
             let (file, _, error) = fill(&world, &world.volume.caller(0, 0, &[]), "roots", 4 * MIB);
             assert_eq!(error, None);
@@ -110,7 +110,7 @@ fn a_reservation_that_is_refused_takes_no_space() {
             let how = Reserve { zeros: false, grows: true };
             world.run(world.volume.reserve_by(&user, &file, range, how)).result
         };
-        let free = || kept_and_free(&export).1;
+        let free = || reserved_and_free(&export).1;
         let before = free();
         assert_eq!(reserve(0..1 << 40), Err(VolumeError::NoSpace));
         assert!(free() + MIB > before, "{} of {before} are left", free());

@@ -5,51 +5,51 @@ use super::super::*;
 const HOME: u64 = 0x1234_5678_9abc_def0;
 
 /// Numbers as file systems give them: plain ones, a layer of overlayfs in the highest bits, hashes.
-fn odd_numbers() -> Vec<u64> {
+fn odd_file_ids() -> Vec<u64> {
     let plain = (1..200).chain([LOW, u64::from(u32::MAX), u64::MAX, 1 << 63, 1 << LOW_BITS]);
-    let layers = (1..4).flat_map(|layer| (1..50).map(move |number| layer << 62 | number));
-    let hashes = (1..500u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let layers = (1..4).flat_map(|layer| (1..50).map(move |fileid| layer << 62 | fileid));
+    let hashes = (1..500u64).map(|fileid| fileid.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     plain.chain(layers).chain(hashes).collect()
 }
 
 // rule: two objects of a volume never have one inode number, whatever file systems it has
 #[test]
 fn objects_of_different_file_systems_have_different_numbers() {
-    let numbers = Numbers::around(HOME);
+    let file_ids = FileIds::around(HOME);
     let mut given = BTreeMap::new();
     for fsid in [HOME, 0, 1, 2, HOME ^ 1, HOME << 1, u64::MAX] {
-        for number in odd_numbers() {
-            let told = numbers.of(fsid, number).unwrap();
-            let other = *given.entry(told).or_insert((fsid, number));
-            assert_eq!(other, (fsid, number), "both have {told}");
+        for fileid in odd_file_ids() {
+            let told = file_ids.of(fsid, fileid).unwrap();
+            let other = *given.entry(told).or_insert((fsid, fileid));
+            assert_eq!(other, (fsid, fileid), "both have {told}");
         }
     }
 }
 
 #[test]
 fn the_home_keeps_its_numbers_and_others_keep_theirs_over_a_restart() {
-    let (numbers, restarted) = (Numbers::around(HOME), Numbers::around(HOME));
-    for number in odd_numbers() {
-        assert_eq!(numbers.of(HOME, number), Ok(number));
+    let (file_ids, restarted) = (FileIds::around(HOME), FileIds::around(HOME));
+    for fileid in odd_file_ids() {
+        assert_eq!(file_ids.of(HOME, fileid), Ok(fileid));
     }
     // Found in another order after the restart.
     let others: Vec<(u64, u64)> = (1..30).flat_map(|fsid| [(fsid, 2), (fsid, 77), (fsid, 1 << 62 | 5)]).collect();
-    let before: Vec<_> = others.iter().map(|(fsid, number)| numbers.of(*fsid, *number).unwrap()).collect();
-    for ((fsid, number), before) in others.iter().zip(&before).rev() {
-        assert_eq!(restarted.of(*fsid, *number).as_ref(), Ok(before));
+    let before: Vec<_> = others.iter().map(|(fsid, fileid)| file_ids.of(*fsid, *fileid).unwrap()).collect();
+    for ((fsid, fileid), before) in others.iter().zip(&before).rev() {
+        assert_eq!(restarted.of(*fsid, *fileid).as_ref(), Ok(before));
     }
-    assert!(before.iter().all(|number| *number != 0));
+    assert!(before.iter().all(|fileid| *fileid != 0));
 }
 
 #[test]
 fn a_home_that_comes_late_to_a_place_moves_aside() {
-    let numbers = Numbers::around(HOME);
-    let theirs = numbers.of(7, 9).unwrap();
+    let file_ids = FileIds::around(HOME);
+    let theirs = file_ids.of(7, 9).unwrap();
     assert!(theirs > LOW && theirs & LOW == 9);
     // The home has an object with just this number.
-    let ours = numbers.of(HOME, theirs).unwrap();
+    let ours = file_ids.of(HOME, theirs).unwrap();
     assert_ne!(ours, theirs);
-    assert_eq!((numbers.of(HOME, theirs), numbers.of(7, 9)), (Ok(ours), Ok(theirs)));
+    assert_eq!((file_ids.of(HOME, theirs), file_ids.of(7, 9)), (Ok(ours), Ok(theirs)));
 }
 
 #[test]

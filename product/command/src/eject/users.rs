@@ -52,27 +52,28 @@ pub(super) struct FileSystem {
 }
 
 /// Major and minor number.
-type Number = (u32, u32);
+type DeviceNumber = (u32, u32);
 
 /// A disk by all its names.
 pub(super) struct SoughtDisk<'a> {
     host: &'a Host,
     disk: &'a Disk,
-    numbers: BTreeSet<Number>,
+    devices: BTreeSet<DeviceNumber>,
     /// Mounts of `afflux mount` that stand on it, older ones first.
     own_mounts: Vec<Mounted>,
 }
 
 impl<'a> SoughtDisk<'a> {
     pub(super) fn new(host: &'a Host, disk: &'a Disk) -> Self {
-        let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
+        let on_disk = host.numbers_on(&disk.number);
+        let mut devices: BTreeSet<DeviceNumber> = on_disk.iter().filter_map(|it| device_of(it)).collect();
         let mounts = host.mounts();
         // Files of btrfs have device numbers of their own. Another mount may cover the mount point.
         let covered =
             |mount_point: &PathBuf| mounts.iter().any(|mount| mount.kind == KIND && mount.mount_point == *mount_point);
         let places = host.mounts_of(&disk.number).into_iter().filter(|mount_point| !covered(mount_point));
-        numbers.extend(places.filter_map(|mount_point| looked_at(&mount_point)).map(|found| found.on));
-        let mut sought = Self { host, disk, numbers, own_mounts: Vec::new() };
+        devices.extend(places.filter_map(|mount_point| looked_at(&mount_point)).map(|found| found.on));
+        let mut sought = Self { host, disk, devices, own_mounts: Vec::new() };
         sought.own_mounts = on(&mounts, |mount| sought.is_mounted_by(mount));
         sought
     }
@@ -84,9 +85,9 @@ impl<'a> SoughtDisk<'a> {
 
     pub(super) fn file_systems(&self) -> Vec<FileSystem> {
         let covered = |mount_point: &Path| self.own_mounts.iter().any(|mount| mount.mount_point == *mount_point);
-        let is_own = |found: &Seen| self.own_mounts.iter().any(|mount| number(&mount.number) == Some(found.on));
+        let is_own = |found: &Seen| self.own_mounts.iter().any(|mount| device_of(&mount.number) == Some(found.on));
         let leads_there =
-            |path: &Path| looked_at(path).is_some_and(|found| self.numbers.contains(&found.on) && !is_own(&found));
+            |path: &Path| looked_at(path).is_some_and(|found| self.devices.contains(&found.on) && !is_own(&found));
         let path = |mount_point: &PathBuf| match covered(mount_point) {
             true => below(mount_point, leads_there),
             false => Some(mount_point.clone()),
@@ -96,7 +97,7 @@ impl<'a> SoughtDisk<'a> {
     }
 
     /// Everything that uses the disk now, except this process and the mounts in its own namespace.
-    pub(super) fn holders(&self) -> DiskUsers {
+    pub(super) fn users(&self) -> DiskUsers {
         let mut found = DiskUsers { kernel: self.kernel(), ..DiskUsers::default() };
         let own_namespace = fs::read_link("/proc/self/ns/mnt").ok();
         let mut namespaces: BTreeSet<PathBuf> = own_namespace.into_iter().collect();
@@ -151,18 +152,18 @@ impl<'a> SoughtDisk<'a> {
         let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
         Ok(maps
             .lines()
-            .find_map(|line| mapped(line, |number| self.is_number(number)))
+            .find_map(|line| mapped(line, |device| self.is_sought(device)))
             .map(|file| format!("has {file} mapped")))
     }
 
     fn is_on_it(&self, path: &Path) -> bool {
         looked_at(path)
-            .is_some_and(|found| self.is_number(found.on) || found.is.is_some_and(|is| self.numbers.contains(&is)))
+            .is_some_and(|found| self.is_sought(found.on) || found.is.is_some_and(|is| self.devices.contains(&is)))
     }
 
-    /// Whether the number is one of the disk or of a mount that stands on it.
-    fn is_number(&self, wanted: Number) -> bool {
-        self.numbers.contains(&wanted) || self.own_mounts.iter().any(|mount| number(&mount.number) == Some(wanted))
+    /// Whether the device is one of the disk or of a mount that stands on it.
+    fn is_sought(&self, device: DeviceNumber) -> bool {
+        self.devices.contains(&device) || self.own_mounts.iter().any(|mount| device_of(&mount.number) == Some(device))
     }
 
     /// The disk's mount point in the namespace of a process, unless the mount goes together with one of this process.
@@ -184,7 +185,7 @@ impl<'a> SoughtDisk<'a> {
 
     /// Whether the mount is one of the disk's file systems, or stands on the disk.
     fn is_mounted_by(&self, mount: &Mounted) -> bool {
-        number(&mount.number).is_some_and(|number| self.is_number(number))
+        device_of(&mount.number).is_some_and(|device| self.is_sought(device))
             || self.host.whole(&mount.source).is_some_and(|whole| whole == self.disk.number)
     }
 
@@ -225,7 +226,7 @@ impl<'a> SoughtDisk<'a> {
     /// The device files of the disk and its partitions that the kernel protects from exclusive use.
     pub(super) fn claimed(&self) -> Vec<String> {
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let names = self.numbers.iter().filter_map(|(major, minor)| {
+        let names = self.devices.iter().filter_map(|(major, minor)| {
             let entry = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
             Some(format!("/dev/{}", entry.file_name()?.to_string_lossy()))
         });
@@ -247,9 +248,9 @@ fn is_kernel_thread(process: &Path) -> bool {
 /// The numbers of a file.
 struct Seen {
     /// The device that holds the file.
-    on: Number,
+    on: DeviceNumber,
     /// The block device that the file stands for.
-    is: Option<Number>,
+    is: Option<DeviceNumber>,
 }
 
 /// Reads a file's attributes without waiting for its file system.
@@ -261,16 +262,16 @@ fn looked_at(path: &Path) -> Option<Seen> {
 }
 
 /// The file in a line of maps, if it is on one of the sought devices.
-fn mapped(line: &str, is_sought: impl Fn(Number) -> bool) -> Option<String> {
+fn mapped(line: &str, is_sought: impl Fn(DeviceNumber) -> bool) -> Option<String> {
     let mut fields = line.split_ascii_whitespace();
     let (major, minor) = fields.nth(3)?.split_once(':')?;
     let hexadecimal = |text| u32::from_str_radix(text, 16).ok();
-    let number = (hexadecimal(major)?, hexadecimal(minor)?);
+    let device = (hexadecimal(major)?, hexadecimal(minor)?);
     let is_file = fields.next()? != "0";
-    (is_file && is_sought(number)).then(|| fields.collect::<Vec<_>>().join(" "))
+    (is_file && is_sought(device)).then(|| fields.collect::<Vec<_>>().join(" "))
 }
 
-fn number(text: &str) -> Option<Number> {
+fn device_of(text: &str) -> Option<DeviceNumber> {
     let (major, minor) = text.split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }

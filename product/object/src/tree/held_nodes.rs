@@ -22,13 +22,13 @@ pub struct HeldNode {
     is_unnamed: AtomicBool,
     /// Nobody has named it yet. It may get its first name.
     is_nameless: AtomicBool,
-    holders: Arc<Holders>,
+    held_nodes: Arc<HeldNodes>,
 }
 
 impl HeldNode {
-    fn new(ino: u64, is_nameless: bool, holders: Arc<Holders>) -> Arc<Self> {
+    fn new(ino: u64, is_nameless: bool, held_nodes: Arc<HeldNodes>) -> Arc<Self> {
         let flag = || AtomicBool::new(is_nameless);
-        Arc::new(Self { ino, is_unnamed: flag(), is_nameless: flag(), holders })
+        Arc::new(Self { ino, is_unnamed: flag(), is_nameless: flag(), held_nodes })
     }
 
     /// A file of a volume without names. It is never reaped.
@@ -45,7 +45,7 @@ impl HeldNode {
 impl Drop for HeldNode {
     fn drop(&mut self) {
         let reaper = {
-            let mut inside = self.holders.lock();
+            let mut inside = self.held_nodes.lock();
             // Another holder may have come since the last one went.
             if inside.held.get(&self.ino).is_some_and(|held| held.strong_count() == 0) {
                 inside.held.remove(&self.ino);
@@ -92,13 +92,13 @@ pub(super) enum Due {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Holders(Mutex<Inside>);
+pub(super) struct HeldNodes(Mutex<Inside>);
 
-impl Holders {
+impl HeldNodes {
     pub(super) fn new() -> Arc<Self> {
-        let holders = Self::default();
-        holders.lock().is_incomplete = true;
-        Arc::new(holders)
+        let held_nodes = Self::default();
+        held_nodes.lock().is_incomplete = true;
+        Arc::new(held_nodes)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {

@@ -18,7 +18,7 @@ const PF_EXITING: u64 = 4;
 
 /// The state of the process with the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum HolderState {
+pub(super) enum OwnerState {
     Runs,
     /// It was killed, is exiting, or has lost the lock since.
     Ends,
@@ -26,7 +26,7 @@ pub(super) enum HolderState {
     Stopped,
 }
 
-impl HolderState {
+impl OwnerState {
     /// The state of a process that may have `file`.
     pub(super) fn of(process: u32, file: &OwnedFd) -> Result<Self, Errno> {
         let read = |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
@@ -50,7 +50,7 @@ impl HolderState {
 /// Whether a process is about to end: it was killed, is exiting, or is gone.
 pub fn is_ending(process: u32) -> bool {
     let read = |what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
-    HolderState::is_ending(&read("status"), &read("stat"))
+    OwnerState::is_ending(&read("status"), &read("stat"))
 }
 
 /// The fields of a line of /proc/PID/stat after the program's name, which may contain anything.
