@@ -376,16 +376,12 @@ fn usual(
     private_directory::check(&directory, missing).map_err(Refused::reason)?;
     let path = directory.join(STARTS);
     match private_directory::check_replaceable(&path) {
-        Err(error) if !has_overlapping(&path, directories) => Err(format!("{}: {error}", directory.display())),
+        // A record that has these directories, or that cannot be read, stays the record.
+        Err(error) if read(&path).is_ok_and(|starts| standing(&starts, directories, None) == Standing::Unknown) => {
+            Err(format!("{}: {error}", directory.display()))
+        }
         _ => Ok(path),
     }
-}
-
-/// Whether the record has an earlier server of these directories. True of a record that cannot be read.
-fn has_overlapping(path: &Path, directories: &[RecordedDirectory]) -> bool {
-    read(path).map_or(true, |starts| {
-        starts.iter().any(|start| directories.iter().any(|directory| directory.is_overlapping(&start.directory)))
-    })
 }
 
 fn standing(starts: &[RecordedStart], directories: &[RecordedDirectory], run_id: Option<u64>) -> Standing {
