@@ -1,7 +1,7 @@
 //! Reading pages ahead of requests, and dropping pages that no reader needs.
 //!
 //! Owns: the policy's input about the file, the device and the cache; how its answer becomes requests; advice.
-//! Does not own: how far ahead (`readahead`), the requests (`fill`).
+//! Does not own: how far ahead (`readahead`), the reads (`in_flight`).
 //! Invariants: nothing here waits. If no frame is free, a few clean pages of others go first. Pages that still find no
 //! frame are not read, and the policy learns that. Unread pages are a quarter of the cache at most; a quarter of a
 //! device's requests is reserved for readers that wait. A stream takes only a part of a device's quota while others
@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 use afflux_device::counters::Counter;
 use afflux_device::platform::Platform;
 use afflux_device::settings::Knob;
-use afflux_frames::Effort;
 use afflux_pages::cache::nodes::Tag;
 use afflux_pages::cache::{FilePages, PageCache};
 use afflux_pages::page::{DIRTY, PRIOR, READING, WRITEBACK};
@@ -23,7 +22,7 @@ use afflux_pages::units::PAGE_BYTES;
 use afflux_pages::wait::lock;
 
 use super::Reading;
-use super::fill::ReadResources;
+use super::miss::Miss;
 use crate::devices::file::{FileInner, FileState};
 use crate::readahead::prices::WindowSizes;
 use crate::readahead::{Advice, Ahead, AheadTerms, Cached, ReadaheadEnd};
@@ -134,46 +133,43 @@ impl<P: Platform> Reading<P> {
                 // Its requests are dear, so none is smaller for want of frames.
                 self.reclaim.evict_for_ahead(end - from);
             }
-            let mut hand = ReadResources::empty(&self.base.cache, &file.device);
-            let (absent, begun) = {
+            let mut miss = Miss::new(file, from..from);
+            let begun = {
                 let state = &mut *lock(&file.state);
                 let absent = self.absent_run(file, from..end);
                 if absent.is_empty() {
                     from = end;
                     continue;
                 }
-                if let Some(came) = self.resources_for_ahead(&mut hand, state, absent.end - absent.start) {
-                    (absent, Err(came))
-                } else {
-                    let filled = absent.start..absent.start + hand.frames();
-                    let begun = self.begin(file, state, &mut hand, filled.clone(), 0);
-                    // The index takes some of the frames, so a request may end early: the next one begins there.
-                    let end = begun.as_ref().map_or(filled.end, |begun| begun.pages().end);
-                    (absent, Ok((begun, end)))
-                }
+                (miss.pages, miss.absent) = (absent.start..absent.start, absent.end - absent.start);
+                self.take_for_ahead(&mut miss, state).map(|()| {
+                    let filled = absent.start + miss.frames();
+                    (self.begin(state, &mut miss), filled)
+                })
             };
             self.reclaim.look_ahead();
             match begun {
-                Ok((begun, end)) => {
-                    if let Some(begun) = begun {
-                        self.send_ahead(file, begun);
+                Ok((read, filled)) => {
+                    // The index takes some of the frames, so a request may end early: the next one begins there.
+                    from = read.as_ref().map_or(filled, |read| read.pages.end);
+                    if let Some(read) = read {
+                        read.submit(&file.device, None);
                     }
-                    from = end;
                 }
                 // Not with the lock held: pages of other files go. Background reclaim may run on this very thread, and
                 // the reader would not leave it while readahead serves its reads.
                 Err(ReadaheadEnd::NoFrame(_)) if !evicted => {
                     evicted = true;
-                    drop(hand);
-                    self.reclaim.evict((absent.end - absent.start) as usize);
+                    let want = miss.absent as usize;
+                    drop(miss);
+                    self.reclaim.evict(want);
                     continue;
                 }
-                Err(ReadaheadEnd::NoRequest(_) | ReadaheadEnd::Through) => {
-                    return ReadaheadEnd::NoRequest(absent.start);
-                }
-                Err(ReadaheadEnd::NoFrame(_)) => {
-                    self.base.local().count(Counter::AllocFail, 1);
-                    return ReadaheadEnd::NoFrame(absent.start);
+                Err(came) => {
+                    if matches!(came, ReadaheadEnd::NoFrame(_)) {
+                        self.base.local().count(Counter::AllocFail, 1);
+                    }
+                    return came;
                 }
             }
             evicted = false;
@@ -181,22 +177,19 @@ impl<P: Platform> Reading<P> {
         ReadaheadEnd::Through
     }
 
-    /// Takes the resources of a request for `count` pages of the file, or for fewer; returns the one that ran out.
-    fn resources_for_ahead(&self, hand: &mut ReadResources<'_>, state: &FileState, count: u64) -> Option<ReadaheadEnd> {
-        let device = hand.device;
+    /// Takes the resources of a request for the absent pages, or for fewer of them; an error says which one ran out.
+    fn take_for_ahead(&self, miss: &mut Miss<'_>, state: &FileState) -> Result<(), ReadaheadEnd> {
+        let (device, from) = (&miss.file.device, miss.pages.start);
         if self.base.cache.rare.is_forced(Rare::SlotTaken) {
-            return Some(ReadaheadEnd::NoRequest(0));
+            return Err(ReadaheadEnd::NoRequest(from));
         }
-        hand.grow_quota(count, state.flight.reading_pages());
-        if hand.quota() == 0 {
-            return Some(ReadaheadEnd::NoRequest(0));
-        }
-        hand.spare.grow(hand.quota() as usize, Effort::NoRetry);
-        if hand.frames() == 0 {
-            return Some(ReadaheadEnd::NoFrame(0));
+        miss.grow(state);
+        if miss.quota > 0 && miss.frames() == 0 {
+            return Err(ReadaheadEnd::NoFrame(from));
         }
         let left = u64::from(device.limits().depth) / DEMAND_PART;
-        (!hand.try_slot(left)).then_some(ReadaheadEnd::NoRequest(0))
+        miss.has_slot = miss.quota > 0 && device.slots().try_take_leaving(1, left);
+        if miss.has_slot { Ok(()) } else { Err(ReadaheadEnd::NoRequest(from)) }
     }
 
     /// The first run of absent pages in the range, with the file's lock held. At a store, short gaps of cached pages

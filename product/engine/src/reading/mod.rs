@@ -1,16 +1,18 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), one page of a miss (`miss`),
-//! readahead (`ahead`), frames (`reclaim`).
+//! Does not own: the copy (`cache::hit`), one page of a miss (`miss`), reads in flight (`in_flight`), readahead
+//! (`ahead`), frames (`reclaim`).
 //! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
 //! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
 pub(crate) mod ahead;
-mod fill;
+mod in_flight;
 mod miss;
 
+use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -19,31 +21,21 @@ use afflux_device::client::Client;
 use afflux_device::counters::{Counter, Local};
 use afflux_device::error::{Error, check_range};
 use afflux_device::platform::Platform;
-use afflux_frames::{FRAME_BYTES, FrameId};
+use afflux_frames::FRAME_BYTES;
 use afflux_pages::cache::hit::InPage;
 use afflux_pages::cache::{GuardSlots, PinnedPages};
 use afflux_pages::memory::SharedArena;
-use afflux_pages::page::{PRESENT, READING, UPTODATE};
+use afflux_pages::page::{PRESENT, READING, UPTODATE, Word};
 use afflux_pages::units::PAGE_BYTES;
 
 use crate::base::Base;
 use crate::call::FileCall;
 use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
-pub use crate::reading::miss::Waiting;
 use crate::reclaim::Reclaim;
 
-/// Obstacles to reading a page.
-enum Obstacle {
-    None,
-    /// The file is held for a change of shape.
-    Held,
-    /// A request that will change the page's state is in flight.
-    InFlight(FrameId),
-    /// The page has only some of its sectors.
-    Partial(FrameId),
-    Absent,
-}
+/// The part of a blocked caller's read that needs the engine's tasks.
+pub type Waiting<'a> = dyn Future<Output = Result<(), Error>> + 'a;
 
 /// The mechanism. A request in flight holds a reference to it and to its arena. An engine has several copies, so that
 /// their references are counted separately.
@@ -187,6 +179,26 @@ impl<P: Platform> Reading<P> {
         Ok(progress.done)
     }
 
+    /// [`Engine::read_here`](crate::Engine::read_here).
+    pub(crate) fn read_here<E>(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        into: &mut [u8],
+        mut wait: impl FnMut(Pin<&mut Waiting<'_>>) -> Result<Result<(), Error>, E>,
+    ) -> Result<Result<usize, Error>, E> {
+        if let Err(error) = check_range(offset, into.len(), FILE_BYTES_MAX) {
+            return Ok(Err(error));
+        }
+        let (call, mut progress) = (FileCall::new(file, None), Progress::default());
+        while let Some(pages) = self.copy_on(file, offset, into, &mut progress) {
+            if let Err(error) = self.fetch_here(&call, pages, &mut wait)? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(progress.done))
+    }
+
     /// Copies as far as pages are there. Returns the pages that are still wanted; the first of them is absent. `None`
     /// once all bytes are copied and counted.
     fn copy_on(
@@ -240,7 +252,8 @@ impl<P: Platform> Reading<P> {
                 return Ok(Some(pinned));
             }
             found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
-            let missing = pages.clone().find(|page| !self.is_there(file, *page));
+            let is_there = |page: &u64| self.word(file, *page).is_some_and(|word| word.has(PRESENT | UPTODATE));
+            let missing = pages.clone().find(|page| !is_there(page));
             match missing {
                 Some(page) => call.waits(&self.base, Delay::Read, || self.fetch(&call, page..pages.end)).await?,
                 None => self.base.pass().await,
@@ -253,11 +266,9 @@ impl<P: Platform> Reading<P> {
     /// are.
     #[cold]
     fn look_for(&self, file: &FileInner, before: u64, pages: Range<u64>) -> Found {
-        let cache = &self.base.cache;
         let mut found = Found { hits: before, misses: 0, joined: 0 };
         for page in pages {
-            let frame = file.pages.index.lookup(&cache.nodes, page).filter(|frame| cache.pages.contains(*frame));
-            let word = frame.map(|frame| cache.pages.word(frame));
+            let word = self.word(file, page);
             if word.is_some_and(|word| word.has(PRESENT | UPTODATE)) {
                 found.hits += 1;
             } else {
@@ -268,14 +279,15 @@ impl<P: Platform> Reading<P> {
         found
     }
 
-    fn is_there(&self, file: &FileInner, page: u64) -> bool {
-        let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
-        frame.is_some_and(|frame| {
-            self.base.cache.pages.contains(frame) && self.base.cache.pages.word(frame).has(PRESENT | UPTODATE)
-        })
+    /// The state of a page's frame, as far as a thread without a lock can see.
+    fn word(&self, file: &FileInner, page: u64) -> Option<Word> {
+        let cache = &self.base.cache;
+        let frame = file.pages.index.lookup(&cache.nodes, page).filter(|frame| cache.pages.contains(*frame));
+        frame.map(|frame| cache.pages.word(frame))
     }
 
-    /// Counts the pages of a successful read, unless it has copied all of them at once and counted them.
+    /// Counts the pages of a successful read, unless it has copied all of them at once and counted them. Reads more
+    /// ahead if it is time to.
     fn end_read(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize, found: Option<Found>) {
         if let Some(Found { hits, misses, joined }) = found {
             let local = self.base.local();
@@ -283,11 +295,6 @@ impl<P: Platform> Reading<P> {
             local.count(Counter::ReadMissPages, misses);
             local.count(Counter::ReadJoinedPages, joined);
         }
-        self.end_hit(file, offset, len);
-    }
-
-    /// After a read: reads more ahead if it is time to.
-    fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) {
         if needs_more_ahead(file, offset + len as u64) {
             self.read_ahead(file, offset..offset + len as u64);
         }

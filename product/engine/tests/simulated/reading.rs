@@ -1,11 +1,11 @@
 //! Reading: hits, misses, readahead, eviction, guards.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
-use afflux_engine::Advice;
 use afflux_engine::counters::Counter;
-use afflux_simulator::{DiskOptions, Random};
+use afflux_engine::{Advice, Device, Limits, Operation, Request};
+use afflux_simulator::{Disk, DiskOptions, Random};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
@@ -319,4 +319,48 @@ fn a_page_that_another_call_is_reading_is_not_found() {
     });
     assert_eq!(found(&lab), (0, 8));
     assert_eq!(lab.count(Counter::ReadJoinedPages), 2);
+}
+
+/// Notes of each read whether it is ahead of its readers.
+struct NotesReads {
+    disk: Arc<Disk>,
+    ahead: Mutex<Vec<bool>>,
+}
+
+impl Device for NotesReads {
+    fn limits(&self) -> &Limits {
+        self.disk.limits()
+    }
+
+    fn submit(&self, request: Request) {
+        if matches!(request.operation(), Operation::Read { .. }) {
+            self.ahead.lock().unwrap().push(request.is_ahead());
+        }
+        self.disk.submit(request);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.disk.free_bytes_hint()
+    }
+}
+
+// rule: a device knows of each read whether a caller waits for it
+// kept in: `product/engine/src/reading/in_flight.rs`
+#[test]
+fn a_read_that_completes_a_page_is_awaited_as_a_miss_is() {
+    const PAGES: usize = 256;
+    let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &[]);
+    let disk = Arc::clone(&lab.here.disks[0]);
+    let device = Arc::new(NotesReads { disk: Arc::clone(&disk), ahead: Mutex::default() });
+    let id = lab.here.engine.add_device("notes reads", Arc::clone(&device) as Arc<dyn Device>);
+    let file = lab.here.engine.open(id, disk.backing(disk.create_file()), (PAGES * PAGE) as u64);
+    let read = |page: usize| {
+        assert_eq!(lab.run(lab.here.engine.read(&file, (page * PAGE) as u64, &mut [0; PAGE])), Ok(PAGE));
+        std::mem::take(&mut *device.ahead.lock().unwrap())
+    };
+    lab.run(async { lab.here.engine.write(&file, 200 * PAGE as u64, &[1; 512]).await.unwrap() });
+    assert_eq!(read(200), [false], "the rest of the page");
+    assert_eq!(read(100), [false], "a miss");
+    let in_order: Vec<bool> = (0..100).flat_map(read).collect();
+    assert!(in_order.contains(&true) && !in_order[0], "{in_order:?}");
 }

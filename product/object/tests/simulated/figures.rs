@@ -145,7 +145,7 @@ fn a_stream_is_read(stores: [(u64, u64); 2]) {
 }
 
 // rule: A stream reads through cached pages that lie scattered in its range.
-// kept in: `product/engine/src/reading/fill.rs`
+// kept in: `product/engine/src/reading/in_flight.rs`
 #[test]
 fn a_stream_past_scattered_pages_needs_few_gets() {
     let (contents, pages) = (ObjectContents::default(), 16 << 10);

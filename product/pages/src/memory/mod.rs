@@ -95,11 +95,6 @@ impl FrameMemory {
         &self.pieces
     }
 
-    /// Gives the pieces back: no request uses the memory.
-    pub fn into_pieces(self) -> Pieces {
-        self.pieces
-    }
-
     /// The number of [`FrameMemory::segments`].
     pub fn segment_count(&self) -> usize {
         self.pieces.len()
