@@ -613,7 +613,7 @@ impl FileInner {
                 device.requests.uncount_write();
             }
             let (kind, bytes) = request.load.kind();
-            device.figures.set_aside(kind, bytes, (request.submitted, now));
+            device.figures.set_aside(kind, bytes, request.submitted, now);
         }
         device.slots().give_back(1);
         device.requests.write_ended().wake_all();

@@ -15,6 +15,7 @@
 //! (`a_policy_is_told_of_ends_together_and_of_each_once`). The locks are leaves.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -69,31 +70,33 @@ impl Usage {
         }
     }
 
-    /// A read from `first` up to `end` of a file is submitted. Returns its number of runs: 0 if the device continues
-    /// its last read.
-    pub(super) fn read_begins(&mut self, first: u64, (file, end): FilePosition, now: Nanos) -> u64 {
+    /// A read of these pages of a file is submitted. Returns its number of runs: 0 if the device continues its last
+    /// read.
+    pub(super) fn read_begins(&mut self, file: u32, pages: &Range<u64>, now: Nanos) -> u64 {
         let clocks = &self.clocks;
         self.reading.begins(clocks.reads_in_flight(), clocks.reads_in_flight() == clocks.in_flight());
         self.clocks.begins(TransferKind::Read, now);
-        u64::from(self.read_end.replace((file, end)) != Some((file, first)))
+        u64::from(self.read_end.replace((file, pages.end)) != Some((file, pages.start)))
     }
 
     /// A read of `runs` runs has ended. Returns how far to read ahead, if that has changed, and the device at this end.
     pub(super) fn read_ends(
         &mut self,
-        (runs, bytes): (u64, u64),
-        (submitted, now): (Nanos, Nanos),
+        runs: u64,
+        bytes: u64,
+        submitted: Nanos,
+        now: Nanos,
     ) -> (Option<WindowSizes>, AtEnd) {
         self.clocks.ends(TransferKind::Read, submitted, now);
         self.waited_for_at = Some(now);
         self.read_bytes += bytes;
         let left = self.clocks.reads_in_flight();
-        let beside = (left, left == self.clocks.in_flight());
+        let alone = left == self.clocks.in_flight();
         let at_end = self.at_end(now);
         if self.is_store && bytes >= LARGE_CALL_BYTES {
             self.reading.note_call(now.since(submitted));
         }
-        let prices = self.reading.ends((runs, bytes), beside, at_end.busy.reads_ns);
+        let prices = self.reading.ends(runs, bytes, left, alone, at_end.busy.reads_ns);
         (prices.map(|_| self.window_sizes()), at_end)
     }
 
@@ -120,7 +123,7 @@ impl Usage {
     }
 
     /// A transfer counts no longer as in flight.
-    pub(super) fn set_aside(&mut self, kind: TransferKind, bytes: u64, (submitted, now): (Nanos, Nanos)) {
+    pub(super) fn set_aside(&mut self, kind: TransferKind, bytes: u64, submitted: Nanos, now: Nanos) {
         self.clocks.set_aside(kind, submitted, now);
         if kind == TransferKind::Write {
             self.write_bytes_in_flight -= bytes;
@@ -139,25 +142,15 @@ impl Usage {
     }
 
     /// A request other than a read has ended; it moved its bytes only if `moved`. Returns the device at this end.
-    pub(super) fn ends(
-        &mut self,
-        kind: TransferKind,
-        bytes: u64,
-        moved: bool,
-        (submitted, now): (Nanos, Nanos),
-    ) -> AtEnd {
+    pub(super) fn ends(&mut self, kind: TransferKind, bytes: u64, moved: bool, submitted: Nanos, now: Nanos) -> AtEnd {
         self.clocks.ends(kind, submitted, now);
-        let moved_bytes = if moved { bytes } else { 0 };
-        if kind != TransferKind::Write {
+        if kind == TransferKind::Write {
+            let moved_bytes = if moved { bytes } else { 0 };
+            self.write_bytes_in_flight -= bytes;
+            self.written_bytes += moved_bytes;
+            self.bandwidth.ends(now, moved_bytes);
+        } else {
             self.waited_for_at = Some(now);
-        }
-        match kind {
-            TransferKind::Write => {
-                self.write_bytes_in_flight -= bytes;
-                self.written_bytes += moved_bytes;
-                self.bandwidth.ends(now, moved_bytes);
-            }
-            TransferKind::Read | TransferKind::Other => {}
         }
         self.at_end(now)
     }
@@ -394,19 +387,26 @@ impl Figures {
 
     /// A call that moves no bytes has ended.
     pub(crate) fn request_ends(&self, kind: TransferKind, bytes: u64, moved: bool, now: Nanos) {
-        self.transfer_ends(kind, bytes, moved, (now, now));
+        self.transfer_ends(kind, bytes, moved, now, now);
     }
 
     /// A transfer that was submitted at an instant has ended at another.
-    pub(crate) fn transfer_ends(&self, kind: TransferKind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) -> AtEnd {
-        let at_end = self.usage().ends(kind, bytes, moved, from_to);
+    pub(crate) fn transfer_ends(
+        &self,
+        kind: TransferKind,
+        bytes: u64,
+        moved: bool,
+        submitted: Nanos,
+        now: Nanos,
+    ) -> AtEnd {
+        let at_end = self.usage().ends(kind, bytes, moved, submitted, now);
         self.hang.ends();
         at_end
     }
 
     /// A transfer submitted at an instant is set aside: from now on it does not count as in flight.
-    pub(super) fn set_aside(&self, kind: TransferKind, bytes: u64, from_to: (Nanos, Nanos)) {
-        self.usage().set_aside(kind, bytes, from_to);
+    pub(super) fn set_aside(&self, kind: TransferKind, bytes: u64, submitted: Nanos, now: Nanos) {
+        self.usage().set_aside(kind, bytes, submitted, now);
     }
 
     /// A transfer that was set aside has ended, and moved `bytes` bytes; 0 if it failed.
@@ -447,17 +447,17 @@ impl Figures {
         hangs
     }
 
-    /// A read from `first` up to a position is about to be submitted. Returns its number of runs: 0 if the device's
-    /// last read ended there.
-    pub(crate) fn read_begins(&self, first: u64, end: FilePosition, now: Nanos) -> u64 {
-        let runs = self.usage().read_begins(first, end, now);
+    /// A read of these pages of a file is about to be submitted. Returns its number of runs: 0 if the last read of the
+    /// device ended there.
+    pub(crate) fn read_begins(&self, file: u32, pages: &Range<u64>, now: Nanos) -> u64 {
+        let runs = self.usage().read_begins(file, pages, now);
         self.hang.begins();
         runs
     }
 
     /// A read of `runs` runs has ended, between these two instants, and moved `bytes` bytes; 0 if it failed.
-    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) -> AtEnd {
-        let (law, at_end) = self.usage().read_ends((runs, bytes), from_to);
+    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, submitted: Nanos, now: Nanos) -> AtEnd {
+        let (law, at_end) = self.usage().read_ends(runs, bytes, submitted, now);
         if let Some(law) = law {
             self.read_windows.set(law);
         }

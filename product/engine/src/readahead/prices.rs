@@ -122,12 +122,7 @@ impl Learner {
 
     /// A read of `runs` runs has ended, or failed if it moved nothing; `left` reads are still in flight. `reads_ns` is
     /// the clock of time with reads in flight. Returns the prices if they have moved.
-    pub(crate) fn ends(
-        &mut self,
-        (runs, bytes): (u64, u64),
-        (left, alone): (u32, bool),
-        reads_ns: u64,
-    ) -> Option<ReadPrices> {
+    pub(crate) fn ends(&mut self, runs: u64, bytes: u64, left: u32, alone: bool, reads_ns: u64) -> Option<ReadPrices> {
         self.spoiled |= !alone || bytes == 0;
         self.work.runs += runs;
         self.work.bytes += bytes;

@@ -67,7 +67,7 @@ impl<P: Platform> ReadInFlight<P> {
     ) -> Self {
         let (device, slot, pages) = (&file.device, file.pages.slot, first..first + pieces.len() as u64);
         state.flight.read_begins(pieces.len() as u64);
-        let runs = device.figures.read_begins(first, (slot, pages.end), at);
+        let runs = device.figures.read_begins(slot, &pages, at);
         let entry = device.requests().entries.begin(slot, Load::Read, at);
         let memory = Some(FrameMemory::new(Arc::clone(&reading.arena), pieces));
         let (reading, file) = (Arc::clone(reading), Arc::clone(file));
@@ -201,7 +201,7 @@ impl<P: Platform> ReadInFlight<P> {
             device.figures.aside_ends(TransferKind::Read, bytes, now);
             return now;
         }
-        let at_end = device.figures.read_ends(self.runs, bytes, (self.at, now));
+        let at_end = device.figures.read_ends(self.runs, bytes, self.at, now);
         if base.devices.policy.needs().reads {
             let unwatched_ns = base.platform.unwatched_ns().min(latency_ns);
             let (direction, runs, rest) = (Direction::Read, self.runs, Completed::default());

@@ -100,7 +100,7 @@ impl<P: Platform> WriteEnds<P> {
                 device.figures.aside_ends(TransferKind::Write, bytes, at);
                 None
             }
-            false => Some(device.figures.transfer_ends(TransferKind::Write, len, result.is_ok(), (self.submitted, at))),
+            false => Some(device.figures.transfer_ends(TransferKind::Write, len, result.is_ok(), self.submitted, at)),
         };
         device.admission().add_runs(-self.runs);
         device.in_flight.end(self.ticket);

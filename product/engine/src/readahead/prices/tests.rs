@@ -27,7 +27,7 @@ impl Device {
         for _ in 0..count {
             self.learner.begins(0, true);
             self.reads_ns += self.latency_ns + self.serves(runs, pages);
-            self.learner.ends((runs, pages << 12), (0, true), self.reads_ns);
+            self.learner.ends(runs, pages << 12, 0, true, self.reads_ns);
         }
     }
 
@@ -37,12 +37,12 @@ impl Device {
         self.reads_ns += self.latency_ns;
         for _ in 0..count {
             self.reads_ns += self.serves(runs, pages);
-            self.learner.ends((runs, pages << 12), (depth - 1, true), self.reads_ns);
+            self.learner.ends(runs, pages << 12, depth - 1, true, self.reads_ns);
             self.learner.begins(depth - 1, true);
         }
         for left in (0..depth).rev() {
             self.reads_ns += self.serves(runs, pages);
-            self.learner.ends((runs, pages << 12), (left, true), self.reads_ns);
+            self.learner.ends(runs, pages << 12, left, true, self.reads_ns);
         }
     }
 
@@ -125,9 +125,9 @@ fn what_is_disturbed_or_fails_teaches_nothing() {
     disk.one_by_one(20, 1, 16);
     let before = *disk.learner.prices();
     disk.learner.begins(0, false);
-    assert_eq!(disk.learner.ends((1, 4096), (0, true), disk.reads_ns + 1_000_000_000), None);
+    assert_eq!(disk.learner.ends(1, 4096, 0, true, disk.reads_ns + 1_000_000_000), None);
     disk.learner.begins(0, true);
-    assert_eq!(disk.learner.ends((1, 0), (0, true), disk.reads_ns + 2_000_000_000), None);
+    assert_eq!(disk.learner.ends(1, 0, 0, true, disk.reads_ns + 2_000_000_000), None);
     disk.reads_ns += 2_000_000_000;
     assert_eq!(*disk.learner.prices(), before);
 }
@@ -140,7 +140,7 @@ fn one_stall_moves_prices_little() {
     for _ in 0..READS {
         disk.learner.begins(0, true);
         disk.reads_ns += 1_000_000_000;
-        disk.learner.ends((1, 16 << 12), (0, true), disk.reads_ns);
+        disk.learner.ends(1, 16 << 12, 0, true, disk.reads_ns);
     }
     assert!(disk.learner.prices().run_ns <= before * 7 / 4);
 }
