@@ -14,7 +14,7 @@ use futures_util::future::try_join;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, UpdateVersion};
 
-use crate::failure::{RequestFailure, Told};
+use crate::failure::{RequestFailure, TransientFailure};
 use crate::wire::Wire;
 
 /// Tries of a request that had no answer.
@@ -197,7 +197,7 @@ fn tries_of(error: &Error) -> u32 {
     }
     match RequestFailure::of(error) {
         // Without an answer, the store may not be there at all.
-        RequestFailure::Busy(Told::ByStore(_)) => TRIES_IF_BUSY,
+        RequestFailure::Busy(TransientFailure::ByStore(_)) => TRIES_IF_BUSY,
         RequestFailure::Busy(_) | RequestFailure::Unknown(_) | RequestFailure::NoBucket => TRIES,
         _ => 1,
     }

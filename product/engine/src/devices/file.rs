@@ -45,7 +45,7 @@ use failures::FileFailures;
 use rounds::{Flushes, Rounds};
 
 pub(crate) use failures::FAILING_TRIES;
-pub(crate) use rounds::{RoundPart, SharedRound, SyncRound};
+pub(crate) use rounds::{RoundPart, SharedRound};
 
 /// Bytes of a file that become durable before a withheld range is written.
 pub(crate) type Earlier = withholding::Earlier<FileInner>;

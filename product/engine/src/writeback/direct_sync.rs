@@ -15,7 +15,6 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use afflux_device::counters::Counter;
 use afflux_device::error::{DeviceError, Error};
 use afflux_device::platform::Platform;
 use afflux_device::request::{Completion, Operation, Request, TransferHere};

@@ -1,5 +1,5 @@
 use super::super::*;
-use crate::failure::Told;
+use crate::failure::TransientFailure;
 
 /// How long a failure lasts until it is final, in seconds; nothing if it is repeated without end.
 fn end(patience: &Patience, failure: &RequestFailure, path: &str) -> Option<u64> {
@@ -13,8 +13,8 @@ const HOST: &str = "home/holder";
 fn failures() -> [RequestFailure; 6] {
     let words = String::new;
     [
-        RequestFailure::Busy(Told::ByStore(words())),
-        RequestFailure::Unknown(Told::ByConnection(words())),
+        RequestFailure::Busy(TransientFailure::ByStore(words())),
+        RequestFailure::Unknown(TransientFailure::ByConnection(words())),
         RequestFailure::NoBucket,
         RequestFailure::Denied(words()),
         RequestFailure::Region(words()),

@@ -99,7 +99,7 @@ fn what_is_remembered_is_of_one_caller_and_one_epoch() {
     assert_eq!(remembered.allows(7, 3, Use::Write), Some(false));
     assert_eq!(remembered.allows(8, 3, Use::Read), None);
     assert_eq!(remembered.allows(7, 4, Use::Read), None);
-    let huge = 7 | 1 << NUMBER_BITS;
+    let huge = 7 | 1 << ID_BITS;
     remembered.keep(huge, 3, Use::Write as u8);
     assert_eq!(remembered.allows(huge, 3, Use::Write), None, "its number does not fit");
     remembered.forget();

@@ -55,7 +55,7 @@ fn a_home_that_comes_late_to_a_place_moves_aside() {
 #[test]
 fn without_a_free_place_there_is_an_error_and_no_number_of_others() {
     let mut prefixes =
-        NumberPrefixes { of_home: vec![u64::MAX; (PREFIXES / WORD_BITS) as usize], ..NumberPrefixes::default() };
+        FileIdPrefixes { of_home: vec![u64::MAX; (PREFIXES / WORD_BITS) as usize], ..FileIdPrefixes::default() };
     assert_eq!(prefixes.of(HOME, 7, 0), None);
     assert_eq!(prefixes.of(HOME, HOME, 12), Some(12));
     // The last free prefix is found.
