@@ -279,7 +279,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     let nfs = &now.nfs;
     let mut parts = vec![units::plural(nfs.connections, "connection")];
     parts.extend(answered_parts(before.nfs.answered, nfs.answered, time));
-    let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
+    let weak = nfs.answered.unauthorized;
     let limit = now.knobs.get("nfs_request_bytes_max").copied().unwrap_or(0);
     let is_crowded = nfs.waiting_for_room > 0 || nfs.request_bytes > limit / 2;
     let requests = format!("requests {} of {}", units::memory(nfs.request_bytes), units::memory(limit));

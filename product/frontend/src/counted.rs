@@ -1,6 +1,6 @@
 //! Counts of what a front end has answered, in the same form for each protocol.
 //!
-//! Owns: the kinds of rows; the sum of the calls, and of those that use a file's bytes.
+//! Owns: the kinds of rows; the sums of the calls, of those that use a file's bytes, of those that are not admitted.
 //! Does not own: the rows (front ends), their display (the command).
 //! Invariants: a reader of rows asks for their kind, not for their names. So a protocol that is added later counts
 //! wherever the others do.
@@ -16,6 +16,8 @@ pub enum RowKind {
     Operation,
     /// Messages that the front end did not carry out as calls.
     Refusal,
+    /// Calls of callers that are not admitted.
+    Unauthorized,
     /// Answers that report an error.
     Failure,
     /// Connections of clients.
@@ -46,6 +48,8 @@ pub struct AnsweredSum {
     pub writes: u64,
     /// Those that asked for bytes to be durable.
     pub syncs: u64,
+    /// Calls of callers that are not admitted.
+    pub unauthorized: u64,
 }
 
 impl AnsweredSum {
@@ -53,12 +57,14 @@ impl AnsweredSum {
     pub fn of(rows: &[CountedRow]) -> Self {
         let sum =
             |is_meant: &dyn Fn(&CountedRow) -> bool| rows.iter().filter(|row| is_meant(row)).map(|row| row.count).sum();
+        let of_kind = |kind| sum(&|row| row.kind == kind);
         let traced = |operation| sum(&|row| row.traced == Some(operation));
         Self {
-            calls: sum(&|row| row.kind == RowKind::Call),
+            calls: of_kind(RowKind::Call),
             reads: traced(TracedOperation::Read),
             writes: traced(TracedOperation::Write),
             syncs: traced(TracedOperation::Sync),
+            unauthorized: of_kind(RowKind::Unauthorized),
         }
     }
 }

@@ -18,7 +18,7 @@ const OTHERS: [(&str, RowKind); 12] = [
     ("rpc_mismatch", RowKind::Refusal),
     ("rpc_auth_rejected", RowKind::Refusal),
     ("rpc_auth_bad", RowKind::Refusal),
-    ("rpc_auth_tooweak", RowKind::Refusal),
+    ("rpc_auth_tooweak", RowKind::Unauthorized),
     ("rpc_prog_unavail", RowKind::Refusal),
     ("rpc_prog_mismatch", RowKind::Refusal),
     ("rpc_proc_unavail", RowKind::Refusal),

@@ -497,8 +497,8 @@ gauges! {
         #[serde(default)]
         tls_certificate_ns: Option<u64> = Now "tls_certificate_ns" "ns" "" "tls_certificate" "Time until the first certificate of `--tls` expires; null without TLS.";
         #[serde(default)]
-        answered: AnsweredCalls = Word "answered" "" "" "" "Calls answered since the start, of all versions: all (`calls`; a compound is one), and those that read, write and sync (`reads`, `writes`, `syncs`). `mount_answered` beside `nfs` has the same of programs on the mount.";
-        calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals (`rpc_auth_tooweak`: the peer is not admitted), and of each status other than OK.";
+        answered: AnsweredCalls = Word "answered" "" "" "" "Calls answered since the start, of all versions: all (`calls`; a compound is one), and those that read, write and sync (`reads`, `writes`, `syncs`), of callers not admitted (`unauthorized`). `mount_answered` beside `nfs` has the same of programs on the mount.";
+        calls: BTreeMap<String, u64> = Word "calls" "" "" "" "Numbers of calls of each procedure, of refusals, and of each status other than OK.";
         #[serde(default)]
         clients: BTreeMap<String, PeerGauges> = Word "clients" "" "" "" "Clients with open connections, by address: `connections`, `received_bytes`, `sent_bytes`, connections with TLS (`tls_connections`), names in their `certificates`.";
         #[serde(default)]
@@ -517,11 +517,14 @@ pub(crate) struct AnsweredCalls {
     pub(crate) writes: u64,
     /// Those that make bytes durable.
     pub(crate) syncs: u64,
+    /// Calls of callers that are not admitted.
+    #[serde(default)]
+    pub(crate) unauthorized: u64,
 }
 
 impl From<AnsweredSum> for AnsweredCalls {
-    fn from(AnsweredSum { calls, reads, writes, syncs }: AnsweredSum) -> Self {
-        Self { calls, reads, writes, syncs }
+    fn from(AnsweredSum { calls, reads, writes, syncs, unauthorized }: AnsweredSum) -> Self {
+        Self { calls, reads, writes, syncs, unauthorized }
     }
 }
 

@@ -122,7 +122,7 @@ fn calls(nfs: &NfsFront, all: &mut Exposition) {
             RowKind::Connection => continue,
             RowKind::Call => (&NFS_CALLS, "procedure"),
             RowKind::Operation => (&NFS_OPERATIONS, "operation"),
-            RowKind::Refusal => (&NFS_REFUSALS, "reason"),
+            RowKind::Refusal | RowKind::Unauthorized => (&NFS_REFUSALS, "reason"),
             RowKind::Failure => (&NFS_ERRORS, "status"),
         };
         all.add(family, &[(label, name)], Value::Count(count));
