@@ -27,6 +27,17 @@ pub struct RecordedCall {
     pub bytes: u64,
 }
 
+impl RecordedCall {
+    /// Adds the call to others, and behind it the sync of a write that is answered once it `is_durable`.
+    #[inline]
+    pub fn add_to(self, calls: &mut Vec<Self>, is_durable: bool) {
+        calls.push(self);
+        if is_durable {
+            calls.push(Self { operation: TracedOperation::Sync, offset: 0, bytes: 0, ..self });
+        }
+    }
+}
+
 #[derive(Default)]
 struct Ring {
     recorded: VecDeque<(u64, RecordedCall)>,
@@ -61,6 +72,13 @@ impl Recording {
         }
         drop(ring);
         calls.clear();
+    }
+
+    /// Records one call that has just come, with the sync of a write that is answered once it `is_durable`.
+    pub fn note_call(&self, call: RecordedCall, is_durable: bool, now_ns: impl FnOnce() -> u64) {
+        let mut calls = Vec::with_capacity(2);
+        call.add_to(&mut calls, is_durable);
+        self.note(&mut calls, now_ns);
     }
 
     /// Records from now on until the reader is dropped; `None` if there is another reader.

@@ -29,7 +29,7 @@ use crate::limits::{
     CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, CHARGES_PER_POLL_MAX, READ_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX,
     REPLY_BYTES_SHORT, REQUEST_BYTES_PER_POLL_MAX,
 };
-use crate::operations::{OnBehalf, wall_ns};
+use crate::operations::{OnBehalf, Stability, wall_ns};
 use crate::server::Server;
 use crate::status::NfsStatus;
 use crate::v3::arguments::{self, Arguments};
@@ -363,7 +363,7 @@ impl<P: Platform> Connection<P> {
         let wanted = arguments.reply_bytes_max();
         let Some(reply_bytes_max) = self.reply_quota(wanted, arrived) else { return false };
         if self.records_calls {
-            self.recorded.extend(recorded(&arguments, bytes));
+            record_call(&arguments, bytes, &mut self.recorded);
         }
         self.tally.count(Event::Nfs(call.procedure));
         if reply_bytes_max < wanted {
@@ -632,16 +632,20 @@ async fn persisted_reply<P: Platform>(
     reply
 }
 
-/// The recorded form of a call that moves bytes or asks for a sync.
-fn recorded(arguments: &Arguments, record: &[u8]) -> Option<RecordedCall> {
-    let (operation, extent, bytes) = match arguments {
-        Arguments::Read(extent) => (TracedOperation::Read, extent, extent.count),
-        Arguments::Write { extent, .. } => (TracedOperation::Write, extent, extent.count),
-        Arguments::Commit(extent) => (TracedOperation::Sync, extent, 0),
-        _ => return None,
+/// Records a call that moves bytes or asks for a sync.
+fn record_call(arguments: &Arguments, record: &[u8], calls: &mut Vec<RecordedCall>) {
+    let (operation, extent, bytes, is_durable) = match arguments {
+        Arguments::Read(extent) => (TracedOperation::Read, extent, extent.count, false),
+        Arguments::Write { extent, stability, .. } => {
+            (TracedOperation::Write, extent, extent.count, *stability != Stability::Unstable)
+        }
+        Arguments::Commit(extent) => (TracedOperation::Sync, extent, 0, false),
+        _ => return,
     };
-    let file = afflux_volume::handle_hash(&record[extent.object.range()])?;
-    Some(RecordedCall { operation, file, offset: extent.offset, bytes: bytes.into() })
+    if let Some(file) = afflux_volume::handle_hash(&record[extent.object.range()]) {
+        let call = RecordedCall { operation, file, offset: extent.offset, bytes: bytes.into() };
+        call.add_to(calls, is_durable);
+    }
 }
 
 impl<P: Platform> Drop for Connection<P> {

@@ -36,3 +36,14 @@ fn a_reader_that_is_too_slow_is_told_how_much_it_lost() {
     assert_eq!((taken.len(), lost, taken[0].1.offset), (RECORDED_CALLS_MAX, most / 2, most / 2));
     assert_eq!(reader.take(1), (Vec::new(), 0));
 }
+
+#[test]
+fn a_durable_write_is_recorded_as_a_write_and_a_sync() {
+    let recording = Arc::new(Recording::default());
+    let mut reader = recording.read().unwrap();
+    let write = RecordedCall { operation: TracedOperation::Write, file: 7, offset: 5, bytes: 3 };
+    recording.note_call(write, false, || 1);
+    recording.note_call(write, true, || 2);
+    let sync = RecordedCall { operation: TracedOperation::Sync, file: 7, offset: 0, bytes: 0 };
+    assert_eq!(reader.take(10), (vec![(1, write), (2, write), (2, sync)], 0));
+}

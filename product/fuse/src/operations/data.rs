@@ -129,10 +129,22 @@ pub(super) async fn open<P: Platform>(on: &Mount<P>, header: &RequestHeader, fla
 
 /// Records a call, if somebody reads the recording.
 fn record<P: Platform>(on: &Mount<P>, file: &OpenFile<P>, operation: TracedOperation, offset: u64, bytes: u64) {
+    record_durable(on, file, operation, offset, bytes, false);
+}
+
+/// As [`record`], with the sync of a write that is to be durable.
+fn record_durable<P: Platform>(
+    on: &Mount<P>,
+    file: &OpenFile<P>,
+    operation: TracedOperation,
+    offset: u64,
+    bytes: u64,
+    is_durable: bool,
+) {
     if on.recording().is_on() {
         let hash = handle_hash(on.volume.handle(&file.inode).as_bytes()).unwrap_or_default();
         let call = RecordedCall { operation, file: hash, offset, bytes };
-        on.recording().note(&mut vec![call], || on.volume.engine().platform().now().0);
+        on.recording().note_call(call, is_durable, || on.volume.engine().platform().now().0);
     }
 }
 
@@ -235,10 +247,9 @@ async fn write_at<P: Platform>(
     data: &[u8],
     synchronous: bool,
 ) -> Outcome {
-    record(on, file, TracedOperation::Write, offset, data.len() as u64);
+    record_durable(on, file, TracedOperation::Write, offset, data.len() as u64, synchronous);
     let bytes = write_fitting(on, file, offset, data).await?;
     if synchronous {
-        record(on, file, TracedOperation::Sync, 0, 0);
         synchronous::bytes(on, file, offset, bytes as u64).await?;
     }
     Ok(written(bytes))

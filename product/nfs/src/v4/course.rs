@@ -20,7 +20,7 @@ use afflux_volume::{Caller, Inode, Platform, Volume, handle_hash};
 use bytes::Bytes;
 use futures_util::future::FutureExt;
 
-use crate::operations::{AtOnce, OnBehalf, Operations, Stop, Task};
+use crate::operations::{AtOnce, OnBehalf, Operations, Stability, Stop, Task};
 use crate::status::NfsStatus;
 use crate::v4::codec::{self, ArgOp};
 use crate::v4::compound::{Compound, Object};
@@ -228,23 +228,32 @@ impl<P: Platform> Compound<P> {
             ArgOp::Commit { offset, .. } => (TracedOperation::Sync, offset, 0),
             _ => return,
         };
+        let is_durable =
+            matches!(*operation, ArgOp::Write { stability, .. } if stability != Stability::Unstable as u32);
         if self.recorded_at == self.at {
             return;
         }
         self.recorded_at = self.at;
         if let Some(Object::Inode(inode)) = &self.current {
-            self.record_of(inode, traced, offset, bytes);
+            self.record_of(inode, traced, offset, bytes, is_durable);
         }
     }
 
-    /// Records an access to a file.
-    pub(super) fn record_of(&self, inode: &Arc<Inode<P>>, operation: TracedOperation, offset: u64, bytes: u64) {
+    /// Records an access to a file, and the sync of a write that is to be durable.
+    pub(super) fn record_of(
+        &self,
+        inode: &Arc<Inode<P>>,
+        operation: TracedOperation,
+        offset: u64,
+        bytes: u64,
+        is_durable: bool,
+    ) {
         let recording = &self.service.recording;
         if recording.is_on()
             && let Some(file) = handle_hash(inode.handle_bytes())
         {
             let call = RecordedCall { operation, file, offset, bytes };
-            recording.note(&mut vec![call], || self.service.volume.engine().platform().now().0);
+            recording.note_call(call, is_durable, || self.service.volume.engine().platform().now().0);
         }
     }
 }

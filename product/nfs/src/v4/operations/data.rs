@@ -256,8 +256,8 @@ pub(super) async fn copy<P: Platform>(
     // As with WRITE: lost data is never taken for committed.
     let verifier = on.volume.write_verifier();
     let copied = copied(&reader, &source, &writer, &target, sources, to_offset).await?;
-    compound.record_of(&source, TracedOperation::Read, from_offset, copied);
-    compound.record_of(&target, TracedOperation::Write, to_offset, copied);
+    compound.record_of(&source, TracedOperation::Read, from_offset, copied, false);
+    compound.record_of(&target, TracedOperation::Write, to_offset, copied, false);
     // No later call reports the end, which is now.
     draft.writer.u32(0);
     draft.writer.u64(copied);
