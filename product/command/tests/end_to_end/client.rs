@@ -14,6 +14,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) type Handle = Vec<u8>;
 
+/// A connection to the server.
+pub(crate) fn connected(server: &Server) -> afflux_nfs_client::Client {
+    let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    client.set_timeout(Some(PATIENCE)).unwrap();
+    client
+}
+
 pub(crate) struct Client {
     inner: afflux_nfs_client::Client,
     root: Handle,
@@ -28,8 +35,7 @@ impl Client {
 
     /// Mounts the export of that name.
     pub(crate) fn mount_export(server: &Server, export: &str) -> Self {
-        let mut inner = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
-        inner.set_timeout(Some(PATIENCE)).unwrap();
+        let mut inner = connected(server);
         let root = inner.mount(export).unwrap().to_vec();
         Self { inner, root, verifier: [0; 8] }
     }

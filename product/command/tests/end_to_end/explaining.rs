@@ -99,7 +99,7 @@ fn stat_says_why_writes_waited_and_how_long() {
 }
 
 /// The row of `afflux delays --json` for the client with that user: number and duration of waits.
-fn delays_of(server: &Server, uid: Option<u32>) -> Value {
+pub(crate) fn delays_of(server: &Server, uid: Option<u32>) -> Value {
     let told: Value = serde_json::from_str(&text(&server.ask(&["delays", "--json"]))).unwrap();
     let clients = told["devices"][0]["clients"].as_array().unwrap().clone();
     clients.into_iter().find(|one| one["uid"] == serde_json::json!(uid)).unwrap_or(Value::Null)

@@ -22,7 +22,7 @@ use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, text};
 
 /// Otherwise each write on a small disk first asks it for its free space, and that call hangs, too.
-const NO_RESERVE: &str = "reserve_below_bytes=0";
+pub(crate) const NO_RESERVE: &str = "reserve_below_bytes=0";
 
 /// NFS3ERR_IO.
 const IO: u32 = 5;
@@ -229,7 +229,7 @@ fn waits_in_the_kernel(process: u32, is_meant: impl Fn(&str) -> bool) -> bool {
 }
 
 /// Whether a call of the server waits for a disk: a thread of it is in the kernel, or a request is in flight.
-fn waits_for_the_disk(server: &Server, mount: &str) -> bool {
+pub(crate) fn waits_for_the_disk(server: &Server, mount: &str) -> bool {
     let devices = server.stat()["devices"].as_array().unwrap().clone();
     let is_on_its_way = |device: &Value| device["name"] == mount && device["in_flight"].as_u64() > Some(0);
     waits_in_the_kernel(server.process(), |_| true) || devices.iter().any(is_on_its_way)

@@ -18,6 +18,7 @@ mod exports;
 #[cfg(feature = "object")]
 mod fake_store;
 mod foreign_calls;
+mod front_ends;
 mod fronts;
 mod full_disk;
 mod govern;
